@@ -8,8 +8,7 @@ import (
 	nod "github.com/nodbus/nod"
 )
 
-// An agent asks before it runs a command, and runs it only if Ask returned no
-// error.
+// An agent asks before it runs a command, and runs it only if Ask returns no error.
 func ExampleClient_Ask() {
 	ctx := context.Background()
 	c, err := nod.Connect(ctx)

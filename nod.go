@@ -27,21 +27,21 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The reasons why a decision does not allow a request as it was sent. The errors of Err and
-// Client.Ask wrap them: test with errors.Is.
+// The reasons why a decision does not allow a request exactly as it was sent. The errors of Err
+// and Client.Ask wrap them, for errors.Is.
 var (
 	ErrTimedOut  = errors.New("the permission request timed out")
 	ErrWithdrawn = errors.New("the permission request was withdrawn")
 	ErrCancelled = errors.New("the permission request was dismissed")
 	ErrDenied    = errors.New("permission was denied")
-	// ErrEdited means that the approver changed the input before allowing it. The
-	// agent may run the decision's UpdatedInput, and nothing else.
+	// ErrEdited means that the approver changed the input before allowing it. The agent may run
+	// the decision's UpdatedInput, and nothing else.
 	ErrEdited = errors.New("the approver changed the input before allowing it")
 )
 
-// Err returns nil if d allows the request exactly as it was sent. Otherwise it returns an
-// error that wraps one of the errors above and contains the decision's message, if it has
-// one.
+// Err returns nil if the decision d allows the request exactly as it was sent. Otherwise it
+// returns an error that wraps ErrDenied or another error of this list, and that contains the
+// decision's message.
 func Err(d schemas.Decision) error {
 	var err error
 	switch d.Outcome {
@@ -65,12 +65,12 @@ func Err(d schemas.Decision) error {
 	return err
 }
 
-// Options choose which nod to connect to, and as which agent. The zero value means the nod of
-// this user on this machine, or the one that NOD_URL names.
+// Options choose the nod to connect to, and the name of the agent. The zero value means the nod
+// of this user on this machine, or the nod that NOD_URL names.
 type Options struct {
 	bus.Place
-	// Agent is the agent's name on the bus: the name that its key was made for. If empty, it
-	// is the name in the invitation that this machine accepted, or else "local".
+	// Agent is the agent's name on the bus, for which its key was made. If it is empty, it is
+	// the name in the invitation that this machine has accepted, or else "local".
 	Agent string
 	// Log receives messages about the connection; nil logs nothing.
 	Log *slog.Logger
@@ -83,10 +83,9 @@ type Client struct {
 	agent string
 }
 
-// Connect connects to a running nod; it uses only the first of options. The
-// error wraps bus.ErrNotRunning if no nod runs on this machine, and
-// bus.ErrNoServer if the named servers do not reply. The caller must Close the
-// client.
+// Connect connects to a running nod; it uses only the first of options. The error wraps
+// bus.ErrNotRunning if no nod runs on this machine, and bus.ErrNoServer if the named servers do
+// not reply. The caller must Close the client.
 func Connect(ctx context.Context, options ...Options) (*Client, error) {
 	var o Options
 	if len(options) > 0 {
@@ -105,12 +104,11 @@ func Connect(ctx context.Context, options ...Options) (*Client, error) {
 	return &Client{conn: conn, asker: bus.NewAsker(conn, o.Agent), agent: o.Agent}, nil
 }
 
-// Ask sends r and waits for its one decision; restarts of nod and of the broker do not end
-// the wait. The error is nil only if the decision allows r unchanged. For any other decision,
-// Ask returns the decision and the error that Err gives for it. If ctx ends first, Ask
-// withdraws the request and returns ctx's error. Failures of nod itself are *schemas.Error.
-// Ask fills in the session, host, project, user and agent's name from this process if r
-// leaves them empty.
+// Ask sends a request and waits for its one decision, also across restarts of nod and of the
+// broker. The error is nil only if the decision allows the request unchanged. For any other
+// decision, Ask returns the decision and the error of Err. If ctx ends first, Ask withdraws the
+// request and returns the error of ctx. Failures of nod itself are *schemas.Error. Ask fills in
+// an empty session, host, project, user and agent's name from this process.
 func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	d, err := c.asker.Ask(ctx, complete(r))
 	if err == nil {
@@ -119,34 +117,33 @@ func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, 
 	return d, err
 }
 
-// Submit sends r and returns once it is stored or decided. The caller must call
-// Await or Drop on the result, and may act only if Err of the decision is nil.
+// Submit sends a request and returns once an engine has stored or decided it. The caller must
+// call Await or Drop on the result, and may act only if Err of the decision is nil.
 func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.OpenRequest, error) {
 	return c.asker.Submit(ctx, complete(r))
 }
 
-// Withdraw ends a pending request and returns its decision: withdrawn, or the decision that
-// the request already had, which stands.
+// Withdraw withdraws a pending request and returns its decision: withdrawn, or the decision
+// that the request already had, which stays.
 func (c *Client) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
 	return c.asker.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
-// Detach leaves a tool call pending although its agent no longer waits. If the call is
-// allowed before its deadline, the next identical call is allowed, once. A request that is
-// not a tool call is withdrawn.
+// Detach leaves a tool call pending although its agent no longer waits. If a person allows the
+// call before its deadline, the next identical call is allowed, once. A request that is not a
+// tool call is withdrawn instead.
 func (c *Client) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
 	return c.asker.Detach(ctx, sessionID, pendingID, reason)
 }
 
-// HostResolved reports to nod that a host continued without waiting for decisions. It returns
-// the ids of the requests that nod therefore withdrew, or for which it recorded how the call
-// ended.
+// HostResolved reports that a host continued without waiting for decisions. It returns the ids
+// of the requests that nod withdrew, or in which it recorded the call's end at the host.
 func (c *Client) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
 	return c.asker.HostResolved(ctx, p)
 }
 
-// Share passes permissions of one session on to another session of the same agent, and
-// returns the new grant, which ends no later than the grant that it was shared from.
+// Share shares permissions of one session with another session of the same agent, and returns
+// the new grant. The new grant ends no later than the grant that it was shared from.
 func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error) {
 	s.Type = schemas.TypeShare
 	var reply schemas.Grants
@@ -159,8 +156,8 @@ func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAn
 	return reply.Grants[0], nil
 }
 
-// Gate returns the permissions that a scheduled task needs and its session does not have. nod
-// sends the session a notice that lists them; the caller decides whether to run the task.
+// Gate returns the permissions that a scheduled task needs and its session does not have. The
+// session gets a notice that lists them. The caller decides whether to run the task.
 func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, err error) {
 	g.Type = schemas.TypeGate
 	var reply schemas.GateReply
@@ -170,8 +167,8 @@ func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, er
 	return reply.Missing, nil
 }
 
-// Run asks whether the command of an allowed call may start contained. If it may, the reply names
-// its container; the command may then start once.
+// Run asks whether the command of an allowed call may start contained. The reply names its
+// container, and the command may then start once. An error means that it must not start.
 func (c *Client) Run(ctx context.Context, r schemas.Run) (schemas.Running, error) {
 	r.Type = schemas.TypeRun
 	var reply schemas.Running
@@ -191,9 +188,9 @@ func (c *Client) Ran(ctx context.Context, r schemas.Ran) error {
 	return nil
 }
 
-// Session returns a session's state, with all grants that are in force in it. If no agent has
-// used the session, it becomes this agent's. If it is another agent's, the error has the code
-// NOT_FOUND.
+// Session returns a session's state, with all grants in force in it. A session that no agent
+// has used becomes this agent's. The error has the code NOT_FOUND if the session belongs to
+// another agent.
 func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error) {
 	var s schemas.Session
 	err := c.conn.CallInto(ctx, schemas.SessionSubject(c.agent), schemas.Query{Type: schemas.TypeQuery, SessionID: id}, &s)
@@ -209,13 +206,13 @@ func (c *Client) Close() {
 	c.conn.Close()
 }
 
-// Open reports whether the bus requires no credentials. On an open bus every
-// client can answer, including the agent itself.
+// Open reports whether the bus requires no credentials. On such a bus every client can answer
+// requests, even the agent itself.
 func (c *Client) Open() bool { return c.conn.Open() }
 
 // Command returns a request to run a shell command in the current directory.
 func Command(command string) schemas.Request {
-	cwd, _ := os.Getwd()                                                            // "" if unknown; nod then asks a person if its rules depend on the directory
+	cwd, _ := os.Getwd()                                                            // if the directory is unknown, nod asks a person instead of applying rules that depend on it
 	details, _ := schemas.Encode(map[string]string{"command": command, "cwd": cwd}) // encoding strings cannot fail
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
@@ -223,8 +220,8 @@ func Command(command string) schemas.Request {
 	}
 }
 
-// Permission returns a request for permissions for the session, such as
-// @read:<path>, @write:<path> and @network. The approver is shown the reason.
+// Permission returns a request for permissions of a session, such as @read:<path>,
+// @write:<path> and @network. The approver sees the reason.
 func Permission(reason string, tags ...string) schemas.Request {
 	return schemas.Request{
 		Kind: schemas.KindPermission, Title: "Permission request", Permissions: tags, Reason: reason,
@@ -232,15 +229,15 @@ func Permission(reason string, tags ...string) schemas.Request {
 	}
 }
 
-// complete fills in the session, host, project, user and agent's name from this process if
-// they are empty. A request that names a host gets no project: this process's directory may
-// not exist on that host.
+// complete fills in an empty session, host, project, user and agent's name from this process. A
+// request that names a host gets no project, because this process's directory may not exist on
+// that host.
 func complete(r schemas.Request) schemas.Request {
 	if r.SessionID == "" {
 		r.SessionID = "default"
 	}
 	if r.Host == "" {
-		r.Host, _ = os.Hostname() // "" if unknown; allow rules for named hosts then do not apply
+		r.Host, _ = os.Hostname() // if the host name is unknown, allow rules for named hosts do not apply
 		if cwd, err := os.Getwd(); err == nil && r.Project == "" {
 			r.Project = cwd
 		}

@@ -1,6 +1,5 @@
-// Package actors runs nod's local actors. It has the actor system, the supervision, and
-// lanes, which run the jobs of each key in order; engines and connectors use them. Only
-// this package imports protoactor-go.
+// Package actors runs nod's local actors: the actor system, its supervision, and lanes, which
+// run the jobs of each key in order. Only this package imports protoactor-go.
 package actors
 
 import (
@@ -20,18 +19,17 @@ type System struct {
 }
 
 // NewSystem starts an actor system that logs to log. It costs 11 ms and 2.8 MB, so a process
-// that only sends requests should not start one.
+// that only sends requests should not start an actor system.
 func NewSystem(log *slog.Logger) *System {
 	quiet := func(*actor.ActorSystem) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
 	return &System{sys: actor.NewActorSystem(actor.WithLoggerFactory(quiet)), log: log, pool: newGoroutinePool()}
 }
 
-// Stop ends the system. Stop its actors first. Stop may be called more than once.
+// Stop ends the system. The caller stops the actors first. Further calls do nothing.
 func (s *System) Stop() { s.stop.Do(s.sys.Shutdown) }
 
-// resume returns the strategy that supervises every actor: after a panic is logged, the
-// actor continues with its next message. Restarting the actor instead would lose the other
-// messages in its mailbox, or stop it after too many restarts.
+// resume returns the supervision of every actor: a panic is logged, and the actor continues
+// with its next message. A restart would lose the other messages in the actor's mailbox.
 func resume(log *slog.Logger) actor.SupervisorStrategy {
 	return actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {
 		log.Error("actors: a message was not handled, because its handler panicked", "panic", reason)
@@ -39,8 +37,7 @@ func resume(log *slog.Logger) actor.SupervisorStrategy {
 	})
 }
 
-// atLeastWarn drops the actor library's debug and info messages, so that nod's log contains
-// only its warnings and errors.
+// atLeastWarn drops the actor library's debug and info messages.
 type atLeastWarn struct{ slog.Handler }
 
 func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {

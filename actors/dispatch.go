@@ -5,9 +5,9 @@ import "time"
 // idleFor is how long a goroutine waits for more work before it ends.
 const idleFor = 10 * time.Second
 
-// goroutinePool runs actors on goroutines that wait idleFor for more work before they end.
-// A lane handles only one or two messages; a new goroutine for each lane would have to grow
-// its stack, which would take a tenth of an engine's time.
+// goroutinePool runs actors on goroutines that wait idleFor for more work. Most lanes handle
+// only one or two messages; starting a goroutine for each, and growing its stack, would take a
+// tenth of an engine's time.
 type goroutinePool struct{ work chan func() }
 
 func newGoroutinePool() goroutinePool { return goroutinePool{make(chan func())} }
@@ -16,7 +16,7 @@ func newGoroutinePool() goroutinePool { return goroutinePool{make(chan func())} 
 // a turn.
 func (w goroutinePool) Throughput() int { return 300 }
 
-// Schedule runs f in a goroutine of the pool. It never waits: if no goroutine is free, it
+// Schedule runs f in a goroutine of the pool, and never blocks: if no goroutine is idle, it
 // starts one.
 func (w goroutinePool) Schedule(f func()) {
 	select {

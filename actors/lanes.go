@@ -11,19 +11,17 @@ import (
 type Job interface {
 	// Run does the work. ctx ends early if Lanes.Stop runs out of time.
 	Run(ctx context.Context)
-	// Failed is called if Run panics, with the value of the panic. If a caller waits for the
-	// job's result, Failed replies to the caller.
+	// Failed is called with the panic's value if Run panics. A job with a waiting caller
+	// replies to the caller in Failed.
 	Failed(reason any)
 }
 
-// Lanes runs jobs: jobs with the same key one after another, in the order in which they were
-// sent, and jobs with different keys in parallel.
+// Lanes runs jobs: those with the same key in the order in which they were sent, those with
+// different keys in parallel.
 //
-// Each key with open jobs, queued or running, has a child actor. The parent counts each
-// child's open jobs. When a child has none left, the parent keeps it for another key, or stops
-// it if maxIdle idle children are kept already. Making a child costs about as much as handling
-// its few messages. A child must not stop itself when idle: the jobs that the parent sends to
-// it before the parent notices would be lost silently.
+// Each key with queued or running jobs has a child actor. When a child has no job left, its
+// parent keeps it for another key, or stops it if maxIdle children are idle. A child must not
+// stop itself: jobs that the parent sends before it notices would be lost silently.
 type Lanes struct {
 	sys    *System
 	pid    *actor.PID
@@ -44,7 +42,7 @@ type (
 // maxIdle is the largest number of idle children that are kept.
 const maxIdle = 64
 
-// Lanes starts a set of lanes. name is the name of its parent actor.
+// Lanes starts a set of lanes. name is the name of the set's parent actor.
 func (s *System) Lanes(name string) *Lanes {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &Lanes{sys: s, cancel: cancel, gone: make(chan struct{})}
@@ -55,12 +53,12 @@ func (s *System) Lanes(name string) *Lanes {
 	return l
 }
 
-// Send queues a job on its key's lane. It never blocks and never refuses: the caller must
-// limit the number of jobs.
+// Send queues a job on the lane of its key. It never blocks and never refuses, so the caller
+// must limit the number of jobs.
 func (l *Lanes) Send(key string, j Job) { l.sys.sys.Root.Send(l.pid, submitted{key, j}) }
 
-// Stop waits until every open job has run. If ctx ends first, Stop cancels the context of
-// the remaining jobs and returns an error. Do not send jobs after calling it.
+// Stop waits until every job has run. If ctx ends first, Stop cancels the context of the
+// remaining jobs and returns an error. No job may be sent after Stop is called.
 func (l *Lanes) Stop(ctx context.Context) error {
 	drained := make(chan struct{})
 	l.sys.sys.Root.Send(l.pid, drain{drained})
@@ -77,8 +75,6 @@ func (l *Lanes) Stop(ctx context.Context) error {
 	}
 }
 
-// parent is the parent actor of a set of lanes: it passes jobs to the lanes and counts the
-// open jobs of each lane.
 type parent struct {
 	sys     *System
 	ctx     context.Context
@@ -127,7 +123,6 @@ func (p *parent) Receive(c actor.Context) {
 	}
 }
 
-// child returns an idle child, or a new one.
 func (p *parent) child(c actor.Context) *actor.PID {
 	if last := len(p.idle) - 1; last >= 0 {
 		pid := p.idle[last]
@@ -150,11 +145,11 @@ func (w *worker) Receive(c actor.Context) {
 		return
 	}
 	defer func() {
-		// Count the job as finished, even if it panicked.
+		// A job that panicked counts as finished too.
 		c.Send(w.parent, finished{m.key})
 		if reason := recover(); reason != nil {
 			m.job.Failed(reason)
-			panic(reason) // the supervisor logs it and resumes the lane
+			panic(reason) // the supervisor logs the panic and resumes the lane
 		}
 	}()
 	m.job.Run(w.ctx)

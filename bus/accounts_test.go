@@ -15,10 +15,11 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A worker can use its consumer through the import as if the consumer were in the worker's
-// own account: it fetches prompts, asks for more time, asks for a later redelivery, and
-// acknowledges. This holds for both forms of acknowledgement subjects that nats-server has.
+// A worker uses its consumer through an import from another account: it fetches prompts, asks
+// for more time or a later redelivery, and acknowledges. The test covers both forms of
+// nats-server's acknowledgement subjects.
 func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	newAcks := func(config string) string { return config + "feature_flags { js_ack_fc_v2: true }\n" }
 	for form, l := range map[string]layout{"$JS.ACK.permission_prompts.tg.": asShipped, "$JS.ACK._.": newAcks} {
 		t.Run(form, func(t *testing.T) {
@@ -37,7 +38,7 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 			require.Equal(t, first.Subject(), again.Subject())
 			require.NoError(t, again.DoubleAck(t.Context()))
 
-			seen := make(chan string, 600) // more prompts than one pull fetches
+			seen := make(chan string, 600) // room for more prompts than one pull fetches
 			consuming, err := own.Consume(func(m jetstream.Msg) {
 				if m.DoubleAck(context.Background()) == nil {
 					seen <- m.Subject()
@@ -59,7 +60,7 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 }
 
 // The server must not deliver prompts to the pull of a worker that is gone: no other worker
-// would get them until their acknowledgement is overdue.
+// would get them until AckWait has passed.
 func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine := g.jetstream(asEngineStore)
@@ -70,7 +71,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 		return tg.CachedInfo().NumWaiting
 	}
 	emptyPull(t, gone, nats.NewInbox())
-	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // subscribe before the pull: the server ends a pull whose reply subject has no subscriber
+	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // the server ends a pull whose reply subject has no subscriber, so the subscription comes first
 	require.NoError(t, err)
 	require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
 	require.NoError(t, gone.Flush())
@@ -79,7 +80,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 	require.Eventually(t, func() bool { return waiting() == 0 }, 10*time.Second, time.Millisecond)
 }
 
-// The owner finds every micro service: engines and connectors reply to its $SRV requests.
+// Engines and connectors are micro services, which reply to the owner's $SRV requests.
 func TestOwnerFindsTheServices(t *testing.T) {
 	g := startLayout(t, asShipped)
 	g.serveEngine()
@@ -105,8 +106,8 @@ func TestOwnerFindsTheServices(t *testing.T) {
 	}
 }
 
-// An observer follows the log and reads it back. Its requests change nothing, even if their
-// reply subject is that of the log, a record or a timer.
+// An observer follows the log and reads it back. Its requests change nothing, whatever reply
+// subject they name.
 func TestObserverReadsTheLogAndWritesNothing(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine, nc := g.jetstream(asEngineStore), g.as(asObserver)
@@ -139,8 +140,8 @@ func TestObserverReadsTheLogAndWritesNothing(t *testing.T) {
 	require.NoError(t, silent.LastError())
 }
 
-// Workers can use the imports on every server of a cluster.
 func TestAccountsInACluster(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	keyDir := t.TempDir()
 	keys, users := keysOf(t, keyDir, everybody()...)
 	var servers []*bus.Server

@@ -10,16 +10,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The intervals at which the Asker asks an engine for the state of a waiting request, to
-// find a decision that was published while the subscription was broken.
+// The intervals at which an Asker asks an engine for the state of a waiting request. A broken
+// subscription may have missed the decision.
 const (
 	reaskMin = 30 * time.Second
 	reaskMax = 10 * time.Minute
-	// A pulse asks for the state of at most pulseOf waiting requests. It tests the server.
-	// It also finds decisions that were lost while the servers could not reach each other,
-	// although no client's connection broke.
+	// A pulse asks for the state of at most pulseOf waiting requests. It tests whether the
+	// server replies, and finds decisions that were lost while the servers could not reach each
+	// other.
 	pulseOf     = 100
-	reaskSpread = 10 * time.Second // the time over which, after a reconnect, the questions about all waiting requests are spread
+	reaskSpread = 10 * time.Second // after a reconnect, the Asker asks about its waiting requests within this time
 )
 
 // Asker sends the requests of one agent. It is safe for concurrent use.
@@ -29,7 +29,7 @@ type Asker struct {
 	stop  func()
 
 	mu      sync.Mutex
-	waiting map[*OpenRequest]struct{} // one request may have several entries: one for each Submit
+	waiting map[*OpenRequest]struct{} // a request has one entry for each Submit
 	wake    chan struct{}
 	done    chan struct{}
 }
@@ -53,33 +53,32 @@ func (a *Asker) Close() {
 	close(a.done)
 }
 
-// OpenRequest is a request that the engine has stored or decided.
+// OpenRequest is a request that the engine has accepted, by a receipt or a decision.
 type OpenRequest struct {
-	Receipt   schemas.Receipt // the zero Receipt if the engine decided at once
+	Receipt   schemas.Receipt // zero if the engine decided the request at once
 	PendingID string          // the id of the request, as sent
 	Key       string          // the key of the request's record
 
 	asker *Asker
 	unsub func()
-	next  time.Time // the time of the next question about the state; guarded by asker.mu
+	next  time.Time // the time at which to ask for the state again; guarded by asker.mu
 	wait  time.Duration
 
 	once     sync.Once
 	ended    chan struct{}
-	decision schemas.Decision // decision and err are set before ended closes
+	decision schemas.Decision // decision and err are valid once ended is closed
 	err      error
 }
 
 // Ask sends a request and waits for its one decision, also across restarts of the bus and of
-// nod. It makes a pending_id if r has none. If a request with r's pending_id was sent before,
-// Ask waits for that request's decision. When ctx ends, Ask withdraws the request and returns
-// ctx's error. Errors of nod are *schemas.Error.
+// nod. It makes a pending_id if r has none. If a request with the same pending_id was sent
+// before, Ask waits for that request's decision. If ctx ends first, Ask withdraws the request
+// and returns the error of ctx. Errors of nod are *schemas.Error.
 func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	return a.AskAs(ctx, withID(r))
 }
 
-// AskAs does what Ask does, for a request that has a pending_id. The id must be new, unless
-// r.Rejoin is set.
+// AskAs is Ask for a request with a pending_id, which must be new unless r.Rejoin is set.
 func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	asked, err := a.submit(ctx, r)
 	if err == nil {
@@ -89,7 +88,7 @@ func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision,
 		}
 	}
 	if ctx.Err() != nil {
-		// The engine may have stored the request in spite of the error: withdraw it.
+		// The engine may have stored the request in spite of the error.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // if the withdrawal fails, the request ends at its deadline
@@ -97,14 +96,13 @@ func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision,
 	return schemas.Decision{}, err
 }
 
-// Submit sends a request and returns once it is stored or decided. The caller must call
-// Await or Drop on the result.
+// Submit sends a request and returns once an engine has stored or decided it. The caller must
+// call Await or Drop on the result.
 func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, withID(r))
 }
 
-// SubmitAs does what Submit does, for a request that has a pending_id. The id must be new,
-// unless r.Rejoin is set.
+// SubmitAs is Submit for a request with a pending_id, which must be new unless r.Rejoin is set.
 func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, r)
 }
@@ -113,15 +111,15 @@ func badIDs() error {
 	return schemas.Errorf(schemas.CodeValidation, "session_id and pending_id must be 1 to 128 letters, digits, _ or -")
 }
 
-// listen subscribes to the decision of a request. Call it before the request is sent: the
-// decision may arrive at once.
+// listen subscribes to the decision of a request. The caller sends the request afterwards,
+// because the decision may arrive at once.
 func (a *Asker) listen(sessionID, pendingID string) (q *OpenRequest, err error) {
 	q = &OpenRequest{PendingID: pendingID, Key: schemas.Key(sessionID, pendingID), asker: a, ended: make(chan struct{}), wait: reaskMin}
 	q.unsub, err = a.conn.Subscribe(schemas.DecisionSubject(a.agent, sessionID, pendingID), q.onDecision)
 	return q, err
 }
 
-// withID gives r a new pending_id if it has none, and otherwise sets r.Rejoin.
+// withID sets r.Rejoin if r has a pending_id, and else gives r a new one.
 func withID(r schemas.Request) schemas.Request {
 	r.Rejoin = r.PendingID != ""
 	if r.PendingID == "" {
@@ -145,7 +143,7 @@ func (a *Asker) submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 	reply, err := a.conn.call(ctx, schemas.RequestSubject(a.agent, r.SessionID, r.PendingID), func(try int) any {
 		again := r
 		again.Rejoin = r.Rejoin || try > 0
-		return again
+		return &again
 	})
 	if err == nil {
 		err = asked.readReply(reply)
@@ -158,7 +156,6 @@ func (a *Asker) submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 	return asked, nil
 }
 
-// readReply reads the reply to a request: a decision or a receipt.
 func (q *OpenRequest) readReply(reply Reply) error {
 	if reply.Type == schemas.TypeDecision {
 		var d schemas.Decision
@@ -174,7 +171,7 @@ func (q *OpenRequest) readReply(reply Reply) error {
 // onDecision handles a decision that an engine has published.
 func (q *OpenRequest) onDecision(m Message) {
 	select {
-	case <-q.ended: // the outbox may publish a decision twice
+	case <-q.ended: // an engine may publish a decision twice
 		return
 	default:
 	}
@@ -186,7 +183,6 @@ func (q *OpenRequest) onDecision(m Message) {
 	q.decide(d)
 }
 
-// decide ends the wait with the first decision that has the key of this request.
 func (q *OpenRequest) decide(d schemas.Decision) {
 	if schemas.Key(d.SessionID, d.PendingID) == q.Key {
 		q.end(d, nil)
@@ -200,10 +196,9 @@ func (q *OpenRequest) end(d schemas.Decision, err error) {
 	})
 }
 
-// Await waits for the decision. If ctx ends first, Await returns ctx's error, and may be
-// called again. The error NOT_FOUND means that nod no longer has the request. CONFLICT
-// means that the request was allowed once, but an identical call has already used that
-// approval.
+// Await waits for the decision. If ctx ends first, Await returns the error of ctx, and may be
+// called again. The error is NOT_FOUND if nod no longer has the request, and CONFLICT if a
+// person allowed the request and an identical call has used that approval.
 func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	select {
 	case <-q.ended:
@@ -218,7 +213,7 @@ func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	return q.decision, q.err
 }
 
-// Drop stops the wait for the decision. The request itself does not change.
+// Drop ends the wait for the decision. The request stays as it is.
 func (q *OpenRequest) Drop() {
 	q.asker.mu.Lock()
 	delete(q.asker.waiting, q)
@@ -226,8 +221,8 @@ func (q *OpenRequest) Drop() {
 	q.unsub()
 }
 
-// Withdraw withdraws a request. It returns the request's decision: the withdrawal, or an
-// earlier decision.
+// Withdraw withdraws a request. It returns the withdrawal, or the decision that the request
+// already had.
 func (a *Asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
 	var d schemas.Decision
 	err := a.conn.CallInto(ctx, schemas.WithdrawSubject(a.agent, sessionID, pendingID), schemas.Withdraw{
@@ -239,8 +234,8 @@ func (a *Asker) Withdraw(ctx context.Context, sessionID, pendingID, reason strin
 	return d, nil
 }
 
-// watch makes reask ask for the state of q, at growing intervals, until q ends or is
-// dropped. It does nothing if the engine decided q at once.
+// watch makes the Asker ask for the state of q at growing intervals, until q ends or is
+// dropped.
 func (a *Asker) watch(q *OpenRequest) {
 	if q.Receipt.Revision == 0 {
 		return
@@ -252,11 +247,11 @@ func (a *Asker) watch(q *OpenRequest) {
 	a.signal()
 }
 
-// reaskSoon makes reask ask for the state of all waiting requests within reaskSpread.
+// reaskSoon makes the Asker ask for the state of all waiting requests within reaskSpread.
 func (a *Asker) reaskSoon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A small number of requests needs less than reaskSpread: 100 ms for each are enough.
+	// For a small number of requests, 100 ms for each are enough.
 	spread := min(reaskSpread, time.Duration(len(a.waiting)+1)*100*time.Millisecond)
 	for q := range a.waiting {
 		q.wait = reaskMin
@@ -275,8 +270,7 @@ func (a *Asker) signal() {
 // jitter returns d, made shorter or longer at random by up to a fifth.
 func jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5) }
 
-// reask asks for the state of the requests that are due, many in one call, until the
-// Asker is closed.
+// reask asks for the state of all due requests, many in one call, until the Asker is closed.
 func (a *Asker) reask() {
 	timer := time.NewTimer(reaskMax)
 	defer timer.Stop()
@@ -296,8 +290,8 @@ func (a *Asker) reask() {
 	}
 }
 
-// due returns up to MaxAwaited requests whose state must be asked for now. If there are
-// none, it returns the time of the next question in next.
+// due returns up to MaxAwaited requests whose state must be asked for now. If no request is
+// due, it returns the time at which the next one is.
 func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -320,12 +314,12 @@ func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 	return due, next
 }
 
-// pulse asks for the state of some waiting requests, to test whether the server still
-// serves this connection.
+// pulse asks for the state of some waiting requests, to test whether the server still serves
+// this connection.
 func (a *Asker) pulse(ctx context.Context) error {
 	a.mu.Lock()
 	var some []*OpenRequest
-	for q := range a.waiting { // a random choice, because a map's order is random
+	for q := range a.waiting { // a map's order is random, so each pulse picks other requests
 		if some = append(some, q); len(some) == pulseOf {
 			break
 		}
@@ -337,8 +331,7 @@ func (a *Asker) pulse(ctx context.Context) error {
 	return a.askAbout(ctx, some)
 }
 
-// ask asks an engine for the state of the requests in due. If there is no reply, it
-// schedules another try.
+// ask asks an engine for the state of the requests in due, and later again if no reply comes.
 func (a *Asker) ask(due []*OpenRequest) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*hopTimeout)
 	defer cancel()
@@ -376,8 +369,8 @@ func (a *Asker) askAbout(ctx context.Context, due []*OpenRequest) error {
 	return nil
 }
 
-// isOver reports whether e means that the request will get no decision: nod no longer has
-// the request, or an identical call has used its one-time approval.
+// isOver reports whether the error e means that the request will get no decision: nod no longer
+// has the request, or an identical call has used its approval.
 func isOver(e *schemas.Error) bool {
 	return e != nil && (e.Code == schemas.CodeNotFound || e.Code == schemas.CodeConflict)
 }

@@ -40,25 +40,26 @@ import (
 // flags were not changed is synced for each message.
 type blockFiles struct {
 	store                   server.StreamStore
-	mu                      *sync.RWMutex // the store's
+	mu                      *sync.RWMutex // the mutex of the server's store
 	syncAlways, syncOnFlush *atomic.Bool
 	closing                 *bool
-	lastBlock               reflect.Value // the store's pointer to the newest block
-	blockSize               uint64        // the size beyond which a block gets no more messages
+	lastBlock               reflect.Value // the server's pointer to its newest block
+	blockSize               uint64        // the size from which a block gets no more messages
 	dir                     string
-	named                   time.Time // the directory's time of change before its last sync
+	named                   time.Time // the modification time of the directory before its last sync
 
-	writes  sync.Mutex // guards the fields below; locked before mu
-	pending uint64     // the bytes of the replacing messages in flight
-	forced  int        // while not 0, the server syncs each message
+	writes  sync.Mutex // guards the following fields; locked before the store's mutex
+	pending uint64     // the bytes of the messages in flight that replace older ones
+	forced  int        // the server syncs each message while this is not 0
 }
 
 // errUnknownLayout means that this version of nats-server is not the one that blockFiles knows.
 var errUnknownLayout = errors.New("unknown layout of the server's streams")
 
-// findBlockFiles returns the storage of a file-based stream, and sets its flags.
+// findBlockFiles returns the storage of a stream, with the flags set by which blockFiles syncs
+// it.
 func findBlockFiles(ns *server.Server, storeDir, account, stream string) (b *blockFiles, err error) {
-	defer func() { // package reflect panics if a kind is not the expected one
+	defer func() { // package reflect panics if a field has another kind
 		if p := recover(); p != nil {
 			b, err = nil, fmt.Errorf("%w: %v", errUnknownLayout, p)
 		}
@@ -78,15 +79,15 @@ func findBlockFiles(ns *server.Server, storeDir, account, stream string) (b *blo
 	b.closing = value(field(fields, "closing")).Addr().Interface().(*bool)
 	b.lastBlock = value(field(fields, "lmb"))
 	b.blockSize = value(field(value(field(fields, "fcfg")), "BlockSize")).Interface().(uint64)
-	b.inLastBlock(1, 0) // panics if the block's fields are not the expected ones
+	b.inLastBlock(1, 0) // a probe, which panics if the block's fields have another type
 	if b.syncAlways.Load() == b.syncOnFlush.Load() {
 		return nil, errUnknownLayout
 	}
 	return b, b.syncNames(storeDir)
 }
 
-// lockedEntry returns the value under key in a map of the struct that v points to. The
-// struct's field mu guards the map.
+// lockedEntry returns the value under key in a map of the struct that v points to, and holds
+// the struct's lock mu meanwhile.
 func lockedEntry(v reflect.Value, name, key string) reflect.Value {
 	mu := value(field(v.Elem(), "mu")).Addr().Interface().(*sync.RWMutex)
 	mu.RLock()
@@ -98,7 +99,6 @@ func lockedEntry(v reflect.Value, name, key string) reflect.Value {
 	return entry
 }
 
-// field returns a field of a struct.
 func field(v reflect.Value, name string) reflect.Value {
 	f := v.FieldByName(name)
 	if !f.IsValid() {
@@ -107,7 +107,7 @@ func field(v reflect.Value, name string) reflect.Value {
 	return f
 }
 
-// value returns an unexported field's value without package reflect's restrictions.
+// value returns the value of an unexported field, which package reflect protects otherwise.
 func value(f reflect.Value) reflect.Value {
 	return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()
 }
@@ -118,8 +118,8 @@ func (b *blockFiles) last() uint64 {
 	return state.LastSeq
 }
 
-// errStreamStopped is the error of a sync of a stream that the server has stopped, because it
-// shuts down or the disk is full.
+// errStreamStopped is the error of a sync after the server has stopped the stream, because the
+// server shuts down or the disk is full.
 var errStreamStopped = errors.New("the server has stopped the stream")
 
 func (b *blockFiles) sync() error {
@@ -131,7 +131,7 @@ func (b *blockFiles) sync() error {
 		if b.stopping() {
 			return errStreamStopped
 		}
-		if b.syncOnFlush.Load() { // otherwise the flags were reset before the flush, which then synced nothing
+		if b.syncOnFlush.Load() { // the server may have reset the flags before the flush, which then synced nothing
 			return b.syncNewNames()
 		}
 	}
@@ -143,9 +143,8 @@ func (b *blockFiles) stopping() bool {
 	return *b.closing
 }
 
-// setFlags makes the server leave the syncs to FlushAllPending, except while forced is set.
-// It sets the new flag first, as the server itself does, so that no message is written with
-// neither.
+// setFlags leaves the syncs to FlushAllPending, unless messages must be synced one by one. It
+// sets syncOnFlush before it clears syncAlways, so that one of them is set for every message.
 func (b *blockFiles) setFlags() {
 	b.writes.Lock()
 	defer b.writes.Unlock()
@@ -164,16 +163,16 @@ func (b *blockFiles) setFlagsLocked() {
 }
 
 const (
-	// blockMargin is the part of the newest block that replacing messages may not count on,
-	// because other messages may fill it first.
+	// A replacing message may not use the last 1/blockMargin of the newest block, because other
+	// messages may fill it first.
 	blockMargin = 4
 	// lateWrite is how long after a write of unknown outcome the server may still store it.
 	lateWrite = time.Minute
 )
 
-// replacing prepares for a message that replaces the one at revision. The server syncs the new
-// message on its own, unless both will be in the newest block. The caller then sends the
-// message, and calls sent with the error.
+// replacing prepares for a message that replaces the one at revision. Unless the newest block
+// has both messages, the server syncs the new message on its own. The caller sends the message
+// and then calls sent.
 func (b *blockFiles) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	b.writes.Lock()
 	defer b.writes.Unlock()
@@ -208,8 +207,8 @@ func (b *blockFiles) unforce() {
 	b.setFlagsLocked()
 }
 
-// inLastBlock reports whether the message at revision is in the newest block, and the block
-// has room for this number of bytes.
+// inLastBlock reports whether the newest block contains the message at revision and has room
+// for size more bytes.
 func (b *blockFiles) inLastBlock(revision, size uint64) bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -225,11 +224,11 @@ func (b *blockFiles) inLastBlock(revision, size uint64) bool {
 	return revision >= atomic.LoadUint64(first) && used+size < b.blockSize-b.blockSize/blockMargin
 }
 
-// tick is longer than the unit in which a kernel counts the times of files.
+// tick is longer than the resolution of a kernel's file times.
 const tick = 100 * time.Millisecond
 
-// syncNewNames syncs the names of new block files. It does nothing if the directory's time
-// of change is that of an earlier sync.
+// syncNewNames syncs the names of new block files, if the directory has changed since the last
+// sync.
 func (b *blockFiles) syncNewNames() error {
 	info, err := os.Stat(b.dir)
 	if err != nil {
@@ -243,13 +242,13 @@ func (b *blockFiles) syncNewNames() error {
 	if err := syncDir(b.dir); err != nil {
 		return err
 	}
-	if now.Sub(changed) > tick { // a later change has another time
+	if now.Sub(changed) > tick { // several changes within a tick may have the same time, so a later sync must not rely on this time
 		b.named = changed
 	}
 	return nil
 }
 
-// syncNames syncs the names of the stream's directories and of all that contain it.
+// syncNames syncs the names of the stream's directories and of all their parents.
 func (b *blockFiles) syncNames(storeDir string) error {
 	for dir := b.dir; ; dir = filepath.Dir(dir) {
 		if err := syncDir(dir); err != nil {
@@ -261,8 +260,8 @@ func (b *blockFiles) syncNames(storeDir string) error {
 	}
 }
 
-// syncTree syncs all files and directories under dir. A process that was killed may have
-// left data that the kernel has not written yet, and that this process is about to read.
+// syncTree syncs all files and directories under dir. A killed process may have left data that
+// this process can read and that is not on disk yet.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -290,7 +289,7 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncDir writes the names in a directory to disk. Windows cannot sync directories.
+// syncDir syncs the names in a directory. Windows cannot do that.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

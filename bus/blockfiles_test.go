@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// CountFired counts the fired timers that the server stores, whether or not they are on disk.
+// CountFired counts the server's fired timers, whether or not they are on disk.
 func (r *Records) CountFired(ctx context.Context) (int, error) {
 	info, err := r.stream.Info(ctx, jetstream.WithSubjectFilter(duePrefix+">"))
 	if err != nil {
@@ -46,7 +46,6 @@ func startForBlocks(t *testing.T) (*Server, *Store) {
 	return s, store
 }
 
-// The pinned version of nats-server has the layout that blockFiles knows.
 func TestTheServerHasTheKnownLayout(t *testing.T) {
 	_, store := startForBlocks(t)
 	for _, k := range []*kvStream{store.Records.kvStream, store.Log.kvStream} {
@@ -61,7 +60,6 @@ func TestTheServerHasTheKnownLayout(t *testing.T) {
 	require.Nil(t, store.Sessions.disk)
 }
 
-// docs/reference/durability.md names each stream of the stores, and how it is synced.
 func TestDurabilityNamesEveryStream(t *testing.T) {
 	page, err := os.ReadFile("../docs/reference/durability.md")
 	require.NoError(t, err)
@@ -78,7 +76,7 @@ func TestDurabilityNamesEveryStream(t *testing.T) {
 	}
 }
 
-// The syncs of a stream with another layout are left to the server, with a line in the log.
+// A stream with an unknown layout is synced by the server, and the log says so.
 func TestAnUnknownLayoutIsSyncedByTheServer(t *testing.T) {
 	s, store := startForBlocks(t)
 	_, err := store.conn.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "in_memory", Storage: jetstream.MemoryStorage})
@@ -91,8 +89,9 @@ func TestAnUnknownLayoutIsSyncedByTheServer(t *testing.T) {
 	require.Equal(t, 2, strings.Count(said.String(), "the server syncs each of its writes"))
 }
 
-// The server syncs a message on its own if it replaces one in another block, because the
-// server may remove that block before the next sync; also while a write has an unknown outcome.
+// A message that replaces one in an older block is synced on its own, because the server may
+// remove that block before the next common sync. This also holds while the outcome of a write
+// is unknown.
 func TestAMessageThatReplacesOneInAnOlderBlockIsSyncedAtOnce(t *testing.T) {
 	_, store := startForBlocks(t)
 	files := store.Log.disk.store.(*syncedFiles).blockFiles
@@ -124,7 +123,8 @@ func TestAMessageThatReplacesOneInAnOlderBlockIsSyncedAtOnce(t *testing.T) {
 	require.False(t, files.syncAlways.Load())
 }
 
-// A store that is stopping reports success without a sync; a wait for it fails.
+// A store that is stopping reports success without a sync. Callers that wait for the sync must
+// get an error.
 func TestASyncOfAStoppedStreamFails(t *testing.T) {
 	s, store := startForBlocks(t)
 	_, err := store.Log.publish(t.Context(), &nats.Msg{Subject: "nod.v1.log.S"}, 0)

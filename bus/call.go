@@ -11,29 +11,27 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hopTimeout is the time limit of one NATS hop: a request and its reply, or a publish and
-// its acknowledgement.
+// hopTimeout bounds one NATS hop: a request with its reply, or a publish with its
+// acknowledgement.
 const hopTimeout = 5 * time.Second
 
-// The pauses between the tries of one hop.
 const (
 	backoffMin = 50 * time.Millisecond
 	backoffMax = 2 * time.Second
 )
 
-// Reply is the successful reply to a call. Call returns an error reply as an error instead.
+// Reply is the successful reply to a call. Call returns an error reply as an error.
 type Reply struct {
 	Type string
 	data []byte
 }
 
-// Into decodes the reply into v. The reply must be of v's type.
+// Into decodes the reply into v, which must be of the reply's type.
 func (r Reply) Into(v any) error { return schemas.Load(r.data, v) }
 
-// Call sends v to subject and waits for the reply. While there is no reply, or the reply
-// is UNAVAILABLE, it tries again with backoff for as long as ctx allows. An error that
-// the receiver replies with is a *schemas.Error. The receiver may get a call more than
-// once: make only calls that are safe to repeat.
+// Call sends v to subject and waits for the reply. Without a reply, or after UNAVAILABLE, it
+// tries again with backoff until ctx ends. Errors of the receiver are *schemas.Error. The
+// receiver may get a call more than once, so every call must be safe to repeat.
 func (c *Conn) Call(ctx context.Context, subject string, v any) (Reply, error) {
 	return c.call(ctx, subject, func(int) any { return v })
 }
@@ -47,8 +45,7 @@ func (c *Conn) CallInto(ctx context.Context, subject string, v, out any) error {
 	return r.Into(out)
 }
 
-// call does what Call does, but makes a new message for each try. Tries are numbered from
-// 0.
+// call is Call with a new message for each try; tries count from 0.
 func (c *Conn) call(ctx context.Context, subject string, message func(try int) any) (Reply, error) {
 	var last error
 	for try := 0; ; try++ {
@@ -71,12 +68,11 @@ func (c *Conn) call(ctx context.Context, subject string, message func(try int) a
 	}
 }
 
-// hop is one try of a call.
 func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
 	msg, err := c.nc.RequestWithContext(ctx, subject, data)
-	if errors.Is(err, nats.ErrMaxPayload) { // JSON escapes can make a message longer than the limits of its fields suggest
+	if errors.Is(err, nats.ErrMaxPayload) { // JSON escapes may make a message longer than the limits of its fields suggest
 		return Reply{}, schemas.Errorf(schemas.CodeValidation, "the message takes %d bytes and the server accepts %d: shorten it", len(data), c.nc.MaxPayload())
 	}
 	if err != nil {
@@ -96,8 +92,7 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	return Reply{}, &e
 }
 
-// isTransient reports whether err is a failure of one try, and not the result of the
-// call.
+// isTransient reports whether another try may succeed.
 func isTransient(err error) bool {
 	var e *schemas.Error
 	if errors.As(err, &e) {
@@ -107,8 +102,8 @@ func isTransient(err error) bool {
 		!errors.Is(err, nats.ErrBadSubject) && !errors.Is(err, context.Canceled)
 }
 
-// unavailable returns the error of a call whose context has ended; last is the error of
-// its last try.
+// unavailable returns the error of a call whose context has ended; last is the error of the
+// last try.
 func unavailable(ctx context.Context, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -123,8 +118,8 @@ func unavailable(ctx context.Context, last error) error {
 	return schemas.Errorf(schemas.CodeUnavailable, "no answer from nod: the bus or its engine is away, or these credentials may not ask it")
 }
 
-// Retry calls f, for up to hopTimeout each time, until f succeeds or fails permanently, or
-// ctx ends. Retries are needed, for example, while a new stream has no leader yet.
+// Retry calls f, for up to hopTimeout each time, until f succeeds or fails permanently, or ctx
+// ends. A new stream, for example, has no leader at first, and its first calls fail.
 func Retry(ctx context.Context, f func(context.Context) error) error {
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
@@ -136,8 +131,8 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// retryOperation does what Retry does, and adds the operation's name to the error. The
-// error is ErrUnknown if ctx ended before the result was known.
+// retryOperation is Retry with the operation's name in the error. The error is ErrUnknown if
+// ctx ended before the result was known.
 func retryOperation(ctx context.Context, operation string, f func(context.Context) error) error {
 	err := Retry(ctx, f)
 	switch {
@@ -149,8 +144,8 @@ func retryOperation(ctx context.Context, operation string, f func(context.Contex
 	return fmt.Errorf("%s: %w (%v)", operation, ErrUnknown, err)
 }
 
-// pause waits before the next try, for a time that grows with try and has jitter. It returns
-// ctx's error if ctx ends first.
+// pause waits before the next try, longer with each try and with jitter. If ctx ends first, it
+// returns the error of ctx.
 func pause(ctx context.Context, try int) error {
 	d := min(backoffMin<<min(try, 10), backoffMax)
 	d = d/2 + rand.N(d)

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Edit says what Change does with a value. The zero Edit leaves the stored value as it is.
+// Edit says what Change does with a value. The zero Edit does nothing.
 type Edit struct {
-	// Store writes the value. If Kept is not 0, the broker removes it after that time.
+	// Store makes Change write the value, which the broker removes after Kept unless Kept is 0.
 	Store bool
 	Kept  time.Duration
-	// Remove deletes the key.
+	// Remove makes Change delete the key.
 	Remove bool
 }
 
-// Change changes the value of a key by compare-and-set. edit gets the stored value to change,
-// or a zero value if found is false. If another write comes in between, Change reads the
-// value and calls edit again, for as long as ctx allows. It returns the value as edit left it,
-// with its revision. An error of edit ends Change and is returned.
+// Change changes the value of a key by compare-and-set. The function edit changes the stored
+// value, or a zero value if found is false. After a conflict, Change reads the value and calls
+// edit again, until ctx ends. It returns the value as edit left it, with its revision. An error
+// of edit ends Change and is returned.
 func Change[T any](ctx context.Context, b *Bucket, key string, edit func(v *T, found bool) (Edit, error)) (T, uint64, error) {
 	for {
 		var v T

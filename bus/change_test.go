@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Concurrent changes of one key lose nothing, and each caller gets the revision that it has
-// stored. An edit that stores nothing, or fails, leaves the value as it is.
+// Each of several concurrent callers gets the revision that it has stored. An edit that stores
+// nothing, or fails, leaves the value unchanged.
 func TestConcurrentChangesLoseNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -72,7 +72,7 @@ func TestConcurrentChangesLoseNothing(t *testing.T) {
 	require.Equal(t, newest, revision)
 
 	remove := func(*schemas.Session, bool) (bus.Edit, error) { return bus.Edit{Remove: true}, nil }
-	for range 2 { // removing a key that is not there does nothing
+	for range 2 { // the second removal finds no key
 		_, _, err = bus.Change(ctx, b, "session.S", remove)
 		require.NoError(t, err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// cluster starts servers of one cluster that end with the test, and opens the stores
-// through the first server.
+// cluster starts the servers of a cluster, which end with the test, and opens the stores
+// through the first one.
 func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Store {
 	t.Helper()
 	var first *bus.Server
@@ -41,9 +41,10 @@ func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Stor
 	return store
 }
 
-// Confirm succeeds while the key is unchanged, and never after a change, on one server
-// and on three. Concurrent callers share one write.
+// Confirm succeeds until the key changes, on one server and on three. Concurrent callers share
+// one write.
 func TestAReadingIsConfirmedUntilTheKeyChanges(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	for name, servers := range map[string]int{"one server": 1, "three": 3} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

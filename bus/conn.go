@@ -1,6 +1,6 @@
-// Package bus is nod's transport over NATS: connections and the embedded server, calls
-// and their replies, the stores with their timers, work queues, leases, and the client
-// that sends an agent's requests. No other package of nod imports nats.go or nats-server.
+// Package bus is nod's transport over NATS: connections, the embedded server, calls and
+// replies, the stores with their timers, work queues, leases, and the client that sends an
+// agent's requests. No other package of nod imports nats.go or nats-server.
 package bus
 
 import (
@@ -21,26 +21,27 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Options name a bus and the identity to connect with.
+// Options name a bus and the identity of the client.
 type Options struct {
 	URL  string // one address or several, comma-separated
 	Name string // the connection's name, shown by the server's tools
 	// Creds is a file with an nkey seed or with NATS credentials; empty on a server
 	// without authentication.
 	Creds string
-	// Inbox is the inbox prefix of the role. The role's key may subscribe to no other inbox.
+	// Inbox is the inbox prefix of the client's role. The role's key may subscribe to no other
+	// inbox.
 	Inbox string
-	// Server connects to a server in this process, without a socket. With SyncGroup, the
-	// stores that the connection opens report writes once they are on disk.
+	// Server is a server in this process, to which Connect connects without a socket. With
+	// SyncGroup, the stores that this connection opens report writes once they are on disk.
 	Server *Server
 	// Wait is how long Connect keeps trying to reach the bus; 0 tries once.
 	Wait time.Duration
 	Log  *slog.Logger
 
-	// follow is a data directory. If set, each connect and reconnect uses the address that
-	// is then in its run.json.
+	// follow is a data directory. If it is set, each connect and reconnect reads the server's
+	// address from its run.json.
 	follow string
-	// trust returns the certificates, in PEM, of the server's own authority, if it has
+	// trust returns the certificates, in PEM, of the server's own authority, if the server has
 	// one.
 	trust func() ([]byte, error)
 }
@@ -53,15 +54,15 @@ var (
 	ErrRefused = errors.New("refused these credentials")
 )
 
-// Conn is one connection to the bus. It reconnects until it is closed; calls made meanwhile
-// wait for as long as their contexts allow. If its server is silent or does not serve its
-// calls, the connection changes to another server within 10 s, if it knows another server,
-// from the address or from the server's own announcements.
+// Conn is one connection to the bus. It reconnects until it is closed; calls wait meanwhile, as
+// long as their contexts allow. If the server is silent or does not serve calls, the connection
+// changes to another server within 10 s. It knows other servers from the address or from the
+// server's announcements.
 type Conn struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	log    *slog.Logger
-	server *Server // nil if the server is in another process
+	server *Server // the server in this process, or nil
 
 	health      health
 	mu          sync.Mutex
@@ -69,8 +70,8 @@ type Conn struct {
 	closed      chan struct{}
 }
 
-// Connect opens a connection. It returns a one-line error for an unreachable bus, refused
-// credentials, or a server whose message limit is too small.
+// Connect opens a connection. It returns a one-line error if the bus is unreachable, if the
+// server refuses the credentials, or if the server's message limit is too small.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -99,7 +100,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // while its configuration changes, a server may refuse a valid key
+		nats.IgnoreAuthErrorAbort(), // a server whose configuration changes may refuse a valid key for a moment
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 300*time.Millisecond),
 		nats.PingInterval(pingEvery),
@@ -140,8 +141,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	return append(opts, auth), nil
 }
 
-// credentials reads a key file: an nkey seed as nod makes it, or the credentials file of
-// a NATS operator.
+// credentials reads a key file: an nkey seed, or the credentials file of a NATS operator.
 func credentials(path string) (nats.Option, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -159,7 +159,7 @@ func credentials(path string) (nats.Option, error) {
 
 func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	deadline := time.Now().Add(o.Wait)
-	level := slog.LevelWarn // the first failure is logged as a warning, so that the user sees the reason for the delay
+	level := slog.LevelWarn // the first failure is a warning, so that the user sees the reason for the delay
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		nc, err := nats.Connect(o.URL, opts...)
 		if err == nil {
@@ -198,7 +198,7 @@ func (c *Conn) where(o Options) string {
 	return strings.Join(urls, ",")
 }
 
-// OnReconnect calls f, in its own goroutine, after every reconnect until stop is called.
+// OnReconnect calls f after every reconnect, in a new goroutine, until stop is called.
 func (c *Conn) OnReconnect(f func()) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,15 +225,15 @@ func (c *Conn) onReconnect() {
 // URL returns the address of the current server.
 func (c *Conn) URL() string { return c.nc.ConnectedUrlRedacted() }
 
-// Open reports whether the server requires no credentials. Then every client that reaches
-// the server may answer requests.
+// Open reports whether the server requires no credentials. On such a server every client may
+// answer requests.
 func (c *Conn) Open() bool { return !c.nc.AuthRequired() }
 
-// Publish sends v to subject. A nil error does not mean that v was delivered.
+// Publish sends v to subject. Nil does not mean that v was delivered.
 func (c *Conn) Publish(subject string, v any) error { return c.publish(subject, v, nil) }
 
 // PublishVersion publishes one version of a record. A header names the version, so that a
-// receiver that has a newer version need not decode this one.
+// receiver of a newer version need not decode the message.
 func (c *Conn) PublishVersion(subject string, v any, key string, revision uint64) error {
 	return c.publish(subject, v, nats.Header{nats.MsgIdHdr: {key + "." + strconv.FormatUint(revision, 10)}})
 }
@@ -253,14 +253,13 @@ func (c *Conn) publish(subject string, v any, header nats.Header) error {
 type Message struct {
 	Subject string
 	Data    []byte
-	// Revision is the revision of the record's version in the message; 0 if the sender
-	// did not set it.
+	// Revision is the revision of the record in the message; 0 if the sender has not set it.
 	Revision uint64
 }
 
 func message(m *nats.Msg) Message {
 	id := m.Header.Get(nats.MsgIdHdr)
-	revision, _ := strconv.ParseUint(id[strings.LastIndexByte(id, '.')+1:], 10, 64) // 0 if the message has no Nats-Msg-Id header
+	revision, _ := strconv.ParseUint(id[strings.LastIndexByte(id, '.')+1:], 10, 64) // a message without a Nats-Msg-Id header has revision 0
 	return Message{Subject: m.Subject, Data: m.Data, Revision: revision}
 }
 
@@ -274,10 +273,10 @@ func (c *Conn) Subscribe(subject string, handle func(Message)) (stop func(), err
 	return func() { _ = sub.Unsubscribe() }, nil // Unsubscribe fails only on a closed connection, which has no subscriptions
 }
 
-// Flush waits until the server has received all sent messages.
+// Flush waits until the server has received all messages that were sent before.
 func (c *Conn) Flush(ctx context.Context) error { return c.nc.FlushWithContext(ctx) }
 
-// Close sends the buffered messages, then ends the subscriptions and the connection.
+// Close sends the buffered messages, and then ends the subscriptions and the connection.
 func (c *Conn) Close() {
 	if c.nc.Drain() != nil {
 		c.nc.Close()
@@ -285,6 +284,6 @@ func (c *Conn) Close() {
 	<-c.closed
 }
 
-// NewID returns a random id of 16 lower-case letters and digits. Its first four
-// characters are usually a unique prefix.
+// NewID returns a random id of 16 lower-case letters and digits. Its first four characters are
+// usually enough to recognise it.
 func NewID() string { return strings.ToLower(rand.Text()[:16]) }

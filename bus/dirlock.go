@@ -10,11 +10,10 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// dirLock prevents a second server from starting on a data directory and deciding the same
-// requests. The lock ends with the process, even if the process is killed.
+// dirLock keeps a second server off a data directory: two servers would decide the same
+// requests. The lock ends with the process, even a killed one.
 type dirLock struct{ file *flock.Flock }
 
-// lockDir makes the data directory if it is absent and locks it.
 func lockDir(dir string) (*dirLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, unwritable(dir, err)
@@ -37,8 +36,8 @@ func (l *dirLock) release() error {
 	return nil
 }
 
-// unwritable returns an error that contains the directory and the reason. It leaves out the
-// failed operation and file, which would not help the user.
+// unwritable returns an error that names the directory and the reason. It leaves out the
+// operation and the file that failed, which would not help the user.
 func unwritable(dir string, err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		err = path.Err
@@ -46,7 +45,7 @@ func unwritable(dir string, err error) error {
 	return fmt.Errorf("the data directory %s cannot be used: %w: fix its permissions, or name another with --data", dir, err)
 }
 
-// ErrInUse means that a running server has locked the data directory.
+// ErrInUse means that another server runs on the data directory.
 var ErrInUse = errors.New("in use by a running nod")
 
 func inUse(dir string) error {

@@ -54,8 +54,8 @@ func TestEmbedChild(t *testing.T) {
 	}
 }
 
-// A server that is killed while it writes releases its directory, leaves a run.json that
-// is recognized as stale, and has lost no acknowledged message.
+// A server that is killed during writes releases its directory and leaves a run.json that is
+// recognised as stale. No acknowledged message is lost.
 func TestKilledServer(t *testing.T) {
 	dir := t.TempDir()
 	child := exec.Command(os.Args[0], "-test.run=^TestEmbedChild$", "-test.v")

@@ -23,27 +23,26 @@ import (
 
 // EmbedOptions configure a NATS server in this process.
 type EmbedOptions struct {
-	// DataDir contains the streams, the lock and run.json. It is made if absent. Only one
-	// server at a time can run on it.
+	// DataDir contains the streams, the lock and run.json. It is made if missing. One server at
+	// a time can run on it.
 	DataDir string
-	// Host is the listening address; the default, 127.0.0.1, is reachable from this machine
-	// alone. The server speaks TLS if other machines can reach it, or if one was invited
-	// (see Invite).
+	// Host is the listening address. The default, 127.0.0.1, is reachable from this machine
+	// alone. The server speaks TLS if another machine can reach it or was invited (see Invite).
 	Host string
-	// Port is the listening port. If it is taken, or 0, the server takes any free port.
+	// Port is the listening port. If it is 0 or taken, the server listens on any free port.
 	Port int
 	// SyncInterval is the longest time between the acknowledgement of a write and its sync
 	// to disk, or SyncGroup, or SyncAlways. With SyncGroup, engines of other processes
 	// cannot use the stores; without Users, which could refuse them, it means SyncAlways.
 	SyncInterval time.Duration
-	// BeforeSync, if set, is called before each sync of a stream with SyncGroup. If it fails,
-	// the sync has failed. Tests use it to delay and to fail syncs.
+	// BeforeSync, if set, is called before each sync of a stream with SyncGroup; its error
+	// makes the sync fail. Tests use it.
 	BeforeSync func(stream string) error
-	// Users are the users that may connect, each with its key. Without users, every client
-	// that reaches the server may do everything.
+	// Users are the users that may connect, each with its key. Without users, every client may
+	// do everything.
 	Users []roles.User
-	// Prepare, if set, returns the Users. It is called after the data directory is locked
-	// and before the server reads it. If Prepare fails, the server does not start.
+	// Prepare, if set, returns the Users. It is called while the data directory is locked and
+	// before the server reads it. If Prepare fails, the server does not start.
 	Prepare func(context.Context) ([]roles.User, error)
 	// Version is written to run.json.
 	Version string
@@ -52,7 +51,7 @@ type EmbedOptions struct {
 
 	// ServerName is "nod" by default. Members of a cluster have different names.
 	ServerName string
-	// ClusterName makes the server a member of a cluster for tests. The members listen on
+	// ClusterName makes the server a member of a test's cluster. The members listen on
 	// ClusterPort, without authentication and on this machine alone, and find each other
 	// through Routes. Outside tests, a cluster consists of separate nats-server processes.
 	ClusterName string
@@ -60,7 +59,7 @@ type EmbedOptions struct {
 	Routes      []string
 }
 
-// storeName is the directory of the streams in the data directory.
+// storeName is the name of the directory of the streams.
 const storeName = "nats"
 
 // Server is a NATS server in this process.
@@ -73,9 +72,9 @@ type Server struct {
 	syncs *streamSyncs // nil without SyncGroup
 }
 
-// Embed starts a server and returns it ready for connections. It returns a one-line error
-// if the data directory is in use or not writable, or the server cannot start; then no
-// server or lock remains. ctx limits the start, not the life of the server.
+// Embed starts a server and returns it ready for connections. ctx bounds the start only. It
+// returns a one-line error if the data directory is in use or not writable, or if the server
+// cannot start. After an error, neither server nor lock is left.
 func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	o.Host = cmp.Or(o.Host, "127.0.0.1")
 	if i, err := readInvitation(o.DataDir); err != nil {
@@ -106,7 +105,7 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 		s.syncs = newStreamSyncs(ns, storeDir, disk, o)
 	}
 	// The garbage collector closes and frees a lock without references. This goroutine
-	// keeps it for as long as the server runs, even if the caller drops s.
+	// references the lock as long as the server runs, even if the caller drops s.
 	go func() {
 		ns.WaitForShutdown()
 		runtime.KeepAlive(lock)
@@ -141,7 +140,7 @@ func startEmbedded(ctx context.Context, o EmbedOptions, disk *diskFailure) (*ser
 	bridge := &natsLog{log: cmp.Or(o.Log, slog.Default()), fatal: make(chan error, 1), disk: disk}
 	ns.SetLoggerV2(bridge, false, false, false)
 
-	ns.Start() // Start does not return early if ctx ends
+	ns.Start()
 	err = listening(ctx, ns, bridge.fatal)
 	if err != nil {
 		ns.Shutdown()
@@ -153,7 +152,7 @@ func startEmbedded(ctx context.Context, o EmbedOptions, disk *diskFailure) (*ser
 }
 
 // listening waits until a started server accepts connections. A server that cannot listen
-// reports it only in its log.
+// reports the reason only in its log.
 func listening(ctx context.Context, ns *server.Server, fatal <-chan error) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -196,16 +195,16 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 		opts.TLSTimeout = tlsWithin.Seconds()
 	}
 	text := roles.Config{Users: o.Users, StoreDir: dir, SyncInterval: max(o.SyncInterval, 0), EngineInProcess: o.groupsSyncs()}.String()
-	if err := opts.ProcessConfigString(text); err != nil { // the error has one line for each fault
+	if err := opts.ProcessConfigString(text); err != nil { // the server's error has one line for each fault
 		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 	}
 	return opts, nil
 }
 
-// freePort returns port if it is free, and otherwise the server's value for any free
-// port. If another process takes the port before the server does, the start fails with an
-// error that says so. An address of another machine, or a port that this user may not
-// use, is an error, because the user meant exactly that address or port.
+// freePort returns port if it is free, and else the value that makes the server take any free
+// port. It fails for an address of another machine, and for a port that this user may not use.
+// If another process takes the port before the server does, the start fails with an error that
+// says so.
 func freePort(host string, port int) (int, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	l, err := net.Listen("tcp", addr)
@@ -215,7 +214,7 @@ func freePort(host string, port int) (int, error) {
 	if err != nil {
 		var cause syscall.Errno
 		if errors.As(err, &cause) {
-			err = cause // leaves out the address, which the message below contains
+			err = cause // the error of the operating system without the address, which the message below contains
 		}
 		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}
@@ -237,7 +236,7 @@ func dialURL(at *net.TCPAddr) string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
 }
 
-// RouteURL returns the address for other members of the cluster, or "" without a cluster.
+// RouteURL returns the address for other members of the cluster, or "" outside a cluster.
 func (s *Server) RouteURL() string {
 	if at := s.nats.ClusterAddr(); at != nil {
 		return "nats://" + at.String()
@@ -245,8 +244,8 @@ func (s *Server) RouteURL() string {
 	return ""
 }
 
-// InProcess returns an option for nats.Connect that connects to the server without a
-// socket, whatever the URL.
+// InProcess returns an option for nats.Connect that connects without a socket, whatever the
+// URL.
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 
 // Failed returns a channel that gets an error if a write or a sync to disk has failed. The
@@ -254,13 +253,11 @@ func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 // the server and end the process.
 func (s *Server) Failed() <-chan error { return s.disk.failed }
 
-// closeTimeout is how long Close waits for the server. A disk that does not reply can hold
-// it up for ever.
+// closeTimeout bounds Close, because a disk that does not reply could stop it for ever.
 const closeTimeout = 15 * time.Second
 
-// Close stops the server, waits until it has stopped, and releases the data directory.
-// Connections break: close the clients first. If the server does not stop within
-// closeTimeout, Close returns an error and keeps the directory locked.
+// Close stops the server and releases the data directory. Open connections break. If the server
+// does not stop within closeTimeout, Close returns an error and the directory stays locked.
 func (s *Server) Close() error {
 	s.syncs.close()
 	stopped := make(chan struct{})

@@ -98,8 +98,8 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 	require.NoError(t, preferred.Close())
 }
 
-// If the port is taken, Embed takes another one. If the address is not this machine's,
-// Embed fails, because no port would help.
+// Embed takes another port if the port is taken, but fails if the address is not this
+// machine's.
 func TestEmbedRefusesAnAddressOfAnotherMachine(t *testing.T) {
 	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1", Port: 4222})
 	requireOneLine(t, err, "nothing can listen on 192.0.2.1:4222: ")
@@ -156,15 +156,14 @@ func TestEmbedRefusesWithOneLine(t *testing.T) {
 	})
 }
 
-// withoutRunFile returns a data directory in which the run file can be neither written nor
-// removed.
+// withoutRunFile returns a data directory whose run.json can be neither written nor removed.
 func withoutRunFile(t *testing.T) string {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "run.json", "x"), 0o700))
 	return dir
 }
 
-// The server's log quotes input that the server cannot parse, which may contain a payload.
+// The server's log quotes input that the server cannot parse. Such input may be a payload, so
 // nod's log must not contain it.
 func TestServerLogContainsNoPayload(t *testing.T) {
 	log := &syncBuffer{}
@@ -174,7 +173,7 @@ func TestServerLogContainsNoPayload(t *testing.T) {
 	require.NoError(t, err)
 	_, err = fmt.Fprint(conn, "CONNECT {}\r\nPUB s 3\r\nmy secret word\r\n")
 	require.NoError(t, err)
-	_, err = io.ReadAll(conn) // waits until the server hangs up
+	_, err = io.ReadAll(conn) // the server closes a connection after input that it cannot parse
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	require.Contains(t, log.String(), "level=WARN")
@@ -211,8 +210,8 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 	}
 }
 
-// BenchmarkFirstStart measures a start on an empty directory, with new keys and with
-// accounts, until the first reply of JetStream.
+// BenchmarkFirstStart measures a start on an empty directory, with new keys and accounts, until
+// the first reply of JetStream.
 func BenchmarkFirstStart(b *testing.B) {
 	for b.Loop() {
 		dir := b.TempDir()

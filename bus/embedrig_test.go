@@ -32,7 +32,7 @@ func everybody() []roles.ID {
 	}
 }
 
-// guarded is a server with accounts and a key for every role.
+// guarded is a server with accounts, and with a key for every role.
 type guarded struct {
 	t    *testing.T
 	url  string
@@ -49,7 +49,7 @@ func startGuarded(t *testing.T) *guarded {
 	return &guarded{t: t, url: server.URL(), keys: keys}
 }
 
-// quiet returns a logger that drops everything. Servers under attack log each refusal.
+// quiet returns a logger that drops everything, because servers under attack log each refusal.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.User) {
@@ -63,7 +63,8 @@ func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.Use
 	return keys, users
 }
 
-// as connects with id's key. LastError of the connection returns violations of id's rights.
+// as connects with the key of id. LastError of the connection returns violations of the rights
+// of id.
 func (g *guarded) as(id roles.ID) *nats.Conn {
 	g.t.Helper()
 	key, err := nats.NkeyOptionFromSeed(g.keys.Path(id))
@@ -82,8 +83,8 @@ func (g *guarded) jetstream(id roles.ID) jetstream.JetStream {
 	return js
 }
 
-// mayPublish publishes to subject, and reports whether the server accepted it. The server
-// reports a refusal before it replies to the flush.
+// mayPublish publishes to subject, and reports whether the server accepted the message. The
+// server reports a refusal before it replies to the flush.
 func mayPublish(t *testing.T, nc *nats.Conn, subject string) bool {
 	t.Helper()
 	before := nc.LastError()
@@ -96,7 +97,7 @@ func maySubscribe(t *testing.T, nc *nats.Conn, subject string) bool {
 	before := nc.LastError()
 	sub, err := nc.SubscribeSync(subject)
 	require.NoError(t, err)
-	defer func() { _ = sub.Unsubscribe() }() // Unsubscribe fails if the subscription was refused
+	defer func() { _ = sub.Unsubscribe() }() // after a refused Subscribe, Unsubscribe fails too
 	return !refusedSince(t, nc, before)
 }
 

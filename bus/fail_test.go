@@ -13,8 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If a retry of a failed call may succeed, the call's error is sent as UNAVAILABLE, so that
-// the caller retries.
+// If a retry may succeed, an error is sent as UNAVAILABLE, after which callers try again.
 func TestErrorsAreSentWithTheirCodes(t *testing.T) {
 	for err, code := range map[error]schemas.Code{
 		schemas.Errorf(schemas.CodeStale, "look again"):       schemas.CodeStale,

@@ -15,16 +15,16 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Place names a bus. Empty fields are filled from the environment: NOD_URL, NOD_CREDS and
+// Place names a bus. Environment variables replace empty fields: NOD_URL, NOD_CREDS and
 // NOD_DATA.
 type Place struct {
 	URL     string // addresses of NATS servers, comma-separated
 	Creds   string // the name of a key file
-	DataDir string // the data directory of a running nod, with the address in run.json
+	DataDir string // the data directory of a running nod; its run.json contains the address
 }
 
-// WithDefaults returns p with its empty fields filled from the environment. DataDir is never
-// empty: without NOD_DATA it is DataHome.
+// WithDefaults returns p with its empty fields filled from the environment. DataDir is DataHome
+// if NOD_DATA is not set, and so never empty.
 func (p Place) WithDefaults() (Place, error) {
 	if p.URL == "" {
 		p.URL = os.Getenv("NOD_URL")
@@ -43,7 +43,7 @@ func (p Place) WithDefaults() (Place, error) {
 	return p, err
 }
 
-// DataHome returns the default data directory: nod's directory in the user's data home.
+// DataHome returns the default data directory, in the user's data home.
 func DataHome() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "nod"), nil
@@ -58,16 +58,16 @@ func DataHome() (string, error) {
 	return filepath.Join(home, ".local", "share", "nod"), nil
 }
 
-// Join connects to the bus at p as id. If p.URL is set, it connects there with p.Creds.
-// Otherwise, if p.DataDir contains an invitation, it connects to the nod that invited this
-// machine. Otherwise it connects to the nod that runs on p.DataDir, with p.Creds or else
-// id's key in that directory, and follows that nod to a new address after a restart.
+// Join connects to the bus at p as id. If p.URL is set, Join connects to that address with
+// p.Creds. Otherwise, if p.DataDir contains an invitation, it connects to the nod that invited
+// this machine. Otherwise it connects to the nod that runs on p.DataDir, with p.Creds or the
+// key of id in that directory, and after a restart follows that nod to its new address.
 func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, error) {
 	return JoinWait(ctx, p, id, log, 0)
 }
 
-// JoinWait does what Join does, but while no server answers it tries again, for at most the
-// duration wait.
+// JoinWait is Join with repeated tries: while no server answers, it tries again, for at most
+// the duration wait.
 func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait time.Duration) (*Conn, error) {
 	p, err := p.WithDefaults()
 	if err != nil {
@@ -101,14 +101,14 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 		o.Creds = keys.Path(id)
 	}
 	conn, err := Connect(ctx, o)
-	if errors.Is(err, ErrNoServer) { // run.json is stale: nod was killed, and another process now has its pid
+	if errors.Is(err, ErrNoServer) { // nod was killed and left run.json behind, and another process now has its pid
 		err = fmt.Errorf("%w on %s: nothing answers at %s: start it with nod up", ErrNotRunning, p.DataDir, run.URL)
 	}
 	return conn, err
 }
 
-// joinElsewhere connects an agent to the nod on another machine that invited it. It fails
-// for every other role.
+// joinElsewhere connects an agent to the nod on another machine that invited this machine. It
+// fails for every role but agents.
 func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string, id roles.ID) (*Conn, error) {
 	if id.Role != roles.Agent {
 		return nil, fmt.Errorf("this machine may only ask, as the agent %s of the nod at %s: answer and manage on that machine", i.Agent, i.URL)
@@ -125,7 +125,7 @@ func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string
 	return Connect(ctx, o)
 }
 
-// runDialer dials the address that run.json names at the time of the call.
+// runDialer dials the address that run.json contains at that moment.
 type runDialer struct{ dir string }
 
 func (d runDialer) Dial(network, _ string) (net.Conn, error) {

@@ -8,55 +8,54 @@ import (
 	"sync/atomic"
 )
 
-// The errors that end all waits for a sync. They are permanent, and leave it unknown whether
-// a write is on disk.
+// Errors that end all waits for a sync. They are permanent, and leave unknown whether a write
+// is on disk.
 var (
 	errDisk         = fmt.Errorf("%w: the disk failed", ErrUnknown)
 	errServerClosed = fmt.Errorf("%w: the embedded NATS server is closed", ErrUnknown)
 )
 
 // groupSync makes the messages of one stream durable in groups: the server acknowledges a
-// message once the kernel has it, and one sync to disk then serves all callers that wait. A
-// nil groupSync never waits: its stream is synced by the server before each
-// acknowledgement, or may lose messages, or is not in this process.
+// message once the kernel has it, and one sync to disk serves all waiting callers. A nil
+// groupSync never waits. It stands for a stream that the server syncs itself, that may lose
+// messages, or that another process serves.
 type groupSync struct {
 	store  syncedStore
-	failed func(error) // called once, with the error of the first sync that fails
+	failed func(error) // gets the error of the first failed sync, once
 
-	synced atomic.Uint64 // all messages up to this sequence are on disk
+	synced atomic.Uint64 // the sequence up to which all messages are on disk
 
 	mu      sync.Mutex
-	current *syncRound // the round in progress, or nil
-	next    *syncRound // the round after it, or nil if no caller needs it
-	err     error      // ends every wait: errDisk or errServerClosed
+	current *syncRound // the round in progress; nil without one
+	next    *syncRound // the round after the current one; nil if no caller waits for it
+	err     error      // the error of every wait after a failure: errDisk or errServerClosed
 	end     chan struct{}
 }
 
-// syncedStore is the storage of a stream.
 type syncedStore interface {
 	// last returns the sequence of the last stored message.
 	last() uint64
-	// sync returns once everything that was stored before the call is on disk. After an
-	// error the kernel may have dropped data, so that a later success proves nothing.
+	// sync returns once everything that was stored before the call is on disk. After an error
+	// the kernel may have dropped data, so a later success proves nothing.
 	sync() error
-	// replacing is called before a message is sent that replaces the one at revision, and
-	// sent afterwards. unknown means that the message may still be stored later.
+	// replacing is called before a message is sent that replaces the one at revision. The
+	// caller calls sent after the message; unknown means that the server may still store the
+	// message later.
 	replacing(revision uint64, size int) (sent func(unknown bool))
 }
 
-// syncRound is one sync.
 type syncRound struct {
-	through uint64 // all messages up to this sequence were stored before the sync began; 0 until it begins
+	through uint64 // all messages up to this sequence were stored before the sync of the round began; 0 until then
 	done    chan struct{}
-	err     error // set before done closes
+	err     error // the error of the round; set before done is closed
 }
 
 func newGroupSync(store syncedStore, failed func(error)) *groupSync {
 	return &groupSync{store: store, failed: failed, end: make(chan struct{})}
 }
 
-// wait returns once the stored message with this sequence, and all before it, are on disk.
-// After an error a power cut may still lose them: tell nothing that depends on them.
+// wait returns once the stored message with this sequence, and all earlier ones, are on disk.
+// After an error a power cut may still lose them, so the caller must report no success.
 func (g *groupSync) wait(ctx context.Context, sequence uint64) error {
 	if g == nil || sequence <= g.synced.Load() {
 		return nil
@@ -72,7 +71,7 @@ func (g *groupSync) wait(ctx context.Context, sequence uint64) error {
 	}
 }
 
-// replacing is syncedStore's; a message that replaces none needs no preparation.
+// replacing calls the storage's method replacing, unless the message replaces none.
 func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	if g == nil || revision == 0 {
 		return func(bool) {}
@@ -80,7 +79,6 @@ func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool
 	return g.store.replacing(revision, size)
 }
 
-// check starts a sync, to find out whether the storage has failed.
 func (g *groupSync) check() {
 	if g != nil {
 		g.join(math.MaxUint64) // failed gets the error
@@ -106,7 +104,6 @@ func (g *groupSync) join(sequence uint64) *syncRound {
 	return r
 }
 
-// run makes one sync after another for as long as callers wait.
 func (g *groupSync) run(r *syncRound) {
 	for r != nil {
 		last := g.store.last()
@@ -121,7 +118,7 @@ func (g *groupSync) run(r *syncRound) {
 func (g *groupSync) finish(r *syncRound, err error) *syncRound {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.err != nil { // the server has stopped meanwhile: a stopped store reports success without a sync
+	if g.err != nil { // after the server has stopped, a store reports success without a sync
 		err = g.err
 	} else if err != nil {
 		g.stop(errDisk)
@@ -137,13 +134,13 @@ func (g *groupSync) finish(r *syncRound, err error) *syncRound {
 	return g.current
 }
 
-// stop ends all waits. The caller holds mu.
+// stop ends all waits with err. The caller holds mu.
 func (g *groupSync) stop(err error) {
 	g.err = err
 	close(g.end)
 }
 
-// close ends all waits, because the server stops.
+// close ends all waits because the server stops.
 func (g *groupSync) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

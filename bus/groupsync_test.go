@@ -15,15 +15,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// patience is how long a test waits for what must happen.
 const patience = 30 * time.Second
 
-// disk is the disk of an embedded server: a test can stop its syncs and let them fail.
+// disk is the disk of an embedded server. A test can stop its syncs and make them fail.
 type disk struct {
 	mu     sync.Mutex
-	gate   chan struct{} // while it is open, syncs wait; nil means that they do not
+	gate   chan struct{} // while this channel is open, syncs wait; nil means that they do not
 	err    error
-	waited chan string // gets the stream of each sync that waits
+	waited chan string // the stream of each sync that waits
 }
 
 func (d *disk) beforeSync(stream string) error {
@@ -59,7 +58,6 @@ func (d *disk) fail(err error) {
 	d.err = err
 }
 
-// grouped is a server that groups its syncs, and its stores.
 type grouped struct {
 	*disk
 	server *bus.Server
@@ -91,7 +89,7 @@ func pendingEntry(id string) bus.Entry {
 	}}
 }
 
-// Every operation whose result may be told waits until what it wrote or read is on disk.
+// Every operation returns only once the data that it wrote or read is on disk.
 func TestNothingIsReportedBeforeItsSync(t *testing.T) {
 	ctx := t.Context()
 	g := startGrouped(t, t.TempDir())
@@ -176,7 +174,7 @@ func TestNothingIsReportedBeforeItsSync(t *testing.T) {
 	}
 }
 
-// awaitStored waits until the server itself has the new record and its fired timer.
+// awaitStored waits until the server has the new record and its fired timer.
 func awaitStored(t *testing.T, g *grouped) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -185,7 +183,7 @@ func awaitStored(t *testing.T, g *grouped) {
 	}, patience, 10*time.Millisecond)
 }
 
-// A failed sync is never reported as a success, and the server says so once, with the fix.
+// A failed sync is never reported as a success. The log reports it once, with the fix.
 func TestAFailedSyncConfirmsNothing(t *testing.T) {
 	dir := t.TempDir()
 	g := startGrouped(t, dir)
@@ -195,7 +193,7 @@ func TestAFailedSyncConfirmsNothing(t *testing.T) {
 	g.fail(syscall.ENOSPC)
 	_, err = g.store.Records.Create(t.Context(), pendingEntry("2"))
 	require.ErrorIs(t, err, bus.ErrUnknown)
-	g.fail(nil) // the kernel may have dropped the data, so a later success proves nothing
+	g.fail(nil) // after the failure, the kernel may have dropped the data, so a later success proves nothing
 	_, err = g.store.Records.Create(t.Context(), pendingEntry("3"))
 	require.ErrorIs(t, err, bus.ErrUnknown)
 	select {
@@ -210,7 +208,7 @@ func TestAFailedSyncConfirmsNothing(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A server closes while its disk hangs; what waits for the disk ends without success.
+// If a server closes while its disk hangs, all waits for the disk end without success.
 func TestAServerClosesWhileASyncHangs(t *testing.T) {
 	g := startGrouped(t, t.TempDir())
 	t.Cleanup(g.hang())
@@ -264,7 +262,6 @@ func TestAWriteDuringASyncWaitsForTheNextSync(t *testing.T) {
 	require.NoError(t, <-second)
 }
 
-// One sync serves all writes that wait for it.
 func TestOneSyncServesAllWaitingWrites(t *testing.T) {
 	g := startGrouped(t, t.TempDir())
 	release := g.hang()
@@ -283,7 +280,6 @@ func TestOneSyncServesAllWaitingWrites(t *testing.T) {
 	}
 }
 
-// Only the server's own process may write to stores whose syncs it groups.
 func TestEnginesOfOtherProcessesCannotUseGroupedStores(t *testing.T) {
 	dir := t.TempDir()
 	keys, users := keysOf(t, dir, asEngineStore, asOwnerStore)

@@ -12,38 +12,37 @@ import (
 )
 
 const (
-	// pingEvery is the interval of a connection's pings, and pingsMissed the number of
-	// unanswered pings that the connection tolerates. A connection whose server is silent
-	// for 9 s changes to another server.
+	// A connection pings its server every pingEvery, and tolerates pingsMissed unanswered
+	// pings. It leaves a server that is silent for 9 s.
 	pingEvery   = 3 * time.Second
 	pingsMissed = 2
-	// writeWithin limits the time of a write to a server that has stopped reading.
+	// writeWithin bounds a write to a server that has stopped reading.
 	writeWithin = 8 * time.Second
 
-	// A server that answers pings may still be cut off from the other servers. The
-	// connection changes to another server after failedTimes failed tries over at least
-	// failedFor. It stays with the new server for at least switchMin. This time doubles
-	// with each change, up to switchMax, until a try succeeds.
+	// A server that answers pings may be cut off from the other servers. The connection changes
+	// to another server after failedTimes failed tries over at least failedFor. It keeps the
+	// new server for at least switchMin. This time doubles with each change, up to switchMax,
+	// until a try succeeds.
 	failedTimes = 2
 	failedFor   = 4 * time.Second
 	switchMin   = 10 * time.Second
 	switchMax   = 2 * time.Minute
 
-	// pulseEvery is the interval at which a connection that only waits for messages tests
-	// its server, and pulseWithin the time limit of one test.
+	// pulseEvery is the interval at which a connection without calls of its own tests its
+	// server. pulseWithin bounds one test.
 	pulseEvery  = 3 * time.Second
 	pulseWithin = 3 * time.Second
 )
 
-// health counts the failed tries of calls, to notice a server that does not serve its
-// connection.
+// health counts the failed tries of a connection's calls, because its server may no longer
+// serve them.
 type health struct {
 	mu     sync.Mutex
 	server uint64
 	failed int
-	since  time.Time     // the start of the first failed try since the last success
-	wait   time.Duration // the shortest time from one change of the server to the next
-	next   time.Time     // the earliest time at which the connection may change to another server
+	since  time.Time     // the start of the first failed try after the last success
+	wait   time.Duration // the shortest time between two changes of the server
+	next   time.Time     // the earliest time of the next change of the server
 }
 
 func (h *health) served() {
@@ -52,8 +51,8 @@ func (h *health) served() {
 	h.failed, h.wait = 0, 0
 }
 
-// unserved counts a failed try, and reports whether the connection should change to
-// another server.
+// unserved counts a failed try, and reports whether the connection should change to another
+// server.
 func (h *health) unserved(a attempt, now time.Time) (leave bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,8 +70,8 @@ func (h *health) unserved(a attempt, now time.Time) (leave bool) {
 	return true
 }
 
-// attempt is one try on a connection: its start, and the number of reconnects before it,
-// which changes whenever the connection changes to another server.
+// attempt is one try on a connection: its start, and the number of reconnects before it. A
+// later reconnect means that the try's server is no longer in use.
 type attempt struct {
 	began  time.Time
 	server uint64
@@ -80,8 +79,8 @@ type attempt struct {
 
 func (c *Conn) attempt() attempt { return attempt{time.Now(), c.nc.Stats().Reconnects} }
 
-// recordAttempt records the result of a try. If too many tries have failed, it changes to
-// another server, if one is known.
+// recordAttempt records the result of a try. After too many failed tries, the connection
+// changes to another server, if it knows one.
 func (c *Conn) recordAttempt(a attempt, err error) {
 	switch {
 	case isUnserved(err, time.Since(a.began)):
@@ -98,18 +97,16 @@ func (c *Conn) recordAttempt(a attempt, err error) {
 	_ = c.nc.ForceReconnect() // ForceReconnect fails only on a closed connection
 }
 
-// alternatives reports whether there is another server to change to.
 func (c *Conn) alternatives() bool { return len(c.nc.Servers()) > 1 }
 
-// isServed reports whether err is a reply to a try, such as nil or an error of nod or of
-// JetStream, and not a failure to get one.
+// isServed reports whether err is a reply, such as nil or an error of nod or of JetStream.
 func isServed(err error) bool {
 	var e *schemas.Error
 	return err == nil || errors.As(err, &e) || apiCode(err) != 0 || errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
-// isUnserved reports whether err means that the server, or a server that it depends on, did
-// not serve a try. took is the duration of the try.
+// isUnserved reports whether err means that the server, or a server that it depends on, did not
+// serve a try of the duration took.
 func isUnserved(err error, took time.Duration) bool {
 	var e *schemas.Error
 	switch {
@@ -118,17 +115,16 @@ func isUnserved(err error, took time.Duration) bool {
 	case errors.As(err, &e):
 		return e.Code == schemas.CodeUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return took >= pulseWithin-pulseWithin/10 // a try that took less time was ended by the caller's own time limit
+		return took >= pulseWithin-pulseWithin/10 // a shorter try was ended by the caller's own time limit
 	case errors.Is(err, nats.ErrNoResponders):
 		return true
 	}
 	return apiUnavailable(err)
 }
 
-// Pulse calls the function try every pulseEvery, if there is another server to change to,
-// until stop is called or the connection closes. A client that only waits for messages
-// makes no calls of its own; without Pulse it would not notice a server that is cut off
-// from the others.
+// Pulse calls try every pulseEvery, if the connection knows another server, until stop is
+// called or the connection closes. Without Pulse, a client that only waits for messages would
+// not notice that its server is cut off from the others.
 func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -145,7 +141,7 @@ func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 			}
 			for c.alternatives() && ctx.Err() == nil && !c.nc.IsClosed() {
 				within, done := context.WithTimeout(ctx, pulseWithin)
-				_ = try(within) // the error needs no handling: the calls that try makes record their results
+				_ = try(within) // the calls that try makes record their results
 				late := within.Err() != nil
 				done()
 				if !late {

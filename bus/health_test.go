@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A connection changes to another server after several failed tries over some time. After
-// each change it waits longer before the next one.
+// A connection changes to another server after several failed tries over some time, and waits
+// longer before each further change.
 func TestAConnectionChangesServersAfterRepeatedFailures(t *testing.T) {
 	var h health
 	now := time.Now()
@@ -44,7 +44,7 @@ func TestErrorsThatCountAsUnserved(t *testing.T) {
 	}{
 		{nil, 0, false, true},
 		{context.DeadlineExceeded, pulseWithin, true, false},
-		{context.DeadlineExceeded, time.Second, false, false}, // the caller's own time limit ended the try
+		{context.DeadlineExceeded, time.Second, false, false}, // the caller's own time limit ended this try
 		{nats.ErrNoResponders, 0, true, false},
 		{schemas.Errorf(schemas.CodeUnavailable, "ask again"), 0, true, true},
 		{schemas.Errorf(schemas.CodeNotFound, "there is none"), 0, false, true},

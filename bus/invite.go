@@ -16,9 +16,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Invitation lets another machine send requests to nod under an agent name of its own. It
-// contains nod's address, the agent's key, and the server's certificate authority. It is a
-// secret.
+// Invitation lets another machine send requests to nod under its own agent name. It contains
+// nod's address, the agent's key, and the server's certificate authority. It is a secret.
 type Invitation struct {
 	URL   string `json:"url"`
 	Agent string `json:"agent"`
@@ -28,8 +27,8 @@ type Invitation struct {
 
 const joinedName = "joined.json"
 
-// Invite makes an agent's key and returns the invitation for another machine, which reaches
-// the server at address. The server accepts the key, and uses TLS, from its next start on.
+// Invite makes an agent's key and returns the invitation for another machine, from which
+// address reaches the server. The server accepts the key, and uses TLS, from its next start on.
 func Invite(dataDir, agent, address string) (Invitation, error) {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -51,9 +50,9 @@ func Invite(dataDir, agent, address string) (Invitation, error) {
 	return Invitation{URL: "tls://" + address, Agent: agent, Key: strings.TrimSpace(string(seed)), CA: string(cert)}, nil
 }
 
-// String returns the invitation as one word, with the key in plain base64.
+// String returns the invitation as one word. The word contains the key.
 func (i Invitation) String() string {
-	text, _ := json.Marshal(i) // encoding strings cannot fail
+	text, _ := json.Marshal(i) // json.Marshal cannot fail on strings
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
@@ -67,16 +66,16 @@ func ParseInvitation(word string) (i Invitation, err error) {
 }
 
 // isComplete reports whether the invitation names an agent, an authority and exactly one
-// server, reached over TLS.
+// server, with TLS.
 func (i *Invitation) isComplete() bool {
 	at, err := url.Parse(i.URL)
 	return err == nil && at.Scheme == "tls" && at.Host != "" && i.URL == "tls://"+at.Host &&
 		i.CA != "" && roles.AgentID(i.Agent).Check() == nil
 }
 
-// Join stores the invitation in a data directory, readable by its owner alone. From then on
-// the functions Join and JoinWait use it if they are given this directory. The method fails,
-// and changes nothing, if the directory has a nod of its own or has joined a nod already.
+// Join stores the invitation in a data directory, readable by its owner alone. The functions
+// Join and JoinWait then connect with it, for this directory. Join fails, and changes nothing,
+// if the directory has a nod of its own or has an invitation already.
 func (i Invitation) Join(dataDir string) error {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -93,13 +92,13 @@ func (i Invitation) Join(dataDir string) error {
 	if err := keys.Put(roles.AgentID(i.Agent), i.Key); err != nil {
 		return err
 	}
-	i.Key = "" // the key has a file of its own
+	i.Key = "" // the key has its own file
 	text, err := json.Marshal(i)
 	if err == nil {
-		err = roles.WriteNew(path, append(text, '\n')) // the invitation is written last: if its file exists, so does the key
+		err = roles.WriteNew(path, append(text, '\n')) // every invitation on disk has its key, because the key is written first
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return joined // another process has joined meanwhile
+		return joined // another process has just joined
 	}
 	if err != nil {
 		return fmt.Errorf("join: %w", err)
@@ -107,7 +106,6 @@ func (i Invitation) Join(dataDir string) error {
 	return nil
 }
 
-// readInvitation returns the invitation in a data directory, or nil if there is none.
 func readInvitation(dataDir string) (*Invitation, error) {
 	path := filepath.Join(dataDir, joinedName)
 	text, err := os.ReadFile(path)
@@ -124,8 +122,8 @@ func readInvitation(dataDir string) (*Invitation, error) {
 	return &i, nil
 }
 
-// Agent returns the default agent name at this place: the name in the data directory's
-// invitation, or "local" if there is no invitation or p has a URL.
+// Agent returns the default agent name: the name in the data directory's invitation, or "local"
+// without an invitation or if p has a URL.
 func (p Place) Agent() (string, error) {
 	p, err := p.WithDefaults()
 	if err != nil {

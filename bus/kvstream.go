@@ -12,49 +12,46 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The errors of the stores.
 var (
 	// ErrNotFound means that the key has no value.
 	ErrNotFound = errors.New("not found")
-	// ErrMoved means that the key is not at the given revision: read it again.
+	// ErrMoved means that the key is not at the given revision: the caller must read it again.
 	ErrMoved = errors.New("changed meanwhile")
-	// ErrUnknown means that the store did not reply in time, so that the write may or may
-	// not have happened.
+	// ErrUnknown means that the store did not reply in time: the write may or may not have
+	// happened.
 	ErrUnknown = errors.New("outcome unknown")
-	// ErrTooLarge means that the value exceeds the limit of a message. Nothing was
-	// written.
+	// ErrTooLarge means that the value exceeds the limit of a message. Nothing was written.
 	ErrTooLarge = errors.New("too large to be stored")
 	// ErrUnreadable means that this version of nod cannot decode the stored record.
 	ErrUnreadable = errors.New("not readable")
 )
 
-// codeDuplicateInFlight is the error for a message with the id of another message that is
-// still being stored; nats.go has no name for it.
+// codeDuplicateInFlight means that a message with the same id is still being stored; nats.go
+// has no name for this code.
 const codeDuplicateInFlight jetstream.ErrorCode = 10158
 
-// operationHeader marks the tombstone of a deleted key, as KV tools write it.
+// operationHeader marks the tombstone of a deleted key; tools for KV buckets expect it.
 const operationHeader = "KV-Operation"
 
-// maxReads limits the concurrent reads from the leader: if the server's queue of
-// JetStream calls overflows, the server drops the whole queue, including the calls of
-// other clients.
+// maxReads bounds the concurrent reads from the leader. If the server's queue of JetStream
+// calls overflows, the server drops all calls in it, also those of other clients.
 const maxReads = 256
 
-// kvStream is a stream that keeps the last value of each key. It is laid out like a KV
-// bucket, but is not made by nats.go's KeyValue, for two reasons: only the leader of several
-// replicas may be read (see allowDirect), and scheduled messages need DiscardOld.
+// kvStream is a stream that keeps the last value of each key, laid out like a KV bucket. nod
+// does not use nats.go's KeyValue for two reasons: of several replicas only the leader may be
+// read (see allowDirect), and scheduled messages need DiscardOld.
 type kvStream struct {
 	conn   *Conn
 	name   string
 	stream jetstream.Stream
 	prefix string
 	reads  chan struct{}
-	disk   *groupSync // nil if the server syncs each message itself
+	disk   *groupSync // waits until messages are on disk; nil if the server syncs each message itself
 }
 
 // allowDirect turns direct reads on for a bucket of one replica, and off for a bucket of
-// several. A direct read takes half as long as a read through the JetStream API, but
-// followers also reply to it, with outdated values.
+// several. A direct read takes half as long as a read through the JetStream API, but followers
+// answer it too, with old values.
 func (k *kvStream) allowDirect(ctx context.Context) error {
 	config := k.stream.CachedInfo().Config
 	alone := config.Replicas == 1
@@ -76,12 +73,11 @@ func (k *kvStream) allowDirect(ctx context.Context) error {
 type storedValue struct {
 	data     []byte
 	revision uint64
-	at       time.Time // when it was stored, in broker time
+	at       time.Time // the time of the write, in broker time
 }
 
-// get reads the last value of a key, with retries while ctx allows. With ErrNotFound it
-// returns the revision with which put creates the key: 0, or the tombstone's if the key
-// was deleted.
+// get reads the last value of a key, with retries until ctx ends. With ErrNotFound it returns
+// the revision with which put creates the key: 0, or that of a deleted key's tombstone.
 func (k *kvStream) get(ctx context.Context, key string) (storedValue, error) {
 	return k.last(ctx, k.prefix+key)
 }
@@ -92,8 +88,8 @@ func (k *kvStream) last(ctx context.Context, subject string) (storedValue, error
 	})
 }
 
-// isEmpty reports whether no message matches a filter of subjects. It is three times as
-// fast as a listing.
+// isEmpty reports whether no message matches a filter of subjects. It is three times as fast as
+// a listing.
 func (k *kvStream) isEmpty(ctx context.Context, filter string) (bool, error) {
 	_, err := k.read(ctx, filter, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return k.stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(filter))
@@ -104,7 +100,7 @@ func (k *kvStream) isEmpty(ctx context.Context, filter string) (bool, error) {
 	return false, err
 }
 
-// read calls get, with retries while ctx allows, and decodes the message. subject names the
+// read calls get, with retries until ctx ends, and decodes the message; subject names the
 // message in errors.
 func (k *kvStream) read(ctx context.Context, subject string, get func(context.Context) (*jetstream.RawStreamMsg, error)) (storedValue, error) {
 	select {
@@ -128,7 +124,7 @@ func (k *kvStream) read(ctx context.Context, subject string, get func(context.Co
 			return storedValue{}, fmt.Errorf("read %s: %w", subject, err)
 		case errors.Is(err, nats.ErrNoResponders): // direct reads may have been turned off, because replicas were added
 			hop, cancel := context.WithTimeout(ctx, hopTimeout)
-			_, _ = k.stream.Info(hop) // Info loads the new configuration; if that fails, the next try fails too
+			_, _ = k.stream.Info(hop) // Info loads the new configuration; after an error, the next try fails too
 			cancel()
 		}
 		if pause(ctx, try) != nil {
@@ -137,7 +133,7 @@ func (k *kvStream) read(ctx context.Context, subject string, get func(context.Co
 	}
 }
 
-// stored decodes a message once it is on disk: what a caller reads, it may tell.
+// stored decodes a message once it is on disk, because the caller may report what it reads.
 func (k *kvStream) stored(ctx context.Context, msg *jetstream.RawStreamMsg) (storedValue, error) {
 	if err := k.disk.wait(ctx, msg.Sequence); err != nil {
 		return storedValue{}, fmt.Errorf("read %s: %w", msg.Subject, err)
@@ -148,8 +144,8 @@ func (k *kvStream) stored(ctx context.Context, msg *jetstream.RawStreamMsg) (sto
 	return storedValue{msg.Data, msg.Sequence, msg.Time}, nil
 }
 
-// publish sends a message once, which replaces the one at revision if that is not 0. A nil
-// error means that the message is stored and on disk.
+// publish sends a message once. The message replaces the one at revision, if that is not 0. Nil
+// means that the message is stored and on disk.
 func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	ack, err := k.send(ctx, msg, revision, opts...)
 	if err != nil {
@@ -158,8 +154,8 @@ func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, 
 	return ack, k.disk.wait(ctx, ack.Sequence)
 }
 
-// send is publish without the wait for the disk. It is for a message before another one in
-// the same stream, for which the caller waits.
+// send sends a message without waiting for the disk. It is for the first of two messages in the
+// same stream, if the caller waits for the second one.
 func (k *kvStream) send(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
@@ -174,13 +170,13 @@ func (k *kvStream) send(ctx context.Context, msg *nats.Msg, revision uint64, opt
 	return ack, err
 }
 
-// codeStoreFailed is the error of a server that could not write a message to its disk;
-// nats.go has no name for it.
+// codeStoreFailed means that the server could not write a message to its disk; nats.go has no
+// name for this code.
 const codeStoreFailed jetstream.ErrorCode = 10077
 
-// put writes data under key if the key is still at revision, and returns the new revision.
-// It repeats a write with an unknown outcome; if the key then already holds exactly this
-// data, put has succeeded. ErrMoved means that another write came first.
+// put writes data under key if the key is at revision, and returns the new revision. It repeats
+// a write with an unknown outcome, and succeeds if the key already holds exactly this data. The
+// error is ErrMoved if another write came first.
 func (k *kvStream) put(ctx context.Context, key string, data []byte, revision uint64, header nats.Header) (uint64, error) {
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: k.prefix + key, Data: data, Header: header}
@@ -209,8 +205,7 @@ func (k *kvStream) put(ctx context.Context, key string, data []byte, revision ui
 	}
 }
 
-// movedIfZero returns ErrMoved for revision 0, by which compare reports that another client
-// wrote the key.
+// movedIfZero returns ErrMoved for revision 0, by which compare reports another client's write.
 func movedIfZero(revision uint64) error {
 	if revision == 0 {
 		return ErrMoved
@@ -218,9 +213,9 @@ func movedIfZero(revision uint64) error {
 	return nil
 }
 
-// compare reads a key after a conflict. moved reports whether the key is no longer at
-// revision; it is false if the write that caused the conflict has failed. If the key has
-// this data, put's own write was stored, and seq is its revision; otherwise seq is 0.
+// compare reads a key after a conflict. moved is true if the key is at another revision;
+// otherwise the conflicting write has failed. If the key has this data, the caller's write was
+// stored, and seq is its revision; otherwise seq is 0.
 func (k *kvStream) compare(ctx context.Context, key string, data []byte, revision uint64) (seq uint64, moved bool, err error) {
 	now, err := k.get(ctx, key)
 	switch {
@@ -234,8 +229,8 @@ func (k *kvStream) compare(ctx context.Context, key string, data []byte, revisio
 	return 0, true, nil
 }
 
-// remove deletes key if it is still at revision. The tombstone expires after a minute, by
-// which time every reader has seen it.
+// remove deletes key if it is at revision. The tombstone expires after a minute; every reader
+// has seen it by then.
 func (k *kvStream) remove(ctx context.Context, key string, revision uint64) error {
 	header := nats.Header{}
 	header.Set(operationHeader, "DEL")
@@ -244,8 +239,8 @@ func (k *kvStream) remove(ctx context.Context, key string, revision uint64) erro
 	return err
 }
 
-// keys lists the keys that match a filter such as "S.*", in no particular order. prefix is
-// the part of the subjects before the keys.
+// keys lists the keys that match a filter such as "S.*", in no particular order. prefix is the
+// subject before the keys.
 func (k *kvStream) keys(ctx context.Context, prefix, filter string) ([]string, error) {
 	var info *jetstream.StreamInfo
 	err := retryOperation(ctx, "list "+k.name, func(ctx context.Context) (err error) {
@@ -266,7 +261,6 @@ func ttl(header nats.Header, d time.Duration) {
 	header.Set(jetstream.MsgTTLHeader, d.Truncate(time.Second).String())
 }
 
-// apiCode returns the JetStream error code in err, or 0.
 func apiCode(err error) jetstream.ErrorCode {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
@@ -275,22 +269,22 @@ func apiCode(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// apiUnavailable reports whether err means that JetStream cannot serve calls for now, for
-// example because the servers have no majority.
+// apiUnavailable reports whether JetStream cannot serve calls for now, for example because the
+// servers have no majority.
 func apiUnavailable(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.Code == 503 || errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// isConflict reports whether a write lost its compare-and-set. Replicated streams report it
-// with another code than unreplicated ones.
+// isConflict reports whether a write lost its compare-and-set. Replicated streams and other
+// streams have different codes for this.
 func isConflict(err error) bool {
 	code := apiCode(err)
 	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// isPermanent reports whether a retry cannot help: the server has refused the call, the
-// message is too large, the connection is closed, or the disk failed.
+// isPermanent reports whether no retry can help: the server has refused the call, the message
+// is too large, the connection is closed, or the disk has failed.
 func isPermanent(err error) bool {
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, errDisk) || errors.Is(err, errServerClosed) {
 		return true

@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// layout changes the shipped configuration. Each attack also runs on a layout on which it
-// must succeed: otherwise its failure on the shipped configuration would prove nothing.
+// layout changes the shipped configuration. Each attack also runs on a layout on which it must
+// succeed: otherwise its failure on the shipped configuration would prove nothing.
 type layout func(config string) string
 
 func asShipped(config string) string { return config }
@@ -36,12 +36,13 @@ func oneAccount(config string) string {
 	}
 	head, _, _ := strings.Cut(config, "accounts {")
 	text := head + "accounts { ONE { jetstream: enabled, users: [\n" + users.String() + "] } }\n"
-	// A single account has no mappings, so rights name the unmapped subjects.
+	// Without imports between accounts there are no mappings, so rights name the unmapped
+	// subjects.
 	return strings.ReplaceAll(text, "_NOD.consumer_info.", "$JS.API.CONSUMER.INFO.permission_prompts.")
 }
 
-// looseRights lets agents send any request to the server and the services, and lets
-// engines reply to any subject that is not denied.
+// looseRights lets agents send any request to the server and to the services, and lets engines
+// reply to any subject that is not denied.
 func looseRights(config string) string {
 	for _, agent := range []string{"ada", "bob"} {
 		config = strings.ReplaceAll(config, `"nod.v1.await.`+agent+`"`, `"nod.v1.await.`+agent+`", "$JS.API.>", "$SRV.>"`)
@@ -49,15 +50,15 @@ func looseRights(config string) string {
 	return looseEngine(config)
 }
 
-// looseEngine lets engines reply by allow_responses, with a deny rule for the subjects
-// that they must not use.
+// looseEngine lets engines reply by allow_responses, with a deny rule for the subjects that
+// they must not use.
 func looseEngine(config string) string {
 	return regexp.MustCompile(`(?s)(# engine\n.*?)deny: \[\]\}\n(.*?)(      \}\})`).
 		ReplaceAllString(config, `${1}deny: ["nod.v1.answer.>", "nod.v1.request.>"]}`+"\n"+`${2}        allow_responses: true`+"\n"+`${3}`)
 }
 
-// startLayout runs a server on the shipped configuration as the layouts change it, with keys
-// for all roles, and makes the stores.
+// startLayout runs a server on the shipped configuration with the changes of the layouts, with
+// keys for all roles, and makes the stores.
 func startLayout(t *testing.T, layouts ...layout) *guarded {
 	t.Helper()
 	dir := t.TempDir()
@@ -87,8 +88,8 @@ const (
 	theAnswer   = "nod.v1.answer.terminal.s.1"
 )
 
-// makeStores makes the streams as an engine does, with a message in each, and queues a
-// prompt for each of the connectors tg and wa.
+// makeStores makes the streams as an engine does, with a message in each, and queues a prompt
+// for each of the connectors tg and wa.
 func (g *guarded) makeStores() {
 	g.t.Helper()
 	ctx, js := context.Background(), g.jetstream(asEngineStore)
@@ -117,7 +118,8 @@ func (g *guarded) makeStores() {
 }
 
 // stores describes all state that an attack could change: every stream's messages and
-// consumers, except tg's progress with its own prompts. Equal texts mean that nothing changed.
+// consumers, except tg's progress with its own prompts. The text stays equal if nothing has
+// changed.
 func (g *guarded) stores(js jetstream.JetStream) string {
 	ctx := context.Background()
 	told := map[string]any{}
@@ -144,15 +146,14 @@ func (g *guarded) stores(js jetstream.JetStream) string {
 	return fmt.Sprint(told) // fmt prints maps sorted by key
 }
 
-// feed queues one more prompt for tg.
 func (g *guarded) feed(js jetstream.JetStream) {
 	g.t.Helper()
 	_, err := js.Publish(context.Background(), "nod.v1.prompt.tg.s."+rand.Text(), []byte(`{"type":"nod.v1.prompt"}`))
 	require.NoError(g.t, err)
 }
 
-// asked sends further requests on nc and waits for the replies, which prove that earlier
-// requests have been handled.
+// asked sends requests on nc and waits for the replies. The replies show that earlier requests
+// on nc have been handled.
 func (g *guarded) asked(nc *nats.Conn, questions ...string) {
 	g.t.Helper()
 	for range 3 {

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Log is the stream permission_log, to which entries can only be appended.
+// Log is the append-only stream permission_log.
 type Log struct{ *kvStream }
 
 func logConfig() jetstream.StreamConfig {
@@ -25,10 +25,9 @@ func logConfig() jetstream.StreamConfig {
 	}
 }
 
-// Retain sets the limits of the log: from now on, entries older than maxAge and the
-// oldest entries beyond maxBytes are removed, existing ones included. Entries cannot be
-// removed in any other way, with any credentials. If the servers have no room for
-// maxBytes, Retain sets only the age and returns ErrNoRoom.
+// Retain sets the limits of the log: entries older than maxAge, and the oldest entries beyond
+// maxBytes, are removed. No credentials can remove entries in another way. If the servers have
+// no room for maxBytes, Retain sets only the age and returns ErrNoRoom.
 func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) error {
 	info, err := l.stream.Info(ctx)
 	if err != nil {
@@ -52,23 +51,22 @@ func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) 
 	return nil
 }
 
-// ErrNoRoom means that no server has enough room for the size of the log.
+// ErrNoRoom means that no server has enough room for the log's size.
 var ErrNoRoom = errors.New("no server has enough room")
 
-// The errors of servers without enough room for a stream's MaxBytes; nats.go has no names
-// for them.
+// The errors of servers without enough room for a stream's MaxBytes; nats.go has no names for
+// these codes.
 const (
 	codeNoPlacement jetstream.ErrorCode = 10005
 	codeNoResources jetstream.ErrorCode = 10023
 	codeNoStorage   jetstream.ErrorCode = 10047
 )
 
-// Append adds an entry under a message id and returns its sequence. If an entry with the
-// same id was stored within the last hour, this one is not stored: first is false, and
-// the sequence is that of the stored entry. While the outcome is unknown, Append tries
-// again until ctx ends.
+// Append adds an entry under a message id and returns its sequence. If an entry with the same
+// id was stored within the last hour, Append stores nothing, first is false, and the sequence
+// is that of the stored entry. While the outcome is unknown, Append tries again until ctx ends.
 func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequence uint64, first bool, err error) {
-	data, err := schemas.Encode(e)
+	data, err := schemas.Encode(&e)
 	if err != nil {
 		return 0, false, fmt.Errorf("encode a log entry: %w", err)
 	}
@@ -86,9 +84,9 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 	return sequence, first, err
 }
 
-// EachLogged calls f, in order, for every entry that is in the log at the time of the call.
-// It stops if f fails, and returns f's error. The connection needs the right to read the
-// stores.
+// EachLogged calls f for every entry of the log, in order, up to the newest entry at the time
+// of the call. An error of f ends it and is returned. The connection needs the right to read
+// the stores.
 func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) error {
 	stream, err := c.js.Stream(ctx, "permission_log")
 	if err != nil {
@@ -121,7 +119,8 @@ func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) e
 	}
 }
 
-// Read returns the entry with this sequence, or ErrNotFound.
+// Read returns the entry with this sequence. The error is ErrNotFound if the log has no such
+// entry.
 func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, error) {
 	var e schemas.LogEntry
 	var msg *jetstream.RawStreamMsg

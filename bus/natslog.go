@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// natsLog passes the server's log to slog. The server quotes input that it cannot parse;
-// natsLog leaves out these quotes, because they may contain payloads.
+// natsLog passes the server's log to slog, without the server's quotes of input that it cannot
+// parse: these may contain payloads.
 type natsLog struct {
 	log     *slog.Logger
 	fatal   chan error // receives the first error that prevents the start
@@ -27,8 +27,8 @@ func (l *natsLog) Noticef(format string, v ...any) {
 	l.write(level, redacted(format, v))
 }
 
-// Warnf logs, at level info, that the server rebuilds indexes after a kill, because that is
-// normal. It logs other messages as warnings.
+// Warnf logs warnings. Only the message that the server rebuilds indexes after a kill is logged
+// at level info, because that is normal.
 func (l *natsLog) Warnf(format string, v ...any) {
 	l.noticeDisk(format, v)
 	level := slog.LevelWarn
@@ -70,14 +70,14 @@ func (l *natsLog) Errorf(format string, v ...any) {
 	l.write(level, redacted(format, v))
 }
 
-// Fatalf does not end the process. During the start it reports the error to Embed, later to
-// the log.
+// Fatalf does not end the process. It reports an error during the start to Embed, and a later
+// one to the log.
 func (l *natsLog) Fatalf(format string, v ...any) {
 	if !l.started.Load() {
 		select {
 		case l.fatal <- errors.New(redacted(format, v)):
 			return
-		default: // the first error is reported; this one is only logged
+		default: // Embed gets only the first error
 		}
 	}
 	l.write(slog.LevelError, redacted(format, v))
@@ -85,14 +85,14 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 
 func (l *natsLog) Debugf(format string, v ...any) { l.write(slog.LevelDebug, redacted(format, v)) }
 
-// Tracef drops its text, because the server traces every message.
+// Tracef does nothing, because the server traces every message.
 func (l *natsLog) Tracef(string, ...any) {}
 
 func (l *natsLog) write(level slog.Level, text string) {
 	l.log.Log(context.Background(), level, "nats: "+text)
 }
 
-// redacted formats a line without the part that quotes a client's message.
+// redacted formats a line without its quote of a client's message.
 func redacted(format string, v []any) string {
 	for _, quoting := range []string{"Malformed JetStream API Request", "parser ERROR", "bad NAK delay value", "failed to decode"} {
 		if before, _, found := strings.Cut(format, quoting); found {

@@ -12,23 +12,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Prompts is the work-queue stream permission_prompts, from which carriers get the
-// prompts and outcomes to show.
+// Prompts is the work-queue stream permission_prompts. Carriers show its prompts and outcomes.
 type Prompts struct {
-	// AckWait is how long after its last sign of progress an unacknowledged prompt goes to
-	// another worker; 0 means 10 s.
+	// AckWait is the time without a sign of progress after which an unacknowledged prompt goes
+	// to another worker; 0 means 10 s.
 	AckWait time.Duration
 
 	conn   *Conn
 	stream jetstream.Stream
 }
 
-// PromptGrace is how long after a prompt's deadline the queue keeps the prompt's messages,
-// so that the message with the outcome still reaches a worker.
+// PromptGrace is how long after a prompt's deadline the queue keeps the prompt's messages, so
+// that a worker still gets the outcome.
 const PromptGrace = time.Hour
 
-// OpenPrompts opens the stream, and makes it if it is missing. The stream is in the
-// account of the stores; connectors reach it through an import.
+// OpenPrompts opens the stream, and makes it if it is missing. The stream is in the account of
+// the stores; connectors use it through an import.
 func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 	config := jetstream.StreamConfig{
 		Name:        "permission_prompts",
@@ -40,7 +39,7 @@ func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 		Duplicates:  2 * time.Minute,
 	}
 	if replicas <= 1 {
-		config.PersistMode = jetstream.AsyncPersistMode // a crash may lose prompts; the sweep sends them again
+		config.PersistMode = jetstream.AsyncPersistMode // prompts may be lost in a crash; the sweep sends them again
 	}
 	stream, err := c.stream(ctx, config, c.js.CreateStream)
 	if err != nil {
@@ -49,10 +48,10 @@ func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 	return &Prompts{conn: c, stream: stream}, nil
 }
 
-// Send queues a prompt for its connector. The server drops a repetition for the same
-// recipient and revision within two minutes.
+// Send queues a prompt for its connector. Within two minutes, the server drops a repetition for
+// the same recipient and revision.
 func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
-	data, err := schemas.Encode(prompt)
+	data, err := schemas.Encode(&prompt)
 	if err != nil {
 		return fmt.Errorf("encode a prompt: %w", err)
 	}
@@ -74,8 +73,8 @@ func (p *Prompts) Serve(ctx context.Context, connector string) error {
 	return err
 }
 
-// Keep makes a connector's consumer again if it is lost. If Keep cannot find out whether it
-// is lost, it does nothing and returns nil.
+// Keep makes a lost consumer of a connector again. If the server does not tell whether the
+// consumer exists, Keep does nothing and returns nil.
 func (p *Prompts) Keep(ctx context.Context, connector string) error {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	_, err := p.stream.Consumer(hop, connector)
@@ -92,12 +91,12 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 		FilterSubject: "nod.v1.prompt." + connector + ".>",
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       10 * time.Second,
-		MaxAckPending: -1, // no limit: unacknowledged messages to one unreachable chat must not hold up other chats
+		MaxAckPending: -1, // without a limit, unacknowledged messages to one unreachable chat do not delay other chats
 	}
 }
 
 // PromptQueue opens a connector's queue. An engine makes the queue when a worker registers;
-// PromptQueue waits for that as long as ctx allows.
+// PromptQueue waits for it until ctx ends.
 func (c *Conn) PromptQueue(ctx context.Context, connector string) (*Queue, error) {
 	q := &Queue{conn: c, name: connector}
 	q.open = func(ctx context.Context) (jetstream.Consumer, error) {

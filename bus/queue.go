@@ -10,28 +10,28 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// drainTimeout is how long a stopping queue waits for messages that the server has
-// already sent. Messages that arrive later are delivered to another process.
+// drainTimeout is how long a stopping queue waits for messages that the server has sent
+// already. Later messages go to another process.
 const drainTimeout = 2 * time.Second
 
 const (
-	// idleBeat is the interval of the broker's heartbeats on a subscription without
-	// deliveries. Two missing heartbeats mean that the subscription has failed.
+	// idleBeat is the interval of the broker's heartbeats on a subscription without deliveries.
+	// A subscription without two heartbeats has failed.
 	idleBeat = 2 * time.Second
 	// servedFor is how long a subscription must last to count as successful.
 	servedFor = 10 * time.Second
 )
 
-// Queue is a durable consumer that several processes, engines or workers, share. Each
-// message goes to one process, and to another if it is not acknowledged in time.
+// Queue is a durable consumer that several engines or workers share. Each message goes to one
+// process. If that process does not acknowledge it in time, the message goes to another
+// process.
 type Queue struct {
 	conn     *Conn
 	consumer jetstream.Consumer
-	// open opens the consumer again. If it is missing, open makes it, provided that the role
-	// has the right to make it.
+	// open opens the consumer, and makes a missing one if the role has the right to.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
-	disk *groupSync // of the stream; nil for messages whose effects need not wait for the disk
+	disk *groupSync // waits until messages are on disk; nil for messages whose effects need not wait
 	one  sync.Mutex // locked while handle processes a delivery
 
 	ackWait time.Duration
@@ -39,19 +39,18 @@ type Queue struct {
 	unacked map[*Delivery]struct{}
 }
 
-// Delivery is one message of a queue. Acknowledge it once its effects are stored.
+// Delivery is one message of a queue. The receiver acknowledges it once the effects are stored.
 type Delivery struct {
 	Subject  string
 	Data     []byte
 	Sequence uint64
-	// Times counts the deliveries of the message, including this one.
+	// Times counts the deliveries of the message, including the present one.
 	Times uint64
 
 	msg   jetstream.Msg
 	queue *Queue
 }
 
-// queue opens a durable consumer, and makes it if it is missing.
 func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, disk *groupSync, config jetstream.ConsumerConfig) (*Queue, error) {
 	q := &Queue{conn: c, name: config.Durable, disk: disk, ackWait: config.AckWait}
 	q.open = func(ctx context.Context) (jetstream.Consumer, error) {
@@ -67,11 +66,10 @@ func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, disk *groupSy
 	return q, nil
 }
 
-// Consume passes every delivery to handle, one after another, until stop is called. handle
-// must not block for long: leave long work to another goroutine. Until a delivery is
-// acknowledged, Consume reports to the broker that it is in progress, so that another
-// process gets the delivery only if this process stops. If the queue's leader is gone or its
-// consumer is lost, Consume notices within 2 × idleBeat and subscribes again.
+// Consume calls handle for one delivery after another, until stop is called; handle must not
+// block for long. Until a delivery is acknowledged, Consume reports progress to the broker, so
+// that another process gets the delivery only if this process stops. If the queue's leader is
+// gone or its consumer is lost, Consume notices within 2 × idleBeat and subscribes again.
 func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	first, err := q.pull(ctx, handle)
@@ -90,11 +88,11 @@ func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	}, nil
 }
 
-// AckWait returns how long after its last sign of progress an unacknowledged delivery goes
-// to another process.
+// AckWait returns the time without a sign of progress after which an unacknowledged delivery
+// goes to another process.
 func (q *Queue) AckWait() time.Duration { return q.ackWait }
 
-// subscription is one subscription to a queue. failed gets its first failure.
+// subscription is one subscription to a queue. failed gets its first error.
 type subscription struct {
 	jetstream.ConsumeContext
 	failed chan error
@@ -109,11 +107,11 @@ func (q *Queue) pull(ctx context.Context, handle func(*Delivery)) (*subscription
 			q.conn.log.Error("bus: a queue delivered a message without its metadata", "queue", q.name, "error", err)
 			return
 		}
-		q.one.Lock() // a failed subscription may still deliver while its successor does
+		q.one.Lock() // two subscriptions may deliver at the same time, a failed one and the next one
 		defer q.one.Unlock()
 		d := &Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m, queue: q}
 		if q.disk.wait(ctx, d.Sequence) != nil {
-			d.Again(time.Second) // the queue stops, or the disk has failed
+			d.Again(time.Second) // the delivery comes again, because the queue stops or the disk has failed
 			return
 		}
 		q.track(d)
@@ -128,8 +126,8 @@ func (q *Queue) pull(ctx context.Context, handle func(*Delivery)) (*subscription
 	return p, err
 }
 
-// drain stops fetching, and waits, for at most drainTimeout, until the messages that the
-// server has sent are handled.
+// drain stops fetching, and waits at most drainTimeout until the messages that the server has
+// sent are handled.
 func (p *subscription) drain() {
 	p.Drain()
 	select {
@@ -138,9 +136,9 @@ func (p *subscription) drain() {
 	}
 }
 
-// serve replaces each failed subscription by a new one until ctx ends. nats.go itself
-// resubscribes only after some failures, and not if the consumer was deleted; it repeats
-// an unanswered pull only after missing heartbeats.
+// serve replaces each failed subscription until ctx ends. nats.go itself resubscribes only
+// after some failures, and not after the consumer was deleted; it repeats an unanswered pull
+// only after missing heartbeats.
 func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Delivery)) {
 	working := time.NewTicker(q.ackWait / 3)
 	defer working.Stop()
@@ -162,7 +160,7 @@ func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Deliver
 			try = 0
 		}
 		q.conn.log.Info("bus: a queue's subscription failed; subscribing again", "queue", q.name, "error", failed)
-		p.Drain() // Drain handles the messages that have arrived
+		p.Drain() // the messages that have already arrived are still handled
 		if try > 0 && pause(ctx, try-1) != nil {
 			return
 		}
@@ -175,11 +173,11 @@ func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Deliver
 
 var errPullEnded = errors.New("the subscription has ended")
 
-// resubscribe subscribes again, with a new consumer if the old one seems to be lost. It
-// returns nil if ctx ends first.
+// resubscribe subscribes again, with a new consumer if the old one seems lost. It returns nil
+// if ctx ends first.
 func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int) *subscription {
 	for ; ; try++ {
-		if try > 0 { // the first try uses the same consumer: perhaps only its leader has changed
+		if try > 0 { // perhaps only the consumer's leader has changed, so the first try uses the same consumer
 			q.reopen(ctx)
 		}
 		p, err := q.pull(ctx, handle)
@@ -193,7 +191,7 @@ func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int
 	}
 }
 
-// reopen opens the consumer again. If that fails, the queue keeps the old one.
+// reopen opens the consumer again. After an error the queue keeps the old one.
 func (q *Queue) reopen(ctx context.Context) {
 	hop, cancel := context.WithTimeout(ctx, 2*idleBeat)
 	defer cancel()
@@ -220,7 +218,7 @@ func (q *Queue) untrack(d *Delivery) {
 	delete(q.unacked, d)
 }
 
-// extend asks the broker to wait longer for this process's unacknowledged deliveries.
+// extend asks the broker to wait longer for the unacknowledged deliveries of this process.
 func (q *Queue) extend() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

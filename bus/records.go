@@ -16,20 +16,20 @@ const (
 	timerPrefix  = "nod.v1.timer."
 	duePrefix    = "nod.v1.due."
 
-	// lockFilter followed by a timer's token matches the timer of a question, both before
-	// it has fired (timerPrefix) and afterwards (duePrefix).
+	// lockFilter and a timer's token match the timer of a question before and after it fires
+	// (timerPrefix and duePrefix).
 	lockFilter = "nod.v1.*."
 
-	// firedFor is how long a fired timer waits for an engine. If no engine runs for longer,
-	// the engines' sweep finds the timer's record.
+	// firedFor is how long a fired timer waits for an engine. If no engine runs for so long,
+	// the sweep of the engines finds the timer's record.
 	firedFor = "1h"
 	// Retention is how long a decided record is kept.
 	Retention = 24 * time.Hour
 )
 
-// Records is the bucket pending_permissions: the record of each request, and in the same
-// stream its timer. A pending record has no TTL: the marker that the server writes when a
-// TTL expires would remove an update that it acknowledged shortly before.
+// Records is the bucket pending_permissions, which has the record of each request, and in the
+// same stream its timer. A pending record has no TTL: the marker of an expired TTL could remove
+// an update that the server had just acknowledged.
 type Records struct{ *kvStream }
 
 // Entry is a record with the revision at which it was read.
@@ -46,8 +46,8 @@ func recordsConfig(replicas int) jetstream.StreamConfig {
 	return config
 }
 
-// Get reads a record. With ErrNotFound it returns an entry without a record, but with the
-// revision that Create and CreateDecided need.
+// Get reads a record. With ErrNotFound it returns an entry without a record, whose revision
+// Create and CreateDecided need.
 func (r *Records) Get(ctx context.Context, key string) (Entry, error) {
 	val, err := r.get(ctx, key)
 	if err != nil {
@@ -61,30 +61,29 @@ func decodeEntry(key string, val storedValue) (Entry, error) {
 	if err := schemas.Load(val.data, &e.Record); err != nil {
 		return e, fmt.Errorf("read the record %s: %w: %w", key, ErrUnreadable, err)
 	}
-	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // a question with a single waiter is stored without its waiter
+	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // the list of waiters is not stored for a question with a single one
 		_, id := schemas.SplitKey(key)
 		rec.Waiters = []schemas.Waiter{{PendingID: id, Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}}
 	}
 	return e, nil
 }
 
-// Update writes a change that does not end the request. ErrMoved means that another write
+// Update writes a change that does not end the request. The error is ErrMoved if another write
 // came first.
 func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
+	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
 	return r.put(ctx, e.Key, data, e.Revision, nil)
 }
 
-// Decide writes a record with its decision if the record is still at the entry's revision:
-// one of several concurrent writers succeeds, and the others get ErrMoved. The same publish
-// starts the record's retention and cancels its timer. After ErrUnknown the decision may or
-// may not be stored; Decide may then be repeated, because the decision's id shows which
-// write was stored.
+// Decide writes a record with its decision, if the record is at the entry's revision. One of
+// several concurrent writers succeeds; the others get ErrMoved. The same publish starts the
+// record's retention and cancels its timer. After ErrUnknown, Decide may be repeated: the
+// decision's id shows whether it was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
+	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
@@ -97,10 +96,10 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// Amend writes an addition to a decided record, and sets its remaining retention to kept.
-// It does not change the timer, which may by now belong to an identical call.
+// Amend writes an addition to a decided record, which is kept for the duration kept from now
+// on. It leaves the timer alone, which may belong to an identical call by now.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
+	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
@@ -109,12 +108,12 @@ func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint6
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// CreateDecided stores a new record that already has its decision.
+// CreateDecided stores a new record with its decision.
 func (r *Records) CreateDecided(ctx context.Context, e Entry) (uint64, error) {
 	return r.Amend(ctx, e, Retention)
 }
 
-// Named lists the keys of all stored records with this pending_id, in any session.
+// Named lists the keys of the stored records with this pending_id, in all sessions.
 func (r *Records) Named(ctx context.Context, pendingID string) ([]string, error) {
 	return r.keys(ctx, r.prefix, "*."+pendingID)
 }
@@ -126,20 +125,20 @@ func sessionFilter(session string) string {
 	return session + ".*"
 }
 
-// Outbox returns the queue that delivers every record's newest version, at least once, to
-// one of the engines, and to another engine if it is not acknowledged within ackWait. A
-// version that is replaced before its delivery is skipped.
+// Outbox returns the queue that delivers every record's newest version, at least once. A
+// version goes to one of the engines, and to another engine if it is not acknowledged within
+// ackWait. A version that is replaced before its delivery is skipped.
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, r.disk, jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
-		FilterSubject: recordPrefix + "*.*", // the filter leaves out the barriers of scans
+		FilterSubject: recordPrefix + "*.*", // this filter leaves out the barriers of scans
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxAckPending: 512,
 	})
 }
 
-// Entry decodes a delivery of the outbox. It returns ErrNotFound for a deleted key.
+// Entry decodes a delivery of the outbox. The error is ErrNotFound for a deleted key.
 func (r *Records) Entry(d *Delivery) (Entry, error) {
 	key := strings.TrimPrefix(d.Subject, recordPrefix)
 	if d.msg.Headers().Get(operationHeader) != "" {

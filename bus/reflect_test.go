@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reflection is a harmless request with a reply subject to which the sender may not
-// publish: the reply is published there with the rights of the replying service or server.
+// reflection is a harmless request whose reply subject is not for its sender: the reply is
+// published with the rights of the replying service or server.
 type reflection struct {
 	how   string
 	ask   func(t *testing.T, nc *nats.Conn, reply string)
@@ -33,8 +33,8 @@ const (
 	infoOfTg = "$JS.API.CONSUMER.INFO.permission_prompts.tg"
 )
 
-// acknowledging fetches a prompt of tg, and acknowledges it with reply as the subject for
-// the confirmation.
+// acknowledging fetches a prompt of tg, and acknowledges it with reply as the subject of the
+// confirmation.
 func acknowledging(t *testing.T, nc *nats.Conn, reply string) {
 	prompt, err := nc.Request(nextOfTg, nil, 5*time.Second)
 	require.NoError(t, err)
@@ -51,14 +51,13 @@ func emptyPull(t *testing.T, nc *nats.Conn, reply string) {
 	asking(nextOfTg, `{"no_wait":true}`)(t, nc, reply)
 }
 
-// deliverTo makes a consumer of the log that delivers to the target.
 func deliverTo(t *testing.T, nc *nats.Conn, target string) {
 	require.NoError(t, nc.Publish("$JS.API.CONSUMER.CREATE.permission_log.x", fmt.Appendf(nil, `{"stream_name":"permission_log",`+
 		`"config":{"name":"x","deliver_subject":%q,"deliver_policy":"all","ack_policy":"none"}}`, target)))
 }
 
-// reflectionsOfAWorker returns the requests that a worker may send to the server, with
-// subjects that the replies must not reach.
+// reflectionsOfAWorker returns requests that a worker may send to the server. Their reply
+// subjects are ones to which the server must not send its replies.
 func reflectionsOfAWorker() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -73,8 +72,8 @@ func reflectionsOfAWorker() []reflection {
 	}
 }
 
-// reflectionsOfAnAgent returns requests that an agent may not send. The attacks run
-// without that limit, because the accounts alone must stop them.
+// reflectionsOfAnAgent returns requests that an agent may not send. The attacks run without
+// this limit, because accounts alone must stop them.
 func reflectionsOfAnAgent() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -89,11 +88,12 @@ func reflectionsOfAnAgent() []reflection {
 }
 
 func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	for _, attack := range []struct {
 		by          roles.ID
 		rights      layout
 		reflections []reflection
-		later       []string // requests that are answered after the attack has been handled
+		later       []string // requests that are answered once the attack has been handled
 	}{
 		{asTg, asShipped, reflectionsOfAWorker(), []string{infoOfTg, nextOfTg}},
 		{asAda, looseRights, reflectionsOfAnAgent(), []string{"$JS.API.INFO", "$SRV.INFO.nod-engine", "nod.v1.request.ada.s.8"}},
@@ -124,21 +124,20 @@ func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 	}
 }
 
-// serveEngine replies to every request with an answer message, which a real engine never
-// does. If that reply reached an answer subject, an engine would accept it.
+// serveEngine replies to every request with an answer message. A real engine never does. If the
+// reply reached an answer subject, an engine would accept it.
 func (g *guarded) serveEngine() *nats.Conn {
 	g.t.Helper()
 	nc := g.as(asEngine)
 	service, err := micro.AddService(nc, micro.Config{Name: "nod-engine", Version: "1.0.0"})
 	require.NoError(g.t, err)
 	require.NoError(g.t, service.AddEndpoint("request", micro.HandlerFunc(func(r micro.Request) {
-		_ = r.Respond([]byte(`{"type":"nod.v1.answer"}`)) // a refusal shows in the connection's LastError
+		_ = r.Respond([]byte(`{"type":"nod.v1.answer"}`)) // a refusal shows in LastError of the connection
 	}), micro.WithEndpointSubject("nod.v1.request.*.*.*")))
 	require.NoError(g.t, nc.Flush())
 	return nc
 }
 
-// listen connects as id and subscribes to subject.
 func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscription) {
 	g.t.Helper()
 	nc := g.as(id)
@@ -149,8 +148,8 @@ func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscri
 	return nc, sub
 }
 
-// A request with a chosen reply subject cannot make an engine reply on a subject to which
-// the engine may not publish.
+// The sender of a request chooses the reply subject. An engine publishes no reply on a subject
+// outside its rights.
 func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 	for _, target := range []string{theAnswer, "nod.v1.request.bob.s.7", "nod.v1.manage.terminal.settings"} {
 		t.Run(target, func(t *testing.T) {
@@ -160,7 +159,7 @@ func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 				engine = g.serveEngine()
 				ada := g.as(asAda)
 				require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", target, nil))
-				g.asked(ada, "nod.v1.request.ada.s.8") // the endpoint replies in order, so it has handled the attack by now
+				g.asked(ada, "nod.v1.request.ada.s.8") // the endpoint replies in order, so it has handled the attack before this request
 				require.NoError(t, other.Flush())
 				return engine, other, heard
 			}
@@ -168,7 +167,7 @@ func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 			require.ErrorIs(t, engine.LastError(), nats.ErrPermissionViolation)
 			requireSilent(t, heard)
 
-			// With allow_responses the reply passes, in spite of the deny rule.
+			// With allow_responses the reply passes in spite of the deny rule.
 			_, _, heard = attack(looseEngine)
 			_, err := heard.NextMsg(5 * time.Second)
 			require.NoError(t, err, "with allow_responses this attack must succeed, or its failure proves nothing")
@@ -183,12 +182,12 @@ func requireSilent(t *testing.T, s *nats.Subscription) {
 	require.Zero(t, n)
 }
 
-// An engine may publish decisions, so that its rights do not prevent a reply on another
-// agent's decision subject. Engines must therefore check the reply subject.
+// The rights of an engine allow it to publish decisions, and so do not prevent a reply on
+// another agent's decision subject. Engines must check the reply subject themselves.
 func TestOwnReplyRefusesAnotherAgentsDecisionSubject(t *testing.T) {
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asBob, theDecision)
-	g.serveEngine() // this engine does not check the reply subject
+	g.serveEngine() // this simulated engine does not check the reply subject
 	ada := g.as(asAda)
 	require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", theDecision, nil))
 	_, err := heard.NextMsg(5 * time.Second)
@@ -196,8 +195,8 @@ func TestOwnReplyRefusesAnotherAgentsDecisionSubject(t *testing.T) {
 	require.False(t, roles.OwnReply("nod.v1.request.ada.s.9", theDecision))
 }
 
-// A worker can still direct the server's replies and its own prompts to subjects that an
-// engine or agent handles. These messages never have the type that the handler expects.
+// A worker can direct the server's replies and its own prompts to subjects that an engine or an
+// agent handles, but these messages never have the type that the handler expects.
 func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine, tg := g.jetstream(asEngineStore), g.as(asTg)
@@ -226,8 +225,8 @@ func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
 	}
 }
 
-// The server does not copy a message's trace to a subject on which its sender may not
-// publish.
+// A message may name a subject for its trace. The server sends no trace to a subject on which
+// the message's sender may not publish.
 func TestTraceDestinationsObeyTheSendersRights(t *testing.T) {
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asEngine, "nod.v1.answer.>")

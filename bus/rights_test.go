@@ -10,9 +10,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// rightsTable has the publish and subscribe rights of each role, written independently of
-// the code. The test tries every role on the subjects of all roles, and on the subjects that
-// no role has.
+// rightsTable has the publish and subscribe rights of each role, written independently of the
+// code. The test tries every role on the subjects of all roles, and on subjects of no role.
 var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	asAda: {
 		pub: `nod.v1.request.ada.s.1 nod.v1.withdraw.ada.s.1 nod.v1.await.ada nod.v1.grant.ada nod.v1.gate.ada nod.v1.passed.ada

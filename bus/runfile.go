@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Run is the content of run.json, which exists while a server runs on a data directory.
+// Run is the content of run.json, which exists as long as a server runs on a data directory.
 type Run struct {
 	URL     string    `json:"url"`
 	PID     int       `json:"pid"`
@@ -25,8 +25,8 @@ const runName = "run.json"
 // ErrNotRunning means that no server runs on a data directory.
 var ErrNotRunning = errors.New("nod is not running")
 
-// ReadRun reads run.json. If it does not exist, or its process is gone, the error is
-// ErrNotRunning.
+// ReadRun reads run.json. The error is ErrNotRunning if the file does not exist or its process
+// is gone.
 func ReadRun(dir string) (Run, error) {
 	path := filepath.Join(dir, runName)
 	content, err := os.ReadFile(path)
@@ -45,7 +45,7 @@ func ReadRun(dir string) (Run, error) {
 	return r, nil
 }
 
-// write replaces run.json as a whole; on failure the old file stays.
+// write replaces run.json as a whole; after an error the old file stays.
 func (r Run) write(dir string) error {
 	content, err := json.Marshal(r)
 	if err != nil {
@@ -73,8 +73,8 @@ func removeRun(dir string) error {
 	return nil
 }
 
-// alive reports whether any user's process has this pid. It may be another program that got
-// the pid after nod ended; then connecting fails.
+// alive reports whether a process with this pid exists, of any user. It may be another program
+// that got the pid after nod ended; connecting then fails.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -82,7 +82,7 @@ func alive(pid int) bool {
 	}
 	defer p.Release()
 	if runtime.GOOS == "windows" {
-		return true // on Windows FindProcess fails for a process that is gone
+		return true // on Windows, FindProcess fails if the process is gone
 	}
 	err = p.Signal(syscall.Signal(0))
 	return err == nil || errors.Is(err, fs.ErrPermission)

@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	// barrierSubject is the subject of a scan's barrier: a message that the scan writes
-	// first, so that every message it must read precedes the barrier. The subject cannot be
-	// that of a record, whose key has two tokens.
+	// barrierSubject is the subject of a scan's barrier: a message that the scan writes first.
+	// Every message that the scan must read precedes the barrier. A record's key has two
+	// tokens, so no record has this subject.
 	barrierSubject = recordPrefix + "barrier"
 
-	// scanBatch is the number of records that a scan fetches at a time.
 	scanBatch = 512
-	// scanWait is how long a scan waits for a batch, or for its consumer to be made,
-	// before it tries another replica.
+	// scanWait is how long a scan waits for a batch, or for its consumer, before it tries
+	// another replica.
 	scanWait = 2 * time.Second
 	// scanKept is how long the server keeps the consumer of a scan that was killed.
 	scanKept = 10 * time.Second
@@ -28,37 +27,36 @@ const (
 	clockSkew = time.Minute
 )
 
-// ScannedRecord is a record in a scan: its key and its place in the stream. Decided means
-// that the record has a retention time, which only decided records have. A record that is
-// not Decided may have been decided since.
+// ScannedRecord is a record that a scan has found, with its key and revision. Decided means
+// that the record has a retention time, which only decided records have. Any other record may
+// have been decided meanwhile.
 type ScannedRecord struct {
 	Key      string
 	Revision uint64
 	Decided  bool
 }
 
-// Scan calls f for the records of a session, or of all sessions if session is empty, in
-// the order of their last writes, starting with the first revision greater than after. It
-// ends when f returns false, or when there are no more records.
+// Scan calls f for the records of a session, or of all sessions if session is empty, in the
+// order of their last writes. It begins with the first revision above after, and ends when f
+// returns false or after the last record.
 //
-// Scan finds every record whose last write was acknowledged before the scan began,
-// whichever replica it reads. A record that is written during the scan may be found at both
-// revisions. A replica may be older than the leader: read a record before acting on it.
-// Scan reads no payloads, does not make the server list subjects, and tries again after
-// every failure for as long as ctx allows.
+// Scan finds every record whose last write was acknowledged before the scan began, on any
+// replica. A record that is written during the scan may be found twice. A replica may be older
+// than the leader, so a caller reads a record again before it acts. Scan reads no payloads and
+// lists no subjects, and tries again after every failure until ctx ends.
 func (r *Records) Scan(ctx context.Context, session string, after uint64, f func(ScannedRecord) (more bool)) error {
 	return r.scan(ctx, &scan{session: session, last: after, found: f})
 }
 
-// ChangedSince returns the current records of a session that were written at or after a
-// time of the broker's clock, in the order of their writes. It gives the guarantees of Scan.
+// ChangedSince returns the current records of a session that were written at or after a time of
+// the broker's clock, in the order of their writes. It finds them as Scan does.
 func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
 	if none, err := r.isEmpty(ctx, r.prefix+sessionFilter(session)); err != nil || none { // most sessions have no records
 		return nil, err
 	}
 	var keys []string
 	err := r.scan(ctx, &scan{session: session, since: since, found: func(f ScannedRecord) bool {
-		if !slices.Contains(keys, f.Key) { // a record may be found at two revisions
+		if !slices.Contains(keys, f.Key) { // a scan may find a record at two revisions
 			keys = append(keys, f.Key)
 		}
 		return true
@@ -103,19 +101,18 @@ func (r *Records) scan(ctx context.Context, s *scan) error {
 	}
 }
 
-// scan is one walk through the stream of the records. It uses a new consumer after each
-// failure.
+// scan is one pass over the stream of the records. After each failure it uses a new consumer.
 type scan struct {
 	records *Records
-	session string // the session; empty means all sessions
+	session string // the session to read; empty means all sessions
 	found   func(ScannedRecord) bool
-	since   time.Time // the time before which messages are skipped
-	barrier uint64    // the sequence of the barrier, before which the scan is not complete; 0 without a barrier
+	since   time.Time // messages before this time are not read
+	barrier uint64    // the sequence of the barrier, up to which the scan must read; 0 without a barrier
 	last    uint64    // the sequence of the last message read
 }
 
-// setBarrier writes the barrier if the stream has several replicas. A replica that delivers
-// the barrier has delivered every message that was acknowledged before.
+// setBarrier writes the barrier if the stream has several replicas. A replica that delivers the
+// barrier has delivered every message that was acknowledged before it.
 func (s *scan) setBarrier(ctx context.Context) error {
 	if s.records.stream.CachedInfo().Config.Replicas <= 1 {
 		return nil
@@ -129,7 +126,7 @@ func (s *scan) setBarrier(ctx context.Context) error {
 	})
 }
 
-// run reads from one replica, starting after the last message that was read.
+// run reads from one replica, from the last message that was read on.
 func (s *scan) run(ctx context.Context) error {
 	hop, cancel := context.WithTimeout(ctx, scanWait)
 	config := jetstream.ConsumerConfig{
@@ -139,7 +136,7 @@ func (s *scan) run(ctx context.Context) error {
 		InactiveThreshold: scanKept,
 	}
 	if s.last == 0 && !s.since.IsZero() {
-		start := s.since.Add(-clockSkew) // since may be ahead of the server's clock: begin early enough to read the barrier, too
+		start := s.since.Add(-clockSkew) // since may be ahead of the server's clock, and the scan must not miss its barrier
 		config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &start
 	}
 	consumer, err := s.records.stream.CreateConsumer(hop, config)
@@ -159,9 +156,9 @@ func (s *scan) run(ctx context.Context) error {
 	}
 }
 
-// filters returns the subjects to read. A scan of all sessions reads the whole stream and
-// skips the timers: with a filter that matches most of a stream's subjects, the server
-// compares all these subjects again for each message (filestore.go, firstMatching).
+// filters returns the subjects to read. A scan of all sessions reads the whole stream and skips
+// the timers. With a filter that matches most of a stream's subjects, the server would compare
+// all these subjects again for each message (filestore.go, firstMatching).
 func (s *scan) filters() []string {
 	switch {
 	case s.session == "":
@@ -172,8 +169,8 @@ func (s *scan) filters() []string {
 	return []string{s.records.prefix + sessionFilter(s.session), barrierSubject}
 }
 
-// remove deletes the consumer. It ignores errors, because the server deletes the consumer
-// after scanKept.
+// remove deletes the consumer. It ignores errors, because the server deletes the consumer after
+// scanKept.
 func (s *scan) remove(ctx context.Context, consumer jetstream.Consumer) {
 	hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), scanWait)
 	defer cancel()
@@ -185,7 +182,7 @@ var (
 	errScanBehind = errors.New("the replica is behind")
 )
 
-// batch reads the next messages. done means that there are no more, or that f returned
+// batch reads the next messages. done means that no message is left, or that f has returned
 // false.
 func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered *uint64) (done bool, err error) {
 	batch, err := consumer.Fetch(scanBatch, jetstream.FetchMaxWait(scanWait))
@@ -199,7 +196,7 @@ func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
-		if msg == nil { // the replica has no more messages
+		if msg == nil {
 			return false, errors.Join(batch.Error(), s.behind())
 		}
 		meta, err := msg.Metadata()
@@ -224,15 +221,15 @@ func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered
 	}
 }
 
-// behind returns the error of a replica whose messages ended too early.
+// behind returns the error for a replica whose messages ended too early.
 func (s *scan) behind() error {
 	if s.last < s.barrier {
 		return errScanBehind
 	}
-	return errScanGap // the replica had announced more messages
+	return errScanGap // the replica has sent fewer messages than it announced
 }
 
-// take passes one message to f and reports whether to go on.
+// take passes one message to f and reports whether the scan goes on.
 func (s *scan) take(msg jetstream.Msg, meta *jetstream.MsgMetadata) (more bool) {
 	s.last = meta.Sequence.Stream
 	key, found := strings.CutPrefix(msg.Subject(), s.records.prefix)

@@ -15,10 +15,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Call is one request to a service. The handler must reply once, at any time and from any
+// Call is one request to a service. Its handler must reply once, at any time and from any
 // goroutine; further replies are dropped.
 type Call struct {
-	Tokens []string // the subject's tokens after the endpoint's verb; all are valid ids
+	Tokens []string // the subject's tokens after the verb; all are valid ids
 	Data   []byte
 
 	req      micro.Request
@@ -43,9 +43,9 @@ func (c *Call) Reply(v any) {
 	}
 }
 
-// Fail replies with an error. A *schemas.Error is sent as it is. A temporary error, such
-// as a store without a leader, is sent as UNAVAILABLE, after which callers try again.
-// Every other error is logged, and sent as INTERNAL_ERROR without details.
+// Fail replies with an error. A *schemas.Error is sent as it is. A temporary error, such as a
+// store without a leader, is sent as UNAVAILABLE, after which callers try again. Every other
+// error is logged, and sent as INTERNAL_ERROR without details.
 func (c *Call) Fail(err error) {
 	e := toWireError(err)
 	if e.Code == schemas.CodeInternal {
@@ -66,7 +66,6 @@ func toWireError(err error) *schemas.Error {
 	return schemas.Errorf(schemas.CodeInternal, "an internal error of nod; its log has the details")
 }
 
-// transient reports whether a retry of the call may succeed.
 func transient(err error) bool {
 	for _, t := range []error{
 		context.DeadlineExceeded, context.Canceled, ErrUnknown, ErrMoved,
@@ -86,16 +85,15 @@ type Endpoint struct {
 	Verb string // the first token after "nod.v1." in the subject
 	// Tokens is the number of ids after the verb.
 	Tokens int
-	// Handle gets the endpoint's calls one after another. It must not block; it may
-	// reply later.
+	// Handle gets one call of the endpoint after another. It must not block; it may reply
+	// later.
 	Handle func(*Call)
 }
 
 // ServiceOptions describe a service.
 type ServiceOptions struct {
 	Name, Version, Description string
-	// Open is the largest number of calls that wait for a reply; further calls get
-	// UNAVAILABLE.
+	// Open bounds the calls without a reply; further calls get UNAVAILABLE.
 	Open int
 	// Stats returns data that is added to the service's statistics.
 	Stats func() any
@@ -107,7 +105,7 @@ type Service struct {
 	open sync.WaitGroup
 	room chan struct{}
 	log  *slog.Logger
-	// noCredentials is set if the server requires no credentials.
+	// noCredentials means that the server requires no credentials.
 	noCredentials bool
 
 	mu       sync.Mutex
@@ -137,13 +135,13 @@ func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) 
 	return s, nil
 }
 
-// ID returns the instance's id, as in its statistics.
+// ID returns the instance's id, as its statistics state it.
 func (s *Service) ID() string { return s.svc.Info().ID }
 
-// accept passes a call to its endpoint's handler, or refuses it with an error at once.
+// accept passes a call to its endpoint's handler, or refuses it with an error.
 func (s *Service) accept(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
-	if !s.replies(r) { // the reply subject is checked first: not even an error may be sent to a subject that is not an inbox of the caller
+	if !s.replies(r) { // even an error reply may go only to the caller's own inbox
 		s.log.Warn("bus: a call was dropped, because its reply would not go to an inbox of its asker", "subject", r.Subject())
 		return
 	}
@@ -169,8 +167,8 @@ func (s *Service) accept(e Endpoint, r micro.Request) {
 }
 
 // replies reports whether the reply subject is an inbox of the caller. On any other subject,
-// the reply could pass as a different message, such as a decision. On a server without
-// credentials, callers have no identities, and any inbox is accepted.
+// the reply could pass as another message, such as a decision. On a server without credentials
+// callers have no identity, and any inbox is accepted.
 func (s *Service) replies(r micro.Request) bool {
 	if s.noCredentials {
 		return strings.HasPrefix(r.Reply(), "_INBOX.")
@@ -188,8 +186,7 @@ func (s *Service) begin() bool {
 	return true
 }
 
-// Drain stops accepting calls, and waits, for as long as ctx allows, until all open calls
-// have their replies.
+// Drain refuses new calls, and waits until all open calls have their replies or ctx ends.
 func (s *Service) Drain(ctx context.Context) error {
 	err := s.svc.Stop()
 	s.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// statsQuiet is how long ServiceStats waits for another reply before it assumes that all
-// instances have replied.
+// statsQuiet is how long ServiceStats waits for another reply before it takes the replies as
+// complete.
 const statsQuiet = 300 * time.Millisecond
 
 // ServiceStats are the statistics of one instance of a service.
@@ -23,8 +23,7 @@ type ServiceStats struct {
 	data json.RawMessage
 }
 
-// Into decodes the data that the service has added to its statistics; see
-// ServiceOptions.Stats.
+// Into decodes the data that ServiceOptions.Stats has returned.
 func (s ServiceStats) Into(v any) error { return json.Unmarshal(s.data, v) }
 
 // ServiceStats asks every instance of a service for its statistics.
@@ -61,16 +60,16 @@ func (c *Conn) ServiceStats(ctx context.Context, service string) ([]ServiceStats
 	}
 }
 
-// Follow waits until every instance of a service reports this revision, or a later one,
-// under revisionName in its statistics. If ctx ends first, it returns the ids of the
-// instances that had not reported it. The instances are those that reply and, unless
-// running is nil, those that running lists. Follow fails if no instance replies.
+// Follow waits until every instance of a service reports this revision, or a later one, under
+// revisionName in its statistics. The instances are those that reply and, unless running is
+// nil, those that running lists. If ctx ends first, Follow returns the ids of the instances
+// without this revision. It fails if no instance replies.
 func (c *Conn) Follow(ctx context.Context, service, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
 	heard := false
 	for try := 0; ; try++ {
 		stats, err := c.ServiceStats(ctx, service)
 		switch {
-		case ctx.Err() != nil && heard: // laggards holds the ids of the last complete round
+		case ctx.Err() != nil && heard:
 			return laggards, nil
 		case ctx.Err() != nil:
 			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine reports its state: check that one is running")
@@ -81,18 +80,17 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, err
-		case err != nil: // ctx has ended, so the next round returns
+		case err != nil:
 			continue
 		case len(stats) > 0 && len(late) == 0:
 			return nil, nil
 		}
 		laggards, heard = late, heard || len(stats) > 0
-		_ = pause(ctx, min(try, 2)) // the next round sees the end of ctx
+		_ = pause(ctx, min(try, 2)) // after an error of pause, the next round notices that ctx has ended
 	}
 }
 
-// behind returns the ids of the instances that have not reached a revision, or do not
-// reply.
+// behind returns the ids of the instances that have not reached a revision or do not reply.
 func behind(ctx context.Context, stats []ServiceStats, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (ids []string, err error) {
 	if running != nil {
 		if ids, err = running(ctx); err != nil {

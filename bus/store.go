@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -12,10 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Store is the engines' whole persistent state: the records with their timers, the
-// sessions, the presence of clients and workers, the shown prompts, the settings, and the
-// log. Every write to a bucket is a compare-and-set. A read of a key sees all writes that
-// were acknowledged before it, except as Bucket.Confirm describes.
+// Store is the engines' whole persistent state. Every write to a bucket is a compare-and-set. A
+// read of a key sees all writes that were acknowledged before it, except as Bucket.Confirm
+// describes.
 type Store struct {
 	Records  *Records
 	Sessions *Bucket // sessions and standing answers
@@ -27,15 +27,14 @@ type Store struct {
 	conn *Conn
 }
 
-// OpenStore opens the stores, and makes missing stores with this number of replicas.
-// Existing stores keep their replicas and limits; only their direct reads are switched on
-// or off (see allowDirect). It waits, as long as ctx allows, for JetStream to be ready.
+// OpenStore opens the stores, and makes missing ones with this number of replicas. Existing
+// stores keep their replicas and limits; only their direct reads are turned on or off (see
+// allowDirect). It waits for JetStream until ctx ends.
 func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	return openStore(ctx, c, replicas, c.js.CreateStream, (*kvStream).allowDirect)
 }
 
-// OpenExistingStore opens the stores as they are, and changes nothing. It returns an error if
-// a store is missing.
+// OpenExistingStore opens the stores and changes nothing. It fails if a store is missing.
 func OpenExistingStore(ctx context.Context, c *Conn) (*Store, error) {
 	missing := func(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) { return nil, errNoStore }
 	leave := func(*kvStream, context.Context) error { return nil }
@@ -44,7 +43,6 @@ func OpenExistingStore(ctx context.Context, c *Conn) (*Store, error) {
 
 var errNoStore = errors.New("it does not exist: an engine makes it when it starts")
 
-// createStream makes a stream that is missing.
 type createStream func(context.Context, jetstream.StreamConfig) (jetstream.Stream, error)
 
 func openStore(ctx context.Context, c *Conn, replicas int, create createStream, setReads func(*kvStream, context.Context) error) (*Store, error) {
@@ -52,7 +50,7 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 	open := func(config jetstream.StreamConfig, prefix string) (*kvStream, error) {
 		config.Replicas = replicas
 		if replicas > 1 {
-			config.PersistMode = jetstream.DefaultPersistMode // asynchronous persistence needs a single replica
+			config.PersistMode = jetstream.DefaultPersistMode // asynchronous persistence works with a single replica only
 		}
 		stream, err := c.stream(ctx, config, create)
 		if err != nil {
@@ -72,7 +70,7 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 	if err != nil {
 		return nil, err
 	}
-	if c.server != nil { // the buckets below get few writes, so the server syncs each of these
+	if c.server != nil { // these buckets get few writes, so the server syncs each write
 		records.disk, log.disk = c.server.syncs.of(records.name), c.server.syncs.of(log.name)
 	}
 	s.Records, s.Log = &Records{kvStream: records}, &Log{kvStream: log}
@@ -83,7 +81,7 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 	}{
 		{&s.Sessions, "permission_sessions", false},
 		{&s.Presence, "client_presence", true},
-		{&s.Shown, "shown_prompts", false}, // if a claim were lost, a prompt could be shown twice without its notice of a repeat
+		{&s.Shown, "shown_prompts", false}, // after a lost claim, a prompt could be shown twice without a notice of the repeat
 		{&s.Settings, "permission_settings", false},
 	} {
 		k, err := open(bucketConfig(b.name, b.async, replicas), "$KV."+b.name+".")
@@ -99,8 +97,10 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 }
 
 // stream opens a stream, and calls create if it is missing. As long as ctx allows, it waits
-// for another engine that is making the stream, or for the election of a leader.
+// for another engine that is making the stream, for the election of a leader, or for servers
+// that are to hold replicas and have not joined their cluster.
 func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create createStream) (jetstream.Stream, error) {
+	level := slog.LevelWarn // the first wait for servers is logged as a warning, so that the user sees the reason for the delay
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
 		stream, err := c.js.Stream(hop, config.Name)
@@ -114,6 +114,9 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine has just made the stream
 		case apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabled, apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 			return nil, fmt.Errorf("open the store %s: JetStream is off for this account on the NATS server: enable it in its configuration", config.Name)
+		case isServerMissing(err):
+			c.log.Log(ctx, level, "bus: waiting for more servers of the NATS cluster", "store", config.Name, "replicas", config.Replicas, "error", err)
+			level = slog.LevelInfo
 		case errors.Is(err, errNoStore), isPermanent(err), apiCode(err) == codeNoReplicas:
 			return nil, fmt.Errorf("open the store %s: %w", config.Name, err)
 		}
@@ -121,6 +124,17 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create
 			return nil, fmt.Errorf("open the store %s: JetStream does not reply (%w): check that a majority of the servers is up and that these credentials are those of the stores", config.Name, err)
 		}
 	}
+}
+
+// isServerMissing reports whether err says that a stream cannot be made because some servers
+// of the cluster are down or have not joined it. The same code has permanent causes, such as
+// too little storage, which only the text tells apart.
+func isServerMissing(err error) bool {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) || api.ErrorCode != codeNoPlacement {
+		return false
+	}
+	return strings.TrimSuffix(api.Description, ", peer offline") == "no suitable peers for placement"
 }
 
 // codeNoReplicas is the error of a server without a cluster, which cannot make replicas.
@@ -143,15 +157,15 @@ func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfi
 	return config
 }
 
-// Bucket is a KV bucket. Its values are messages of package schemas, except those that
-// PutDocument writes.
+// Bucket is a KV bucket. Its values are messages of package schemas, except for those of
+// PutDocument.
 type Bucket struct {
 	*kvStream
 	confirms *actionGroup
 }
 
-// Get reads the value of key into v and returns its revision. With ErrNotFound it returns
-// the revision with which Put creates the key.
+// Get reads the value of key into v and returns its revision. With ErrNotFound it returns the
+// revision with which Put creates the key.
 func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, err error) {
 	val, err := b.get(ctx, key)
 	if err != nil {
@@ -163,9 +177,9 @@ func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, e
 	return val.revision, nil
 }
 
-// Put writes v under key if the key is still at revision, and returns the new revision. If
-// lease is not 0, the broker removes the value after that time. ErrMoved means that another
-// write came first.
+// Put writes v under key if the key is at revision, and returns the new revision. If lease is
+// not 0, the broker removes the value after that time. The error is ErrMoved if another write
+// came first.
 func (b *Bucket) Put(ctx context.Context, key string, v any, revision uint64, lease time.Duration) (uint64, error) {
 	data, err := schemas.Encode(v)
 	if err != nil {
@@ -184,27 +198,26 @@ func (b *Bucket) Document(ctx context.Context, key string) (data []byte, revisio
 	return val.data, val.revision, err
 }
 
-// PutDocument writes bytes under key if the key is still at revision, and returns the new
-// revision. ErrMoved means that another write came first.
+// PutDocument writes bytes under key if the key is at revision, and returns the new revision.
+// The error is ErrMoved if another write came first.
 func (b *Bucket) PutDocument(ctx context.Context, key string, data []byte, revision uint64) (uint64, error) {
 	return b.put(ctx, key, data, revision, nil)
 }
 
-// Remove deletes key if it is still at revision; otherwise it returns ErrMoved.
+// Remove deletes key if it is at revision. The error is ErrMoved if another write came first.
 func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error {
 	return b.remove(ctx, key, revision)
 }
 
 // ListKeys lists the keys that match a filter such as "agent.*", in no particular order. A
-// removed key is still listed for up to a minute.
+// removed key is listed for up to a minute.
 func (b *Bucket) ListKeys(ctx context.Context, filter string) ([]string, error) {
 	return b.keys(ctx, b.prefix, filter)
 }
 
-// NewestOf returns the revision of the last write or removal among the keys that match a
-// filter such as "standing.session.S.*", or 0 if there was no write or removal. If this
-// revision is unchanged, values that were read earlier are still current, unless they have
-// expired.
+// NewestOf returns the revision of the last write or removal among the keys that match a filter
+// such as "standing.session.S.*", or 0 without one. If this revision is unchanged, values that
+// were read earlier are current, unless they have expired.
 func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	val, err := b.last(ctx, b.prefix+filter)
 	if errors.Is(err, ErrNotFound) {
@@ -214,7 +227,7 @@ func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 }
 
 // LiveKeys lists the existing keys that match a filter such as "worker.tg.*". It reads each
-// listed key, because the list may contain removed ones: keep the filter narrow.
+// listed key, to leave out removed ones, so the filter should match few keys.
 func (b *Bucket) LiveKeys(ctx context.Context, filter string) ([]string, error) {
 	listed, err := b.keys(ctx, b.prefix, filter)
 	if err != nil {
@@ -234,12 +247,13 @@ func (b *Bucket) LiveKeys(ctx context.Context, filter string) ([]string, error) 
 	return keys, nil
 }
 
-// Watch returns at once, and then calls changed, one call at a time, for each key that was
-// written or removed since the store was opened, until ctx ends. It skips a write that is
-// replaced before its report. Reports are late while the bus is unreachable, and expired
-// keys are not reported: read the bucket at intervals as well. nats.go makes a new consumer
-// after every failure. The consumer starts at a fixed revision, because a consumer that
-// starts at new messages would skip the changes during the failure.
+// Watch returns at once. Until ctx ends, it calls changed, one call at a time, for each key
+// that was written or removed since the store was opened. It skips a write that another write
+// replaces. It reports late while the bus is unreachable, and never reports expired keys, so a
+// caller must also read the bucket at intervals.
+//
+// nats.go makes a new consumer after every failure. Watch starts the consumer at a fixed
+// revision: a consumer for new messages would skip the changes during the failure.
 func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision uint64)) error {
 	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: b.stream.CachedInfo().State.LastSeq + 1, HeadersOnly: true,

@@ -11,21 +11,20 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// The values of EmbedOptions.SyncInterval that are not an interval.
+// Values of EmbedOptions.SyncInterval that are not an interval.
 const (
-	// SyncGroup syncs a write before a connection with Options.Server reports it as stored.
-	// One sync serves all writes that wait for it.
+	// With SyncGroup, a connection with Options.Server reports a write as stored once it is
+	// synced. One sync serves all waiting writes.
 	SyncGroup time.Duration = 0
-	// SyncAlways syncs each write on its own, before the server acknowledges it.
+	// With SyncAlways, the server syncs each write on its own before it acknowledges it.
 	SyncAlways time.Duration = -1
 )
 
-// streamSyncs holds the groupSync of each stream of the embedded server.
 type streamSyncs struct {
 	nats     *server.Server
 	storeDir string
 	account  string
-	before   func(stream string) error // see EmbedOptions.BeforeSync
+	before   func(stream string) error // the function EmbedOptions.BeforeSync
 	log      *slog.Logger
 	disk     *diskFailure
 
@@ -41,8 +40,8 @@ func newStreamSyncs(ns *server.Server, storeDir string, disk *diskFailure, o Emb
 	}
 }
 
-// of returns the groupSync of a stream. It returns nil, so that the server syncs each message
-// of the stream, if it does not know the layout of this version of nats-server.
+// of returns the groupSync of a stream. If the layout of this nats-server's streams is unknown,
+// it returns nil, and the server syncs each message.
 func (s *streamSyncs) of(stream string) *groupSync {
 	if s == nil {
 		return nil
@@ -65,7 +64,6 @@ func (s *streamSyncs) of(stream string) *groupSync {
 	return g
 }
 
-// syncedFiles is blockFiles with a call before each sync.
 type syncedFiles struct {
 	*blockFiles
 	before func() error

@@ -13,19 +13,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Create stores a pending record and its timer. It arms the timer first, because the
-// timer's subject is the lock by which identical calls share one question. ErrLockHeld means
-// that another request holds the lock; then nothing was stored. ErrMoved means that the
-// record is not at the entry's revision; the timer may then be armed, but has no effect,
-// because it does not belong to the stored record.
+// Create stores a pending record and its timer. It arms the timer first, because the timer's
+// subject is the lock by which identical calls share one question. The error is ErrLockHeld if
+// another request holds the lock, and nothing was stored; it is ErrMoved if the record is not
+// at the entry's revision. A timer that was armed before ErrMoved has no effect, because it
+// does not belong to the stored record.
 func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 	return r.TakeOver(ctx, e, 0)
 }
 
-// TakeOver does what Create does, for a request that takes the lock from a request that is
-// no longer a question. revision is the Revision of the LockHolder that Holder returned.
+// TakeOver is Create for a request that takes the lock from a request whose question has ended.
+// revision is the Revision in the LockHolder that Holder returned.
 func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
+	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
@@ -49,7 +49,7 @@ func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bo
 	}
 	_, id := schemas.SplitKey(e.Key)
 	for try := 0; ; try++ {
-		_, err := r.send(ctx, msg, revision, jetstream.WithExpectLastSequenceForSubject(revision, lockFilter+timerToken(e))) // the record that follows is in the same stream
+		_, err := r.send(ctx, msg, revision, jetstream.WithExpectLastSequenceForSubject(revision, lockFilter+timerToken(e))) // no wait for the disk: the caller waits for the record, which follows in the same stream
 		if err == nil {
 			return true, nil
 		}
@@ -80,9 +80,9 @@ type LockHolder struct {
 	At        time.Time
 }
 
-// Holder returns the request that holds the lock of the calls identical to the entry's. That
-// request may already be decided, because a fired timer is kept for a while; or its record
-// may not be stored yet.
+// Holder returns the request that holds the lock for calls identical to the entry's. The
+// request may be decided already, because a fired timer is kept for a while. Its record may
+// also not be stored yet.
 func (r *Records) Holder(ctx context.Context, e *Entry) (LockHolder, error) {
 	val, err := r.last(ctx, lockFilter+timerToken(e))
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -92,7 +92,6 @@ func (r *Records) Holder(ctx context.Context, e *Entry) (LockHolder, error) {
 	return LockHolder{t.PendingID, val.revision, val.at}, nil
 }
 
-// timerToken returns the subject of the entry's timer without its prefix.
 func timerToken(e *Entry) string {
 	session, id := schemas.SplitKey(e.Key)
 	if e.Record.Question != "" {
@@ -101,9 +100,9 @@ func timerToken(e *Entry) string {
 	return schemas.Key(session, id)
 }
 
-// Arm makes the record's timer fire no later than the record's next event. A timer that is
-// armed for the same time or earlier stays: the engine that handles the early firing arms it
-// again. ErrLockHeld means that the timer belongs to another request.
+// Arm makes the record's timer fire no later than the record's next event. An earlier timer
+// stays: the engine that handles it arms it again. The error is ErrLockHeld if the timer
+// belongs to another request.
 func (r *Records) Arm(ctx context.Context, e *Entry) error {
 	return r.rearm(ctx, e, func(armed timer) bool { return !armed.At.After(e.Record.NextEvent.At) })
 }
@@ -139,38 +138,37 @@ func (r *Records) rearm(ctx context.Context, e *Entry, enough func(timer) bool) 
 	}
 }
 
-// Armed returns the event for which the record's timer is armed, or ErrNotFound if it has
-// no timer.
+// Armed returns the event for which the record's timer is armed. The error is ErrNotFound if
+// the record has no timer.
 func (r *Records) Armed(ctx context.Context, e *Entry) (schemas.Event, error) {
 	val, err := r.last(ctx, timerPrefix+timerToken(e))
 	if err != nil {
 		return schemas.Event{}, err
 	}
-	t, _ := timerOf(val.data) // timerOf returns the zero timer if the data is not a timer
+	t, _ := timerOf(val.data) // data that is no timer decodes to the zero timer
 	if !t.of(e) {
 		return schemas.Event{}, ErrNotFound
 	}
 	return t.Event, nil
 }
 
-// timer is the payload of a timer: its request and event.
 type timer struct {
 	schemas.Event
 	PendingID string `json:"pending_id,omitempty"`
 }
 
-// of reports whether the timer belongs to this entry. A timer without an id is from an
-// older version of nod, whose timers have the id only in their subject.
+// of reports whether the timer belongs to an entry. Timers of older versions of nod have their
+// request's id only in the subject.
 func (t timer) of(e *Entry) bool {
 	_, id := schemas.SplitKey(e.Key)
 	return t.PendingID == id || t.PendingID == "" && e.Record.Question == ""
 }
 
-// timerMsg returns a message that the broker publishes at the time of the event. It sets
-// the header itself, because jetstream.WithScheduleAt truncates the time to seconds.
+// timerMsg returns a message that the broker publishes at the time of the event. It sets the
+// header itself, because jetstream.WithScheduleAt truncates the time to seconds.
 func timerMsg(e *Entry) (*nats.Msg, error) {
 	_, id := schemas.SplitKey(e.Key)
-	data, err := schemas.Encode(timer{*e.Record.NextEvent, id})
+	data, err := schemas.Encode(&timer{*e.Record.NextEvent, id})
 	if err != nil {
 		return nil, fmt.Errorf("encode the timer of %s: %w", e.Key, err)
 	}
@@ -189,15 +187,15 @@ func timerOf(data []byte) (timer, bool) {
 	return t, err == nil && !t.At.IsZero()
 }
 
-// Pending lists the keys of a session's questions with an armed timer, or of all sessions'
-// if session is empty. A question whose timer has fired or is lost is missing: do not base
-// decisions on this list.
+// Pending lists the keys of questions with an armed timer, of one session or, if session is
+// empty, of all. A question whose timer has fired or is lost is missing, so no decision may
+// depend on this list.
 func (r *Records) Pending(ctx context.Context, session string) ([]string, error) {
 	return r.timed(ctx, timerPrefix, session)
 }
 
-// FiredOf lists the keys of a session's questions whose timers fired less than firedFor
-// ago. Most of these questions have been decided since.
+// FiredOf lists the keys of a session's questions whose timers fired less than firedFor ago.
+// Most of these questions are decided.
 func (r *Records) FiredOf(ctx context.Context, session string) ([]string, error) {
 	return r.timed(ctx, duePrefix, session)
 }
@@ -233,7 +231,7 @@ func (r *Records) CountPending(ctx context.Context, session string) (int, error)
 	return len(tokens), err
 }
 
-// timers returns the timer tokens of a session's questions. The prefix selects armed or
+// timers returns the tokens of the timers of a session's questions. The prefix selects armed or
 // fired timers.
 func (r *Records) timers(ctx context.Context, prefix, session string) ([]string, error) {
 	if session != "" { // most sessions have no timers
@@ -244,15 +242,15 @@ func (r *Records) timers(ctx context.Context, prefix, session string) ([]string,
 	return r.keys(ctx, prefix, sessionFilter(session))
 }
 
-// questionMark is the prefix of every QuestionToken. No pending_id contains it.
+// questionMark begins every QuestionToken. No pending_id contains it.
 const questionMark = "="
 
 // QuestionToken returns the subject token of the timer that identical calls with this digest
-// share. It is not a valid pending_id, so that no request can have it as its id.
+// share. It is no valid pending_id, so no request can have it as its id.
 func QuestionToken(digest string) string { return questionMark + digest }
 
-// Due returns the queue that delivers every fired timer to one of the engines, and to
-// another engine if it is not acknowledged within ackWait.
+// Due returns the queue that delivers every fired timer to one of the engines, and to another
+// engine if it is not acknowledged within ackWait.
 func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, r.disk, jetstream.ConsumerConfig{
 		Durable:       "nod-clock",
@@ -263,7 +261,7 @@ func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error
 	})
 }
 
-// Fired decodes a fired timer. ok is false if the delivery is not a timer.
+// Fired decodes a fired timer. ok is false if the delivery is no timer.
 func (r *Records) Fired(d *Delivery) (f FiredTimer, ok bool) {
 	t, ok := timerOf(d.Data)
 	f.token = strings.TrimPrefix(d.Subject, duePrefix)
@@ -282,6 +280,6 @@ type FiredTimer struct {
 	token string
 }
 
-// Of reports whether the timer belongs to the entry. It no longer does if the entry has
-// joined another question.
+// Of reports whether the timer belongs to the entry. It returns false if the entry has joined
+// another question.
 func (f FiredTimer) Of(e *Entry) bool { return f.token == timerToken(e) && e.Record.Joined == "" }

@@ -24,20 +24,19 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// tlsName is the name in every embedded server's certificate, whatever the server's
-// address. It need not be unique, because each server has its own authority.
+// tlsName is the name in every embedded server's certificate, at any address. It need not be
+// unique, because each server has its own authority.
 const tlsName = "nod"
 
-// tlsWithin is the time limit of a TLS handshake.
 const tlsWithin = 5 * time.Second
 
-// certLasts is how long certificates are valid: longer than a data directory lasts.
+// certLasts is how long certificates are valid: longer than any data directory lasts.
 const certLasts = 20 * 365 * 24 * time.Hour
 
 func caPath(dataDir string) string { return filepath.Join(dataDir, "tls", "ca.pem") }
 
-// speaksTLS reports whether the server of a data directory uses TLS. It does if other
-// machines were invited or could reach it.
+// speaksTLS reports whether the server of a data directory uses TLS: if another machine was
+// invited, or could reach the server.
 func speaksTLS(dataDir, host string) bool {
 	_, err := os.Stat(caPath(dataDir))
 	ip, notIP := netip.ParseAddr(host)
@@ -45,8 +44,8 @@ func speaksTLS(dataDir, host string) bool {
 	return !local || !errors.Is(err, fs.ErrNotExist)
 }
 
-// authority returns a data directory's own certificate authority. If there is none, it makes
-// a file with a new certificate and its key.
+// authority returns a data directory's own certificate authority. It makes a missing one, in a
+// file with a certificate and its key.
 func authority(dataDir string) (tls.Certificate, error) {
 	path := caPath(dataDir)
 	text, err := os.ReadFile(path)
@@ -60,13 +59,13 @@ func authority(dataDir string) (tls.Certificate, error) {
 		return tls.Certificate{}, fmt.Errorf("read the certificate authority: %w", err)
 	}
 	ca, err := tls.X509KeyPair(text, text)
-	if err != nil { // leaves out the library's error, which may contain the key
+	if err != nil { // the library's error may contain the key, so it is left out
 		return ca, fmt.Errorf("%s is damaged: remove it, so that nod makes another, and invite the other machines again", path)
 	}
 	return ca, nil
 }
 
-// newAuthority stores a new certificate authority, unless there is one by now.
+// newAuthority stores a new certificate authority, unless another process has just stored one.
 func newAuthority(path string) error {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nod " + rand.Text()[:8]},
@@ -94,13 +93,12 @@ func newAuthority(path string) error {
 	}
 	err = roles.WriteNew(path, text.Bytes())
 	if errors.Is(err, fs.ErrExist) {
-		return nil // another process has just made the authority
+		return nil
 	}
 	return err
 }
 
-// certify makes a key and its certificate, signed by ca. If ca is nil, the certificate is
-// self-signed.
+// certify makes a key and its certificate, signed by ca, or self-signed if ca is nil.
 func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -114,8 +112,8 @@ func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey
 	return key, der, err
 }
 
-// serverTLS makes the TLS configuration of an embedded server, with a new certificate for
-// each start.
+// serverTLS makes the TLS configuration of an embedded server, with a new certificate for each
+// start.
 func serverTLS(dataDir string) (*tls.Config, error) {
 	ca, err := authority(dataDir)
 	if err != nil {
@@ -135,8 +133,8 @@ func serverTLS(dataDir string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, nil
 }
 
-// trustAuthority makes a client trust the server's own authority for TLS. The client reads
-// the authority at each connection, because the server may have another one after a restart.
+// trustAuthority makes a client trust the server's own authority. The client reads the
+// authority at each connection, because a restarted server may have another one.
 func trustAuthority(authority func() ([]byte, error)) nats.Option {
 	return func(o *nats.Options) error {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, ServerName: tlsName}

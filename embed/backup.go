@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// backups is the folder of the backups in the data directory. Only unfinished
-// backups are ever removed from it.
+// backups is the directory of the backups in a data directory. Only unfinished backups are ever
+// removed.
 const backups = "backups"
 
-// notData names the entries of a data directory that a backup leaves out: the
-// backups, the logs, the file with the data's format, and files that nod makes anew.
+// notData are the entries of a data directory that a backup leaves out: the backups, the logs,
+// the file with the data's format, and files that nod makes anew.
 var notData = []string{backups, formatName, "lock", "run.json", "launcher", "logs"}
 
-// backUp copies the data of a directory into a new folder under backups and returns
-// its path. The folder gets this path only once the copy is complete.
+// backUp copies the data of a directory into a new directory under backups, and returns the
+// path of the copy. The path exists only once the copy is complete.
 func backUp(dir string, format int) (string, error) {
 	at := filepath.Join(dir, backups)
 	unfinished := filepath.Join(at, ".unfinished")
@@ -37,7 +37,6 @@ func backUp(dir string, format int) (string, error) {
 	return path, syncDir(at)
 }
 
-// restore replaces a directory's data with the data of a backup.
 func restore(dir, backup string) error {
 	if _, err := os.Stat(backup); err != nil {
 		return err
@@ -54,7 +53,7 @@ func restore(dir, backup string) error {
 	return copyData(backup, dir)
 }
 
-// data lists the entries of a data directory that belong in a backup.
+// data lists the entries of a data directory that belong into a backup.
 func data(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -82,8 +81,8 @@ func copyData(from, to string) error {
 	return syncDir(to)
 }
 
-// copyTree copies files, directories and links with their modes. It skips other
-// kinds of entries, such as sockets.
+// copyTree copies files, directories and links with their modes. It skips other entries, such
+// as sockets.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -126,9 +125,9 @@ func copyFile(from, to string, mode fs.FileMode) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// writeSynced replaces a file's content atomically, and returns once it is on disk.
+// writeSynced replaces a file's content atomically, and returns once the content is on disk.
 func writeSynced(path string, content []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp makes the file with mode 0600
+	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp makes files with mode 0600
 	if err != nil {
 		return err
 	}
@@ -143,8 +142,8 @@ func writeSynced(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir writes new file names in a directory to disk, so that they survive a
-// power cut, if the system can sync directories.
+// syncDir syncs the names in a directory, so that they survive a power cut, if the system can
+// do that.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -16,13 +16,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// channels are the people connectors. A new connector needs its own package and
-// one line here.
+// channels are the people connectors. A new connector needs its own package and one line here.
 var channels = []people.Channel{
 	telegram.Channel,
 }
 
-// ChannelSettings describe the settings of the Channels.
+// ChannelSettings describes the settings of all people connectors in Channels.
 func ChannelSettings() []schemas.ChannelSettings {
 	var all []schemas.ChannelSettings
 	for _, c := range channels {
@@ -31,16 +30,16 @@ func ChannelSettings() []schemas.ChannelSettings {
 	return all
 }
 
-// DecodeSettings is schemas.DecodeSettings with the settings of the Channels.
+// DecodeSettings is schemas.DecodeSettings with the settings of all Channels.
 func DecodeSettings(data []byte) (schemas.Settings, error) {
 	return schemas.DecodeSettings(data, ChannelSettings()...)
 }
 
-// SettingsSchema is schemas.SettingsSchema with the settings of the Channels.
+// SettingsSchema is schemas.SettingsSchema with the settings of all Channels.
 func SettingsSchema() ([]byte, error) { return schemas.SettingsSchema(ChannelSettings()...) }
 
-// open makes the carrier of a channel. It returns nil and no error if the settings do not
-// name the channel.
+// open makes the carrier of a channel. It returns nil and no error if the settings do not name
+// the channel.
 func open(ch people.Channel, c schemas.Connectors, log *slog.Logger) (people.Carrier, error) {
 	settings, named := c.Channels[ch.Name()]
 	if !named {
@@ -61,10 +60,9 @@ func ChannelNames() []string {
 	return names
 }
 
-// Work starts a worker of one of the Channels with the settings in force. conn must
-// have the connector's key. If the settings do not name the channel or lack a
-// value, the error is one line that says how to fix it. The caller must Stop the
-// worker.
+// Work starts a worker of one of the Channels with the settings in force. conn must use the
+// connector's key. If the settings do not name the channel or lack a value, the error is one
+// line with the fix. The caller must Stop the worker.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, log *slog.Logger) (*connector.Worker, error) {
 	state, err := connector.NewDesk(conn, name).Settings(ctx)
 	if err != nil {
@@ -86,12 +84,11 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, 
 	return nil, fmt.Errorf("there is no connector %q", name)
 }
 
-// checker is a carrier that can test whether its channel can be reached.
 type checker interface{ Check(context.Context) error }
 
-// Reach tries, from this process, to reach each of the Channels that the settings
-// name. The result has an entry for each of these: the error, or nil if the
-// channel can be reached or offers no test.
+// Reach tries, from this process, to reach each of the Channels that the settings name. The
+// result has an entry for each of them: the error, or nil if the channel can be reached or
+// offers no test.
 func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[string]error {
 	reached := map[string]error{}
 	for _, ch := range channels {
@@ -107,15 +104,13 @@ func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[stri
 	return reached
 }
 
-// worker is a connector's worker in this process, with its connection.
 type worker struct {
 	*connector.Worker
 	conn *bus.Conn
 }
 
-// startWorkers starts a worker for each connector that the settings name. If a
-// worker cannot start, startWorkers logs the error and goes on, so that people can
-// answer on the other channels.
+// startWorkers starts a worker for each connector that the settings name. It only logs the
+// error of a worker that cannot start, because people can answer on the other channels.
 func (n *Nod) startWorkers(ctx context.Context) error {
 	s, err := n.engine.Settings(ctx)
 	if err != nil {
@@ -152,7 +147,7 @@ func (n *Nod) startWorker(ctx context.Context, name string, carrier people.Carri
 	return nil
 }
 
-// Running returns the names of the connectors whose workers run in this process.
+// Running returns the names of the connectors with a worker in this process.
 func (n *Nod) Running() []string { return n.running }
 
 func (n *Nod) stopWorkers(ctx context.Context) error {

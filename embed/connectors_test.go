@@ -10,7 +10,6 @@ import (
 	"github.com/nodbus/nod/embed"
 )
 
-// Every channel has a guide, and the README lists how to pair it.
 func TestChannelsAreDocumented(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)

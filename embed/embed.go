@@ -1,6 +1,6 @@
-// Package embed runs a whole nod in the caller's process: an engine, the
-// connectors that the settings name, and an embedded NATS server with its keys or
-// connections to other NATS servers.
+// Package embed runs a whole nod in the caller's process: an engine, the connectors that the
+// settings name, and an embedded NATS server with its keys, or connections to other NATS
+// servers.
 package embed
 
 import (
@@ -25,48 +25,48 @@ import (
 
 // Options configure Start.
 type Options struct {
-	// DataDir is the data directory: the stores, the settings and the keys.
+	// DataDir is the directory of the stores, the settings and the keys.
 	DataDir string
-	// Host and Port are the address of the embedded server; see bus.EmbedOptions.
+	// Host and Port are the address of the embedded server, as in bus.EmbedOptions.
 	Host string
 	Port int
-	// SyncInterval is the longest time between the acknowledgement of a write and
-	// its sync to disk, or bus.SyncGroup, the default, or bus.SyncAlways. With these two,
-	// nothing is told of a write that is not on disk.
+	// SyncInterval is bus.SyncGroup, the default, bus.SyncAlways, or the longest time between
+	// the acknowledgement of a write and its sync to disk. With the first two, nod reports no
+	// write that is not on disk.
 	SyncInterval time.Duration
-	// URL names NATS servers to use in place of the embedded one. Creds and
-	// StoreCreds are the engine's key files for the accounts EDGE and STORE; without
-	// them the servers must require no credentials.
+	// URL names NATS servers to use in place of the embedded one. Creds and StoreCreds are the
+	// engine's key files for the accounts EDGE and STORE; without them the servers must require
+	// no credentials.
 	URL, Creds, StoreCreds string
 	// Replicas is the number of replicas of each store on a cluster; 0 means 1.
 	Replicas int
-	// Wait is how long Start tries to reach URL; 0 tries once.
+	// Wait is how long Start tries to reach URL; 0 means one try.
 	Wait time.Duration
-	// Settings is the content of a settings.json to apply. If it is nil, the settings
-	// in force stay, and the very first start applies empty settings. Settings without
-	// approvers get this user as the approver; see WithApprovers.
+	// Settings is the content of a settings.json to apply. Nil keeps the settings in force, and
+	// at the very first start means empty settings. Settings without approvers get the user of
+	// this process as the approver; see WithApprovers.
 	Settings []byte
 	// KeepSettings applies no settings, not even at the very first start.
 	KeepSettings bool
-	// EngineAlone starts no connectors, even if the settings name some.
+	// EngineAlone starts no connectors.
 	EngineAlone bool
-	// Web is the address of the web inbox; nil starts no web inbox. Its PublicURL
-	// comes from the settings.
+	// Web is the address of the web inbox; nil means no web inbox. Its PublicURL comes from the
+	// settings.
 	Web *httpserve.Listen
-	// WebKey is the file with the key that signs web logins. Several inboxes behind one
-	// address need the same key. Empty means the key file in the data directory.
+	// WebKey is the file of the key that signs web logins; empty means the file in the data
+	// directory. Several inboxes behind one address need the same key.
 	WebKey string
-	// VoiceTimeout overrides the settings' timeout for voice if it is not 0.
+	// VoiceTimeout, if not 0, replaces the settings' timeout for voice.
 	VoiceTimeout time.Duration
 	Version      string       // nod's version, in SemVer; empty means "0.0.0"
-	Log          *slog.Logger // nil logs nothing
+	Log          *slog.Logger // the log; nil logs nothing
 }
 
-// Nod is a running nod. All methods except Stop are safe for concurrent use.
+// Nod is a running nod. All methods but Stop are safe for concurrent use.
 type Nod struct {
 	opts   Options
 	keys   *roles.Keys
-	server *bus.Server // nil if Options.URL names other servers
+	server *bus.Server // the embedded server; nil if Options.URL names other servers
 	edge   *bus.Conn
 	store  *bus.Conn
 	system *actors.System
@@ -78,9 +78,8 @@ type Nod struct {
 	running []string // the connectors that have a worker
 }
 
-// Start starts a nod and returns once it serves requests. If it fails, it stops
-// all parts that it started, and the error is one line. The caller must Stop the
-// nod.
+// Start starts a nod and returns once it serves requests. After an error, which is one line, no
+// part of it runs. The caller must Stop the nod.
 func Start(ctx context.Context, o Options) (*Nod, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -114,8 +113,8 @@ func (n *Nod) start(ctx context.Context) error {
 		}
 	}
 	n.system = actors.NewSystem(o.Log)
-	host, _ := os.Hostname()    // a rule that allows calls by the host name does not apply if the name is unknown
-	home, _ := os.UserHomeDir() // if the home directory is unknown, allow rules that depend on it do not apply
+	host, _ := os.Hostname()    // without a name, rules that allow calls by the host name do not apply
+	home, _ := os.UserHomeDir() // without a home directory, allow rules that depend on it do not apply
 	own, err := ownFiles(o.DataDir)
 	if err != nil {
 		return err
@@ -138,8 +137,8 @@ func (n *Nod) start(ctx context.Context) error {
 	return n.openWeb(ctx)
 }
 
-// ownFiles returns the absolute path of the data directory, and also its path
-// without symbolic links if that differs.
+// ownFiles returns the absolute path of the data directory and, if it differs, that path
+// without symbolic links.
 func ownFiles(dataDir string) ([]string, error) {
 	if dataDir == "" {
 		return nil, nil
@@ -154,7 +153,7 @@ func ownFiles(dataDir string) ([]string, error) {
 	return []string{full}, nil
 }
 
-// serve starts the embedded server; it accepts every key of the data directory.
+// serve starts the embedded server, which accepts every key in the data directory.
 func (n *Nod) serve(ctx context.Context) error {
 	o := n.opts
 	var err error
@@ -165,8 +164,8 @@ func (n *Nod) serve(ctx context.Context) error {
 	return err
 }
 
-// prepare brings the data directory to this nod's format, makes missing keys, and
-// returns the users of all keys there.
+// prepare brings the data directory to this nod's format, makes missing keys, and returns the
+// users of all keys.
 func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	if err := openData(ctx, n.opts.DataDir, n.opts.Version, steps(), n.opts.Log); err != nil {
 		return nil, err
@@ -177,7 +176,7 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range ChannelNames() {
-		ids = append(ids, roles.ConnectorID(name)) // make the key even if the settings do not name the channel yet: the server reads keys only at its start
+		ids = append(ids, roles.ConnectorID(name)) // the settings may name the channel later, and the server reads keys only at its start
 	}
 	if err := n.keys.Ensure(ids...); err != nil {
 		return nil, err
@@ -185,8 +184,8 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	return n.keys.Users()
 }
 
-// connect opens a connection in a role: with that role's key if the server is
-// embedded, else with creds.
+// connect opens a connection in a role, with that role's key if the server is embedded, else
+// with creds.
 func (n *Nod) connect(ctx context.Context, id roles.ID, creds string) (*bus.Conn, error) {
 	o := bus.Options{URL: n.opts.URL, Name: "nod " + id.String(), Creds: creds, Inbox: id.InboxPrefix(), Wait: n.opts.Wait, Log: n.opts.Log}
 	if n.server != nil {
@@ -195,9 +194,8 @@ func (n *Nod) connect(ctx context.Context, id roles.ID, creds string) (*bus.Conn
 	return bus.Connect(ctx, o)
 }
 
-// Connect opens a new connection in a role; the caller must Close it. If
-// Options.URL names servers that require credentials, the data directory must
-// contain that role's key.
+// Connect opens a new connection in a role; the caller must Close it. If Options.URL names
+// servers that require credentials, the data directory must contain the key of that role.
 func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
 	if n.server != nil || n.Open() {
 		return n.connect(ctx, id, "")
@@ -212,7 +210,7 @@ func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
 	return n.connect(ctx, id, keys.Path(id))
 }
 
-// URL returns the address for other processes to connect to.
+// URL returns the address at which other processes reach the bus.
 func (n *Nod) URL() string {
 	if n.server != nil {
 		return n.server.URL()
@@ -220,8 +218,8 @@ func (n *Nod) URL() string {
 	return n.opts.URL
 }
 
-// Failed returns a channel that gets an error if the disk fails. From then on nothing is
-// confirmed: stop this nod and end the process.
+// Failed returns a channel that gets an error if the disk fails. After that no write is
+// confirmed: the process must stop this nod and end.
 func (n *Nod) Failed() <-chan error {
 	if n.server == nil {
 		return nil
@@ -232,12 +230,12 @@ func (n *Nod) Failed() <-chan error {
 // Settings returns the settings in force.
 func (n *Nod) Settings(ctx context.Context) (schemas.Settings, error) { return n.engine.Settings(ctx) }
 
-// Open reports whether the bus requires no credentials. On an open bus every
-// client can answer.
+// Open reports whether the bus requires no credentials. On such a bus every client can answer
+// requests.
 func (n *Nod) Open() bool { return n.edge.Open() }
 
-// applySettings applies Options.Settings. If these are nil, it applies empty settings
-// at the very first start, and nothing later.
+// applySettings applies Options.Settings. If they are nil, it applies empty settings at the
+// very first start, and nothing later.
 func (n *Nod) applySettings(ctx context.Context) error {
 	if n.opts.KeepSettings {
 		return nil
@@ -258,8 +256,8 @@ func (n *Nod) applySettings(ctx context.Context) error {
 	return err
 }
 
-// WithApprovers returns the given settings.json with approvers. If it has none,
-// the user of this process becomes the approver, at the terminal and on the web.
+// WithApprovers returns a settings.json with approvers. If the given one has none, the user of
+// this process becomes the approver, at the terminal and on the web.
 func WithApprovers(data []byte) ([]byte, error) {
 	s, err := DecodeSettings(data)
 	if err != nil || s.Approvers != nil {
@@ -279,9 +277,9 @@ func WithApprovers(data []byte) ([]byte, error) {
 	return schemas.Encode(s)
 }
 
-// Stop stops the connectors, replies to every open call, and then stops the engine,
-// the connections and the server. Stored requests stay as they are. ctx limits how
-// long Stop waits for open calls and for work in progress.
+// Stop stops the connectors, replies to every open call, and then stops the engine, the
+// connections and the server. Pending requests stay stored. ctx bounds the wait for open calls
+// and for work in progress.
 func (n *Nod) Stop(ctx context.Context) error {
 	errs := []error{n.stopWeb(ctx), n.stopWorkers(ctx)}
 	if n.engine != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Two real requests go through every layer: a rule decides one, a person the other.
+// Two requests pass through every layer: a rule decides one, a person the other.
 func TestStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -66,12 +66,12 @@ func call(tool, input string) schemas.Request {
 	}
 }
 
-// A start that fails, and whose parts then cannot be stopped, returns one line about both.
+// If a start fails and its parts cannot be stopped, one line reports both errors.
 func TestAFailingStartHasOneLine(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run.json")
 	log := onLog(func(text string) {
-		if strings.Contains(text, "Initiating Shutdown") { // from now on nod cannot remove the run file
+		if strings.Contains(text, "Initiating Shutdown") { // makes nod fail to remove the run file
 			require.NoError(t, os.Remove(run))
 			require.NoError(t, os.MkdirAll(filepath.Join(run, "x"), 0o700))
 		}
@@ -82,7 +82,7 @@ func TestAFailingStartHasOneLine(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-// onLog is a log that calls a function with each message.
+// onLog is a log handler that calls a function with each message.
 type onLog func(string)
 
 func (onLog) Enabled(context.Context, slog.Level) bool { return true }

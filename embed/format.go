@@ -11,41 +11,40 @@ import (
 	"path/filepath"
 )
 
-// A step brings a data directory from one format to the next, while no nod runs on
-// the directory. If a step fails or is interrupted, nod restores the backup before
-// it tries again, so a step never sees half-changed data.
+// A step converts a data directory from one format to the next, while no nod runs on the
+// directory. If a step fails or is interrupted, nod restores the backup before the next try, so
+// a step never sees partly converted data.
 type step struct {
-	what string // what the step does, for messages; the text begins with "to"
+	what string // a description of the step for messages, beginning with "to"
 	do   func(ctx context.Context, dir string) error
 }
 
-// steps lists all steps; the first leads from format 1 to 2. A change of the data
-// needs a step if an older nod would misread the new data, and no step if an older
-// nod would ignore the change.
+// steps lists all steps; the first one converts format 1 to format 2. A change of the data
+// needs a step only if an older nod would misread the new data.
 func steps() []step { return nil }
 
-// formatName is the file that contains a data directory's format.
+// formatName is the file with a data directory's format.
 const formatName = "format.json"
 
-// format is the content of format.json. A directory without the file is new, or it
-// has format 1 and is from before nod wrote the file.
+// format is the content of format.json. A directory without this file is new, or has data of
+// format 1 from before nod wrote the file.
 type format struct {
 	Format int    `json:"format"`
 	Nod    string `json:"nod"` // the version of nod that wrote the file
-	// Backup is the folder to restore if the steps do not complete; empty unless
-	// steps run.
+	// Backup is the directory to restore if the steps do not complete. It is empty unless steps
+	// run.
 	Backup string `json:"backup,omitempty"`
 }
 
-// DataFormat returns the format of a data directory, or 0 if dir contains no data.
+// DataFormat returns the format of a data directory; 0 if dir contains no data.
 func DataFormat(dir string) (int, error) {
 	f, err := readFormat(dir, 0)
 	return f.Format, err
 }
 
-// openData brings a data directory of an older format to the format to which the
-// steps lead, after a backup. It refuses a directory of a newer format. If a step
-// fails, it restores the backup. Errors are one line.
+// openData makes a backup of a data directory with an older format, and runs the steps to the
+// current format. If a step fails, it restores the backup. It refuses a directory with a newer
+// format. Errors are one line.
 func openData(ctx context.Context, dir, version string, steps []step, log *slog.Logger) error {
 	current := len(steps) + 1
 	f, err := readFormat(dir, current)
@@ -73,8 +72,8 @@ func openData(ctx context.Context, dir, version string, steps []step, log *slog.
 	return nil
 }
 
-// migrate backs the directory up and runs the steps from its format on. If a step
-// fails, it restores the backup.
+// migrate makes a backup of a directory and runs the steps from its format on. If a step fails,
+// it restores the backup.
 func migrate(ctx context.Context, dir string, f *format, steps []step, log *slog.Logger) error {
 	var err error
 	if f.Backup, err = backUp(dir, f.Format); err != nil {
@@ -96,7 +95,6 @@ func migrate(ctx context.Context, dir string, f *format, steps []step, log *slog
 	return nil
 }
 
-// goBack restores the directory's backup.
 func goBack(dir string, f *format) error {
 	if err := restore(dir, f.Backup); err != nil {
 		return fmt.Errorf("put the data back from %s: %w: fix that and start nod again", f.Backup, err)
@@ -105,7 +103,7 @@ func goBack(dir string, f *format) error {
 	return f.write(dir)
 }
 
-// readFormat reads the directory's format; a new directory has the current format.
+// readFormat reads a directory's format; a new directory has the current one.
 func readFormat(dir string, current int) (format, error) {
 	path := filepath.Join(dir, formatName)
 	data, err := os.ReadFile(path)
@@ -128,8 +126,8 @@ func readFormat(dir string, current int) (format, error) {
 	return f, nil
 }
 
-// write replaces format.json atomically, and returns once it is on disk. After an
-// error the old file stays.
+// write replaces format.json atomically, and returns once it is on disk. After an error the old
+// file stays.
 func (f format) write(dir string) error {
 	data, err := json.Marshal(f)
 	if err == nil {

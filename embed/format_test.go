@@ -30,7 +30,7 @@ func up(t *testing.T, dir string) (*Nod, error) {
 	return Start(ctx, Options{DataDir: dir, Version: "0.5.0", SyncInterval: time.Second})
 }
 
-// lived makes a data directory on which a nod ran, with a pending request.
+// lived makes a data directory of a nod that ran, with a pending request.
 func lived(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -69,7 +69,6 @@ func stillWaits(t *testing.T, dir string) {
 	require.Equal(t, "waits", pending[0].PendingID)
 }
 
-// tree reads all data files of a directory.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -164,8 +163,8 @@ func TestAFailedMigrationStepChangesNothing(t *testing.T) {
 	stillWaits(t, dir)
 }
 
-// A nod that dies in the middle of a step leaves the backup's path in format.json.
-// The next nod restores the backup first, even if it does not have the step.
+// A nod that dies during a step leaves the backup's path in format.json. The next nod restores
+// the backup first, even if it does not have the step.
 func TestAnInterruptedMigrationIsUndoneFirst(t *testing.T) {
 	for name, next := range map[string][]step{
 		"the newer nod comes again": {move("nats", "streams")},

@@ -10,9 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// HTTPAgent returns an agent for the HTTP API. Clients with the token send requests
-// as that agent. conn must have the agent's key. done releases the agent and leaves
-// conn open.
+// HTTPAgent returns an agent for the HTTP API: clients with the token send requests in its
+// name. conn must use the agent's key. done releases the agent and leaves conn open.
 func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()) {
 	asker := bus.NewAsker(conn, name)
 	over := httpNod{conn, asker}
@@ -20,17 +19,17 @@ func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()
 }
 
 const (
-	// While the engine does not reply, Await goes on trying to read a request's state for
-	// at least httpFinds.
+	// httpFinds is how long Await at least tries to read a request's state while no engine
+	// replies.
 	httpFinds = 15 * time.Second
-	// hookReaches is how long a hook over HTTP tries to reach nod. Like the command
-	// nod hook, it does not wait until nod is started.
+	// hookReaches is how long a hook over HTTP tries to reach nod. Like the command nod hook,
+	// such a hook does not wait until nod is started.
 	hookReaches = 3 * time.Second
-	// hookHandsIn is how long a hook tries to have its request stored.
+	// hookHandsIn bounds the time in which a hook gets its request stored.
 	hookHandsIn = 15 * time.Second
 )
 
-// httpNod adapts an agent's connection to the HTTP API.
+// httpNod connects the HTTP API to an agent's connection.
 type httpNod struct {
 	conn  *bus.Conn
 	asker *bus.Asker
@@ -80,12 +79,12 @@ func (n httpNod) hook(ctx context.Context) (hook.Nod, error) {
 	return hookNod{n.asker}, nil
 }
 
-// hookNod adapts an agent's connection to a hook.
+// hookNod connects a hook to an agent's connection.
 type hookNod struct{ *bus.Asker }
 
-// Ask waits for nod to store the request, up to hookHandsIn, and then for the
-// decision until ctx ends. When ctx ends, the request stays pending, and the hook
-// decides whether to withdraw it.
+// Ask waits until nod has stored the request, at most hookHandsIn, and then for the decision
+// until ctx ends. When ctx ends the request stays pending; the hook decides whether to withdraw
+// it.
 func (n hookNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := context.WithTimeout(ctx, hookHandsIn)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package nodtest runs a complete nod in a test's process and answers its prompts. Use it to
-// test what a program does when its request is allowed, denied or not answered.
+// Package nodtest runs a complete nod in a test's process and answers its prompts. Tests use it
+// to check a program whose request is allowed, denied or not answered.
 package nodtest
 
 import (
@@ -18,18 +18,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// within is the time limit of each start, stop and answer.
 const within = 30 * time.Second
 
-// person is the user id under which the approver answers.
+// person is the approver's user id.
 const person = "nodtest"
 
-// Answer is the approver's answer to a prompt. The zero Answer is silence: the
-// request waits until its deadline and then times out.
+// Answer is the approver's answer to a prompt. The zero Answer is silence: the request times
+// out at its deadline.
 type Answer struct {
 	Kind    schemas.OptionKind
-	Message string          // the message that the agent gets with the decision
-	Input   json.RawMessage // the input that replaces the tool's input, if set
+	Message string          // the message for the agent
+	Input   json.RawMessage // the input that replaces the tool's input, unless it is nil
 }
 
 // Allow returns an answer that allows the call once.
@@ -38,11 +37,11 @@ func Allow() Answer { return Answer{Kind: schemas.AllowOnce} }
 // Deny returns an answer that denies the call once, with a message for the agent.
 func Deny(message string) Answer { return Answer{Kind: schemas.RejectOnce, Message: message} }
 
-// Start starts a nod that stops when the test ends, and returns a client of it. nod
-// applies its default rules, and calls answer for each request that no rule decides, possibly
-// from several goroutines at once. Requests are independent: identical requests do not share
-// a prompt, and no denial is remembered. A failure to start or stop nod or to send an answer
-// fails the test.
+// Start starts a nod that stops when the test ends, and returns a client of it. nod applies its
+// default rules. For each request that no rule decides, it calls answer, possibly from several
+// goroutines at once. Requests are independent: identical requests do not share a prompt, and
+// no denial is remembered. A failure to start or stop nod, or to send an answer, fails the
+// test.
 func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
@@ -50,7 +49,7 @@ func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	quiet, dir := slog.New(slog.DiscardHandler), t.TempDir()
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: dir, SyncInterval: time.Minute, EngineAlone: true, Log: quiet,
-		// Each request gets its own prompt, whatever was answered before.
+		// Each request gets its own prompt, whatever earlier answers were.
 		Settings: []byte(`{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":[{"name":"nodtest","identities":[{"connector":"terminal","user_id":"nodtest"}]}]}}`),
 	})
 	if err != nil {

@@ -13,8 +13,8 @@ type From struct {
 	MessageID string `json:"message_id,omitempty"`
 }
 
-// Answer is a person's answer to a Prompt. It repeats the prompt's digest, and is refused if
-// the request's digest differs.
+// Answer is a person's answer to a Prompt. It repeats the prompt's digest. The engine refuses
+// an answer whose digest is not that of the request.
 type Answer struct {
 	Type         string          `json:"type"`
 	SessionID    string          `json:"session_id"`
@@ -24,17 +24,16 @@ type Answer struct {
 	Cancelled    bool            `json:"cancelled,omitempty"`
 	Message      string          `json:"message,omitempty"`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
-	// Scope allows later calls too if it is wider than ScopeOnce: those that Reach selects,
+	// Scope, if it is wider than ScopeOnce, also allows later calls: those that Reach selects,
 	// for ForSeconds. If ForSeconds is 0, they are allowed until the grant is revoked.
 	Scope      Scope `json:"scope,omitempty"`
 	Reach      int   `json:"reach,omitempty"` // the index of the chosen element of the prompt's Remember
 	ForSeconds int   `json:"for_seconds,omitempty"`
-	// Waiters repeats the prompt's Waiters: the answer decides about that many calls, in
-	// the order in which they were asked, and calls that joined later stay pending. 0
-	// means 1, the first call.
+	// Waiters repeats the prompt's Waiters. The answer decides that many calls, in the order in
+	// which they were asked; calls that joined later stay pending. 0 means 1, the first call.
 	Waiters int `json:"waiters,omitempty"`
-	// CodeWord is the code word, if the settings demand one for the request's risk. It is
-	// never stored.
+	// CodeWord is the code word, if the settings demand one for the request's risk. nod never
+	// stores it.
 	CodeWord string `json:"code_word,omitempty"`
 	From     From   `json:"from"`
 }
@@ -42,49 +41,48 @@ type Answer struct {
 // Key returns the key of the request's record.
 func (a *Answer) Key() string { return Key(a.SessionID, a.PendingID) }
 
-// Prompt is a request as it is shown to one recipient through one connector. If Recipient is
-// empty, it is the view that every viewer gets.
+// Prompt is a request as one recipient is shown it through one connector. Without a Recipient
+// it is the view for all viewers.
 type Prompt struct {
 	Type      string    `json:"type"`
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
 	Connector string    `json:"connector,omitempty"`
 	Recipient string    `json:"recipient,omitempty"`
-	Revision  uint64    `json:"revision"` // the record's revision; receivers ignore a prompt with a lower revision than the last one
+	Revision  uint64    `json:"revision"` // the record's revision; receivers ignore a prompt with a lower revision than an earlier one
 	Agent     string    `json:"agent"`
 	Request   Request   `json:"request"`
 	Digest    string    `json:"digest"`
 	Risk      Risk      `json:"risk"`
-	Reasons   []string  `json:"reasons,omitempty"` // the reasons why policy set this risk
+	Reasons   []string  `json:"reasons,omitempty"` // the reasons for the risk
 	Tier      Tier      `json:"tier"`
 	Deadline  time.Time `json:"deadline"`
-	// Remember lists sets of later calls, the narrowest first; an answer with a wider
-	// scope chooses one of them. It is empty if nod cannot tell which calls a lasting
-	// allow would cover.
+	// Remember lists sets of later calls, the narrowest first; an answer with a wider scope
+	// chooses one set. Remember is empty if nod cannot tell which calls a lasting allow would
+	// cover.
 	Remember []Reach `json:"remember,omitempty"`
-	// Conditions lists the conditions for allowing the request, besides an approver's answer:
-	// one text, made by Confirm.String, for each confirmation rule that covers its risk.
+	// Conditions lists the conditions for an allow besides an approver's answer: one text, from
+	// Confirm.String, for each confirmation rule that covers the request's risk.
 	Conditions []string `json:"takes,omitempty"`
-	// Foreground is set in a request of a background session: the foreground session that
-	// shows it.
+	// Foreground is the foreground session that shows the request of a background session.
 	Foreground string `json:"foreground,omitempty"`
 	// Detached means that no agent waits for the answer. An allow becomes a standing
 	// answer for the agent's next identical call before the deadline.
 	Detached bool `json:"detached,omitempty"`
-	// Joined is the pending_id of the question that decides this request. It is empty in
-	// the question itself. People see and answer only the question.
+	// Joined is the pending_id of the question that decides this request; empty if the request
+	// is that question. People see and answer only questions.
 	Joined string `json:"joined,omitempty"`
-	// Waiters is the number of identical calls that have asked this question, including
-	// calls that no longer wait. An answer repeats this number. Waiting is the number of
-	// calls that still wait, and that run if the question is allowed once.
+	// Waiters is the number of identical calls that have asked this question, with those that
+	// no longer wait. An answer repeats this number. Waiting is the number of calls that still
+	// wait; they run if the question is allowed once.
 	Waiters  int       `json:"waiters,omitempty"`
 	Waiting  int       `json:"waiting,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
 	// Aftermath lists the calls whose end at the host differs from the decision.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
-	// Run is set if the call was allowed to run contained.
+	// Run is not nil if the call was allowed to run contained.
 	Run *ContainedRun `json:"run,omitempty"`
-	// Repeat means that an earlier attempt may already have shown this prompt.
+	// Repeat means that an earlier attempt may have shown this prompt already.
 	Repeat bool `json:"repeat,omitempty"`
 }
 
@@ -95,25 +93,26 @@ func (p *Prompt) Key() string { return Key(p.SessionID, p.PendingID) }
 type Query struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id,omitempty"`
-	// PendingID is an id or a unique prefix of at least MinPrefix characters.
+	// PendingID is an id, or a unique prefix of at least MinPrefix characters.
 	PendingID string `json:"pending_id,omitempty"`
-	// Recipient limits the page to the requests that this person may see on the calling
-	// connector, or to the grants that the person may revoke there.
+	// Recipient limits the page to the requests that a person may see on the calling connector,
+	// or to the grants that the person may revoke.
 	Recipient string `json:"recipient,omitempty"`
-	// After is the Next of the previous page, unchanged. It is empty for the first page.
+	// After is the Next of the previous page, or empty for the first page.
 	After string `json:"after,omitempty"`
 	Limit int    `json:"limit,omitempty"`
 }
 
-// MinPrefix is the length of the shortest prefix of a pending_id that a Query accepts.
-// The prefix must be unique among all kept records.
+// MinPrefix is the length of the shortest prefix of a pending_id that a Query accepts. The
+// prefix must be unique among all kept records.
 const MinPrefix = 4
 
 // Page is the reply to a Query: requests, the oldest first within a page. A request that
-// changes between two pages may be in both; the later page has the newer version.
+// changes between the reading of two pages may be on both; the later page has the newer
+// version.
 type Page struct {
 	Type    string    `json:"type"`
 	Prompts []Prompt  `json:"prompts"`
 	Next    string    `json:"next,omitempty"`
-	Now     time.Time `json:"now"` // the broker's time, from which clients compute countdowns
+	Now     time.Time `json:"now"` // the broker's time, for countdowns
 }

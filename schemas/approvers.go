@@ -2,12 +2,12 @@ package schemas
 
 import "slices"
 
-// Approvers names the people who may answer, and a condition on their answers.
+// Approvers names the people who may answer, and a condition on every allow.
 type Approvers struct {
 	// People is the list of approvers. If it is empty, every answer is refused.
 	People []Approver `json:"people"`
-	// Require, if it is second_device, refuses every allow from the machine on which agents
-	// run, because an agent runs as a user who can read the keys there.
+	// Require may be second_device, which refuses every allow from the machine of the agents:
+	// an agent may be able to read the keys on that machine.
 	Require Requirement `json:"require,omitempty"`
 }
 
@@ -21,16 +21,16 @@ const RequireSecondDevice Requirement = "second_device"
 type Approver struct {
 	Name       string     `json:"name"`
 	Identities []Identity `json:"identities"`
-	// For selects the requests that the person may decide; an empty For selects all. A
-	// request without a project matches no pattern for projects, and a request without a
-	// host matches no pattern for hosts.
+	// For selects the requests that the person may decide; an empty For selects all. A request
+	// without a project matches no pattern for projects, and one without a host no pattern for
+	// hosts.
 	For PolicyMatch `json:"for,omitzero"`
 	// MaxRisk is the highest risk that the person may decide; empty means any.
 	MaxRisk Risk `json:"max_risk,omitempty"`
 }
 
-// UpTo reports whether the person may decide requests of this risk. An unknown risk
-// counts as the highest.
+// UpTo reports whether the person may decide requests of this risk. An unknown risk counts as
+// the highest.
 func (a *Approver) UpTo(risk Risk) bool {
 	at := slices.Index(risks, risk)
 	return a.MaxRisk == "" || a.MaxRisk == RiskHigh || at >= 0 && at <= slices.Index(risks, a.MaxRisk)
@@ -41,8 +41,8 @@ func (a *Approver) Everything() bool {
 	return len(a.For.Agents)+len(a.For.Projects)+len(a.For.Hosts) == 0 && (a.MaxRisk == "" || a.MaxRisk == RiskHigh)
 }
 
-// Identity is one person on one connector, such as a Telegram user id, or a login of this
-// machine for the terminal.
+// Identity is one person on one connector, such as a Telegram user id, or for the terminal a
+// login name on this machine.
 type Identity struct {
 	Connector string `json:"connector"`
 	UserID    string `json:"user_id"`
@@ -65,7 +65,7 @@ func (s *Settings) Identities() []Identity {
 	return all
 }
 
-// Approver returns the approver to whom an identity belongs, and whether there is one.
+// Approver returns the approver with an identity, and whether the settings name one.
 func (s *Settings) Approver(connector, userID string) (Approver, bool) {
 	for _, a := range s.People() {
 		for _, id := range a.Identities {
@@ -77,8 +77,7 @@ func (s *Settings) Approver(connector, userID string) (Approver, bool) {
 	return Approver{}, false
 }
 
-// Confirms returns all confirmation rules: those of permissions.confirm, and last the rule
-// to which approvers.require is equivalent.
+// Confirms returns the rules of permissions.confirm, followed by a rule for approvers.require.
 func (s *Settings) Confirms() []Confirm {
 	all := slices.Clone(s.Permissions.Confirm)
 	if s.Approvers != nil && s.Approvers.Require == RequireSecondDevice {

@@ -9,9 +9,8 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// canon returns the RFC 8785 form of data, which must be valid compact JSON. It avoids
-// the RFC 8785 library if data is canonical already: the library takes five times as long
-// as the rest of a digest.
+// canon returns the RFC 8785 form of data, which must be valid compact JSON. For canonical data
+// it skips the RFC 8785 library, which takes five times as long as the rest of a digest.
 func canon(data []byte) ([]byte, error) {
 	if canonical(data) {
 		return data, nil
@@ -19,9 +18,8 @@ func canon(data []byte) ([]byte, error) {
 	return jcs.Transform(data)
 }
 
-// withSortedMembers returns data in canonical form if data differs from it at most in
-// white space and the order of members, as agents' input usually does. Otherwise it returns
-// data unchanged.
+// withSortedMembers returns the canonical form of data that differs from it only in white space
+// and the order of members, as agents' input usually does. Other data is returned unchanged.
 func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if canonical(data) {
 		return data
@@ -30,16 +28,16 @@ func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if json.Compact(&compact, data) != nil {
 		return data
 	}
-	// The length is the same only if no member occurs twice and no spelling has changed.
+	// A repeated member or another spelling would change the length.
 	if form, ok := sortMembers(compact.Bytes()); ok && len(form) == compact.Len() && canonical(form) {
 		return form
 	}
 	return data
 }
 
-// sortMembers returns data with the members of its objects in ascending order.
+// sortMembers returns data with the members of its objects in ascending order, or false.
 func sortMembers(data []byte) ([]byte, bool) {
-	if !utf8.Valid(data) { // the decoder would replace the invalid bytes
+	if !utf8.Valid(data) { // the decoder would replace invalid bytes
 		return nil, false
 	}
 	var tree any
@@ -52,14 +50,14 @@ func sortMembers(data []byte) ([]byte, bool) {
 	return form, err == nil
 }
 
-// canonical reports whether data, which must be valid JSON, is certainly in RFC 8785
-// form. It may return false for canonical data, but never true for other data.
+// canonical reports whether data, which must be valid JSON, is certainly in RFC 8785 form. It
+// may return false for canonical data, but never true for other data.
 func canonical(data []byte) bool {
 	s := canonicalScanner{data: data}
 	return s.value() && s.at == len(data) && utf8.Valid(data)
 }
 
-// canonicalScanner reads JSON, and stops at the first part that may not be canonical.
+// canonicalScanner reads JSON up to the first byte that may not be canonical.
 type canonicalScanner struct {
 	data []byte
 	at   int
@@ -95,8 +93,8 @@ func (s *canonicalScanner) value() bool {
 	return s.integer()
 }
 
-// object accepts an object whose names are in ascending order, each once. It refuses
-// names with escapes or beyond ASCII, because their order depends on the decoded text.
+// object accepts an object whose names are in ascending order, each once. It refuses names with
+// escapes or beyond ASCII, because their order depends on the decoded text.
 func (s *canonicalScanner) object() bool {
 	s.at++
 	if s.next('}') {
@@ -133,7 +131,7 @@ func (s *canonicalScanner) array() bool {
 	return false
 }
 
-// text accepts a string without \u escapes: RFC 8785 writes few of them.
+// text accepts a string without \u escapes, which are rare in RFC 8785.
 func (s *canonicalScanner) text() (inside []byte, ok bool) {
 	if !s.next('"') {
 		return nil, false

@@ -20,7 +20,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// canon must return the same bytes as the RFC 8785 library, and fail if the library fails.
+// canon must return the same bytes as the RFC 8785 library, and must fail if the library fails.
 func FuzzCanonical(f *testing.F) {
 	for _, data := range goldens(f) {
 		f.Add(data)
@@ -30,7 +30,7 @@ func FuzzCanonical(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var compact bytes.Buffer
-		if json.Compact(&compact, data) != nil || data[0] != '{' && data[0] != '[' { // the RFC 8785 library accepts only an object or a list
+		if json.Compact(&compact, data) != nil || data[0] != '{' && data[0] != '[' { // the library accepts only an object or a list
 			return
 		}
 		made, err := jcs.Transform(bytes.Clone(compact.Bytes()))

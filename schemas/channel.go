@@ -5,26 +5,25 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// ChannelSettings describes the settings of a channel, the member connectors.NAME of
-// settings.json. The channel's connector defines their struct and their schema. This package
-// has no list of channels: callers pass the channels to DecodeSettings and SettingsSchema.
+// ChannelSettings describes the settings of a channel, which are the member connectors.NAME of
+// settings.json. The channel's connector defines their struct and their schema, and callers
+// pass them to DecodeSettings and SettingsSchema.
 type ChannelSettings struct {
 	Name string // the connector's name, the key of its settings under connectors
-	// Schema is the JSON Schema of the settings, without a $ref.
+	// Schema is the JSON Schema of the settings, without a $ref. It may use only keywords that
+	// the schema of settings.json uses.
 	Schema []byte
-	// Check enforces rules that a JSON Schema cannot express, on settings that match
-	// Schema; nil enforces none. Like Decode, it returns a VALIDATION_ERROR of one line
-	// that begins with the field's path from the top of settings.json; see Errorf.
+	// Check enforces rules that a JSON Schema cannot express, on settings that match Schema; it
+	// may be nil. Its error is a VALIDATION_ERROR of one line that begins with the field's path
+	// in settings.json.
 	Check func(settings json.RawMessage) error
 }
 
-// DecodeSettings decodes and checks a settings.json, in which only nod's own connectors and
-// the given channels may have settings. Its errors are like those of Decode. An unknown
-// property or connector is an error too, so that a mistyped rule list is noticed.
+// DecodeSettings decodes and checks a settings.json in which nod's own connectors and the given
+// channels may have settings. An unknown property or connector is an error, so that a mistyped
+// list of rules is noticed. Errors are *Error, as in Decode.
 func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) {
 	var s Settings
 	err := Decode(data, &s)
@@ -37,11 +36,11 @@ func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) 
 	return s, nil
 }
 
-// checkChannels checks the settings of channels in data, a settings.json that Decode
-// accepts. sections are the settings of channels in it, by connector name.
+// checkChannels checks the settings of channels in data, a settings.json that Decode accepts.
+// sections are these settings, by connector name.
 func checkChannels(data []byte, sections map[string]json.RawMessage, channels []ChannelSettings) error {
 	if len(sections) == 0 {
-		return nil // no channel has settings: do not compile the schema, which takes milliseconds
+		return nil // without settings of channels, the schema need not be compiled, which takes milliseconds
 	}
 	schema, err := compileSettings(channels)
 	if err != nil {
@@ -51,8 +50,8 @@ func checkChannels(data []byte, sections map[string]json.RawMessage, channels []
 	if err != nil {
 		return err
 	}
-	if err := schema.Validate(tree); err != nil {
-		return describe(err, schema)
+	if err := schema.check(tree); err != nil {
+		return err
 	}
 	for _, c := range channels {
 		if settings, there := sections[c.Name]; there && c.Check != nil {
@@ -64,22 +63,21 @@ func checkChannels(data []byte, sections map[string]json.RawMessage, channels []
 	return nil
 }
 
-// compileSettings compiles the schema of settings.json with the settings of channels.
-func compileSettings(channels []ChannelSettings) (*jsonschema.Schema, error) {
-	doc, err := settingsDocument(channels)
+func compileSettings(channels []ChannelSettings) (*schema, error) {
+	data, err := SettingsSchema(channels...)
 	if err != nil {
 		return nil, err
 	}
-	c := compiler{jsonschema: newCompiler()}
-	if err := c.jsonschema.AddResource(schemaURL("settings"), doc); err != nil {
-		return nil, fmt.Errorf("add the schemas of channels: %w", err)
+	s, err := newCompiler().add("settings", data)
+	if err != nil {
+		return nil, fmt.Errorf("compile the schema of settings.json with its channels: %w", err)
 	}
-	return c.compile("settings")
+	return s, nil
 }
 
-// SettingsSchema returns the JSON Schema of settings.json with the settings of channels.
-// It refers to no other file. SettingsSchema fails if two connectors have the same name, or if
-// a channel's schema is not JSON.
+// SettingsSchema returns the JSON Schema of settings.json with the settings of channels. The
+// schema refers to no other file. The error means that two connectors have the same name, or
+// that a channel's schema is not JSON.
 func SettingsSchema(channels ...ChannelSettings) ([]byte, error) {
 	doc, err := settingsDocument(channels)
 	if err != nil {
@@ -95,18 +93,18 @@ func SettingsSchema(channels ...ChannelSettings) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// settingsDocument returns the decoded schema of settings.json. Under connectors it allows
+// settingsDocument returns the decoded schema of settings.json, in which connectors may have
 // only nod's own connectors and the given channels.
 func settingsDocument(channels []ChannelSettings) (any, error) {
 	data, err := Schema("settings")
 	if err != nil {
 		return nil, err
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
+	var doc map[string]any
+	if err := json.Unmarshal(data, &doc); err != nil {
 		return nil, fmt.Errorf("read the schema of settings.json: %w", err)
 	}
-	definitions := doc.(map[string]any)["$defs"].(map[string]any)
+	definitions := doc["$defs"].(map[string]any)
 	connectors := definitions["connectors"].(map[string]any)
 	connectors["additionalProperties"] = false
 	properties := connectors["properties"].(map[string]any)
@@ -114,14 +112,16 @@ func settingsDocument(channels []ChannelSettings) (any, error) {
 		if _, taken := properties[c.Name]; taken {
 			return nil, fmt.Errorf("there are two connectors %s", c.Name)
 		}
-		if properties[c.Name], err = jsonschema.UnmarshalJSON(bytes.NewReader(c.Schema)); err != nil {
+		var settings any
+		if err := json.Unmarshal(c.Schema, &settings); err != nil {
 			return nil, fmt.Errorf("read the schema of connectors.%s: %w", c.Name, err)
 		}
+		properties[c.Name] = settings
 	}
 	return doc, nil
 }
 
-// ownConnectors are the JSON names of the fields of Connectors, except Channels.
+// ownConnectors are the JSON names of the fields of Connectors but Channels.
 var ownConnectors = []string{"voice", "web"}
 
 // MarshalJSON writes the settings of channels beside those of the other connectors.

@@ -2,16 +2,17 @@ package schemas
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // tagPattern is the pattern of permission tags in the JSON Schemas.
-var tagPattern = regexp.MustCompile(`^@(network(:[a-z0-9.-]+:[0-9]{1,5})?|(read|write):[^\x00-\x1f\x7f]+)$`)
+var tagPattern = lazyregexp.New(`^@(network(:[a-z0-9.-]+:[0-9]{1,5})?|(read|write):[^\x00-\x1f\x7f]+)$`)
 
 const tagWords = "@read:<path>, @write:<path> or @network, without control characters"
 
-// Each check method enforces those rules of a message that its JSON Schema cannot express.
+// A check method enforces the rules of a message that its JSON Schema cannot express.
 
 func (r *Request) check() error {
 	if r.Kind == KindToolCall && r.ToolName == "" {
@@ -47,7 +48,7 @@ func (a *Answer) check() error {
 	case !wider && a.ForSeconds != 0:
 		return invalid("for_seconds", "needs a scope beyond once")
 	}
-	message, err := Encode(a.Message) // encode the message as it is stored, because the stored size is limited
+	message, err := Encode(a.Message) // the stored size of a message is limited, and a message is stored in its encoded form
 	if err != nil {
 		return invalid("message", "cannot be stored: %v", err)
 	}
@@ -57,7 +58,7 @@ func (a *Answer) check() error {
 	return nil
 }
 
-// check refuses an allowed decision that names a rejecting option.
+// check refuses an allow with a rejecting option.
 func (d *Decision) check() error {
 	if d.Outcome == Allowed && d.OptionKind != "" && !d.OptionKind.Allows() {
 		return invalid("option_kind", "%s cannot go with outcome allowed", d.OptionKind)
@@ -103,7 +104,7 @@ func checkOptional(path string, d *Decision) error {
 	return within(path, d.check())
 }
 
-// within adds path in front of the field path with which err begins.
+// within adds a path before the field's path at the start of an error.
 func within(path string, err error) error {
 	if err == nil {
 		return nil
@@ -113,8 +114,8 @@ func within(path string, err error) error {
 
 func (s *SettingsState) check() error { return within("settings", s.Settings.check()) }
 
-// reachable returns an error for confirmation rules that no approver can meet: every
-// request under them would time out.
+// reachable returns an error for a confirmation rule that no approver can meet, because every
+// request under such a rule would time out.
 func (s *Settings) reachable() error {
 	confirms := s.Confirms()
 	for i := range confirms {

@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// Decode reads one message into v, a pointer to the expected noun. It refuses messages
-// that break the noun's JSON Schema or its own rules. Unknown fields are ignored. The
-// previous contents of v are cleared, and after an error v is empty.
+// Decode reads one message into v, a pointer to a message's struct, called a noun. It refuses
+// messages that break the noun's JSON Schema or its further rules, and ignores unknown fields.
+// It clears the previous contents of v, and after an error v is empty.
 //
-// Errors are *Error of code VALIDATION_ERROR and of one line. They begin with the path of the
-// field, as in "options[1].kind: must be one of …", if a field is wrong. The code is
-// INTERNAL_ERROR if v is not a pointer to a noun.
+// Errors are *Error of one line, of code VALIDATION_ERROR. If a field is wrong, they begin with
+// its path, as in "options[1].kind: must be one of …". The code is INTERNAL_ERROR if v is not a
+// pointer to a noun.
 func Decode(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -34,11 +34,10 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// Load does what Decode does, for a message that nod wrote itself: a stored message, an
-// engine's reply, or a message on a subject on which only engines may publish. Load checks
-// the message's type and the rules beyond its JSON Schema, but not the schema: nod builds
-// its messages from valid parts, and that check takes as long as all other work on a
-// request.
+// Load is Decode for a message that nod wrote itself: a stored message, an engine's reply, or a
+// message on a subject of engines alone. It skips the JSON Schema and checks the message's type
+// and further rules. nod builds its messages from valid parts, and the schema would take as
+// long as all other work on a request.
 func Load(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -56,9 +55,35 @@ func Load(data []byte, v any) error {
 	return nil
 }
 
+// fill decodes data into v, a pointer to an empty struct. If it returns false, v is empty.
+func (p *plan) fill(data []byte, v any, maxDepth int) bool {
+	if p == nil {
+		return false
+	}
+	target := reflect.ValueOf(v).Elem()
+	if p.decode(data, target, maxDepth) {
+		return true
+	}
+	target.SetZero()
+	return false
+}
+
+// ReadRequest decodes a request that an engine has accepted and stored. It applies no rules,
+// because other rules may have been in force at that time.
+func ReadRequest(data []byte) (Request, error) {
+	var r Request
+	if nouns()[reflect.TypeFor[*Request]()].loose().fill(data, &r, 0) {
+		return r, nil
+	}
+	err := json.Unmarshal(data, &r)
+	return r, err
+}
+
 func (n *noun) load(data []byte, v any) error {
-	if err := json.Unmarshal(data, v); err != nil {
-		return invalid(n.label, "is not as expected: %v", err)
+	if p := n.loose(); !p.fill(data, v, 0) {
+		if err := json.Unmarshal(data, v); err != nil {
+			return invalid(n.label, "is not as expected: %v", err)
+		}
 	}
 	if typ := reflect.ValueOf(v).Elem().FieldByName("Type").String(); typ != n.typ {
 		return invalid("type", "is %s, but %s is expected", quote(typ), n.typ)
@@ -76,11 +101,25 @@ func (n *noun) decode(data []byte, v any) error {
 	if n.maxBytes > 0 && len(data) > n.maxBytes {
 		return invalid(n.label, "is %d bytes long; the most is %d", len(data), n.maxBytes)
 	}
+	if p := n.strict(); !p.fill(data, v, n.maxDepth) {
+		if err := n.checkFully(data, v); err != nil {
+			return err
+		}
+	}
+	if c, ok := v.(checker); ok {
+		return c.check()
+	}
+	return nil
+}
+
+// checkFully decodes a message with encoding/json and its JSON Schema. It accepts all valid
+// messages, also those that a plan does not decode, and describes the errors of all others.
+func (n *noun) checkFully(data []byte, v any) error {
 	schema, err := n.schema()
 	if err != nil {
 		return Errorf(CodeInternal, "%v", err)
 	}
-	unmarshalled := json.Unmarshal(data, v) // runs before parse, which needs data with valid syntax
+	unmarshalled := json.Unmarshal(data, v) // json.Unmarshal runs before parse, which needs valid syntax
 	if err := n.checkObject(data, unmarshalled); err != nil {
 		return err
 	}
@@ -91,20 +130,17 @@ func (n *noun) decode(data []byte, v any) error {
 	if err := n.checkType(tree); err != nil {
 		return err
 	}
-	if err := schema.Validate(tree); err != nil {
-		return describe(err, schema)
+	if err := schema.check(tree); err != nil {
+		return err
 	}
 	if unmarshalled != nil {
 		return describeUnmarshal(unmarshalled)
 	}
-	if c, ok := v.(checker); ok {
-		return c.check()
-	}
 	return nil
 }
 
-// checkObject refuses data that is not one JSON object in UTF-8. unmarshalled is the
-// error of json.Unmarshal for data.
+// checkObject refuses data that is not one JSON object in UTF-8. unmarshalled is the error of
+// json.Unmarshal for the same data.
 func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	if !utf8.Valid(data) {
 		return Errorf(CodeValidation, "%s is not valid UTF-8", n.label)
@@ -122,8 +158,7 @@ func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	return nil
 }
 
-// checkType refuses a message whose type is not that of the expected message. settings.json
-// has no type.
+// checkType refuses a message of another type than expected. settings.json has no type.
 func (n *noun) checkType(tree map[string]any) error {
 	if n.typ == "" {
 		return nil
@@ -141,13 +176,12 @@ func (n *noun) checkType(tree map[string]any) error {
 	}
 }
 
-// versioned reports whether typ looks like nod.<version>.<name>.
+// versioned reports whether typ has the form nod.<version>.<name>.
 func versioned(typ string) bool {
 	tokens := strings.Split(typ, ".")
 	return len(tokens) == 3 && tokens[0] == "nod" && strings.HasPrefix(tokens[1], "v")
 }
 
-// invalid returns a VALIDATION_ERROR that begins with the path of the field.
 func invalid(path, format string, args ...any) *Error {
 	return Errorf(CodeValidation, "%s: %s", path, fmt.Sprintf(format, args...))
 }

@@ -49,7 +49,7 @@ func TestDecodeRefusesEveryTruncation(t *testing.T) {
 	for file, data := range goldens(t) {
 		whole := strings.TrimRight(string(data), "\n")
 		for n := range len(whole) {
-			err := Decode([]byte(whole[:n]), newNoun(t, file))
+			err := Decode([]byte(whole[:n]), emptyNoun(t, file))
 			assert.ErrorIs(t, err, &Error{Code: CodeValidation}, "%s cut at %d", file, n)
 		}
 	}
@@ -99,7 +99,7 @@ func TestDecodeSizes(t *testing.T) {
 }
 
 // A request at its limits must fit into the record, the prompt and the page that contain it;
-// otherwise it could be stored and never decided.
+// otherwise it could be stored and never be decided.
 func TestARequestAtItsLimitsFitsEveryMessage(t *testing.T) {
 	const around = len(`{"a":}`)
 	deep := strings.Repeat("[", MaxDepth-2) + strings.Repeat("]", MaxDepth-2)
@@ -169,27 +169,27 @@ func TestValidIDMatchesTheSchemas(t *testing.T) {
 	}
 }
 
-// Schemas are compiled when they are first used, and some share parts. Decode must still be
+// Several schemas share definitions and are compiled at their first use. Decode must still be
 // safe for concurrent use.
 func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
-	all := loadNouns() // a set of messages whose schemas are not compiled yet
+	all := loadNouns() // new nouns, whose schemas are not compiled yet
 	var wg sync.WaitGroup
 	for file, data := range goldens(t) {
 		for range 4 {
-			v := newNoun(t, file)
+			v := emptyNoun(t, file)
 			wg.Go(func() { assert.NoError(t, all[reflect.TypeOf(v)].decode(data, v)) })
 		}
 	}
 	wg.Wait()
 }
 
-// A message that Decode accepts is accepted again after Encode, as the same message, and
-// a request keeps its digest.
+// A message that Decode accepts stays the same after Encode and another Decode, and a request
+// keeps its digest.
 func FuzzDecode(f *testing.F) {
 	kinds := Messages()
 	for file, data := range goldens(f) {
 		for i, m := range kinds {
-			if reflect.TypeOf(m.New()) == reflect.TypeOf(newNoun(f, file)) {
+			if reflect.TypeOf(m.New()) == reflect.TypeOf(emptyNoun(f, file)) {
 				f.Add(uint8(i), data)
 			}
 		}

@@ -1,18 +1,14 @@
 package schemas
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
-	"path"
+	"maps"
 	"reflect"
-	"regexp"
+	"slices"
 	"strings"
 	"sync"
-	"time"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 //go:embed v1/*.schema.json
@@ -20,141 +16,152 @@ var schemaFiles embed.FS
 
 const schemaSuffix = ".schema.json"
 
-// Schema returns the JSON Schema with this name: that of a message, such as "request", or
-// "common", the definitions that messages share. It refers to other schemas as
-// "NAME.schema.json".
+// Schema returns a JSON Schema by its name: that of a message, such as "request", or "common",
+// which has the shared definitions. It refers to other schemas as "NAME.schema.json".
 func Schema(name string) ([]byte, error) {
 	return schemaFiles.ReadFile("v1/" + name + schemaSuffix)
 }
 
-// schemaURL returns the URL under which the compiler finds a schema, so that references
-// between schemas resolve. No server has this address.
-func schemaURL(name string) string { return "nod:///v1/" + name + schemaSuffix }
-
-// noun has the schema, the name and the limits of one message type.
+// noun describes one type of message: its schema, its name and its limits.
 type noun struct {
 	typ      string // the message's type; "" for settings.json, which has none
 	label    string // the message's name in errors
-	schema   func() (*jsonschema.Schema, error)
+	schema   func() (*schema, error)
 	maxBytes int // the longest message; 0 means the bus's own limit
 	maxDepth int // the deepest nesting; 0 means encoding/json's own limit
+
+	// strict returns the plan for Decode, and loose the plan for Load. They return nil if a
+	// part of the message needs the full check.
+	strict, loose func() *plan
 }
 
-// nouns maps the pointer type of every message, and of settings.json, to its noun.
+func newNoun(message any, n noun) *noun {
+	t := reflect.TypeOf(message).Elem()
+	n.loose = sync.OnceValue(func() *plan { return newPlan(t, nil) })
+	n.strict = sync.OnceValue(func() *plan {
+		schema, err := n.schema()
+		if err != nil {
+			return nil // the full check finds the same error
+		}
+		return newPlan(t, schema)
+	})
+	return &n
+}
+
 var nouns = sync.OnceValue(loadNouns)
 
 func loadNouns() map[reflect.Type]*noun {
-	c := &compiler{jsonschema: newCompiler()}
+	c := newCompiler()
 	all := make(map[reflect.Type]*noun)
 	for _, m := range Messages() {
 		name := strings.TrimPrefix(m.Type, prefix)
-		all[reflect.TypeOf(m.New())] = &noun{typ: m.Type, label: name, schema: c.lazy(name)}
+		all[reflect.TypeOf(m.New())] = newNoun(m.New(), noun{typ: m.Type, label: name, schema: c.lazy(name)})
 	}
 	request := all[reflect.TypeFor[*Request]()]
 	request.maxBytes, request.maxDepth = MaxRequestBytes, MaxDepth
 	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // Answer.check limits the size of an answer
-	all[reflect.TypeFor[*Settings]()] = &noun{label: "settings.json", schema: c.lazy("settings"), maxBytes: MaxSettingsBytes}
+	all[reflect.TypeFor[*Settings]()] = newNoun(new(Settings), noun{label: "settings.json", schema: c.lazy("settings"), maxBytes: MaxSettingsBytes})
 	return all
 }
 
-// compiler compiles the embedded schemas. All schemas share one jsonschema.Compiler, so that
-// common definitions are compiled once.
+// compiler reads the embedded schemas, each one once.
 type compiler struct {
-	mu         sync.Mutex
-	jsonschema *jsonschema.Compiler
+	mu    sync.Mutex
+	files map[string]*schema // the schemas by name, complete once mu is unlocked
 }
 
-// lazy returns a function that compiles the schema with this name at its first call: a hook
-// process needs only three schemas, and compiling all would delay every call.
-func (c *compiler) lazy(name string) func() (*jsonschema.Schema, error) {
-	return sync.OnceValues(func() (*jsonschema.Schema, error) {
-		return c.compile(name)
+func newCompiler() *compiler { return &compiler{files: map[string]*schema{}} }
+
+// lazy returns a function that reads the schema with this name at its first call, because most
+// processes need few schemas.
+func (c *compiler) lazy(name string) func() (*schema, error) {
+	return sync.OnceValues(func() (*schema, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		s, err := c.file(name)
+		if err != nil {
+			return nil, fmt.Errorf("compile the schema of %s: %w", name, err)
+		}
+		return s, nil
 	})
 }
 
-func (c *compiler) compile(name string) (*jsonschema.Schema, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	schema, err := c.jsonschema.Compile(schemaURL(name))
-	if err != nil {
-		return nil, fmt.Errorf("compile the schema of %s: %w", name, err)
+// file returns the embedded schema with this name.
+func (c *compiler) file(name string) (*schema, error) {
+	if s := c.files[name]; s != nil {
+		return s, nil
 	}
-	inlineRefs(schema)
-	return schema, nil
-}
-
-// inlineRefs replaces each $ref by its target, because following a $ref takes as long as
-// validating its target. Nothing is lost: in nod's schemas only annotations stand beside a
-// $ref. inlineRefs writes a node only to change it, because other goroutines may already use
-// shared nodes.
-func inlineRefs(s *jsonschema.Schema) {
-	for name, field := range s.Properties {
-		if t := target(field); t != field {
-			s.Properties[name] = t
-		}
-	}
-	if t := target(s.Items2020); t != s.Items2020 {
-		s.Items2020 = t
-	}
-	if t := target(s.Then); t != s.Then {
-		s.Then = t
-	}
-}
-
-func target(s *jsonschema.Schema) *jsonschema.Schema {
-	if s == nil {
-		return nil
-	}
-	for s.Ref != nil {
-		s = s.Ref
-	}
-	inlineRefs(s)
-	return s
-}
-
-func newCompiler() *jsonschema.Compiler {
-	c := jsonschema.NewCompiler()
-	c.UseLoader(schemaLoader{})
-	c.UseRegexpEngine(compilePattern)
-	c.AssertFormat()
-	c.RegisterFormat(&jsonschema.Format{Name: "date-time", Validate: checkTime})
-	return c
-}
-
-// schemaLoader loads only the schemas embedded in this package.
-type schemaLoader struct{}
-
-func (schemaLoader) Load(url string) (any, error) {
-	data, err := Schema(strings.TrimSuffix(path.Base(url), schemaSuffix))
+	data, err := Schema(name)
 	if err != nil {
 		return nil, err
 	}
-	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	return c.add(name, data)
 }
 
-// compilePattern is regexp.Compile, with one exception: for the pattern of ids it returns
-// ValidID, which takes a tenth of the time. Every message contains ids.
-func compilePattern(pattern string) (jsonschema.Regexp, error) {
-	if pattern == idPattern {
-		return idMatcher{}, nil
+// add decodes a schema and replaces each $ref by its target. In nod's schemas only annotations
+// stand beside a $ref, so nothing is lost.
+func (c *compiler) add(name string, data []byte) (*schema, error) {
+	var s *schema
+	if err := decodeSchema(data, &s); err != nil {
+		return nil, err
 	}
-	return regexp.Compile(pattern)
+	if s == nil {
+		return nil, errors.New("the schema is null")
+	}
+	c.files[name] = s
+	return s, c.link(name, s)
 }
 
-type idMatcher struct{}
-
-func (idMatcher) MatchString(s string) bool { return ValidID(s) }
-func (idMatcher) String() string            { return idPattern }
-
-// checkTime accepts the times that time.Time decodes, so that schema and struct agree.
-func checkTime(v any) error {
-	s, ok := v.(string)
-	if !ok {
-		return nil // the schema's type refuses other values
+// link replaces each $ref below s, a part of the file with this name.
+func (c *compiler) link(file string, s *schema) error {
+	parts := []**schema{&s.Items, &s.If, &s.Then}
+	if s.AdditionalProperties != nil {
+		parts = append(parts, &s.AdditionalProperties.schema)
 	}
-	var t time.Time
-	if err := t.UnmarshalText([]byte(s)); err != nil {
-		return errors.New("no RFC 3339 time")
+	for _, p := range parts {
+		if err := c.linkPart(file, p); err != nil {
+			return err
+		}
+	}
+	for _, members := range []map[string]*schema{s.Defs, s.Properties} {
+		for _, name := range slices.Collect(maps.Keys(members)) {
+			part := members[name]
+			if err := c.linkPart(file, &part); err != nil {
+				return err
+			}
+			members[name] = part
+		}
 	}
 	return nil
+}
+
+func (c *compiler) linkPart(file string, part **schema) (err error) {
+	switch {
+	case *part == nil:
+		return nil
+	case (*part).Ref == "":
+		return c.link(file, *part)
+	}
+	*part, err = c.target(file, (*part).Ref)
+	return err
+}
+
+// target returns the schema that a $ref in a file names. A target that is itself a $ref is an
+// error, so that references cannot form a circle.
+func (c *compiler) target(file, ref string) (*schema, error) {
+	path, definition, inside := strings.Cut(ref, "#/$defs/")
+	if path != "" {
+		file = strings.TrimSuffix(path, schemaSuffix)
+	}
+	s, err := c.file(file)
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", ref, err)
+	}
+	if inside {
+		s = s.Defs[definition]
+	}
+	if s == nil || s.Ref != "" {
+		return nil, fmt.Errorf("%s names no schema, or another reference", ref)
+	}
+	return s, nil
 }

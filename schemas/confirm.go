@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// Confirm is a rule with conditions for allowing a request of its Risk or above, besides an
+// Confirm is a rule with conditions for allowing a request of this Risk or above, besides an
 // approver's answer. A denial has no conditions.
 type Confirm struct {
 	Risk       Risk    `json:"risk"`
 	MinDisplay Display `json:"min_channel,omitempty"`
 	// SecondDevice requires an answer from a device on which no agents run.
 	SecondDevice bool `json:"second_device,omitempty"`
-	// CodeWordEnv or CodeWordFile names the environment variable or the file, on the
-	// engine's machine, with the code word that the answer must contain. While the engine
-	// cannot read the word, no request of this risk or above can be allowed.
+	// CodeWordEnv or CodeWordFile names the environment variable or the file, on the engine's
+	// machine, with the code word that an answer must contain. While the engine cannot read it,
+	// no request of this risk or above can be allowed.
 	CodeWordEnv  string `json:"code_word_env,omitempty"`
 	CodeWordFile string `json:"code_word_file,omitempty"`
 }
 
-// Display is a class of connectors, by the amount of detail that they can show.
+// Display is a class of connectors, by how much detail they can show.
 type Display string
 
-// The displays, in ascending order of detail.
+// The displays, with ascending detail.
 const (
 	DisplayVoice  Display = "voice"
 	DisplayChat   Display = "chat"
@@ -40,14 +40,13 @@ func DisplayOf(connector string) Display {
 	return DisplayChat
 }
 
-// risks and displays are in ascending order.
 var (
 	risks    = []Risk{RiskLow, RiskMedium, RiskHigh}
 	displays = []Display{DisplayVoice, DisplayChat, DisplayScreen}
 )
 
-// Wants reports whether the rule applies to requests of this risk. An unknown risk counts
-// as the highest.
+// Wants reports whether the rule applies to requests of this risk. An unknown risk counts as
+// the highest.
 func (c *Confirm) Wants(risk Risk) bool {
 	at := slices.Index(risks, risk)
 	return at < 0 || at >= slices.Index(risks, c.Risk)
@@ -64,9 +63,8 @@ func (c *Confirm) Accepts(connector string) bool {
 	return c.MinDisplay == "" || slices.Index(displays, DisplayOf(connector)) >= slices.Index(displays, c.MinDisplay)
 }
 
-// CodeWordFor returns the rule that wants a code word in answers that allow a request of this
-// risk. If several rules want one, it returns the rule for the highest risk; if no rule wants
-// one, it returns nil.
+// CodeWordFor returns the rule that demands a code word for an allow of this risk: of several
+// rules the one for the highest risk, or nil without such a rule.
 func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	for _, c := range s.Confirms() {
 		if c.CodeWord() && c.Wants(risk) && (word == nil || slices.Index(risks, c.Risk) > slices.Index(risks, word.Risk)) {
@@ -76,19 +74,18 @@ func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	return word
 }
 
-// The conditions that only some connectors can meet, as Confirm.String writes them.
+// Conditions that only some connectors can meet, in the words of Confirm.String.
 const (
 	ConditionSecondDevice = "a second device"
 	ConditionCodeWord     = "the code word"
 )
 
-// HasCondition reports whether p has this condition, such as ConditionCodeWord.
+// HasCondition reports whether an allow needs this condition, such as ConditionCodeWord.
 func (p *Prompt) HasCondition(condition string) bool {
 	return slices.ContainsFunc(p.Conditions, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), condition) })
 }
 
-// String lists the rule's conditions, separated by commas, as in "a second device, the
-// code word".
+// String lists the rule's conditions, separated by commas: "a second device, the code word".
 func (c *Confirm) String() string {
 	var takes []string
 	if c.MinDisplay != "" && c.MinDisplay != DisplayVoice {

@@ -2,8 +2,8 @@ package schemas
 
 import "time"
 
-// Register announces a running worker of a connector, or its end if Leave is set. The
-// announcement is a lease: the worker must send it again before LeaseUntil of the reply.
+// Register announces a running worker of a connector, or its end if Leave is set. It is a
+// lease: the worker must send it again before the LeaseUntil of the reply.
 type Register struct {
 	Type     string `json:"type"`
 	WorkerID string `json:"worker_id"`
@@ -16,26 +16,24 @@ type Registered struct {
 	LeaseUntil time.Time `json:"lease_until"`
 }
 
-// ShownOp is an operation on an entry of shown_prompts.
+// ShownOp is an operation on an entry of the bucket shown_prompts.
 type ShownOp string
 
-// The operations on entries of shown_prompts.
 const (
 	ShownGet ShownOp = "get"
-	// ShownClaim claims the entry for one attempt to show the version Revision, or the
-	// outcome if Settled is set. The reply has another worker's claim if that claim is
-	// still valid, and no claim if there is nothing to show.
+	// ShownClaim claims an entry for one attempt to show the version Revision, or the outcome
+	// if Settled is set. The reply has another worker's claim if that claim is still valid, and
+	// no claim if there is nothing to show.
 	ShownClaim ShownOp = "claim"
-	// ShownRenew extends the claim of an attempt, if the entry still has it. It never
-	// claims an entry.
+	// ShownRenew extends an attempt's claim. It does nothing if the attempt has lost its claim.
 	ShownRenew ShownOp = "renew"
-	ShownSet   ShownOp = "set" // writes the entry if its revision is still the one in the field Entry
+	ShownSet   ShownOp = "set" // writes the entry if its stored revision is the one in the field Entry
 )
 
-// Shown reads, claims or writes an entry of shown_prompts, which names the message that
-// shows a prompt to one recipient. With the entry any worker can edit the message, and
-// the claim lets only one worker edit it at a time. The reply has the same type; Entry is the
-// entry's revision, or 0 if there is no entry.
+// Shown reads, claims or writes an entry of the bucket shown_prompts, which names the message
+// that shows a prompt to one recipient. With the entry any worker can edit that message; the
+// claim lets one worker at a time. The reply has the same type; its Entry is the entry's
+// revision, or 0 if nothing is stored.
 type Shown struct {
 	Type      string  `json:"type"`
 	Op        ShownOp `json:"op"`
@@ -43,18 +41,18 @@ type Shown struct {
 	SessionID string  `json:"session_id"`
 	PendingID string  `json:"pending_id"`
 	Entry     uint64  `json:"entry,omitempty"`
-	Ref       string  `json:"ref,omitempty"` // the channel's handle for the message
-	// Also lists further messages that show the same prompt, sent by workers whose claim
-	// had passed to another worker before they sent.
+	Ref       string  `json:"ref,omitempty"` // the channel's handle of the message
+	// Also lists further messages that show the same prompt. Workers sent them after they had
+	// lost their claims.
 	Also []string `json:"also,omitempty"`
-	// Revision is the version of the record that the message shows. It is 0 if nothing is
-	// shown, or if the message is sent and does not have its choices yet.
+	// Revision is the version of the record that the message shows. It is 0 if no message is
+	// sent, or if the message has no buttons yet.
 	Revision uint64 `json:"revision,omitempty"`
 	Settled  bool   `json:"settled,omitempty"` // the message shows the outcome, and no edit follows
 	Claim    *Claim `json:"claim,omitempty"`
-	// Repeat means that one more message may show the request: a worker stopped while it was
-	// sending that message. nod does not have the message's handle, so no worker can edit
-	// it. If the channel can edit messages, that message has no choices.
+	// Repeat means that another message may show the request: a worker stopped while it was
+	// sending that message. nod does not have the message's handle, so no worker can edit it.
+	// If the channel can edit messages, that message has no buttons.
 	Repeat bool `json:"repeat,omitempty"`
 }
 
@@ -69,12 +67,12 @@ func (s *Shown) Refs() []string {
 	return refs
 }
 
-// Claim is one worker's attempt to show a prompt. Before Until, a broker time, no other worker
-// shows the prompt.
+// Claim is one worker's attempt to show a prompt. Until the time Until, no other worker shows
+// the prompt.
 type Claim struct {
 	Worker string    `json:"worker"`
 	Try    string    `json:"try"`
-	Until  time.Time `json:"until,omitzero"` // the end of the claim, set by the engine
+	Until  time.Time `json:"until,omitzero"` // the end of the claim, in broker time; the engine sets it
 }
 
 // DeliveryState is the result of showing a prompt.

@@ -30,8 +30,8 @@ const (
 	ByAgent  ByKind = "agent"
 )
 
-// NobodyReached is the By.Name of a decision that cancels a permission request because it
-// could not be shown to any approver.
+// NobodyReached is the By.Name of a decision that cancels a permission request because no route
+// could show it.
 const NobodyReached = "nobody reached"
 
 // By is the party that decided. Name is the name of the approver, the rule or the agent.
@@ -41,8 +41,8 @@ type By struct {
 	Connector string `json:"connector,omitempty"`
 }
 
-// DescribeRule describes what decided without a person, such as "the rule Bash(make)", for
-// agents and people.
+// DescribeRule describes for agents and people the cause of a decision without a person, such
+// as "the rule Bash(make)".
 func (b By) DescribeRule() string {
 	if by, frozen := strings.CutPrefix(b.Name, "frozen by "); frozen {
 		return "the freeze by " + by
@@ -66,12 +66,13 @@ type Decision struct {
 	OptionID   string     `json:"option_id,omitempty"`
 	OptionKind OptionKind `json:"option_kind,omitempty"`
 	Scope      Scope      `json:"scope,omitempty"`
-	// Grant is the standing answer that the decision creates, if any: a lasting allow, or
-	// a one-time approval for the agent's next identical call.
+	// Grant is the standing answer that the decision makes, or nil: a lasting allow, or a
+	// single approval for the agent's next identical call.
 	Grant   *StandingAnswer `json:"grant,omitempty"`
 	By      By              `json:"by"`
 	Message string          `json:"message,omitempty"`
-	// UpdatedInput replaces the tool's input if a person edited it.
+	// UpdatedInput is the input to run instead of the agent's. A person has edited the input,
+	// or nod has changed it to run the call contained or with git hardened.
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
 	Digest       string          `json:"digest"`
 	// SettingsRevision is the revision of the settings in force at the decision.
@@ -82,9 +83,9 @@ type Decision struct {
 // Lasts reports whether d also allows later calls: its grant has rules or permissions.
 func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Call == nil }
 
-// SameEffect reports whether other has the same effect as d: the same outcome, option and
-// edited input, and both allow later calls (see Lasts) or neither does. An answer that comes
-// after a decision with the same effect counts as a success.
+// SameEffect reports whether two decisions have the same outcome, option and edited input, and
+// both last or both do not (see Lasts). An answer that comes after a decision with the same
+// effect succeeds.
 func (d *Decision) SameEffect(other *Decision) bool {
 	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && d.Lasts() == other.Lasts() && compact(d.UpdatedInput) == compact(other.UpdatedInput)
 }

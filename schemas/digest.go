@@ -9,13 +9,12 @@ import (
 	"strings"
 )
 
-// digestInput holds the fields that a digest covers: the content and the id of a request,
-// without its time, host, project or task. Empty and absent fields are equal: an empty
-// list, text or null is left out, and missing action_details become {}. Options count as
-// they are in the request: leaving them out differs from sending the default ones.
+// digestInput holds the fields that a digest covers: the id and the content of a request,
+// without its time, host, project or task. Empty and absent fields are equal: an empty list,
+// text or null is left out, and missing action_details become {}. A request without options
+// differs from one with the default options.
 //
-// The fields are in the order of RFC 8785, so that the output of Encode is often
-// canonical already.
+// The fields are in the order of RFC 8785, so that the output of Encode is often canonical.
 type digestInput struct {
 	ActionDetails json.RawMessage `json:"action_details"`
 	ActionType    ActionType      `json:"action_type,omitempty"`
@@ -41,10 +40,10 @@ type digestOption struct {
 // matches any request that arrives later under that id.
 var AnyDigest = strings.Repeat("0", 2*sha256.Size)
 
-// Digest returns the lower-case hexadecimal SHA-256 of the RFC 8785 form of r's content.
-// Requests that Decode accepts have the same digest only if they have the same content.
-// The order of keys, white space and the spelling of numbers and escapes do not matter.
-// Digest fails if action_details is not valid JSON.
+// Digest returns the lower-case hexadecimal SHA-256 of the RFC 8785 form of the content of r.
+// Requests that Decode accepts have the same digest only if they have the same content. The
+// order of keys, white space, and the spelling of numbers and escapes do not matter. The error
+// means that action_details is not valid JSON.
 func Digest(r *Request) (string, error) {
 	options := make([]digestOption, len(r.Options))
 	for i, o := range r.Options {
@@ -60,7 +59,7 @@ func Digest(r *Request) (string, error) {
 	return sum, nil
 }
 
-// callIdentity holds the fields that identical calls share, in RFC 8785 order.
+// callIdentity holds the fields that identical calls have in common, in RFC 8785 order.
 type callIdentity struct {
 	ActionDetails json.RawMessage `json:"action_details"`
 	ActionType    ActionType      `json:"action_type,omitempty"`
@@ -71,9 +70,10 @@ type callIdentity struct {
 	ToolName      string          `json:"tool_name,omitempty"`
 }
 
-// CallDigest returns a digest of what a call does and where (host and project), without its id
+// CallDigest returns a digest of a call's content with its host and project, but without its id
 // and reason. Two tool calls of one session with the same CallDigest are identical. It covers
-// every field by which rules and approvers are chosen. It fails as Digest does.
+// every field by which rules and approvers are chosen. The error means that action_details is
+// not valid JSON.
 func CallDigest(r *Request) (string, error) {
 	sum, err := sumOf(callIdentity{detailsOf(r), r.ActionType, r.Host, r.Kind, r.Permissions, r.Project, r.ToolName})
 	if err != nil {

@@ -20,7 +20,7 @@ func digestOf(t testing.TB, data string) string {
 	return digest
 }
 
-// withDetails returns a small request, whose canonical form the tests write out by hand.
+// withDetails returns a small request. The tests write out its canonical form by hand.
 func withDetails(details string) string {
 	return `{"type":"nod.v1.request","pending_id":"p","session_id":"s","kind":"question","title":"t",` +
 		`"action_type":"other","action_details":` + details + `,"created_at":"2026-01-18T00:00:00Z"}`
@@ -42,7 +42,7 @@ func TestDigestOfTheSampleRequest(t *testing.T) {
 		"a digest that is stored must stay what it is")
 }
 
-// The digest is computed from the RFC 8785 form of action_details, whatever their spelling.
+// The digest is the same for every spelling of action_details with one RFC 8785 form.
 func TestDigestIsOverTheCanonicalForm(t *testing.T) {
 	for name, c := range map[string]struct{ details, canonical string }{
 		"key order":             {`{"b":1,"a":2,"A":3}`, `{"A":3,"a":2,"b":1}`},
@@ -108,6 +108,8 @@ func TestDigestCoversOnlyTheContentOfARequest(t *testing.T) {
 		"created_at":      {func(r *Request) { r.CreatedAt = time.Now() }, false},
 		"host_asks":       {func(r *Request) { r.HostAsks = true }, false},
 		"contain":         {func(r *Request) { r.Contain = ContainPossible }, false},
+		"nod_path":        {func(r *Request) { r.NodPath = "/usr/bin/nod" }, false},
+		"nod_data":        {func(r *Request) { r.NodData = "/var/lib/nod" }, false},
 		"rejoin":          {func(r *Request) { r.Rejoin = true }, false},
 		"revision":        {func(r *Request) { r.Revision = 9 }, false},
 	}

@@ -15,9 +15,9 @@ var units = []struct {
 	{"second", time.Second},
 }
 
-// FormatDuration writes d, rounded to seconds, in the largest unit of which it is a whole
-// multiple, two or more: "7 days", "60 minutes", "60 seconds". One second is "1 second", and
-// a negative d is "0 seconds".
+// FormatDuration writes d, rounded to seconds, in the largest unit of which d is a multiple of
+// at least two: "7 days", "60 minutes", "60 seconds". One second is "1 second", and a negative
+// d is "0 seconds".
 func FormatDuration(d time.Duration) string {
 	d = max(0, d.Round(time.Second))
 	for _, u := range units {
@@ -29,7 +29,7 @@ func FormatDuration(d time.Duration) string {
 }
 
 // FormatMinutes writes whole minutes as minutes ("120 minutes"), because permission requests
-// set their timeout in minutes. It writes any other d as FormatDuration does.
+// set their timeout in minutes. Other durations are written as by FormatDuration.
 func FormatMinutes(d time.Duration) string {
 	if d = d.Round(time.Second); d >= time.Minute && d%time.Minute == 0 {
 		return count(int(d/time.Minute), "minute")
@@ -37,9 +37,9 @@ func FormatMinutes(d time.Duration) string {
 	return FormatDuration(d)
 }
 
-// FormatRoughly writes d, the time that is left, in the largest unit of which it has at least 2,
+// FormatRoughly writes the remaining time d in the largest unit of which d has at least 2,
 // rounded down: "6 days", "25 hours", "90 seconds". It rounds up only if less than a 24th of a
-// unit is missing, so a question that has just been asked has "7 days".
+// unit is missing, so a new question has "7 days".
 func FormatRoughly(d time.Duration) string {
 	for _, u := range units {
 		if whole := d + u.size/24; whole >= 2*u.size {

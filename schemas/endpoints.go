@@ -8,7 +8,7 @@ import (
 // Callers is a set of roles that may call an endpoint, each in its own name.
 type Callers uint8
 
-// The roles. Viewers and carriers are connectors; the owner calls in the name of any
+// The roles. Viewers and carriers are connectors; nod's owner calls in the name of any
 // connector.
 const (
 	Agents Callers = 1 << iota
@@ -17,11 +17,11 @@ const (
 	Owner
 
 	connectors = Viewers | Carriers
-	everyone   = connectors | Owner // every role except agents
+	everyone   = connectors | Owner // every role but agents
 )
 
-// label names the callers in the table of messages: "agent", "connector", or "owner" if the
-// owner may call the endpoint and viewers may not.
+// label names the callers in the table of messages: "agent", "connector", or "owner" for an
+// endpoint of the owner that viewers may not call.
 func (c Callers) label() string {
 	switch {
 	case c&Agents != 0:
@@ -35,26 +35,25 @@ func (c Callers) label() string {
 // Address is the subject of an endpoint, with its callers.
 type Address struct {
 	Verb string // the first token after "nod.v1."
-	// Tokens is the number of tokens after the verb. The first is the caller's name. If
-	// there are three, the others are the ids of a session and a request.
+	// Tokens is the number of tokens after the verb: the caller's name and, if Tokens is 3, the
+	// ids of a session and a request.
 	Tokens int
-	// Op is the last token if it is fixed, as in a query; otherwise it is empty.
+	// Op is the last token if it is fixed, as in a query, and else empty.
 	Op      string
 	Callers Callers
 
 	messages []Message
 }
 
-// NamesRequest reports whether the subject names a session and a request. The message must
-// name the same ones.
+// NamesRequest reports whether the subject names a session and a request. The message must name
+// the same ones.
 func (a Address) NamesRequest() bool { return a.Tokens == 3 }
 
-// Endpoint is a subject on which engines reply to a message of type Q with a message of
-// type R.
+// Endpoint is a subject on which engines reply to a message of type Q with one of type R.
 type Endpoint[Q, R any] struct{ Address }
 
 // RequestReply is the reply to a request or a withdrawal: a *Decision, or a Receipt while the
-// request waits for a person.
+// request is pending.
 type RequestReply interface{ requestReply() }
 
 func (*Decision) requestReply() {}
@@ -63,9 +62,8 @@ func (Receipt) requestReply()   {}
 // The placeholders in patterns of subjects.
 const anyAgent, anySession, anyID, anyConnector = "<agent>", "<session>", "<id>", "<connector>"
 
-// The endpoints. The rights of agents and connectors, the subjects that engines serve, and
-// the endpoints' rows in Messages are computed from this table. Engines have a handler for
-// each endpoint.
+// The endpoints. The rights of agents and connectors, the subjects that engines serve, and the
+// endpoints' rows in Messages follow from this table. Engines have a handler for each endpoint.
 var (
 	RequestEndpoint = endpoint[Request, RequestReply](Agents, RequestSubject(anyAgent, anySession, anyID), TypeRequest, "may I?",
 		reply[Receipt](TypeReceipt, "stored; a person is asked"),
@@ -129,8 +127,8 @@ var (
 		reply[Pairing](TypePairing, "the identity that sent the code, if it arrived"))
 )
 
-// endpoint returns the endpoint for a pattern of subjects. typ and what are the type of its
-// request and the request's line in the table of messages; replies are the possible replies.
+// endpoint returns the endpoint for a pattern of subjects. typ is the type of its request, what
+// the request's line in the table of messages, and replies the possible replies.
 func endpoint[Q, R any](callers Callers, pattern, typ, what string, replies ...Message) Endpoint[Q, R] {
 	tokens := strings.Split(strings.TrimPrefix(pattern, prefix), ".")
 	a := Address{Verb: tokens[0], Tokens: len(tokens) - 1, Callers: callers}
@@ -161,11 +159,10 @@ func Addresses() []Address {
 func (a Address) address() Address { return a }
 func (a Address) rows() []Message  { return a.messages }
 
-// Rights returns the patterns, without the prefix nod.v1., of the subjects on which a role may
+// Rights returns the patterns of the subjects, without the prefix nod.v1., on which a role may
 // publish to call its endpoints. In a pattern, % stands for the caller's name and * for any
-// other token. If the role may call every operation of a verb, there is one pattern for the
-// verb, such as "query.%.*". Otherwise there is one pattern for each operation that the
-// role may call, such as "manage.%.freeze".
+// other token. A role that may call every operation of a verb gets one pattern, such as
+// "query.%.*"; any other role gets one for each operation, such as "manage.%.freeze".
 func Rights(role Callers) []string {
 	var patterns []string
 	refused := map[string]bool{} // verbs with an operation that the role may not call

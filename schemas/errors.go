@@ -5,26 +5,26 @@ import (
 	"fmt"
 )
 
-// Code is an error's kind. Codes are part of messages: add new ones, but never change or
-// remove one.
+// Code is an error's kind. Codes are part of messages: no version of nod changes or removes a
+// code.
 type Code string
 
 // The error codes.
 const (
 	CodeBadRequest    Code = "BAD_REQUEST"      // the call is not JSON, or not of a known type
 	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the error's message names it
-	CodeNotFound      Code = "NOT_FOUND"        // the named request, session or other object does not exist, or belongs to another agent
+	CodeNotFound      Code = "NOT_FOUND"        // the request, session or other object does not exist, or belongs to another agent
 	CodeUnauthorized  Code = "UNAUTHORIZED"     // the caller gave no identity
 	CodeForbidden     Code = "FORBIDDEN"        // the caller's identity may not do this
-	CodeConflict      Code = "CONFLICT"         // another answer came first, or the id was reused
+	CodeConflict      Code = "CONFLICT"         // another answer came first, or the id is in use
 	CodeStale         Code = "STALE"            // the answer's digest is not the request's, or the request timed out or was withdrawn
 	CodeUndeliverable Code = "UNDELIVERABLE"    // the request cannot be shown to any approver
-	CodeUnavailable   Code = "UNAVAILABLE"      // the failure is temporary: the caller should try again
+	CodeUnavailable   Code = "UNAVAILABLE"      // the failure is temporary, and the caller should try again
 	CodeInternal      Code = "INTERNAL_ERROR"
 	CodeUnknownAction Code = "UNKNOWN_ACTION"
 )
 
-// Error is an error as it is sent on the bus: the reply to a call that failed.
+// Error is the reply to a call that failed.
 type Error struct {
 	Type    string          `json:"type"`
 	Code    Code            `json:"code"`
@@ -37,35 +37,35 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Type: TypeError, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Error returns the message. It leaves out the code, which is for programs.
+// Error returns the message without the code, which is for programs.
 func (e *Error) Error() string { return e.Message }
 
-// Is makes errors.Is(err, &Error{Code: c}) report true for every error with the code c.
+// Is lets errors.Is(err, &Error{Code: c}) find every error with the code c.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && t.Message == ""
 }
 
 // ErrorDetails are the details of an error. Decision is the stored decision, in a CONFLICT or
-// STALE. CodeWord is true in the FORBIDDEN of a thaw that lacks the right code word.
+// STALE. CodeWord is true in the FORBIDDEN of a thaw without the right code word.
 type ErrorDetails struct {
 	Decision *Decision `json:"decision,omitempty"`
 	CodeWord bool      `json:"code_word,omitempty"`
 }
 
-// WithDecision sets e's details to the stored decision d, and returns e.
+// WithDecision stores the decision d in the details of e, and returns e.
 func (e *Error) WithDecision(d *Decision) *Error {
 	e.Details, _ = Encode(ErrorDetails{Decision: d}) // encoding a Decision cannot fail
 	return e
 }
 
-// WithCodeWord sets e's details to say that the right code word is missing, and returns e.
+// WithCodeWord stores in the details of e that the right code word is missing, and returns e.
 func (e *Error) WithCodeWord() *Error {
 	e.Details, _ = Encode(ErrorDetails{CodeWord: true}) // encoding ErrorDetails cannot fail
 	return e
 }
 
-// Decision returns the decision in e's details, or nil if there is none.
+// Decision returns the decision in the details of e, or nil without one.
 func (e *Error) Decision() *Decision {
 	var d ErrorDetails
 	if json.Unmarshal(e.Details, &d) != nil {

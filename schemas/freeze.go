@@ -13,16 +13,16 @@ type FreezeRequest struct {
 	SessionID string `json:"session_id,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	From      From   `json:"from"` // the approver who freezes or thaws
-	// CodeWord is the code word for a thaw from the agents' machine, if the settings name
-	// one.
+	// CodeWord is the code word that the settings demand for a thaw from the agents' machine,
+	// if they do.
 	CodeWord string `json:"code_word,omitempty"`
 }
 
-// Freeze is a freeze in force: the requests that it covers are denied, even if rules or
-// grants would allow them. It does not stop commands that already run.
+// Freeze is a freeze in force: the requests that it covers are denied, even if rules or grants
+// would allow them. Commands that already run continue.
 type Freeze struct {
 	Agent     string    `json:"agent,omitempty"`
-	SessionID string    `json:"session_id,omitempty"` // if SessionID and Agent are both empty, all agents are frozen
+	SessionID string    `json:"session_id,omitempty"` // if neither a session nor an agent is named, all agents are frozen
 	Reason    string    `json:"reason,omitempty"`
 	By        By        `json:"by"`
 	At        time.Time `json:"at"`
@@ -41,20 +41,19 @@ func (f *Freeze) String() string {
 	return "frozen by " + f.By.Name + ": " + f.Reason
 }
 
-// FreezeState lists the freezes in force. It is both the stored form and the reply to a
+// FreezeState lists the freezes in force. It is the stored form, and the reply to a
 // FreezeRequest.
 type FreezeState struct {
 	Type    string   `json:"type"`
 	Freezes []Freeze `json:"freezes"`
-	// Denied counts the pending requests that a new freeze has ended.
+	// Denied counts the pending requests that a new freeze has denied.
 	Denied int `json:"denied,omitempty"`
-	// Unfinished means that the engine is still denying pending requests. Meanwhile none
-	// of them can be allowed, and a thaw waits until all are denied.
+	// Unfinished means that the engine is still denying pending requests. None of them can be
+	// allowed meanwhile, and a thaw waits until all are denied.
 	Unfinished bool `json:"unfinished,omitempty"`
-	// Revision is the revision of the stored state, in a reply to a FreezeRequest.
+	// Revision is the revision of the stored state; only replies set it.
 	Revision uint64 `json:"revision,omitempty"`
-	// Laggards names the engines that did not confirm in time that they obey the new
-	// freeze.
+	// Laggards names the engines that did not confirm in time that they obey the new freeze.
 	Laggards []string `json:"laggards,omitempty"`
 }
 

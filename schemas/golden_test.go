@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newNoun returns a pointer to an empty noun for a golden file, whose name is <name>.json or
+// newNoun returns a pointer to an empty noun for a golden file with the name <name>.json or
 // <name>-<variant>.json.
-func newNoun(t testing.TB, file string) any {
+func emptyNoun(t testing.TB, file string) any {
 	t.Helper()
 	name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "-")
 	if name == "settings" {
@@ -52,11 +52,11 @@ func golden(t testing.TB, name string) []byte {
 }
 
 func TestGoldenRoundTrip(t *testing.T) {
-	// These files contain empty fields, which Go leaves out.
+	// Go leaves out the empty fields of these files.
 	leftOut := map[string][]string{"v1/golden/request.json": {"permissions", "timeout_seconds"}}
 	for file, data := range goldens(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			v := newNoun(t, file)
+			v := emptyNoun(t, file)
 			require.NoError(t, Decode(data, v))
 			again, err := Encode(v)
 			require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestGoldenRoundTrip(t *testing.T) {
 
 func TestUnknownFieldsAreTolerated(t *testing.T) {
 	for file, data := range goldens(t) {
-		v := newNoun(t, file)
+		v := emptyNoun(t, file)
 		more := strings.Replace(string(data), "{", `{"_meta":{"Kind":"x","kind":["y",1.50,null,true,false]},"später":1,`, 1)
 		err := Decode([]byte(more), v)
 		if _, strict := v.(*Settings); strict {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Scope bounds the later calls that an allow may cover besides the answered call.
+// Scope says which later calls an allow may cover besides the answered call.
 type Scope string
 
 // The scopes. An empty Scope means ScopeOnce.
@@ -17,17 +17,17 @@ const (
 )
 
 // RememberedRule is a rule of a grant. It covers a parsed command (all its words or the first
-// ones), a path, or a tool, in one project. It allows calls about which a person would be asked only
+// ones), a path, or a tool, in one project. It allows only calls about which a person is asked
 // because no rule of the policy matches. Deny and ask rules outrank it.
 type RememberedRule struct {
 	Tool    string   `json:"tool"`
 	Argv    []string `json:"argv,omitempty"`
 	Prefix  bool     `json:"prefix,omitempty"` // a command may have more words after Argv
-	Path    string   `json:"path,omitempty"`   // the covered file or, with a trailing slash, the directory
+	Path    string   `json:"path,omitempty"`   // the covered file, or directory if it ends in a slash
 	Project string   `json:"project,omitempty"`
-	// Dirs are the directories in which the command may run, because in others its words
-	// would mean other files. For the command of a task runner Dirs is empty: it may run
-	// anywhere in the project.
+	// Dirs are the directories in which the command may run: elsewhere its words would mean
+	// other files. The command of a task runner has no Dirs; it may run anywhere in the
+	// project.
 	Dirs []string `json:"dirs,omitempty"`
 }
 
@@ -65,11 +65,10 @@ func quoteArgv(argv []string) string {
 	return strings.Join(out, " ")
 }
 
-// plainBytes are the bytes that need no quotes in any shell. "=" needs them at the start of a
-// word.
+// plainBytes are the bytes that need no quotes in any shell, except "=" at the start of a word.
 const plainBytes = "=abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:@_"
 
-// Reach is the set of later calls that one answer would allow: all its rules together, or
+// Reach is the set of later calls that one answer would allow: those of all its rules, or of
 // all its permission tags.
 type Reach struct {
 	Rules       []RememberedRule `json:"rules,omitempty"`
@@ -94,39 +93,38 @@ const (
 	EffectDeny  Effect = "deny"
 )
 
-// StandingAnswer is an answer that outlives its question: it allows or denies the calls
-// that it covers until it ends or is revoked. It covers the calls that its rules match, or
-// the calls that its permissions allow, or one exact call, asked again. An ended answer is
-// kept for as long as an engine may repeat its work on the decision that made the answer:
-// otherwise the engine would make it anew.
+// StandingAnswer is an answer that outlives its question: it allows or denies the calls that it
+// covers until it ends or is revoked. It covers the calls of its rules, or those of its
+// permissions, or one exact call. An ended answer is kept as long as an engine may repeat its
+// work on the decision: otherwise the engine would make the answer anew.
 type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
-	Effect    Effect `json:"effect,omitempty"` // empty means EffectAllow
+	Effect    Effect `json:"effect,omitempty"` // empty means that the answer allows
 	Scope     Scope  `json:"scope"`
 	SessionID string `json:"session_id,omitempty"` // the session whose calls the answer covers, in ScopeSession
 	Agent     string `json:"agent"`
 
 	Rules       []RememberedRule `json:"rules,omitempty"`
 	Permissions []string         `json:"permissions,omitempty"`
-	// Call is the one exact call that the answer covers; nil if the answer has rules or
-	// permissions.
+	// Call is the one exact call of an answer without rules and permissions; else nil.
 	Call *ExactCall `json:"call,omitempty"`
-	// Uses is how many more calls a Limited answer allows: one for each request in For,
-	// minus the calls in UsedBy. For contains the pending_ids of detached requests.
+	// Limited means that each request in For may use the answer once. For has the pending_ids
+	// of detached requests. Uses is the number of uses that are left; UsedBy lists the past
+	// ones.
 	Limited bool     `json:"limited,omitempty"`
 	Uses    int      `json:"uses,omitempty"`
 	For     []string `json:"for,omitempty"`
 	UsedBy  []Use    `json:"used_by,omitempty"`
 
-	// DerivedFrom are the grant_ids of the grants that this grant was shared from. Revoking
-	// any of them revokes this grant too.
+	// DerivedFrom has the grant_ids of the grants from which this grant was shared. Revoking
+	// one of them revokes this grant too.
 	DerivedFrom []string `json:"derived_from,omitempty"`
 
 	By        By        `json:"by"`
 	Question  string    `json:"question,omitempty"` // the pending_id of the answered request
 	Message   string    `json:"message,omitempty"`  // the message that the person wrote with the answer
 	CreatedAt time.Time `json:"created_at"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"` // when the answer ends; zero means when it is revoked
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // the time at which the answer ends; zero means that it lasts until it is revoked
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	RevokedBy string    `json:"revoked_by,omitempty"`
 }
@@ -136,6 +134,8 @@ type ExactCall struct {
 	Same     string `json:"same"` // the call's CallDigest
 	ToolName string `json:"tool_name"`
 	Title    string `json:"title,omitempty"` // the call's command, path, address or title, shortened for lists
+	// Contained means that the approval allows the call only contained.
+	Contained bool `json:"contained,omitempty"`
 }
 
 // Use is one call that a limited answer has allowed.
@@ -169,19 +169,19 @@ func (c *ExactCall) String() string {
 	return c.ToolName + "(" + c.Title + ")"
 }
 
-// Grants is a page of standing answers. In the store, each answer is a page of its own.
+// Grants is a page of standing answers. The store has one answer a page.
 type Grants struct {
 	Type   string           `json:"type"`
 	Grants []StandingAnswer `json:"grants"`
 	Next   string           `json:"next,omitempty"` // the After of the query for the next page; empty on the last page
 }
 
-// Revoke ends a grant. After the reply, no engine allows a new request by this grant.
+// Revoke ends a grant. After the reply, no engine allows a new request by it.
 type Revoke struct {
 	Type      string `json:"type"`
 	GrantID   string `json:"grant_id"`
 	SessionID string `json:"session_id,omitempty"` // the grant's session, in ScopeSession
 	Agent     string `json:"agent,omitempty"`      // the grant's agent, in ScopeAgent
-	// From is the approver who ends the grant. The owner leaves it out.
+	// From is the approver who ends the grant; nil if nod's owner does.
 	From *From `json:"from,omitempty"`
 }

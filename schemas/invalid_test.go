@@ -13,7 +13,7 @@ import (
 
 // refusals are the errors of Decode for the files in v1/golden/invalid.
 var refusals = map[string]string{
-	// The message's type is wrong, or it is no message at all.
+	// A wrong type, or no message.
 	"ok-type":              `type: is "nod.v1.okay", but nod.v1.ok is expected`,
 	"request-array":        `request is not a JSON object`,
 	"request-foreign_type": `type: is "acme.event", but nod.v1.request is expected`,
@@ -153,7 +153,7 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(file)
 			require.NoError(t, err)
-			v := newNoun(t, file)
+			v := emptyNoun(t, file)
 			err = Decode(data, v)
 			require.EqualError(t, err, refusals[name])
 			assert.ErrorIs(t, err, &Error{Code: CodeValidation})

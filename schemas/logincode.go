@@ -2,32 +2,29 @@ package schemas
 
 import "time"
 
-// LoginCodeOp is an operation on a code that the web inbox has signed itself, for a login
-// link or a web session.
+// LoginCodeOp is an operation on a code that the web inbox has signed itself, for a login link
+// or a web session.
 type LoginCodeOp string
 
-// The operations on codes that the web inbox has signed.
 const (
-	SpendLoginCode LoginCodeOp = "spend" // mark the code as spent; the mark is kept until the code expires
-	CheckLoginCode LoginCodeOp = "look"  // ask whether the code is spent
+	SpendLoginCode LoginCodeOp = "spend" // mark the code as used, until it expires
+	CheckLoginCode LoginCodeOp = "look"  // ask whether the code is used
 )
 
-// LoginCode is a request about a code that logs an approver in to the web inbox, or the reply. A
-// carrier requests a code for a person who has written to the carrier. The inbox exchanges the
-// code, once, for that person's web identity. The inbox also signs codes itself (see
-// LoginCodeOp); nod stores such a code when it is spent, so that every inbox then refuses it.
+// LoginCode is a request about a code that logs an approver in to the web inbox, or the reply.
+// A carrier requests a code for a person who has written to the carrier. The web inbox
+// exchanges the code, once, for that person's web identity. The inbox also signs codes itself;
+// nod marks a used one, and every inbox refuses it.
 type LoginCode struct {
 	Type string      `json:"type"`
 	Op   LoginCodeOp `json:"op,omitempty"`
-	// Try identifies one attempt to spend a code. Repeating the attempt gets the same
-	// reply.
+	// Try identifies one attempt to use a code. A repeated attempt gets the same reply.
 	Try string `json:"try,omitempty"`
-	// Spent is set in a reply. In the reply to CheckLoginCode it means that the code is
-	// spent. In the reply to SpendLoginCode it means that another Try has spent the code
-	// before, or that the code has expired.
+	// Spent is set in replies. For CheckLoginCode it means that the code is used. For
+	// SpendLoginCode it means that another Try has used the code before, or that the code has
+	// expired.
 	Spent bool `json:"spent,omitempty"`
-	// Set From to request a new code for that person, or Code to exchange the code for an
-	// identity.
+	// From requests a new code for that person. Code exchanges the code for an identity.
 	From *From  `json:"from,omitempty"`
 	Code string `json:"code,omitempty"`
 	// UserID is the person's identity on the web; URL is the address of the inbox.

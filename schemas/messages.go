@@ -3,27 +3,27 @@ package schemas
 // Message is one row of the table of messages.
 type Message struct {
 	Type    string     // the message's type, such as TypeRequest
-	Subject string     // the pattern of the message's subject; for a reply, the pattern of its request's subject
+	Subject string     // the pattern of the message's subject; a reply has that of its request
 	From    string     // the sender
 	To      string     // the receiver
 	How     string     // one of the How constants
-	What    string     // a description of one line, for docs/reference/messages.md
+	What    string     // one line of description, for docs/reference/messages.md
 	New     func() any // returns a pointer to an empty struct of the message
 }
 
 // How a message travels.
 const (
 	HowRequest = "request-reply" // the sender waits for the reply
-	HowReply   = "reply"         // the reply to a request on this subject
+	HowReply   = "reply"         // the message is the reply to a request on this subject
 	HowPublish = "publish"       // the message is not stored; an agent that missed a decision asks for the state of its request
 	HowQueue   = "work queue"    // the message is stored until one worker acknowledges it
-	HowFanOut  = "fan-out"       // the message is not stored; it reaches all viewers that are subscribed
+	HowFanOut  = "fan-out"       // the message is not stored; all subscribed viewers get it
 	HowStored  = "stored"        // the message is kept in a stream or a bucket
 )
 
 // Messages lists every message with each of its subjects, roughly in the order in which a
-// request uses them. A message on several subjects has several rows. A record's timer has
-// no row, because it has no struct in this package.
+// request uses them. A message on several subjects has several rows. Timers have no row,
+// because this package has no struct for them.
 func Messages() []Message {
 	var all []Message
 	for _, row := range table() {
@@ -32,8 +32,8 @@ func Messages() []Message {
 	return all
 }
 
-// row is an endpoint, with one message for its request and one for each possible reply, or a
-// single message that belongs to no endpoint.
+// row is an endpoint, with its request and its possible replies, or a single message without an
+// endpoint.
 type row interface{ rows() []Message }
 
 func (m Message) rows() []Message { return []Message{m} }

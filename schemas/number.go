@@ -35,8 +35,8 @@ type decimal struct {
 	exponent int
 }
 
-// decimalOf returns the value of a JSON number. An exponent may overflow an int, but then the
-// number is zero, or so large or small that its decimal equals that of no double.
+// decimalOf returns the value of a JSON number. An exponent that overflows an int makes a
+// number that is zero, or too large or too small for any double.
 func decimalOf(literal string) decimal {
 	var d decimal
 	literal, d.negative = strings.CutPrefix(literal, "-")
@@ -47,7 +47,7 @@ func decimalOf(literal string) decimal {
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimLeft(whole+fraction, "0")
 	if digits == "" {
-		return decimal{} // -0 is 0
+		return decimal{} // minus zero is zero
 	}
 	d.exponent, _ = strconv.Atoi(exponent)
 	d.exponent += len(whole) - (len(whole) + len(fraction) - len(digits))

@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// Pairing finds out a person's identity on a channel: nod shows the owner a code, and the
-// owner sends it on the channel. The channel's connector then claims the pairing for the
-// identity that sent the code. A pairing gives no access. To give access, the owner adds the
-// identity to the settings.
+// Pairing finds out a person's identity on a channel: nod shows a code to its owner, and the
+// person sends the code on the channel. The channel's connector claims the pairing for the
+// identity that sent the code. A pairing gives no access: nod's owner must add the identity to
+// the settings.
 type Pairing struct {
 	Type string `json:"type"`
-	// Connector is the channel on which the code is expected. In a claim it is ignored,
-	// because the claim's subject names the channel.
+	// Connector is the channel on which the code is expected. A claim's subject names the
+	// channel instead.
 	Connector string `json:"connector,omitempty"`
-	// Code is the code to expect or, in a claim, the code that was sent. It is never
-	// stored or returned; the store has its hash.
+	// Code is the code to expect or, in a claim, the code that was sent. The store has only its
+	// hash, and no reply has it.
 	Code string `json:"code,omitempty"`
-	// From is, in a claim, the identity that sent the code; in a reply, the identity that
+	// From is the identity that sent the code, in a claim; in a reply it is the identity that
 	// has claimed the pairing, or nil.
-	From *From `json:"from,omitempty"`
-	// The engine sets CodeHash, Tries and Until.
+	From     *From     `json:"from,omitempty"`
 	CodeHash string    `json:"code_hash,omitempty"`
-	Tries    int       `json:"tries,omitempty"` // number of wrong codes that were sent so far
+	Tries    int       `json:"tries,omitempty"` // the number of wrong codes so far
 	Until    time.Time `json:"until,omitzero"`
 }
 

@@ -20,10 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A struct and its schema agree if they have the same fields; if the schema requires exactly
-// the fields that Go always writes (no omitempty, no omitzero); if a list or a pointer that Go
-// always writes may be null, because Go writes a nil one as null; and if an enum has the
-// constants of its Go type.
+// A struct and its schema must have the same fields. The schema must require exactly the fields
+// that Go always writes (no omitempty, no omitzero). A list or a pointer that Go always writes
+// may be null, because Go writes nil as null. An enum must have the constants of its Go type.
 func TestSchemasMatchTheStructs(t *testing.T) {
 	p := parity{T: t, docs: readSchemas(t), constants: readConstants(t)}
 	for _, m := range Messages() {
@@ -114,7 +113,7 @@ type parity struct {
 	constants map[string][]string
 }
 
-// A schemaNode is a schema and the file that its references are relative to.
+// A schemaNode is a schema, with the file that its references are relative to.
 type schemaNode struct {
 	file string
 	node map[string]any
@@ -183,13 +182,13 @@ func (p parity) compareFields(path string, typ reflect.Type, at schemaNode) {
 	for name, field := range fields {
 		node, ok := properties[name].(map[string]any)
 		if !ok {
-			continue // the check above has reported this
+			continue // another check reports a missing field
 		}
 		if field.always {
 			always = append(always, name)
 		}
 		types, listed := node["type"].([]any)
-		if listed { // the schemas use a list of types only for a nullable type
+		if listed { // a list of types means a nullable type
 			assert.Equal(p, "null", types[1], "%s.%s", path, name)
 			assert.True(p, field.always, "%s.%s: Go never writes it as null", path, name)
 		} else if field.always {
@@ -203,7 +202,7 @@ func (p parity) compareFields(path string, typ reflect.Type, at schemaNode) {
 
 type jsonField struct {
 	typ    reflect.Type
-	always bool // Go writes the field even if it is empty
+	always bool // Go writes the field even if the value is empty
 }
 
 func jsonFields(t testing.TB, v any) map[string]jsonField {
@@ -234,8 +233,8 @@ func readSchemas(t testing.TB) map[string]map[string]any {
 	return docs
 }
 
-// readConstants reads the string constants of each type from the source, because
-// reflection does not know them. The untyped Type… constants are "message types".
+// readConstants reads the string constants of each type from the source, because reflection
+// does not know them. The untyped Type… constants are "message types".
 func readConstants(t testing.TB) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

@@ -6,35 +6,31 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// parse turns data, which must be a syntactically valid JSON object, into the maps and
-// slices that a schema validates. It refuses input that JSON readers interpret
-// differently: duplicate names, names that differ from a field's only in case
-// (encoding/json would take them for the field), halves of surrogate pairs, and numbers
-// that RFC 8785 would change. With such input, the text that a person reads, the text that is
-// hashed and the input that the host runs could differ. parse also refuses nesting deeper than
-// maxDepth; 0 means no limit.
-func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any, error) {
+// parse turns data, which must be a syntactically valid JSON object, into the maps and slices
+// that a schema validates. It refuses input that JSON readers interpret differently: duplicate
+// names, names that differ from a field's only in case (which encoding/json takes for the
+// field), halves of surrogate pairs, and numbers that RFC 8785 would change. With such input, a
+// person could read another text than the hashed one, or the host could run another. parse also
+// refuses nesting deeper than maxDepth; 0 means no limit.
+func parse(data []byte, s *schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
-	tree, f := r.object(schema, 1)
+	tree, f := r.object(s, 1)
 	if f != nil {
 		return nil, f.err()
 	}
 	return tree, nil
 }
 
-// reader reads JSON whose syntax is known to be valid.
 type reader struct {
 	data     string
 	at       int
 	maxDepth int
 }
 
-// A fault is an error in the input. Its path is completed, from the innermost step
-// outwards, while parsing returns.
+// A fault is an error in the input. Its path grows, from the innermost step outwards, while
+// parsing returns.
 type fault struct {
 	path string
 	text string
@@ -49,13 +45,13 @@ func (f *fault) err() error {
 	return invalid(short(strings.TrimPrefix(f.path, "."), 200), "%s", f.text)
 }
 
-func (r *reader) value(schema *jsonschema.Schema, depth int) (any, *fault) {
+func (r *reader) value(s *schema, depth int) (any, *fault) {
 	r.at = skipSpace(r.data, r.at)
 	switch r.data[r.at] {
 	case '{':
-		return r.object(schema, depth+1)
+		return r.object(s, depth+1)
 	case '[':
-		return r.array(schema, depth+1)
+		return r.array(s, depth+1)
 	case '"':
 		return r.string()
 	case 't':
@@ -72,11 +68,11 @@ func (r *reader) value(schema *jsonschema.Schema, depth int) (any, *fault) {
 	}
 }
 
-func (r *reader) object(schema *jsonschema.Schema, depth int) (map[string]any, *fault) {
+func (r *reader) object(s *schema, depth int) (map[string]any, *fault) {
 	if f := r.checkDepth(depth); f != nil {
 		return nil, f
 	}
-	fields := fieldsOf(schema)
+	fields := fieldsOf(s)
 	object := make(map[string]any, len(fields))
 	for r.enter('}') {
 		name, f := r.string()
@@ -102,13 +98,13 @@ func (r *reader) object(schema *jsonschema.Schema, depth int) (map[string]any, *
 	return object, nil
 }
 
-func (r *reader) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
+func (r *reader) array(s *schema, depth int) ([]any, *fault) {
 	if f := r.checkDepth(depth); f != nil {
 		return nil, f
 	}
-	var items *jsonschema.Schema
-	if schema != nil {
-		items = schema.Items2020
+	var items *schema
+	if s != nil {
+		items = s.Items
 	}
 	array := []any{}
 	for r.enter(']') {
@@ -121,8 +117,8 @@ func (r *reader) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
 	return array, nil
 }
 
-// enter skips the bracket or comma before the next member or item, and reports whether
-// there is one. If there is none, it skips the closing bracket.
+// enter skips the bracket or comma before the next member or item and returns true. Without
+// another one it skips the closing bracket and returns false.
 func (r *reader) enter(closing byte) bool {
 	r.at = skipSpace(r.data, r.at)
 	if r.data[r.at] != closing {
@@ -166,9 +162,9 @@ func (r *reader) string() (string, *fault) {
 	return s, nil
 }
 
-// halfSurrogate reports whether literal has a \u escape of a surrogate without its other
-// half. encoding/json reads every such half as U+FFFD, so that texts which other JSON readers
-// distinguish would look and hash the same.
+// halfSurrogate reports whether literal has a \u escape of a surrogate without its other half.
+// encoding/json reads every such half as U+FFFD, so texts that other JSON readers distinguish
+// would look and hash the same.
 func halfSurrogate(literal string) bool {
 	for i := 0; i < len(literal); i++ {
 		if literal[i] != '\\' {
@@ -188,8 +184,8 @@ func halfSurrogate(literal string) bool {
 	return false
 }
 
-// escaped returns the code unit of the escape "uXXXX" at the start of text, or -1 for
-// another escape.
+// escaped returns the code unit of an escape "uXXXX" at the start of text, or -1 for any other
+// escape.
 func escaped(text string) rune {
 	if text[0] != 'u' {
 		return -1
@@ -201,22 +197,22 @@ func escaped(text string) rune {
 	return rune(n)
 }
 
-// fieldsOf returns the properties that schema names for an object, or nil for a free-form
-// object. In a schema that also allows null, the properties are under "then".
-func fieldsOf(schema *jsonschema.Schema) map[string]*jsonschema.Schema {
+// fieldsOf returns the properties that a schema names for an object, or nil for a free-form
+// object. If the schema also allows null, its properties are under "then".
+func fieldsOf(s *schema) map[string]*schema {
 	switch {
-	case schema == nil:
+	case s == nil:
 		return nil
-	case schema.Then != nil:
-		return schema.Then.Properties
+	case s.Then != nil:
+		return s.Then.Properties
 	default:
-		return schema.Properties
+		return s.Properties
 	}
 }
 
-// otherCase returns the field that encoding/json would fill from name because their names
-// differ only in case, or "" if there is none.
-func otherCase(fields map[string]*jsonschema.Schema, name string) string {
+// otherCase returns the field whose name differs from name only in case, or "". encoding/json
+// would fill that field.
+func otherCase(fields map[string]*schema, name string) string {
 	for field := range fields {
 		if strings.EqualFold(field, name) {
 			return field
@@ -232,7 +228,7 @@ func skipSpace(data string, i int) int {
 	return i
 }
 
-// step returns the part of a path that names a member, quoted if it is not a plain id.
+// step returns a member's name as a part of a path, quoted if it is not a plain id.
 func step(name string) string {
 	if ValidID(name) {
 		return "." + name
@@ -240,7 +236,7 @@ func step(name string) string {
 	return "[" + quote(name) + "]"
 }
 
-// quote quotes a text that an agent chose, on one line and shortened to 64 bytes.
+// quote quotes a text that an agent chose, on one line and cut to 64 bytes.
 func quote(s string) string { return strconv.Quote(short(s, 64)) }
 
 func short(s string, most int) string {

@@ -15,30 +15,28 @@ const (
 	RiskHigh   Risk = "high"
 )
 
-// EventKind is the action that the engine takes when a pending record's timer fires.
+// EventKind is the action of the engine when a pending record's timer fires.
 type EventKind string
 
-// The kinds of event.
 const (
-	EventRelease  EventKind = "release"  // show a question that was held back, if it is now the question's turn
-	EventEscalate EventKind = "escalate" // show the request on phones and chats, unless it is answered
+	EventRelease  EventKind = "release"  // show a question on phones and chats, if it is its turn
+	EventEscalate EventKind = "escalate" // show the request on phones and chats, because the approver at the session has not answered
 	EventDeadline EventKind = "deadline" // end the calls whose deadline has passed
 )
 
-// Event is the next action that the engine takes on a pending record unless the record is
-// decided before. The record's timer fires at the time At.
+// Event is the engine's next action on a pending record. The record's timer fires at the time
+// At.
 type Event struct {
 	At   time.Time `json:"at"`
 	Kind EventKind `json:"kind"`
 }
 
-// Route is one recipient on one connector. A record stores its routes, so that the outcome is
-// sent to the same recipients as the prompt.
+// Route is one recipient on one connector. A record keeps its routes, so that the outcome goes
+// to the recipients of the prompt.
 type Route struct {
 	Connector string `json:"connector"`
 	Recipient string `json:"recipient"`
-	// Failed means that the prompt could not be shown on this route. nod does not try
-	// again.
+	// Failed means that the prompt could not be shown on this route. nod does not try again.
 	Failed bool `json:"failed,omitempty"`
 }
 
@@ -50,9 +48,9 @@ type Vote struct {
 	At        time.Time `json:"at"`
 }
 
-// Record is a request as it is stored, under one key of pending_permissions: the bytes of
-// the request, its routes and votes, and its decision once it has one. A decision is stored
-// by writing only this key.
+// Record is a request as it is stored, under one key of the bucket pending_permissions: the
+// bytes of the request, its routes and votes, and its decision once it has one. One write of
+// this key stores the decision.
 type Record struct {
 	Type     string          `json:"type"`
 	Agent    string          `json:"agent"` // the agent's name, from the request's subject
@@ -62,54 +60,55 @@ type Record struct {
 	Tier     Tier            `json:"tier"`
 	Risk     Risk            `json:"risk"`
 	Reasons  []string        `json:"reasons,omitempty"`
-	Deadline time.Time       `json:"deadline"` // the latest deadline of the record's open waiters, in broker time
-	// TimeoutSeconds is the full waiting time, which the message of a timeout names.
+	Deadline time.Time       `json:"deadline"` // the latest deadline of the open waiters, in broker time
+	// TimeoutSeconds is the full waiting time, which the message of a timeout states.
 	TimeoutSeconds int     `json:"timeout_seconds,omitempty"`
 	NextEvent      *Event  `json:"next_event,omitempty"`
 	Routes         []Route `json:"routes"`
 	Votes          []Vote  `json:"votes"`
-	// Question is the token that names the record's timer. Identical calls have the same
-	// token, so that only one of them at a time becomes the question that people see. If
-	// it is empty, the pending_id names the timer.
+	// Question is the token of the record's timer. Identical calls have the same token, so that
+	// only one of them at a time becomes the question that people see. If it is empty, the
+	// pending_id is the timer's token.
 	Question string `json:"question,omitempty"`
-	// Waiters are the calls that wait for this record's decision, the record's own
-	// request first. Entries are added and never removed.
+	// Waiters are the calls that wait for this record's decision, beginning with the record's
+	// own request. nod adds calls and never removes one.
 	Waiters []Waiter `json:"waiters,omitempty"`
-	// Joined is the pending_id of the question whose Waiters include this request. That
-	// question's record gets the decision first. Joined is empty in a question.
+	// Joined is the pending_id of the question whose Waiters include this request; the decision
+	// is stored in that question's record first. Joined is empty in a question.
 	Joined     string    `json:"joined,omitempty"`
-	Remember   []Reach   `json:"remember,omitempty"`   // the Remember of this record's prompts
+	Remember   []Reach   `json:"remember,omitempty"`   // the later calls that an answer may allow, as prompts offer them
 	Holder     string    `json:"holder,omitempty"`     // the session that gets the granted permissions
 	Foreground string    `json:"foreground,omitempty"` // the session that shows the request of a background session
 	Decision   *Decision `json:"decision"`
-	// Run is set if the call was allowed to run contained.
+	// Run is not nil if the call was allowed to run contained, or, in a pending record, if an
+	// allow will run it contained.
 	Run *ContainedRun `json:"run,omitempty"`
-	// Aftermath lists the calls whose end at the host differs from the decision. It is
-	// added after the decision, and does not change it.
+	// Aftermath lists the calls whose end at the host differs from the decision. It is added
+	// after the decision and leaves the decision unchanged.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
 }
 
-// AftermathKind is the difference between a decision and the host's action.
+// AftermathKind is the difference between a decision and the call's end at its host.
 type AftermathKind string
 
 // The kinds of aftermath.
 const (
-	// AftermathRan means that the call ran without nod's allow, because the user allowed
-	// it at the agent's own terminal.
+	// AftermathRan means that the call ran without nod's allow, because the user allowed it at
+	// the agent's own terminal.
 	AftermathRan AftermathKind = "ran"
-	// AftermathNeverRan means that the call was allowed and never ran, because its agent
-	// no longer waited.
+	// AftermathNeverRan means that the call was allowed and never ran, because its agent no
+	// longer waited.
 	AftermathNeverRan AftermathKind = "never_ran"
-	// AftermathUncontained means that the host ran the call as the agent wrote it, although it
-	// was allowed to run only contained.
+	// AftermathUncontained means that the host ran the call without its container, although the
+	// call was allowed only contained.
 	AftermathUncontained AftermathKind = "uncontained"
 )
 
-// Aftermath is the actual end of one call at its host, which differs from the decision.
+// Aftermath is the end of one call at its host, if it differs from the decision.
 type Aftermath struct {
 	PendingID string        `json:"pending_id"`
 	Kind      AftermathKind `json:"kind"`
-	Reason    string        `json:"reason"` // the reason, such as "answered at the terminal"
+	Reason    string        `json:"reason"` // a reason for people, such as "answered at the terminal"
 	At        time.Time     `json:"at"`
 }
 
@@ -120,27 +119,25 @@ func (r *Record) Terminal() bool { return r.Decision != nil }
 type Waiter struct {
 	PendingID string `json:"pending_id"`
 	Digest    string `json:"digest"`
-	// Deadline is the deadline of this call; TimeoutSeconds is the call's full waiting
-	// time.
+	// Deadline is the call's own deadline. TimeoutSeconds is its full waiting time.
 	Deadline       time.Time `json:"deadline"`
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
-	// Place is the call's position, from 0, in the order in which calls joined the
-	// question. An answer that counted n calls covers the places below n. A call asked
-	// again after its agent had stopped waiting keeps its place.
+	// Place is the call's position, from 0, in the order in which calls joined the question. An
+	// answer to n calls covers the places below n. A call that is sent again, after its agent
+	// had stopped waiting, keeps its place.
 	Place int `json:"place,omitempty"`
 	// Detached means that the agent no longer waits. If a person allows the call once, the
 	// approval becomes a standing answer.
 	Detached bool `json:"detached,omitempty"`
-	// SplitOff means that the record's decision does not cover this call. The call becomes a
+	// SplitOff means that the record's decision does not cover this call, which becomes a
 	// question of its own.
 	SplitOff bool `json:"stays,omitempty"`
-	// Decision is the decision about this call alone, made while the question was
-	// pending.
+	// Decision is the decision about this call alone, while the question is pending.
 	Decision *Decision `json:"decision,omitempty"`
 }
 
-// Open reports whether the record's decision will cover the waiter: it has no decision of
-// its own and is not split off.
+// Open reports whether the record's decision will cover the waiter: it has no decision of its
+// own and is not split off.
 func (w *Waiter) Open() bool { return w.Decision == nil && !w.SplitOff }
 
 // Waiter returns the waiter with this pending_id, or nil.
@@ -153,15 +150,15 @@ func (r *Record) Waiter(pendingID string) *Waiter {
 	return nil
 }
 
-// Waits reports whether the record is pending and its decision will cover this call,
-// detached or not.
+// Waits reports whether the record is pending and its decision will cover this call, detached
+// or not.
 func (r *Record) Waits(pendingID string) bool {
 	w := r.Waiter(pendingID)
 	return !r.Terminal() && w != nil && w.Open()
 }
 
-// Verdict returns the decision about the waiter with this pending_id. It returns nil if there
-// is no such decision yet, no such waiter, or the waiter is split off.
+// Verdict returns the decision about the call with this pending_id. It returns nil if the call
+// is undecided, unknown, or split off from the question.
 func (r *Record) Verdict(pendingID string) *Decision {
 	w := r.Waiter(pendingID)
 	switch {
@@ -177,7 +174,8 @@ func (r *Record) Verdict(pendingID string) *Decision {
 	return &own
 }
 
-// Places returns how many calls have asked the question, including those that no longer wait.
+// Places returns the number of calls that have asked the question, with those that no longer
+// wait.
 func (r *Record) Places() int {
 	n := 0
 	for i := range r.Waiters {
@@ -186,8 +184,8 @@ func (r *Record) Places() int {
 	return n
 }
 
-// Waiting counts the open calls: waiting is the number of those whose agents still wait,
-// and open also includes detached calls.
+// Waiting counts the open calls: waiting is the number of calls whose agents wait, and open
+// also includes detached calls.
 func (r *Record) Waiting() (waiting, open int) {
 	for i := range r.Waiters {
 		if !r.Waiters[i].Open() {
@@ -200,8 +198,7 @@ func (r *Record) Waiting() (waiting, open int) {
 	return waiting, open
 }
 
-// Unattended reports whether the record has open calls and no agent waits for any of
-// them.
+// Unattended reports whether the record has open calls and no agent waits for any of them.
 func (r *Record) Unattended() bool {
 	waiting, open := r.Waiting()
 	return open > 0 && waiting == 0
@@ -214,7 +211,7 @@ type LogKind string
 const (
 	LogAsked    LogKind = "asked"
 	LogDecided  LogKind = "decided"
-	LogClaim    LogKind = "claim" // an entry that reserves the id of a request whose decision is stored in its record, not in the log
+	LogClaim    LogKind = "claim" // reserves the id of a request whose decision is in its record, not in the log
 	LogSettings LogKind = "settings"
 	LogSession  LogKind = "session"
 	LogGranted  LogKind = "granted"
@@ -227,25 +224,24 @@ const (
 	LogRan LogKind = "ran"
 )
 
-// LogEntry is one entry of permission_log. It contains no request payloads unless the settings
-// enable them. The decision of a request without a record is included whole, because it is
-// stored only here.
+// LogEntry is one entry of permission_log. It contains no payload of a request unless the
+// settings enable payloads. It contains the whole decision of a request without a record,
+// because no other store has that.
 type LogEntry struct {
-	Type             string    `json:"type"`
-	At               time.Time `json:"at"`
-	Kind             LogKind   `json:"kind"`
-	SessionID        string    `json:"session_id,omitempty"`
-	PendingID        string    `json:"pending_id,omitempty"`
-	Actor            string    `json:"actor,omitempty"`
-	ToolName         string    `json:"tool_name,omitempty"`
-	Digest           string    `json:"digest,omitempty"`
-	Rule             string    `json:"rule,omitempty"`
-	Outcome          Outcome   `json:"outcome,omitempty"`
-	SettingsRevision uint64    `json:"settings_revision,omitempty"`
-	Decision         *Decision `json:"decision,omitempty"`
-	// Aftermath is set in an entry of kind LogAftermath.
-	Aftermath *Aftermath `json:"aftermath,omitempty"`
-	// Run is set in an entry of kind LogRan, without the names of changed files.
+	Type             string     `json:"type"`
+	At               time.Time  `json:"at"`
+	Kind             LogKind    `json:"kind"`
+	SessionID        string     `json:"session_id,omitempty"`
+	PendingID        string     `json:"pending_id,omitempty"`
+	Actor            string     `json:"actor,omitempty"`
+	ToolName         string     `json:"tool_name,omitempty"`
+	Digest           string     `json:"digest,omitempty"`
+	Rule             string     `json:"rule,omitempty"`
+	Outcome          Outcome    `json:"outcome,omitempty"`
+	SettingsRevision uint64     `json:"settings_revision,omitempty"`
+	Decision         *Decision  `json:"decision,omitempty"`
+	Aftermath        *Aftermath `json:"aftermath,omitempty"`
+	// Run is the report of a contained command, without the names of changed files.
 	Run *RunReport `json:"run,omitempty"`
 	// Request is the request's bytes, if the settings enable payloads.
 	Request json.RawMessage `json:"request,omitempty"`

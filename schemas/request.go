@@ -28,7 +28,8 @@ const (
 	ActionOther     ActionType = "other"
 )
 
-// OptionKind is the meaning of an Option for nod. Agents choose the id and the name freely.
+// OptionKind is the meaning of an Option for nod. Agents choose the id and the name of an
+// option freely.
 type OptionKind string
 
 // The kinds of option.
@@ -39,12 +40,11 @@ const (
 	RejectAlways OptionKind = "reject_always"
 )
 
-// Allows reports whether choosing an option of this kind lets the agent act. An unknown kind
-// does not.
+// Allows reports whether an option of this kind lets the agent act. An unknown kind does not.
 func (k OptionKind) Allows() bool { return k == AllowOnce || k == AllowAlways }
 
-// Remembered reports whether the agent itself applies an answer of this kind to later
-// calls. nod does not know which calls these are, and cannot revoke such an answer.
+// Remembered reports whether the agent itself applies an answer of this kind to later calls.
+// nod does not know these calls and cannot revoke such an answer.
 func (k OptionKind) Remembered() bool { return k == AllowAlways || k == RejectAlways }
 
 // Option is one answer that a person may choose.
@@ -52,11 +52,11 @@ type Option struct {
 	OptionID string     `json:"option_id"`
 	Name     string     `json:"name"`
 	Kind     OptionKind `json:"kind"`
-	// Text means that the person must also write a message, which is the actual answer.
+	// Text means that the person must also write a message, which is the answer itself.
 	Text bool `json:"text,omitempty"`
 }
 
-// DefaultOptions returns the options that are offered if a request lists no options.
+// DefaultOptions returns the options of a request that lists none.
 func DefaultOptions() []Option {
 	return []Option{
 		{OptionID: "allow_once", Name: "Allow once", Kind: AllowOnce},
@@ -64,8 +64,7 @@ func DefaultOptions() []Option {
 	}
 }
 
-// Request is an agent's question in a session: a tool call, a permission or a choice,
-// with options and a deadline.
+// Request is an agent's question in a session: a tool call, a permission, a choice or a text.
 type Request struct {
 	Type       string `json:"type"`
 	PendingID  string `json:"pending_id"`
@@ -77,40 +76,46 @@ type Request struct {
 	ToolName   string `json:"tool_name,omitempty"`
 
 	ActionType ActionType `json:"action_type"`
-	// ActionDetails is the tool's input, an object, as the agent gave it. "cwd" is added
-	// if the host sends it beside the input.
+	// ActionDetails is the tool's input, an object, as the agent wrote it. "cwd" is added if
+	// the host sends it beside the input.
 	ActionDetails json.RawMessage `json:"action_details"`
-	// Permissions are tags: @read:<path>, @write:<path>, @network.
+	// Permissions are tags: @read:<path>, @write:<path>, @network, @network:<host>:<port>.
 	Permissions []string `json:"permissions,omitempty"`
 	// Reason is the agent's own explanation, which may be false.
 	Reason string `json:"reason,omitempty"`
 
-	// AgentName is the name of the agent's program, for people and for HostResolved. The
-	// subject, and not this name, identifies the agent.
+	// AgentName is the name of the agent's program, for people and for HostResolved. Only the
+	// subject identifies the agent.
 	AgentName    string `json:"agent_name,omitempty"`
 	Host         string `json:"host,omitempty"`
 	User         string `json:"user,omitempty"`
 	Project      string `json:"project,omitempty"`
 	SessionLabel string `json:"session_label,omitempty"`
 
-	// HostAsks means that the host also asks its own user, who may answer there first.
+	// HostAsks means that the host also asks its own user, who may answer first.
 	HostAsks bool `json:"host_asks,omitempty"`
 
-	// Contain is ContainPossible if the host runs a changed input, on a system that can
-	// contain commands, and named the call's project. Otherwise it is empty or, for people, the
-	// reason why the call cannot run contained. It is not part of the digest.
+	// Contain is ContainPossible if the call may run contained: the host runs changed inputs,
+	// the system can contain commands, and the call has a project. Otherwise it is empty, or
+	// the reason for people. It is not part of the digest.
 	Contain string `json:"contain,omitempty"`
+	// NodPath is the absolute path of the nod program on the request's host, which starts
+	// contained calls. Without it no call runs contained. It is not part of the digest.
+	NodPath string `json:"nod_path,omitempty"`
+	// NodData is the absolute path of the data directory of the nod that a contained call asks;
+	// empty means the default one. It is not part of the digest.
+	NodData string `json:"nod_data,omitempty"`
 
 	Options []Option `json:"options,omitempty"`
 	// TimeoutSeconds is the time limit of a request of kind permission; 0 means
-	// DefaultPermissionTimeout. It has no effect for other kinds.
+	// DefaultPermissionTimeout. Other kinds ignore it.
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
 
-	// Rejoin is set in every message about this request except the first one with the new
-	// id. Revision is the revision in the request's receipt, or 0 if the agent has no
-	// receipt yet. If Revision is set, the engine makes no record for this message. Neither
-	// field is stored or part of the digest.
+	// Rejoin is set in every message about this request except the first one with a new id.
+	// Revision is that of the request's receipt, or 0 without a receipt. If Revision is set,
+	// the engine makes no record for this message. Rejoin and Revision are not stored and not
+	// part of the digest.
 	Rejoin   bool   `json:"rejoin,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
 }
@@ -118,7 +123,7 @@ type Request struct {
 // Key returns the key of the request's record.
 func (r *Request) Key() string { return Key(r.SessionID, r.PendingID) }
 
-// Offered returns the request's options, or DefaultOptions if the request lists no options.
+// Offered returns the request's options, or DefaultOptions if it lists no options.
 func (r *Request) Offered() []Option {
 	if len(r.Options) == 0 {
 		return DefaultOptions()
@@ -126,7 +131,7 @@ func (r *Request) Offered() []Option {
 	return r.Options
 }
 
-// Option returns the offered option with this id, and whether there is one.
+// Option returns the offered option with this id, and whether the request offers it.
 func (r *Request) Option(id string) (Option, bool) {
 	for _, o := range r.Offered() {
 		if o.OptionID == id {
@@ -136,7 +141,7 @@ func (r *Request) Option(id string) (Option, bool) {
 	return Option{}, false
 }
 
-// OptionOfKind returns the first offered option of a kind, and whether there is one.
+// OptionOfKind returns the first offered option of a kind, and whether the request offers one.
 func (r *Request) OptionOfKind(kind OptionKind) (Option, bool) {
 	for _, o := range r.Offered() {
 		if o.Kind == kind {
@@ -152,7 +157,7 @@ type Tier string
 // The tiers, in the order in which they are tried.
 const (
 	TierRequest      Tier = "request"      // the timeout of the request itself, for kind permission only
-	TierSession      Tier = "session"      // the timeout that the owner has set for the session
+	TierSession      Tier = "session"      // the timeout that nod's owner has set for the session
 	TierVoice        Tier = "voice"        // an approver's voice client holds the input lock
 	TierConnected    Tier = "connected"    // another client of an approver holds the input lock
 	TierDisconnected Tier = "disconnected" // no approver who may decide holds the input lock
@@ -175,44 +180,44 @@ type Withdraw struct {
 	SessionID string `json:"session_id"`
 	PendingID string `json:"pending_id"`
 	Reason    string `json:"reason,omitempty"`
-	// Detach keeps a tool call pending although its agent no longer waits. If the call is
-	// allowed, the agent's next identical call before the deadline is allowed, once.
+	// Detach keeps a tool call pending although its agent no longer waits. If a person allows
+	// the call, the agent's next identical call before the deadline is allowed, once.
 	Detach bool `json:"detach,omitempty"`
 }
 
 // Key returns the key of the request's record.
 func (w *Withdraw) Key() string { return Key(w.SessionID, w.PendingID) }
 
-// HostResolved reports that a host has gone on without some of the answers that it waited
-// for. The engine withdraws the requests for these answers.
+// HostResolved reports that a host has gone on without some of the decisions that it waited
+// for. The engine withdraws the requests for these decisions.
 type HostResolved struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	// TaskID limits the report to one task's requests; empty means the session's main
-	// task. WholeSession means all tasks.
+	// TaskID limits the report to one task's requests; empty means the session's main task.
+	// WholeSession means all tasks.
 	TaskID       string `json:"task_id,omitempty"`
 	WholeSession bool   `json:"whole_session,omitempty"`
-	// ToolName limits the report to the requests for one tool. With ActionDetails, the
-	// report is only about the oldest request for this call; the call's working directory
-	// may differ from the request's.
+	// ToolName limits the report to the requests for one tool. With ActionDetails, the report
+	// is only about the oldest request for this call. The call's working directory may differ
+	// from the request's.
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
-	// RanMillis is how long the call of ActionDetails ran, in milliseconds; nil if the
-	// host does not report it. From it the engine computes when the call started. If it
-	// started while its request was pending, and was denied only later, the record gets
-	// an aftermath.
+	// RanMillis is how long the call of ActionDetails ran, in milliseconds; nil if the host
+	// does not report it. The engine computes from it when the call started. If the call
+	// started while its request was pending, and was denied afterwards, the record gets an
+	// aftermath.
 	RanMillis *int `json:"ran_ms,omitempty"`
-	// AgentName extends the report to the requests with this AgentName for which HostAsks
-	// is not set, because the program with this name no longer waits for them either.
+	// AgentName extends the report to the requests with this AgentName without HostAsks,
+	// because the program with this name no longer waits for them.
 	AgentName string `json:"agent_name,omitempty"`
-	// PendingID limits the report to one request, whose process has ended, so that the
-	// host will never receive the answer. The fields above are then ignored.
+	// PendingID limits the report to one request whose process has ended: the host will never
+	// receive the decision. The engine ignores the fields above it.
 	PendingID string `json:"pending_id,omitempty"`
 	Reason    string `json:"reason"`
 }
 
-// HostResolvedReply is the reply to a HostResolved. It has the ids of the requests that were
-// withdrawn, or that were already decided and got an aftermath.
+// HostResolvedReply is the reply to a HostResolved: the ids of the requests that were
+// withdrawn, or that were decided and got an aftermath.
 type HostResolvedReply struct {
 	Type       string   `json:"type"`
 	PendingIDs []string `json:"pending_ids"`
@@ -224,9 +229,9 @@ type Await struct {
 	Requests []Awaited `json:"requests"`
 }
 
-// Awaited is one request in an Await and in its reply. In an Await, Revision is the
-// revision in the receipt; in a reply, it is the revision of the record. Only a reply sets
-// Decision or Error; while the request is pending it sets neither.
+// Awaited is one request in an Await and in its reply. In an Await, Revision is that of the
+// receipt; in a reply, that of the record. Only a reply sets Decision or Error; it sets none
+// while the request is pending.
 type Awaited struct {
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`

@@ -10,42 +10,43 @@ import (
 // ContainPossible is the Contain of a request whose call may run contained.
 const ContainPossible = "possible"
 
-// Container says what an allowed call may use if it runs contained.
+// Container lists the directories and permissions of a contained command.
 type Container struct {
-	Dir      string `json:"dir"`                 // where the command starts
-	Project  string `json:"project"`             // the directory that it may write
-	ReadOnly bool   `json:"read_only,omitempty"` // it may not write the project either
+	Dir      string `json:"dir"`                 // the directory in which the command starts
+	Project  string `json:"project"`             // the directory that the command may write
+	ReadOnly bool   `json:"read_only,omitempty"` // the command may not write the project
 	// Permissions are the granted tags that the command needs besides the project.
 	Permissions []string `json:"permissions,omitempty"`
 }
 
-// ContainedRun is the one start of an allowed call that runs contained. It is part of the
-// call's record.
+// ContainedRun is the one start of a call that runs contained. In a pending record it describes
+// the start that the call will have if a person allows it.
 type ContainedRun struct {
 	Container Container  `json:"container"`
-	Words     string     `json:"words"`               // the digest of the command's words; see WordsDigest
-	RunID     string     `json:"run_id,omitempty"`    // names the start; empty until the command starts
-	StartedAt time.Time  `json:"started_at,omitzero"` // broker time
+	Words     string     `json:"words"`               // the WordsDigest of the command's words
+	Approved  bool       `json:"approved,omitempty"`  // a person allowed the call itself, so it needs no standing permission
+	RunID     string     `json:"run_id,omitempty"`    // an id for the start; empty until the command starts
+	StartedAt time.Time  `json:"started_at,omitzero"` // the start of the command, in broker time
 	Report    *RunReport `json:"report,omitempty"`    // nil until the command has ended
 }
 
-// RunReport says what a contained command did.
+// RunReport describes the end and the effects of a contained command.
 type RunReport struct {
-	EndedAt  time.Time `json:"ended_at,omitzero"` // broker time, set by the engine
+	EndedAt  time.Time `json:"ended_at,omitzero"` // the end of the command, in broker time; the engine sets it
 	ExitCode int       `json:"exit_code"`
 	Refused  []string  `json:"refused,omitempty"` // HOST:PORT of the connections that were refused
-	Changed  []string  `json:"changed,omitempty"` // changed files of the project, at most MaxChangedFiles
-	Changes  int       `json:"changes,omitempty"` // the number of changed files, also those not in Changed
-	Partial  bool      `json:"partial,omitempty"` // some changes may be missing
+	Changed  []string  `json:"changed,omitempty"` // files of the project that changed, at most MaxChangedFiles
+	Changes  int       `json:"changes,omitempty"` // the number of all changed files; Changed may list fewer
+	Partial  bool      `json:"partial,omitempty"` // some changed files may be missing
 }
 
-// The most entries in the lists of a RunReport.
+// The largest lengths of the lists in a RunReport.
 const (
 	MaxChangedFiles = 200
 	MaxRefusedHosts = 64
 )
 
-// MaxRunAge is the time after its decision in which a contained command may start.
+// MaxRunAge is how long after its decision a contained command may start.
 const MaxRunAge = 10 * time.Minute
 
 // Run asks whether the command of an allowed call may start contained, now.
@@ -53,8 +54,8 @@ type Run struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
 	PendingID string `json:"pending_id"`
-	Words     string `json:"words"` // see WordsDigest
-	Dir       string `json:"dir"`   // where the command would start
+	Words     string `json:"words"` // the WordsDigest of the command's words
+	Dir       string `json:"dir"`   // the directory in which the command would start
 }
 
 // Key returns the key of the call's record.

@@ -1,10 +1,10 @@
-// Package schemas is nod's wire contract: every message on the bus, the subjects of the
-// messages, and the rules that make a message valid.
+// Package schemas is nod's wire contract: every message on the bus, its subject, and the rules
+// that make it valid.
 //
-// The Go structs and the JSON Schemas in v1/ are both written by hand; tests check that
-// structs, schemas and golden files agree. Messages are JSON with snake_case fields and a
-// leading "type" such as "nod.v1.request". Unknown fields are ignored, unknown versions are
-// refused. "Noun" is the package's word for a message's struct.
+// Go structs and the JSON Schemas in v1/ are both written by hand; tests check that structs,
+// schemas and golden files agree. Messages are JSON with snake_case fields and a leading "type"
+// such as "nod.v1.request". Unknown fields are ignored, unknown versions are refused. "Noun" is
+// the package's word for a message's struct.
 package schemas
 
 import (
@@ -12,35 +12,36 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"reflect"
 	"strings"
 )
 
-// Size limits. They are checked when a message arrives, so that every stored request can also
-// be decided: its record, with any answer, fits into one message.
+// Size limits. Messages are checked when they arrive, so that every stored request can be
+// decided: its record, with any answer, fits into one message.
 const (
-	MaxRequestBytes = 256 << 10 // a request, as the agent encoded it
-	MaxAnswerBytes  = 256 << 10 // an answer's message and updated_input together
-	MaxAwaited      = 500       // requests in one await
+	MaxRequestBytes = 256 << 10 // the longest request, in the agent's encoding
+	MaxAnswerBytes  = 256 << 10 // the longest message and updated_input of an answer, together
+	MaxAwaited      = 500       // the most requests in one Await
 	// MaxSettingsBytes is the maximum size of settings.json, in bytes.
 	MaxSettingsBytes = 256 << 10
 	// MaxPath is the maximum length of a path in a permission, in characters.
 	MaxPath = 4096
 	// MaxDirs is the largest number of directories in each list of a session.
 	MaxDirs = 256
-	// MaxDepth is the deepest nesting of a request or an answer. It leaves room for the
-	// levels of the messages that nod puts them into.
+	// MaxDepth is the deepest nesting of a request or an answer. nod's own messages, which
+	// contain them, nest deeper.
 	MaxDepth = 100
-	// MaxPayloadBytes is the message size that the NATS server must accept: a record with
-	// the longest request, the longest answer and nod's own fields.
+	// MaxPayloadBytes is the message size that the NATS server must accept: a record with the
+	// longest request, the longest answer and nod's own fields.
 	MaxPayloadBytes = 768 << 10
 )
 
 // idPattern is the pattern of ids in the JSON Schemas; ValidID accepts the same ids.
 const idPattern = `^[A-Za-z0-9_-]{1,128}$`
 
-// ValidID reports whether s is valid as the id of a session, a request, an agent, a
-// connector or a recipient. A valid id is one token of a subject or a key. The check is a
-// loop instead of a regexp because every message is checked several times on every hop.
+// ValidID reports whether s is valid as the id of a session, a request, an agent, a connector
+// or a recipient. A valid id is one token of a subject or a key. The check is a loop and no
+// regexp, because every message is checked several times on every hop.
 func ValidID(s string) bool {
 	if len(s) < 1 || len(s) > 128 {
 		return false
@@ -65,9 +66,11 @@ func SplitKey(key string) (sessionID, pendingID string) {
 	return sessionID, pendingID
 }
 
-// Encode returns v as JSON without HTML escaping, with which 256 KiB of "<" would become
-// 1.5 MB.
+// Encode returns v as JSON without HTML escaping, which would turn 256 KiB of "<" into 1.5 MB.
 func Encode(v any) ([]byte, error) {
+	if data, ok := encode(reflect.ValueOf(v)); ok {
+		return data, nil
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -77,9 +80,24 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// TypeOf returns a message's type, or "" if the message has no type. Messages that nod writes
-// begin with the type, so that the rest need not be decoded. TypeOf fails if it has to decode
-// invalid JSON.
+// encode encodes a struct, or a pointer to one, if a writer exists for its type.
+func encode(v reflect.Value) ([]byte, bool) {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return nil, false
+	}
+	w := writerOf(v.Type())
+	if w == nil || w.kind != planStruct {
+		return nil, false
+	}
+	return w.encode(v)
+}
+
+// TypeOf returns a message's type, or "" if it has no type. Messages of nod begin with the
+// type, so TypeOf need not decode the rest. The error means that it had to decode, and the JSON
+// is invalid.
 func TypeOf(data []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
 		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {
@@ -93,8 +111,8 @@ func TypeOf(data []byte) (string, error) {
 	return head.Type, err
 }
 
-// SubjectToken returns a token for subjects and keys that stands for s, an id of another system:
-// s itself if it is a valid id, and otherwise "h-" and 32 hex digits of its SHA-256.
+// SubjectToken returns a token for subjects and keys that stands for s, an id of another
+// system: s itself if it is a valid id, else "h-" and 32 hex digits of its SHA-256.
 func SubjectToken(s string) string {
 	if ValidID(s) {
 		return s

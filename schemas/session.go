@@ -2,44 +2,46 @@ package schemas
 
 import "time"
 
-// Session is one conversation of an agent, with its permissions, grants and timeout
-// override. It belongs to the first agent that uses it; other agents get NOT_FOUND.
+// Session is one conversation of an agent, with its permissions, grants and timeout. It belongs
+// to the first agent that uses it; other agents get NOT_FOUND.
 type Session struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	Agent     string `json:"agent,omitempty"` // the agent that the session belongs to; empty until the first request
+	Agent     string `json:"agent,omitempty"` // the agent to which the session belongs; empty until its first request
 	User      string `json:"user,omitempty"`
-	// Background means that no person watches this session: its requests are shown in a
-	// foreground session of the same user.
+	// Background means that no person watches this session: a foreground session of the same
+	// user shows its requests.
 	Background bool `json:"background,omitempty"`
-	// Uncontained means that the session's host ran a call as it was, although the call was
-	// allowed to run only contained. Later calls of the session do not run contained: they ask.
+	// Uncontained means that the session's host ran a call without its container, although the
+	// call was allowed only contained. Later calls of the session ask instead of running
+	// contained.
 	Uncontained bool `json:"uncontained,omitempty"`
 	// TimeoutSeconds replaces the timeouts of the settings; 0 leaves them in force.
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
-	// Permissions is nil unless the session is managed: then its calls need permissions.
+	// Permissions is nil unless the session is managed. The calls of a managed session need
+	// permissions.
 	Permissions *SessionPermissions `json:"permissions,omitempty"`
-	// Grants are the standing answers in force in this session. They are set only in
-	// replies, and stored under keys of their own.
+	// Grants are the standing answers in force in this session. Only replies set them; the
+	// store has them under other keys.
 	Grants    []StandingAnswer `json:"grants,omitempty"`
 	CreatedAt time.Time        `json:"created_at"`
-	ActiveAt  time.Time        `json:"active_at"` // time of the last request; stored once a day, so up to a day too early
-	// Revision is the revision of the stored session. It is set only in replies.
+	ActiveAt  time.Time        `json:"active_at"` // the time of the last request, stored once a day and so up to a day old
+	// Revision is the revision of the stored session. Only replies set it.
 	Revision uint64 `json:"revision,omitempty"`
 }
 
-// SessionPermissions is the access of a managed session. Paths are absolute. The owner has to
+// SessionPermissions is the access of a managed session. Paths are absolute. nod's owner must
 // make sure that they contain no symbolic links.
 type SessionPermissions struct {
-	WorkingDir string   `json:"working_dir,omitempty"` // this directory may be read and written
+	WorkingDir string   `json:"working_dir,omitempty"` // a directory that the session may read and write
 	ReadDirs   []string `json:"read_dirs,omitempty"`
-	WriteDirs  []string `json:"write_dirs,omitempty"` // these directories may be read as well
+	WriteDirs  []string `json:"write_dirs,omitempty"` // directories that the session may read and write
 	Network    bool     `json:"network"`
-	Hosts      []string `json:"hosts,omitempty"` // HOST:PORT; only contained commands are given less than the whole network
+	Hosts      []string `json:"hosts,omitempty"` // each is a HOST:PORT, for contained commands; other commands need the whole network
 }
 
-// SessionChange changes the properties of a session that the owner sets. Absent fields stay
-// unchanged.
+// SessionChange changes the properties of a session that nod's owner sets. Absent fields leave
+// them unchanged.
 type SessionChange struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
@@ -48,15 +50,15 @@ type SessionChange struct {
 	Background     *bool `json:"background,omitempty"`
 	// Permissions changes the permissions, and makes the session managed.
 	Permissions *PermissionsChange `json:"permissions,omitempty"`
-	// Unmanaged removes all permissions before Permissions is applied; without
-	// Permissions, the session is then not managed.
+	// Unmanaged removes all permissions before Permissions is applied. If Permissions is nil,
+	// the session is no longer managed.
 	Unmanaged bool `json:"unmanaged,omitempty"`
 }
 
-// PermissionsChange replaces parts of a session's permissions. Absent fields stay
+// PermissionsChange replaces parts of a session's permissions. Absent fields leave them
 // unchanged.
 type PermissionsChange struct {
-	WorkingDir *string   `json:"working_dir,omitempty"` // the working directory; "" removes it
+	WorkingDir *string   `json:"working_dir,omitempty"` // the new working directory; "" removes it
 	ReadDirs   *[]string `json:"read_dirs,omitempty"`
 	WriteDirs  *[]string `json:"write_dirs,omitempty"`
 	Network    *bool     `json:"network,omitempty"`
@@ -78,7 +80,7 @@ const (
 const ClientVoice = "voice"
 
 // Presence reports that a client is connected to a session, or takes or releases the session's
-// input lock. Both are leases, which the client must renew before they end.
+// input lock. Connection and lock are leases, which the client must renew before they end.
 type Presence struct {
 	Type      string     `json:"type"`
 	Op        PresenceOp `json:"op"`
@@ -89,7 +91,7 @@ type Presence struct {
 }
 
 // Lock is the reply to a Presence: the holder of the session's input lock and the end of that
-// lease. Granted means that the calling client is the holder.
+// lease. Granted means that the calling client holds the lock.
 type Lock struct {
 	Type       string    `json:"type"`
 	Granted    bool      `json:"granted"`
@@ -99,7 +101,7 @@ type Lock struct {
 	LeaseUntil time.Time `json:"lease_until,omitzero"`
 }
 
-// Notice is information for an agent's session. It does not influence decisions.
+// Notice is information for an agent's session. It has no effect on decisions.
 type Notice struct {
 	Type      string     `json:"type"`
 	SessionID string     `json:"session_id"`
@@ -115,7 +117,7 @@ type NoticeKind string
 const (
 	NoticeShown         NoticeKind = "shown"
 	NoticeUndeliverable NoticeKind = "undeliverable"
-	NoticeAsked         NoticeKind = "asked"   // this session shows the request of a background session
-	NoticeDecided       NoticeKind = "decided" // a request that this session shows for a background session was decided
+	NoticeAsked         NoticeKind = "asked"   // the session shows the request of a background session
+	NoticeDecided       NoticeKind = "decided" // a request that the session shows for a background session was decided
 	NoticeGate          NoticeKind = "gate"    // a scheduled task lacks permissions
 )

@@ -9,11 +9,11 @@ import (
 // Settings is the content of settings.json. A file that does not match its JSON Schema is
 // refused as a whole, and the settings in force stay.
 type Settings struct {
-	Schema      string      `json:"$schema,omitempty"` // for editors; nod does not read it
+	Schema      string      `json:"$schema,omitempty"` // the JSON Schema for editors; nod does not read this field
 	Permissions Permissions `json:"permissions,omitzero"`
-	// Policies are additional layers of rules for certain agents, projects or hosts.
+	// Policies are further layers of rules for certain agents, projects or hosts.
 	Policies []PolicyLayer `json:"policies,omitempty"`
-	// Approvers names the people who may answer; if nil, every answer is refused.
+	// Approvers names the people who may answer; if it is nil, every answer is refused.
 	Approvers  *Approvers `json:"approvers,omitempty"`
 	Connectors Connectors `json:"connectors,omitzero"`
 	Log        Log        `json:"log,omitzero"`
@@ -21,55 +21,52 @@ type Settings struct {
 
 // Log sets the contents and the size of permission_log.
 type Log struct {
-	// Payloads adds to the log the payload of each request that people were asked about.
-	// The command nod policy suggest reads these payloads.
+	// Payloads adds to the log the payload of each request that people were asked about. The
+	// command nod policy suggest reads these payloads.
 	Payloads bool `json:"payloads,omitempty"`
-	// MaxDays is the number of days after which an entry is removed; 0 means
-	// DefaultLogDays.
+	// MaxDays is the age in days at which an entry is removed; 0 means DefaultLogDays.
 	MaxDays int `json:"max_days,omitempty"`
-	// MaxBytes is the size of the log from which the oldest entries are removed; 0 means
+	// MaxBytes is the size of the log beyond which the oldest entries are removed; 0 means
 	// DefaultLogBytes.
 	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
-// Permissions contains the rules, the timeouts, and the options by which people are asked
-// less often. A deny rule wins over an ask rule, an ask rule over an allow rule, and every
-// rule over the built-in table.
+// Permissions contains the rules, the timeouts, and the options by which people are asked less
+// often. A deny rule wins over an ask rule, an ask rule over an allow rule, and every rule over
+// the built-in table.
 type Permissions struct {
 	Allow []string `json:"allow,omitempty"`
 	Ask   []string `json:"ask,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 
-	// Preset names the set of calls that are allowed if no rule matches: design, readers
-	// or project. Empty means readers.
+	// Preset names the calls that are allowed if no rule matches: design, readers or project.
+	// Empty means readers.
 	Preset string `json:"preset,omitempty"`
 
-	// HardenGit adds options to git commands that only read and are allowed without a
-	// person, so that git does not run programs that the repository's configuration
-	// names. The host must accept a changed input.
+	// HardenGit adds options to allowed git commands that only read, so that git runs no
+	// programs from the repository's configuration. The host must accept a changed input.
 	HardenGit bool `json:"harden_git,omitempty"`
 
 	// Confirm lists the conditions for allowing risky requests.
 	Confirm []Confirm `json:"confirm,omitempty"`
 
-	// Tools adds to, or changes, nod's built-in list of the access that tools need in a
-	// managed session.
+	// Tools changes nod's built-in list of the access that tools need in a managed session.
 	Tools []ToolNeeds `json:"tools,omitempty"`
 
-	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // if 0, the timeout is 60 s
-	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // if 0, the timeout is 7 days
+	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // the timeout while a client holds the input lock; 0 means 60 s
+	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // the timeout while no client holds the input lock; 0 means 7 days
 	// NotifyAfterSeconds delays prompts to phones and chats while a client of an approver
 	// holds the session's input lock.
-	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // if 0, the delay is 15 s
+	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // the delay in seconds; 0 means 15 s
 
-	// JoinIdentical makes identical calls of a session one question while the first call
-	// is pending. The default is true.
+	// JoinIdentical makes identical calls of a session one question while the first call is
+	// pending. Nil means true.
 	JoinIdentical *bool `json:"join_identical,omitempty"`
-	// RememberDenialsSeconds is how long a person's denial also denies the same call of
-	// the session. The default is 600; 0 means not at all.
+	// RememberDenialsSeconds is how long a person's denial also denies the same call of the
+	// session. Nil means 600; 0 means not at all.
 	RememberDenialsSeconds *int `json:"remember_denials_seconds,omitempty"`
-	// OpenPrompts is the number of a session's questions that phones and chats show at a
-	// time; the others are held back. The default is 10; 0 means no limit.
+	// OpenPrompts is the number of a session's questions that phones and chats show at a time.
+	// Nil means 10; 0 means no limit.
 	OpenPrompts *int `json:"open_prompts,omitempty"`
 }
 
@@ -90,8 +87,8 @@ const (
 	NeedsNothing Need = "nothing" // the tool needs no permissions
 )
 
-// PolicyLayer is a set of rules for the calls that Match selects. A deny rule in any layer
-// wins over all ask rules, and an ask rule in any layer over all allow rules.
+// PolicyLayer is a set of rules for the calls that Match selects. A deny rule in any layer wins
+// over all ask rules, and an ask rule in any layer over all allow rules.
 type PolicyLayer struct {
 	Match       PolicyMatch `json:"match,omitzero"`
 	Permissions Rules       `json:"permissions"`
@@ -104,9 +101,9 @@ type Rules struct {
 	Deny  []string `json:"deny,omitempty"`
 }
 
-// PolicyMatch selects requests by agent, project and host. An empty list matches all.
-// Agents and hosts are names or patterns with *; projects are full paths, or PATH/** for a
-// path with everything below it.
+// PolicyMatch selects requests by agent, project and host. An empty list matches all. Agents
+// and hosts are names or patterns with *; projects are full paths, or PATH/** for a path with
+// everything below it.
 type PolicyMatch struct {
 	Agents   []string `json:"agents,omitempty"`
 	Projects []string `json:"projects,omitempty"`
@@ -117,24 +114,24 @@ type PolicyMatch struct {
 type Connectors struct {
 	Voice VoiceSettings `json:"voice,omitzero"`
 	Web   *WebSettings  `json:"web,omitempty"`
-	// Channels are the undecoded settings of people connectors, by connector name; see
-	// ChannelSettings. In JSON they are members of connectors, like the other fields.
+	// Channels are the undecoded settings of people connectors, by connector name. In JSON they
+	// are members of connectors, beside the other fields.
 	Channels map[string]json.RawMessage `json:"-"`
 }
 
 // WebSettings configures the web inbox.
 type WebSettings struct {
-	// PublicURL is the address in links for people, if it differs from the address on
-	// which the inbox listens. It must begin with https:// unless it names this machine.
+	// PublicURL is the address in links for people, if it differs from the address on which the
+	// inbox listens. It must begin with https:// unless it names this machine.
 	PublicURL string `json:"public_url,omitempty"`
 }
 
 // VoiceSettings configures the voice connector.
 type VoiceSettings struct {
-	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"` // if 0, the timeout is 300 s
+	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"` // the timeout while a voice client holds the input lock; 0 means 300 s
 }
 
-// The default timeouts, and the longest timeout that settings may name.
+// The default timeouts, and the longest timeout in settings.
 const (
 	DefaultConnectedTimeout    = 60 * time.Second
 	DefaultDisconnectedTimeout = 7 * 24 * time.Hour
@@ -142,11 +139,10 @@ const (
 	DefaultNotifyAfter         = 15 * time.Second
 	DefaultRememberDenials     = 10 * time.Minute
 	DefaultOpenPrompts         = 10
-	DefaultPermissionTimeout   = 15 * time.Minute // the default timeout of a permission request
+	DefaultPermissionTimeout   = 15 * time.Minute
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
 
-// The default age and size of the log, and their bounds.
 const (
 	DefaultLogDays  = 90
 	DefaultLogBytes = 2 << 30
@@ -192,8 +188,8 @@ func (s *Settings) RememberDenials() time.Duration {
 	return DefaultRememberDenials
 }
 
-// OpenPrompts returns how many questions of a session carriers show at a time; 0 means no
-// limit.
+// OpenPrompts returns the number of a session's questions that carriers show at a time; 0 means
+// no limit.
 func (s *Settings) OpenPrompts() int {
 	if n := s.Permissions.OpenPrompts; n != nil {
 		return *n
@@ -206,7 +202,7 @@ func (s *Settings) LogAge() time.Duration {
 	return time.Duration(cmp.Or(s.Log.MaxDays, DefaultLogDays)) * 24 * time.Hour
 }
 
-// LogBytes returns the size of the log from which the oldest entries are removed.
+// LogBytes returns the size of the log beyond which the oldest entries are removed.
 func (s *Settings) LogBytes() int64 { return int64(cmp.Or(s.Log.MaxBytes, DefaultLogBytes)) }
 
 // VoiceTimeout returns the timeout while a voice client holds the input lock.

@@ -9,8 +9,8 @@ type Share struct {
 	Reason      string   `json:"reason"`
 }
 
-// Gate asks whether a session has the permissions that a scheduled task needs. No person
-// is asked, and nod does not prevent the task from running without them.
+// Gate asks whether a session has the permissions that a scheduled task needs. No person is
+// asked, and nod does not stop a task without permissions.
 type Gate struct {
 	Type        string   `json:"type"`
 	SessionID   string   `json:"session_id"`
@@ -19,7 +19,7 @@ type Gate struct {
 	Permissions []string `json:"permissions"`
 }
 
-// GateReply is the reply to a Gate: the missing permissions, as written in the Gate.
+// GateReply is the reply to a Gate: the missing permissions, in the words of the Gate.
 type GateReply struct {
 	Type    string   `json:"type"`
 	Missing []string `json:"missing"`

@@ -121,7 +121,7 @@ func ManageSubject(connector, op string) string { return subject("manage", conne
 // LogSubject carries log entries.
 func LogSubject(session string) string { return subject("log", session) }
 
-// TimerSubject stores the timer of a record until it fires on DueSubject.
+// TimerSubject is the subject of a record's armed timer. The fired timer is on DueSubject.
 func TimerSubject(key string) string { return subject("timer", key) }
 
 // DueSubject carries the fired timer of a record.
@@ -147,7 +147,7 @@ const (
 	ManagePass     = "pass"
 )
 
-// Tokens splits subj, a subject of verb, into the n tokens after "nod.v1.<verb>.". ok is
+// Tokens splits subj, a subject with this verb, into the n tokens after "nod.v1.<verb>.". ok is
 // false if subj has another prefix or number of tokens, or if a token is no valid id.
 func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	rest, found := strings.CutPrefix(subj, prefix+verb+".")
@@ -166,7 +166,7 @@ func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	return tokens, true
 }
 
-// The connectors that are viewers: they show every pending request. All other connectors are
+// The connectors that are viewers, which show every pending request. All other connectors are
 // carriers, which send each prompt to one person.
 const (
 	ConnectorTerminal = "terminal"

@@ -1,6 +1,6 @@
-// Package agent hosts several sessions of an agent in one process. Each session has an
-// actor, which keeps the ids of the session's open requests and receives its notices.
-// Requests are sent, and awaited, in the caller's goroutine.
+// Package agent hosts several sessions of an agent in one process. Each session has an actor,
+// which keeps the ids of the session's open requests and receives its notices. Requests are
+// sent and awaited in the caller's goroutine.
 package agent
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdrawWithin is the time limit for withdrawing a session's requests when it ends.
+// withdrawWithin bounds the withdrawal of a session's requests when the session ends.
 const withdrawWithin = 5 * time.Second
 
 // Host sends the requests of one agent, in any number of sessions.
@@ -49,8 +49,8 @@ type (
 	listOpen       struct{ open chan []string }
 )
 
-// Join starts a session in this process. notice is called for the session's notices, one
-// after another; it may be nil. A malformed id is a VALIDATION_ERROR.
+// Join starts a session in this process. notice is called for one notice of the session after
+// another, and may be nil. The error is VALIDATION_ERROR if id is malformed.
 func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	if !schemas.ValidID(id) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "session_id: must be 1 to 128 letters, digits, - or _")
@@ -93,11 +93,11 @@ func (s *Session) onNotice(m bus.Message) {
 	s.actor.Send(noticeReceived{n})
 }
 
-// Ask sends r in this session and waits for its one decision; see bus.Asker.Ask. If ctx
-// ends first, Ask withdraws the request and returns ctx's error.
+// Ask sends a request in this session and waits for its one decision. Errors of nod are
+// *schemas.Error. If ctx ends first, Ask withdraws the request and returns the error of ctx.
 func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	r.SessionID = s.id
-	r.Rejoin = r.Rejoin || r.PendingID != "" // the caller chose the id, so the request may have been sent before
+	r.Rejoin = r.Rejoin || r.PendingID != "" // a caller that chose the pending_id may have sent this request before
 	if r.PendingID == "" {
 		r.PendingID = bus.NewID()
 	}
@@ -106,8 +106,8 @@ func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	return s.host.asker.AskAs(ctx, r)
 }
 
-// Leave ends the session in this process and withdraws its open requests. A request that
-// cannot be withdrawn is logged, and ends at its deadline.
+// Leave ends the session in this process and withdraws its open requests. A request whose
+// withdrawal fails is logged, and stays pending until its deadline.
 func (s *Session) Leave(reason string) {
 	s.unsub()
 	open := make(chan []string, 1)

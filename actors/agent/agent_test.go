@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Leaving a session withdraws its own pending requests, and none of another session.
+// Leaving a session withdraws the session's own pending requests only.
 func TestLeavingASessionWithdrawsItsRequests(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

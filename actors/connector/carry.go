@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// carryTimeout is the limit of one attempt to show one prompt or outcome. No second
-	// worker starts meanwhile: the claim is renewed until the channel has replied.
+	// carryTimeout bounds one attempt to show one prompt or outcome. No second worker starts
+	// meanwhile, because the worker renews its claim until the channel has replied.
 	carryTimeout = 25 * time.Second
-	// channelTimeout is the part of carryTimeout in which the channel must reply; the rest
+	// channelTimeout is the time within carryTimeout in which the channel must reply; the rest
 	// is for storing the result.
 	channelTimeout = 20 * time.Second
-	// claimedMin and claimedMax are the shortest and the longest pause before another
-	// try, if another worker has claimed the prompt.
+	// claimedMin and claimedMax are the shortest and the longest pause before another try if
+	// another worker has claimed the prompt.
 	claimedMin = 100 * time.Millisecond
 	claimedMax = 5 * time.Second
 )
@@ -28,17 +28,17 @@ var errClaimed = errors.New("another worker has claimed it")
 
 // showAttempt is one attempt to show one prompt, or its outcome.
 //
-// Before it sends anything, the worker claims the prompt's entry in the bucket shown_prompts,
-// and renews the claim until the channel replies. A second worker sends nothing while the
-// claim lasts. If the worker dies while it sends, or never gets the channel's reply, a message
-// may exist that no worker can edit. A later attempt then sends a second message. Every
-// version of the second message says that the prompt may have been sent before (Repeat). If
-// the channel can edit messages, the first message has no choices, so that no live button
-// is lost with its handle; see showInSteps.
+// Before it sends a message, the worker claims the prompt's entry in the bucket shown_prompts,
+// and renews the claim until the channel replies. No other worker sends during a claim.
+//
+// If the worker dies during the call of the channel, a message without a stored handle may
+// exist, which no worker can edit. The next attempt sends a second message, marked with Repeat.
+// On a channel that can edit messages, a message gets its buttons only after its handle is
+// stored, so no such message has live buttons; see showInSteps.
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt
-	try    string // the attempt's id, which is also stored in its claim
+	try    string // the id of this attempt; its claim contains the id
 }
 
 func (w *Worker) newAttempt(p schemas.Prompt) showAttempt { return showAttempt{w, p, bus.NewID()} }
@@ -57,9 +57,9 @@ func (q promptJob) Run(ctx context.Context) {
 
 func (q promptJob) Failed(any) { q.delivery.Again(retryMin) }
 
-// retryUntil returns the time after which a worker no longer tries to show a prompt: the
-// prompt's deadline. A worker tries to show an outcome for as long as the queue keeps the
-// outcome, because the question may still be shown with live buttons.
+// retryUntil returns the end of the attempts to show a prompt. A question is tried until its
+// deadline. An outcome is tried for as long as the queue keeps it, because the question may
+// still be shown with live buttons.
 func retryUntil(p *schemas.Prompt) time.Time {
 	if p.Decision != nil {
 		return p.Deadline.Add(bus.PromptGrace)
@@ -67,8 +67,8 @@ func retryUntil(p *schemas.Prompt) time.Time {
 	return p.Deadline
 }
 
-// finish acknowledges the delivery after a success. After a failure it requests another
-// delivery, until the time that retryUntil returns; then it gives up and reports the failure.
+// finish acknowledges a delivery after a success. After a failure it requests another delivery,
+// or reports the failure once the time for attempts is over.
 func (q promptJob) finish(ctx context.Context, err error) {
 	if err == nil {
 		q.delivery.Done()
@@ -92,12 +92,12 @@ func (q promptJob) finish(ctx context.Context, err error) {
 		q.delivery.Again(wait)
 		return
 	}
-	if q.prompt.Decision != nil { // a failed outcome is not reported: only a question can be undeliverable
+	if q.prompt.Decision != nil { // only a question, and never an outcome, is reported as undeliverable
 		q.log.Warn("connector: an outcome was not shown", "key", q.prompt.Key(), "error", err)
 		q.delivery.Done()
 		return
 	}
-	if claimed { // the other worker reports the result
+	if claimed { // the worker that has the claim reports the result
 		q.delivery.Done()
 		return
 	}
@@ -108,14 +108,14 @@ func (q promptJob) finish(ctx context.Context, err error) {
 	q.delivery.Done()
 }
 
-// deliver shows this version of the prompt, or its outcome, unless it is already shown. The
-// error is errClaimed if another worker is just showing the prompt.
+// deliver shows this version of a prompt or its outcome, unless the version is already shown.
+// The error is errClaimed if another worker is showing the prompt.
 func (c showAttempt) deliver(ctx context.Context) error {
 	shown, err := c.desk.claim(ctx, &c.prompt, c.id, c.try)
 	switch {
 	case err != nil:
 		return err
-	case shown.Claim == nil: // this version is already shown, or the request ended before it was shown
+	case shown.Claim == nil: // this version is already shown, or the request ended before a worker showed it
 		return nil
 	case shown.Claim.Try != c.try:
 		return errClaimed

@@ -31,7 +31,7 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	r.work(p)
 	defer close(p.freed)
 	r.ask()
-	next(r, p.entered) // the carrier's call has begun and does not return
+	next(r, p.entered) // the carrier has been called and does not return
 	require.Equal(t, "bob", r.wait(p.sent).Recipient)
 	for range 10 {
 		r.ask()
@@ -40,8 +40,8 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	require.Empty(t, p.entered, "Ann's first prompt is still on its way")
 }
 
-// reviser is a pager whose messages can be changed. It adds the choices to a message when the
-// message is changed for the first time.
+// reviser is a pager whose messages can be changed. The first change of a message adds its
+// buttons.
 type reviser struct {
 	*pager
 	revised chan schemas.Prompt
@@ -63,7 +63,6 @@ func (v reviser) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) err
 	return nil
 }
 
-// A shown prompt is changed once no agent waits for its answer any more.
 func TestAShownPromptIsChangedOnceItsAgentHasDetached(t *testing.T) {
 	r := newRig(t)
 	p := newReviser(func(schemas.Prompt) error { return nil })
@@ -81,8 +80,8 @@ func TestAShownPromptIsChangedOnceItsAgentHasDetached(t *testing.T) {
 	require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
 }
 
-// If a question is decided while its message gets its choices, or is changed later, the message
-// still loses its choices.
+// If a question is decided while its message gets its buttons or is changed, the message still
+// loses its buttons.
 func TestADecisionDuringAChangeRemovesTheButtons(t *testing.T) {
 	for name, later := range map[string]bool{"the choices are added": false, "it is changed later": true} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +106,6 @@ func TestADecisionDuringAChangeRemovesTheButtons(t *testing.T) {
 	}
 }
 
-// If a shown message cannot be changed, its question is not reported as undeliverable.
 func TestAFailedChangeIsNotReportedAsUndeliverable(t *testing.T) {
 	r := newRig(t)
 	p := newReviser(func(shown schemas.Prompt) error {
@@ -122,6 +120,6 @@ func TestAFailedChangeIsNotReportedAsUndeliverable(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	require.NoError(t, r.asker.Detach(r.ctx, "S", asked.PendingID, "the host waits no longer"))
-	r.asks("make") // a later prompt in the same lane
+	r.asks("make") // the prompt of this request is later in the same lane
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// keepClaim runs call, and renews the claim until call returns. A renewal never brings back a
-// claim that has ended; endClaim then reports that the claim is lost.
+// keepClaim runs call and renews the claim meanwhile. A renewal never revives a claim that has
+// ended.
 func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})
@@ -36,32 +36,31 @@ func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	<-renewed
 }
 
-// record stores that this version of the prompt is shown, and ends the claim. lost means
-// that the claim had expired and another worker has taken over; nothing is stored then.
+// record stores that this version of the prompt is shown, and ends the claim. If lost is true,
+// another worker has taken over the expired claim, and nothing is stored.
 func (c showAttempt) record(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Revision = c.prompt.Revision
 	return c.endClaim(ctx, shown)
 }
 
-// releaseClaim ends the claim after an attempt that sent no message, so that the next
-// attempt need not wait for its expiry. If that cannot be stored, the claim expires.
+// releaseClaim ends the claim after an attempt that sent no message, so that the next attempt
+// need not wait until the claim expires. It ignores errors.
 func (c showAttempt) releaseClaim(ctx context.Context, shown schemas.Shown) {
 	if _, err := c.endClaim(ctx, shown); err != nil {
 		c.log.Info("connector: a claim was not released; it expires", "key", c.prompt.Key(), "error", err)
 	}
 }
 
-// endClaim writes the entry without a claim. lost means that the claim had expired: the
-// stored entry is another worker's, and stays unchanged.
+// endClaim stores an entry without a claim. If lost is true, another worker has taken over the
+// expired claim, and its entry stays unchanged.
 func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Claim = nil
 	_, lost, err = c.write(ctx, shown)
 	return lost, err
 }
 
-// write writes the entry while the stored entry has this attempt's claim, and returns the
-// entry as stored. lost means that the claim had expired: the stored entry is another
-// worker's, and stays unchanged.
+// write stores an entry while this attempt has the claim, and returns the stored entry. If lost
+// is true, another worker has taken over the expired claim, and its entry stays unchanged.
 func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored schemas.Shown, lost bool, err error) {
 	for {
 		stored, err := c.desk.setShown(ctx, shown)
@@ -75,8 +74,7 @@ func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored sch
 		if now.Claim == nil || now.Claim.Try != c.try {
 			return now, true, nil
 		}
-		// The entry has changed because the claim was renewed, or because another worker's
-		// message was added.
+		// A renewal of the claim, or another worker's message, has changed the entry.
 		shown.Entry = now.Entry
 		if shown.Claim != nil {
 			shown.Claim = now.Claim
@@ -89,9 +87,9 @@ func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored sch
 	}
 }
 
-// addMessage adds to the entry a message that this worker sent although another worker had
-// taken over the claim, so that the outcome is shown in that message too. If the outcome is
-// already shown, addMessage changes the message to the outcome at once.
+// addMessage adds a message of this worker to an entry that another worker has claimed, so that
+// the message shows the outcome too. If the other messages show the outcome already, addMessage
+// changes this one at once.
 func (c showAttempt) addMessage(ctx context.Context, ref string) error {
 	for {
 		now, err := c.desk.shownTo(ctx, &c.prompt)

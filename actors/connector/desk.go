@@ -1,6 +1,5 @@
-// Package connector runs the actors between nod and the code that reaches people: the
-// desk of every connector, the worker of a carrier, and the viewer of a connector that
-// shows all pending requests.
+// Package connector runs the actors between nod and people: the desk of every connector, the
+// worker of a carrier, and the viewer of a connector that shows all pending requests.
 package connector
 
 import (
@@ -15,12 +14,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Desk is a connector's client of nod, over the bus. It implements people.Desk. While nod
-// does not reply, or replies UNAVAILABLE, every call retries until its context ends. Errors
-// that nod replies with are *schemas.Error.
+// Desk is a connector's client of nod, over the bus. It implements people.Desk. If nod does not
+// reply, or replies UNAVAILABLE, a call retries until its context ends. Errors in nod's replies
+// are *schemas.Error.
 type Desk struct {
-	// PageTimeout is the time limit for each page of a list. If it is 0, only the context
-	// limits the call.
+	// PageTimeout bounds the time for each page of a list; 0 means that only the context does.
 	PageTimeout time.Duration
 
 	conn      *bus.Conn
@@ -35,10 +33,10 @@ var (
 	_ people.LoginLinker = (*Desk)(nil)
 )
 
-// NewDesk returns the desk of a connector. c must use that connector's key.
+// NewDesk returns the desk of a connector, whose key c must use.
 func NewDesk(c *bus.Conn, connector string) *Desk { return &Desk{conn: c, connector: connector} }
 
-// Answer submits a person's answer; see people.Desk.
+// Answer submits a person's answer and returns the decision; people.Desk.Answer lists the errors.
 func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error) {
 	a.Type = schemas.TypeAnswer
 	var decision schemas.Decision
@@ -46,8 +44,8 @@ func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	return decision, err
 }
 
-// Pending lists the pending requests that match q, oldest first, in as many calls as there
-// are pages.
+// Pending lists the pending requests that match q, oldest first. It makes one call for each
+// page.
 func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
 	return d.list(ctx, schemas.QueryPending, q)
 }
@@ -60,10 +58,9 @@ func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []s
 	return d.eachPage(ctx, schemas.QueryPending, q, f)
 }
 
-// History lists the decided requests of a session, or of all sessions if session is empty,
-// in the order of their creation. A record is listed for 24 h after its decision. Most
-// requests that are decided at once, without a person, have no record: they are only in the
-// log.
+// History lists the decided requests of a session, or of all sessions if session is empty, in
+// the order of their creation. A record is listed for 24 h after its decision. Most requests
+// that nod decided without a person are only in the log, and not listed.
 func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, error) {
 	return d.list(ctx, schemas.QueryHistory, schemas.Query{SessionID: session})
 }
@@ -105,7 +102,6 @@ func (d *Desk) eachPage(ctx context.Context, query string, q schemas.Query, f fu
 	}
 }
 
-// page reads one page of a list.
 func (d *Desk) page(ctx context.Context, query string, q schemas.Query) (page schemas.Page, err error) {
 	if d.PageTimeout > 0 {
 		var cancel context.CancelFunc
@@ -116,13 +112,13 @@ func (d *Desk) page(ctx context.Context, query string, q schemas.Query) (page sc
 	return page, err
 }
 
-// Grants lists the standing answers of a session, or all if session is empty, including
+// Grants lists the standing answers of a session, or of all sessions if session is empty, with
 // recently ended ones.
 func (d *Desk) Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error) {
 	return d.grants(ctx, schemas.Query{SessionID: session})
 }
 
-// GrantsFor lists the standing answers that a person may revoke; see people.Revoker.
+// GrantsFor lists the standing answers that the approver userID may revoke.
 func (d *Desk) GrantsFor(ctx context.Context, userID string) ([]schemas.StandingAnswer, error) {
 	return d.grants(ctx, schemas.Query{Recipient: userID})
 }
@@ -143,8 +139,8 @@ func (d *Desk) grants(ctx context.Context, q schemas.Query) ([]schemas.StandingA
 }
 
 // Revoke ends a grant on behalf of the approver userID. Requests that are sent after Revoke
-// returns are decided without the grant. NOT_FOUND means that the approver may not revoke
-// it, or that it does not exist.
+// returns are decided without the grant. The error is NOT_FOUND if the grant does not exist or
+// the approver may not revoke it.
 func (d *Desk) Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error {
 	return revoke(ctx, d.conn, d.connector, g, &schemas.From{UserID: userID})
 }
@@ -165,7 +161,7 @@ func (d *Desk) Session(ctx context.Context, id string) (schemas.Session, error) 
 	return s, err
 }
 
-// Show returns one request by its session and its whole id; see people.Desk.
+// Show returns one request by its session and its whole id.
 func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
 	p, page, err := d.Find(ctx, session, id)
 	ambiguous := errors.Is(err, &schemas.Error{Code: schemas.CodeValidation}) && schemas.ValidID(id)
@@ -176,8 +172,8 @@ func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, sc
 	return p, page, err
 }
 
-// Find does what Show does, for a person who types the id: it also takes a prefix of the id
-// that is unique in the session, or among all requests if session is empty.
+// Find returns one request by its id, or by a prefix of the id that is unique in the session,
+// or among all requests if session is empty.
 func (d *Desk) Find(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
 	var page schemas.Page
 	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session, PendingID: id}
@@ -197,8 +193,8 @@ func (d *Desk) Settings(ctx context.Context) (schemas.SettingsState, error) {
 	return state, err
 }
 
-// Approver returns the approver who has the identity userID on this connector. If there is
-// none, the error is FORBIDDEN and names the remedy.
+// Approver returns the approver with the identity userID on this connector. The error is
+// FORBIDDEN and names the remedy if the settings name no such approver.
 func (d *Desk) Approver(ctx context.Context, userID string) (schemas.Approver, error) {
 	state, err := d.Settings(ctx)
 	if err != nil {
@@ -217,7 +213,8 @@ func (d *Desk) Freezes(ctx context.Context) ([]schemas.Freeze, error) {
 	return state.Freezes, err
 }
 
-// NotifyAfter returns how long phones are not prompted while an approver is at the session.
+// NotifyAfter returns how long phones wait before they show a request while an approver is at
+// the session.
 func (d *Desk) NotifyAfter(ctx context.Context) (time.Duration, error) {
 	state, err := d.Settings(ctx)
 	return state.Settings.NotifyAfter(), err
@@ -230,7 +227,7 @@ func (d *Desk) Now(ctx context.Context) (time.Time, error) {
 	return page.Now, err
 }
 
-// Hold reports that a client is present, or requests the input lock; see people.Desk.
+// Hold reports that a client is present, or requests the input lock for it.
 func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error) {
 	p.Type = schemas.TypePresence
 	var lock schemas.Lock
@@ -238,20 +235,20 @@ func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, erro
 	return lock, err
 }
 
-// register starts or renews the lease of a worker of the connector; with leave it ends the
-// lease.
+// register starts or renews the lease of a worker of this connector, or ends it if leave is
+// true.
 func (d *Desk) register(ctx context.Context, worker string, leave bool) error {
 	var r schemas.Registered
 	return d.conn.CallInto(ctx, schemas.RegisterSubject(d.connector), schemas.Register{Type: schemas.TypeRegister, WorkerID: worker, Leave: leave}, &r)
 }
 
-// shownTo reads the entry of shown_prompts about a prompt and its recipient.
 func (d *Desk) shownTo(ctx context.Context, p *schemas.Prompt) (schemas.Shown, error) {
 	return d.askShown(ctx, schemas.Shown{Op: schemas.ShownGet, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID})
 }
 
-// claim claims a prompt's entry for one attempt of a worker. The returned entry has this
-// claim, or the claim of another attempt, or no claim if there is nothing to show.
+// claim claims a prompt's entry for one attempt of a worker. The returned entry has this claim,
+// or another attempt's claim if that one is still valid. An entry without a claim means that
+// there is nothing to show.
 func (d *Desk) claim(ctx context.Context, p *schemas.Prompt, worker, try string) (schemas.Shown, error) {
 	return d.askShown(ctx, schemas.Shown{
 		Op: schemas.ShownClaim, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -259,7 +256,7 @@ func (d *Desk) claim(ctx context.Context, p *schemas.Prompt, worker, try string)
 	})
 }
 
-// renewClaim extends the claim of an attempt, if the entry still has that claim.
+// renewClaim extends an attempt's claim, unless the attempt has lost it.
 func (d *Desk) renewClaim(ctx context.Context, p *schemas.Prompt, worker, try string) error {
 	_, err := d.askShown(ctx, schemas.Shown{
 		Op: schemas.ShownRenew, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -275,14 +272,13 @@ func (d *Desk) askShown(ctx context.Context, s schemas.Shown) (schemas.Shown, er
 	return stored, err
 }
 
-// setShown writes the entry s if the stored entry is still at the revision s.Entry. Otherwise
-// the error is CONFLICT.
+// setShown writes the entry s. The error is CONFLICT if the stored entry has another revision
+// than s.Entry.
 func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
 	s.Op = schemas.ShownSet
 	return d.askShown(ctx, s)
 }
 
-// delivered reports to the engine whether a prompt was shown to its recipient.
 func (d *Desk) delivered(ctx context.Context, p *schemas.Prompt, state schemas.DeliveryState, reason string) error {
 	var ok schemas.OK
 	return d.conn.CallInto(ctx, schemas.DeliverySubject(d.connector), schemas.Delivery{
@@ -290,15 +286,15 @@ func (d *Desk) delivered(ctx context.Context, p *schemas.Prompt, state schemas.D
 	}, &ok)
 }
 
-// Freeze denies the pending and all new requests of all agents, or of the agent or session
-// that b names, until a thaw. It does not stop commands that already run.
+// Freeze denies all pending and new requests of all agents, or of the agent or session that b
+// names, until a thaw. Commands that already run continue.
 func (d *Desk) Freeze(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageFreeze, b)
 }
 
-// Thaw ends the freeze of the agent or session that b names, or all freezes if b names
-// neither. FORBIDDEN gives the reason of a refusal, for example that a thaw must come from
-// a second device.
+// Thaw ends the freeze of the agent or session that b names, or all freezes if b names neither.
+// The error is FORBIDDEN with a reason if nod refuses, for example because only a second device
+// may thaw.
 func (d *Desk) Thaw(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageThaw, b)
 }
@@ -310,35 +306,35 @@ func (d *Desk) changeFreeze(ctx context.Context, op string, b schemas.FreezeRequ
 	return frozen, err
 }
 
-// Pair submits the code that a person has sent on this connector, to prove their identity
-// for a pairing. NOT_FOUND means that no pairing waits for this code.
+// Pair submits the code with which a person proves their identity on this connector. The error
+// is NOT_FOUND if no pairing waits for this code.
 func (d *Desk) Pair(ctx context.Context, code string, from schemas.From) error {
 	var p schemas.Pairing
 	return d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Code: code, From: &from}, &p)
 }
 
 // LoginLink requests a login code for the web inbox, for a person whom this connector has
-// identified. FORBIDDEN gives the reason of a refusal.
+// identified. The error is FORBIDDEN with a reason if nod refuses.
 func (d *Desk) LoginLink(ctx context.Context, from schemas.From) (schemas.LoginCode, error) {
 	return d.loginCode(ctx, schemas.LoginCode{From: &from})
 }
 
-// RedeemLoginCode uses up a login code, and returns the web user whom the code logs in.
-// NOT_FOUND means that the code is unknown, too old or already used.
+// RedeemLoginCode uses up a login code, and returns the web user whom it logs in. The error is
+// NOT_FOUND if the code is unknown, expired or used.
 func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Code: code})
 	return p.UserID, err
 }
 
-// SpendLoginCode marks as used a code that the web inbox has signed itself. nod keeps the mark
-// until the code expires; until is that time. If several callers mark the same code, only one
-// of them gets first == true.
+// SpendLoginCode marks a login code as used that the web inbox has signed itself and that
+// expires at until. nod keeps the mark until that time. If several callers mark the same code,
+// only one of them gets first == true.
 func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})
 	return err == nil && !p.Spent, err
 }
 
-// LoginCodeSpent reports whether SpendLoginCode has marked the code as used.
+// LoginCodeSpent reports whether SpendLoginCode has marked a login code as used.
 func (d *Desk) LoginCodeSpent(ctx context.Context, code string) (bool, error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.CheckLoginCode, Code: code})
 	return p.Spent, err

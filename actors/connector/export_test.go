@@ -6,13 +6,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Deliver makes one attempt of the worker to show a prompt.
 func (w *Worker) Deliver(ctx context.Context, p schemas.Prompt) error {
 	return w.newAttempt(p).deliver(ctx)
 }
 
-// Waits reports whether the outcome of a request is the only version of its prompt that
-// waits for the recipient's lane.
+// Waits reports whether a request's outcome, and no other version of its prompt, waits to be
+// shown to the recipient.
 func (w *Worker) Waits(recipient, session, pendingID string) bool {
 	w.turns.mu.Lock()
 	defer w.turns.mu.Unlock()

@@ -9,15 +9,13 @@ import (
 )
 
 const (
-	// leftoversEvery is how often a worker looks for decided requests that are still
-	// shown as pending.
 	leftoversEvery = 10 * time.Minute
-	// leftoversPage is how many shown messages one call checks; few of them are leftovers.
+	// leftoversPage is the number of shown messages that one call checks.
 	leftoversPage = 1000
 )
 
-// sweepLeftovers looks every leftoversEvery for decided requests that are still shown with
-// live buttons, and shows their outcomes. An outcome is missing if the queue was lost, if a
+// sweepLeftovers looks every leftoversEvery for decided requests whose messages still have live
+// buttons, and shows their outcomes. An outcome is missing if the queue was lost, if the
 // channel was out of order until the worker gave up, or if the worker died.
 func (w *Worker) sweepLeftovers(ctx context.Context) {
 	tick := time.NewTicker(leftoversEvery)
@@ -34,7 +32,7 @@ func (w *Worker) sweepLeftovers(ctx context.Context) {
 	}
 }
 
-// showLeftovers shows the missing outcomes, one page after another. It sends them through
+// showLeftovers shows the missing outcomes, one page after another. The outcomes pass through
 // the recipients' lanes, so that new prompts are shown in between.
 func (w *Worker) showLeftovers(ctx context.Context) error {
 	for after := ""; ; {
@@ -54,8 +52,8 @@ func (w *Worker) showLeftovers(ctx context.Context) error {
 	}
 }
 
-// leftoverJob tries once to show an outcome that is not in the queue. If it fails, the next
-// sweep finds the request again.
+// leftoverJob tries once to show an outcome that the queue no longer has. After a failure, the
+// next sweep finds the request again.
 type leftoverJob struct {
 	showAttempt
 	done func()
@@ -73,7 +71,7 @@ func (l leftoverJob) Run(ctx context.Context) {
 func (leftoverJob) Failed(any) {}
 
 // unsettled returns a page of the decided requests that the connector's workers may still show
-// as pending. after is the Next of the previous page, or empty for the first page.
+// as pending. after is the Next of the previous page, or empty.
 func (d *Desk) unsettled(ctx context.Context, after string) (schemas.Page, error) {
 	var page schemas.Page
 	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryUnsettled), schemas.Query{Type: schemas.TypeQuery, After: after, Limit: leftoversPage}, &page)

@@ -8,19 +8,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Owner is a client for the changes that only nod's owner may make, such as settings. Its
-// calls retry like those of a Desk.
+// Owner is a client for the changes that only nod's owner may make, such as settings. If nod
+// does not reply, a call retries until its context ends.
 type Owner struct {
 	conn      *bus.Conn
 	connector string
 }
 
-// NewOwner returns an Owner that acts under the name of a connector. c must use the owner's
-// key.
+// NewOwner returns an Owner that acts under the name of a connector. c must use the key of
+// nod's owner.
 func NewOwner(c *bus.Conn, connector string) *Owner { return &Owner{c, connector} }
 
-// ApplySettings stores the content of a settings.json as the settings in force. If nod refuses
-// the content, nothing changes.
+// ApplySettings stores the content of a settings.json, and returns the settings in force. If
+// nod refuses the content, nothing changes.
 func (o *Owner) ApplySettings(ctx context.Context, data []byte) (schemas.SettingsState, error) {
 	var state schemas.SettingsState
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageSettings), schemas.SettingsChange{Type: schemas.TypeSettingsChange, Settings: data}, &state)
@@ -30,9 +30,9 @@ func (o *Owner) ApplySettings(ctx context.Context, data []byte) (schemas.Setting
 // followWithin is how long Follow waits for engines to apply new settings.
 const followWithin = 10 * time.Second
 
-// Follow waits until every running engine reports this revision of the settings, at most
-// followWithin, and returns the ids of the engines that have not reported it. It fails if
-// no engine replies.
+// Follow waits at most followWithin until every running engine reports this revision of the
+// settings. It returns the ids of the engines that have not reported it. The error means that
+// no engine replied.
 func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string, err error) {
 	return o.follow(ctx, "settings_revision", revision)
 }
@@ -43,10 +43,9 @@ func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64
 	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
-// Pair opens a pairing on a connector, where a person then sends the code. on is the
-// connector's name. If code is empty, Pair instead returns the open pairing; its From is the
-// identity that has sent the code, or nil until the code arrives. NOT_FOUND means that the
-// pairing has ended.
+// Pair opens a pairing on the connector named on; a person proves an identity by sending the
+// code there. If code is empty, Pair instead returns the open pairing, whose From is the
+// identity that has sent the code, or nil. The error is NOT_FOUND if the pairing has ended.
 func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
 	var p schemas.Pairing
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)
@@ -58,7 +57,7 @@ func (o *Owner) Settings(ctx context.Context) (schemas.SettingsState, error) {
 	return NewDesk(o.conn, o.connector).Settings(ctx)
 }
 
-// Grants lists standing answers; see Desk.Grants.
+// Grants lists the standing answers of a session, or of all sessions if session is empty.
 func (o *Owner) Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error) {
 	return NewDesk(o.conn, o.connector).Grants(ctx, session)
 }
@@ -76,9 +75,9 @@ func (o *Owner) Session(ctx context.Context, id string) (schemas.Session, error)
 	return s, err
 }
 
-// ChangeSession changes one session, and returns once every running engine has received the
-// change. If some engines have not received it within followWithin, the error names them;
-// the change is stored nevertheless.
+// ChangeSession changes one session, and returns once every running engine has the change. If
+// some engines do not have it within followWithin, the error names them, and the change is
+// stored.
 func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (schemas.Session, error) {
 	c.Type = schemas.TypeSessionChange
 	var s schemas.Session

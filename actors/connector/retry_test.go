@@ -10,15 +10,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A worker tries to show a question until its deadline. It tries to show an outcome for as
-// long as the queue keeps it, however often the channel fails.
+// A worker tries to show a question until its deadline, and an outcome for as long as the queue
+// keeps it.
 func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	p := schemas.Prompt{Deadline: time.Now().Add(time.Hour)}
 	require.Equal(t, p.Deadline, retryUntil(&p))
 	p.Decision = &schemas.Decision{Outcome: schemas.Allowed}
 	require.Equal(t, p.Deadline.Add(bus.PromptGrace), retryUntil(&p))
 	var wait time.Duration
-	for times := range uint64(25) { // failures for a quarter of an hour
+	for times := range uint64(25) { // 25 failures take a quarter of an hour
 		wait += backoff(nil, times+1)
 	}
 	require.True(t, time.Now().Add(wait).Before(retryUntil(&p)))

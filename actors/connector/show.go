@@ -8,14 +8,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// showAtOnce shows the prompt on a channel that cannot edit messages: the message has its
-// choices from the start.
+// showAtOnce shows a prompt, with its buttons, on a channel that cannot edit messages.
 func (c showAttempt) showAtOnce(ctx context.Context, shown schemas.Shown) error {
 	shown, err := c.send(ctx, shown)
 	if err != nil {
 		return err
 	}
-	ctx = c.recording // This context outlives the attempt: if the handle is not stored, no worker can edit the message.
+	ctx = c.recording // This context outlives the attempt: a message can be edited only if its handle is stored.
 	lost, err := c.record(ctx, shown)
 	if err == nil && lost {
 		err = c.addMessage(ctx, shown.Ref)
@@ -26,17 +25,17 @@ func (c showAttempt) showAtOnce(ctx context.Context, shown schemas.Shown) error 
 	return c.desk.delivered(ctx, &c.prompt, schemas.DeliveryShown, "")
 }
 
-// showInSteps shows the prompt on a channel that can edit messages. It sends the message
-// without choices, stores the message's handle, and then adds the choices by an edit. A
-// message whose handle was lost therefore has no choices. If an earlier attempt has stored a
-// handle, showInSteps sends nothing and adds the choices to that message.
+// showInSteps shows a prompt on a channel that can edit messages. It sends the prompt without
+// buttons, stores the message's handle, and then adds the buttons. A message whose handle is
+// lost thus has no buttons. If an earlier attempt has stored a handle, showInSteps only adds
+// the buttons to that message.
 func (c showAttempt) showInSteps(ctx context.Context, shown schemas.Shown, r people.Reviser) error {
 	var err error
 	isSent := len(shown.Refs()) > 0
 	if isSent {
 		err = c.edit(ctx, shown.Refs(), c.asRepeat(&shown, c.prompt), r.Revise)
 	}
-	if !isSent || isPermanent(err) { // the earlier attempt's message may have been deleted, or be too old for an edit
+	if !isSent || isPermanent(err) { // the message may have been deleted, or be too old for an edit
 		if shown, err = c.sendWithoutChoices(ctx, shown); err != nil {
 			return err
 		}
@@ -53,8 +52,8 @@ func (c showAttempt) showInSteps(ctx context.Context, shown schemas.Shown, r peo
 }
 
 // sendWithoutChoices sends the prompt in a new message and stores the message's handle; the
-// attempt keeps its claim. If another worker has taken over the claim, the handle is added to
-// that worker's entry, and the error is errClaimed.
+// claim continues. If another worker has taken over the claim, the handle is added to that
+// worker's entry, and the error is errClaimed.
 func (c showAttempt) sendWithoutChoices(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
 	if shown.Ref != "" {
 		shown.Also, shown.Ref = append(shown.Also, shown.Ref), ""
@@ -66,7 +65,7 @@ func (c showAttempt) sendWithoutChoices(ctx context.Context, shown schemas.Shown
 	if shown.Ref == "" {
 		return shown, &people.Error{Permanent: true, Err: errors.New("the channel returned no handle for its message, which an edit needs")}
 	}
-	ctx = c.recording // This context outlives the attempt: if the handle is not stored, no worker can edit the message.
+	ctx = c.recording // This context outlives the attempt: a message can be edited only if its handle is stored.
 	stored, lost, err := c.write(ctx, shown)
 	if err == nil && lost {
 		err = errors.Join(errClaimed, c.addMessage(ctx, shown.Ref))
@@ -74,9 +73,9 @@ func (c showAttempt) sendWithoutChoices(ctx context.Context, shown schemas.Shown
 	return stored, err
 }
 
-// send shows the prompt, or its outcome, in a new message. If the channel reports that it
-// sent nothing, send releases the claim. After any other failure a message may exist: the
-// claim stays until it expires, and the next message is marked as a repeat.
+// send shows a prompt or its outcome in a new message. If the channel reports that it sent
+// nothing, send releases the claim. After any other failure a message may exist: the claim
+// stays until it expires, and the next message is marked as a repeat.
 func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
@@ -92,14 +91,14 @@ func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Sho
 	return shown, err
 }
 
-// asRepeat returns p, marked as a repeat if another message may show the request too.
+// asRepeat returns the prompt p, marked as a repeat if another message may show the request
+// too.
 func (showAttempt) asRepeat(shown *schemas.Shown, p schemas.Prompt) schemas.Prompt {
 	p.Repeat = shown.Repeat || len(shown.Also) > 0
 	return p
 }
 
-// edit calls change for each of the messages with these handles, and returns all errors:
-// after one failure it continues with the next message.
+// edit calls change for each message in refs, also after a failure, and returns all errors.
 func (c showAttempt) edit(ctx context.Context, refs []string, p schemas.Prompt, change func(context.Context, people.Ref, schemas.Prompt) error) error {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
@@ -112,8 +111,8 @@ func (c showAttempt) edit(ctx context.Context, refs []string, p schemas.Prompt, 
 	return errors.Join(errs...)
 }
 
-// showOutcome changes the shown messages to the outcome. If no message has a handle, it
-// sends the outcome in a new message.
+// showOutcome changes the shown messages to the outcome. Without a message to change, it sends
+// the outcome in a new one.
 func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error {
 	var err error
 	if len(shown.Refs()) == 0 {
@@ -125,19 +124,18 @@ func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error
 		return err
 	}
 	shown.Settled = true
-	_, notStored := c.record(ctx, shown) // a lost claim does no harm: the other worker shows the outcome as well
+	_, notStored := c.record(ctx, shown) // without the claim, another worker shows the outcome as well, which does no harm
 	return errors.Join(err, notStored)
 }
 
-// isPermanent reports whether the channel has refused a message for good, so that a retry
-// cannot help.
+// isPermanent reports whether the channel has refused a message for good.
 func isPermanent(err error) bool {
 	var e *people.Error
 	return errors.As(err, &e) && (e.Permanent || e.Unreachable)
 }
 
 // revise updates the shown messages of a pending request, if the carrier is a Reviser. The
-// question stays visible, so a change that the channel refuses is not a failed delivery.
+// question stays visible, so a refused change is no failed delivery.
 func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 	if err := c.change(ctx, shown, c.prompt); err != nil {
 		c.releaseClaim(ctx, shown)
@@ -146,10 +144,10 @@ func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 	return c.recordEdit(shown)
 }
 
-// recordEdit stores that an edit has shown this version of a pending request. If the claim was
-// lost, another worker may have shown the outcome before this edit arrived, and the edit has then
-// put the choices back. Only this worker knows of its edit, so recordEdit shows the newest
-// version, even if the attempt's time is up.
+// recordEdit stores that an edit has shown this version of a pending request. If the attempt
+// has lost its claim, another worker may have shown the outcome, and the edit has put the
+// buttons back. recordEdit then shows the newest version, even after the attempt's time,
+// because no other worker knows of the edit.
 func (c showAttempt) recordEdit(shown schemas.Shown) error {
 	ctx := c.recording
 	lost, err := c.record(ctx, shown)
@@ -179,7 +177,6 @@ func (c showAttempt) change(ctx context.Context, shown schemas.Shown, p schemas.
 	return err
 }
 
-// newest returns the current version of the request, as a prompt for the same recipient.
 func (c showAttempt) newest(ctx context.Context) (schemas.Prompt, error) {
 	now, _, err := c.desk.Show(ctx, c.prompt.SessionID, c.prompt.PendingID)
 	now.Connector, now.Recipient = c.prompt.Connector, c.prompt.Recipient

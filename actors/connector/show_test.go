@@ -12,7 +12,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// entryOf returns the stored entry about a request and Ann.
 func (r *rig) entryOf(p schemas.Prompt) (s schemas.Shown) {
 	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
 	require.NoError(r.t, err)
@@ -22,8 +21,6 @@ func (r *rig) entryOf(p schemas.Prompt) (s schemas.Shown) {
 	return s
 }
 
-// When the choices are added, the message's handle is stored already, and the worker still has
-// its claim.
 func TestTheHandleIsStoredBeforeTheChoicesAreAdded(t *testing.T) {
 	r := newRig(t)
 	stored := make(chan schemas.Shown, 1)
@@ -46,8 +43,6 @@ func TestTheHandleIsStoredBeforeTheChoicesAreAdded(t *testing.T) {
 	require.False(t, entry.Repeat)
 }
 
-// If the choices cannot be added at first, the worker tries again in the same message, which is
-// no repeat.
 func TestChoicesThatFailedAreAddedToTheSameMessage(t *testing.T) {
 	r := newRig(t)
 	tries := 0
@@ -64,8 +59,6 @@ func TestChoicesThatFailedAreAddedToTheSameMessage(t *testing.T) {
 	require.Empty(t, p.sent, "sent once")
 }
 
-// If a person deletes the message before its choices are added, the worker sends the question
-// again.
 func TestAMessageThatWasDeletedWithoutChoicesIsSentAgain(t *testing.T) {
 	r := newRig(t)
 	tries := 0
@@ -87,13 +80,13 @@ func TestAMessageThatWasDeletedWithoutChoicesIsSentAgain(t *testing.T) {
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	_, err := (<-p.desks).Answer(r.ctx, answerTo(p.shown["message-2"], "ann@example.org"))
 	require.NoError(t, err)
-	for range 2 { // both messages show the outcome
+	for range 2 {
 		require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
 	}
 }
 
-// A question whose choices the channel refuses cannot be answered there, so it is reported as
-// undeliverable. It is not sent again.
+// A question whose buttons the channel refuses cannot be answered there. The worker reports it
+// as undeliverable and does not send it again.
 func TestAQuestionWithoutChoicesIsReportedAsUndeliverable(t *testing.T) {
 	r := newRig(t)
 	p := newReviser(func(schemas.Prompt) error {
@@ -112,7 +105,6 @@ func TestAQuestionWithoutChoicesIsReportedAsUndeliverable(t *testing.T) {
 	require.Empty(t, r.entryOf(prompted(asked)).Also)
 }
 
-// A channel that can edit messages returns a handle for each of them.
 func TestAMessageWithoutAHandleIsReportedAsUndeliverable(t *testing.T) {
 	r := newRig(t)
 	p := newReviser(func(schemas.Prompt) error { return nil })
@@ -128,7 +120,6 @@ func TestAMessageWithoutAHandleIsReportedAsUndeliverable(t *testing.T) {
 	require.Empty(t, p.revised)
 }
 
-// prompted returns the ids of a request as a prompt.
 func prompted(r *bus.OpenRequest) schemas.Prompt {
 	return schemas.Prompt{SessionID: r.Receipt.SessionID, PendingID: r.PendingID}
 }

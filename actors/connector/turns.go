@@ -8,13 +8,13 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// turnQueue holds the jobs that wait for their recipient's lane. A lane runs one job at a
-// time, because channels limit the messages to each recipient. The sessions of a recipient
-// take turns: a session with thousands of prompts delays each prompt of another session by
-// one job only. The jobs of one session stay in order.
+// turnQueue holds the jobs that wait for a recipient's lane. A lane runs one job at a time,
+// because channels limit the messages to each recipient. A recipient's sessions take turns, so
+// a session with thousands of prompts delays a prompt of another session by one job only. The
+// jobs of one session stay in order.
 type turnQueue struct {
 	mu sync.Mutex
-	of map[string]*recipientQueue // the queue of each recipient
+	of map[string]*recipientQueue // the waiting jobs of each recipient
 }
 
 // recipientQueue holds the waiting jobs of one recipient.
@@ -40,10 +40,9 @@ func (t *turnQueue) put(recipient, session string, j actors.Job) {
 	l.jobs[session] = append(l.jobs[session], j)
 }
 
-// supersede keeps only the newer one of j and a waiting version of its prompt, and returns
-// the delivery of the older one, which is no longer needed. found is false if no other
-// version of the prompt waits; the caller must then put j. Without supersede, each version
-// of a prompt would take a turn, and a slow channel would show outdated versions.
+// supersede keeps the newer of j and a waiting version of the same prompt, and returns the
+// delivery of the older one. If found is false, no version waits, and the caller must queue j.
+// supersede keeps a slow channel from showing outdated versions.
 func (t *turnQueue) supersede(j promptJob) (needless *bus.Delivery, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +65,7 @@ func (t *turnQueue) supersede(j promptJob) (needless *bus.Delivery, found bool) 
 	return nil, false
 }
 
-// next removes and returns the recipient's next job. The recipient must have a job.
+// next removes and returns a recipient's next job. The recipient must have a job.
 func (t *turnQueue) next(recipient string) actors.Job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,8 +82,7 @@ func (t *turnQueue) next(recipient string) actors.Job {
 	return jobs[0]
 }
 
-// turnJob runs a recipient's next job. The lane gets one turnJob for each job in the
-// queue.
+// turnJob runs a recipient's next job. The lane gets one turnJob for each waiting job.
 type turnJob struct {
 	turns     *turnQueue
 	recipient string

@@ -23,9 +23,9 @@ const (
 	snapshotEach  = 4 * time.Millisecond
 )
 
-// untilSnapshot returns the pause after a reading that found this number of pending
-// requests; after a failed reading it is 0. The pause does not depend on how long the
-// reading took: readings are slow while servers fail, and then the next is needed soon.
+// untilSnapshot returns the pause after a snapshot with this number of pending requests; 0
+// after a failed one. The duration of the snapshot does not matter: snapshots are slow while
+// servers fail, when the next one is needed soon.
 func untilSnapshot(pending int, err error) time.Duration {
 	if err != nil {
 		return 0
@@ -33,9 +33,9 @@ func untilSnapshot(pending int, err error) time.Duration {
 	return snapshotEvery + time.Duration(pending)*snapshotEach
 }
 
-// Viewer receives every request: first all pending ones, then each change of a request once,
-// in the order of the request's revisions. After a reconnect it reads the pending requests
-// again, and the outcomes of the requests that were decided meanwhile.
+// Viewer receives every request: first all pending ones, then each change of a request once, in
+// the order of its revisions. After a reconnect it reads the pending requests again, and the
+// outcomes of the requests that were decided meanwhile.
 type Viewer struct {
 	desk *Desk
 	show func(schemas.Prompt)
@@ -47,24 +47,24 @@ type Viewer struct {
 
 	mu    sync.Mutex
 	shown map[string]shownVersion
-	next  time.Time // when to read the pending requests again
+	next  time.Time // the time of the next snapshot
 }
 
 // shownVersion is the newest shown version of a request.
 type shownVersion struct {
 	revision uint64
-	open     bool // the request was pending in this version
+	open     bool // whether the request was pending in the newest shown version
 }
 
-// View starts a viewer. show is called for the versions of one request one after another,
-// and for different requests in parallel; it must not block for long. View fails if the
-// pending requests cannot be read before ctx ends.
+// View starts a viewer. It calls show for one version of a request after another, and for
+// different requests in parallel; show must not block for long. View fails if the pending
+// requests cannot be read before ctx ends.
 func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, log *slog.Logger, show func(schemas.Prompt)) (*Viewer, error) {
 	v := &Viewer{
 		desk: NewDesk(conn, connector), show: show, log: log,
 		lanes: sys.Lanes("viewer-" + connector), shown: map[string]shownVersion{},
 	}
-	// Subscribe before reading, so that no change is missed in between.
+	// A viewer that subscribes before it reads misses no change in between.
 	stop, err := conn.Subscribe(schemas.ViewSubject("*", "*"), v.onView)
 	if err != nil {
 		return nil, err
@@ -87,15 +87,15 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	return v, nil
 }
 
-// due reports whether the pending requests must be read again although the connection did not
-// break: messages to viewers are also lost while servers cannot reach each other.
+// due reports whether the viewer must read the pending requests again although its connection
+// did not break: messages are also lost while servers cannot reach each other.
 func (v *Viewer) due() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if time.Now().Before(v.next) {
 		return false
 	}
-	v.next = time.Now().Add(snapshotTimeout) // prevents a second snapshot from starting before this snapshot has set v.next
+	v.next = time.Now().Add(snapshotTimeout) // until the next snapshot is planned, no other goroutine starts one
 	return true
 }
 
@@ -111,8 +111,8 @@ func (v *Viewer) snapshot(ctx context.Context) {
 	v.next = time.Now().Add(untilSnapshot(pending, err))
 }
 
-// read shows all pending requests, page by page, and enqueues the outcomes of the requests that
-// were last shown as pending but are decided by now. It returns the number of pending requests.
+// read shows all pending requests, page by page, and queues the outcomes of the requests that
+// were decided since they were shown. It returns the number of pending requests.
 func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	ended := v.pendingKeys()
 	err = v.desk.EachPending(ctx, schemas.Query{}, func(page []schemas.Prompt) error {
@@ -156,7 +156,6 @@ func (v *Viewer) showPage(ctx context.Context, page []schemas.Prompt) error {
 	return nil
 }
 
-// pendingKeys returns the keys of the requests that were pending when last shown.
 func (v *Viewer) pendingKeys() map[string]bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -171,7 +170,7 @@ func (v *Viewer) pendingKeys() map[string]bool {
 
 func (v *Viewer) onView(m bus.Message) {
 	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.isKnown(schemas.Key(key[0], key[1]), m.Revision) {
-		return // most messages arrive twice: the outbox repeats the engine's messages
+		return // most messages arrive twice: at once, and again from the outbox
 	}
 	var p schemas.Prompt
 	if err := schemas.Load(m.Data, &p); err != nil {
@@ -201,17 +200,17 @@ func (j viewJob) Run(context.Context) {
 
 func (viewJob) Failed(any) {}
 
-// isKnown reports whether this version of a request, or a newer one, was shown. It returns
-// false if revision is 0, because the message's header then contains no revision.
+// isKnown reports whether this version of a request, or a newer one, was shown. A message
+// without a revision in its header, which means revision 0, counts as new.
 func (v *Viewer) isKnown(key string, revision uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return revision != 0 && revision <= v.shown[key].revision
 }
 
-// recordIfNewer records the version as shown if it is newer than the last shown one, and
-// reports whether it is newer. A decided request is forgotten after an hour, because no
-// older version can arrive by then.
+// recordIfNewer returns true, and records the version as shown, if the version is newer than
+// the last shown one. It forgets a decided request after an hour, because no older version can
+// arrive by then.
 func (j viewJob) recordIfNewer() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -230,7 +229,7 @@ func (j viewJob) recordIfNewer() bool {
 	return true
 }
 
-// Stop ends the viewer once its queued views are shown. If ctx ends first, it returns an
+// Stop ends the viewer once its queued requests are shown. If ctx ends first, it returns an
 // error.
 func (v *Viewer) Stop(ctx context.Context) error {
 	for _, stop := range v.stops {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A viewer that missed messages during a fault reads the pending requests soon after the
-// fault, even if readings were slow or failed meanwhile. A long list is read less often.
+// A viewer that missed messages during a fault reads the pending requests soon after the fault,
+// even if snapshots were slow or failed. It reads a long list less often.
 func TestAViewerReadsPendingRequestsSoonAfterAFault(t *testing.T) {
 	require.Zero(t, untilSnapshot(0, errors.New("no server leads")))
 	require.Equal(t, 8*time.Second, untilSnapshot(0, nil))

@@ -17,25 +17,26 @@ import (
 const (
 	// renewEvery is how often a worker renews its lease, which lasts 30 s by default.
 	renewEvery = 5 * time.Second
-	// retryMin and retryMax are the shortest and the longest pause between attempts,
-	// unless the channel asks for a longer one.
+	// retryMin and retryMax are the shortest and the longest pause between attempts, unless the
+	// channel asks for a longer pause.
 	retryMin = 500 * time.Millisecond
 	retryMax = time.Minute
 )
 
-// Worker runs one carrier. It takes the connector's prompts from the queue, and shows the
-// prompts of one recipient one after another, and those of different recipients in
-// parallel. It makes all retries, so that a carrier makes none. Any number of workers can
-// share a connector: one of them shows each prompt, and its changes are shown in order.
+// Worker runs one carrier. It takes the connector's prompts from the queue. It shows the
+// prompts of one recipient in order, and those of different recipients in parallel. The worker
+// makes all retries, and the carrier none. Any number of workers may share a connector; one of
+// them shows each prompt, and its changes are shown in order.
 type Worker struct {
 	desk    *Desk
 	carrier people.Carrier
 	log     *slog.Logger
 	id      string
-	// renewClaimEvery is how often a prompt's claim is renewed until the channel replies.
+	// renewClaimEvery is the interval at which a prompt's claim is renewed until the channel
+	// replies.
 	renewClaimEvery time.Duration
 	// recording is the context for storing the handles of sent messages. It ends when Stop
-	// returns, or carryTimeout after Stop was called.
+	// returns, or carryTimeout after the call of Stop.
 	recording    context.Context
 	endRecording context.CancelFunc
 	lanes        *actors.Lanes
@@ -44,8 +45,8 @@ type Worker struct {
 	tasks        sync.WaitGroup
 }
 
-// Work starts a worker. It returns once the worker is registered and receives prompts, or
-// returns an error and leaves no worker behind.
+// Work starts a worker. It returns once the worker is registered and receives prompts. After an
+// error, no worker runs.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, carrier people.Carrier, log *slog.Logger) (*Worker, error) {
 	w := &Worker{
 		desk: NewDesk(conn, connector), carrier: carrier, log: log.With("connector", connector), id: bus.NewID(),
@@ -80,7 +81,6 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 	return nil
 }
 
-// keepLease renews the worker's lease until ctx ends.
 func (w *Worker) keepLease(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
@@ -102,8 +102,8 @@ func (w *Worker) renew(ctx context.Context) {
 	}
 }
 
-// runCarrier runs the carrier, which receives answers, until ctx ends. After each failure
-// or panic it pauses, and starts the carrier again.
+// runCarrier runs the carrier, which receives answers, until ctx ends. After a failure or a
+// panic it pauses and starts the carrier again.
 func (w *Worker) runCarrier(ctx context.Context) {
 	for times := uint64(1); ctx.Err() == nil; times++ {
 		began := time.Now()
@@ -133,8 +133,8 @@ func (w *Worker) runOnce(ctx context.Context) (err error) {
 	return w.carrier.Run(ctx, w.desk)
 }
 
-// backoff returns the pause after the given number of failed attempts. It doubles from
-// retryMin to retryMax; the channel can ask for a longer one (people.Error.After).
+// backoff returns the pause after the given number of failed attempts. The pause doubles from
+// retryMin to retryMax; a channel may ask for a longer one (people.Error.After).
 func backoff(err error, times uint64) time.Duration {
 	var e *people.Error
 	wait := min(retryMin<<min(times-1, 10), retryMax)
@@ -144,8 +144,8 @@ func backoff(err error, times uint64) time.Duration {
 	return wait
 }
 
-// accept passes a prompt to its recipient's lane. It drops a message that is not a prompt
-// for this connector.
+// accept passes a prompt to its recipient's lane. It drops a message that is no prompt for this
+// connector.
 func (w *Worker) accept(d *bus.Delivery) {
 	var p schemas.Prompt
 	err := schemas.Decode(d.Data, &p)
@@ -162,13 +162,12 @@ func (w *Worker) accept(d *bus.Delivery) {
 	w.send(&p, job)
 }
 
-// send queues a job in the lane of the prompt's recipient, in the turn of its session.
 func (w *Worker) send(p *schemas.Prompt, j actors.Job) {
 	w.turns.put(p.Recipient, p.SessionID, j)
 	w.lanes.Send(p.Recipient, &turnJob{turns: &w.turns, recipient: p.Recipient})
 }
 
-// Stop ends the worker and its lease, after the worker's queued jobs have run. If ctx ends
+// Stop runs the worker's queued jobs, and then ends the worker and its lease. If ctx ends
 // first, Stop returns an error.
 func (w *Worker) Stop(ctx context.Context) error {
 	for _, stop := range w.stops {

@@ -21,7 +21,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pager is a carrier in memory: all workers can edit its messages.
+// pager is a carrier in memory. All workers of a test can edit its messages.
 type pager struct {
 	mu    sync.Mutex
 	shown map[people.Ref]schemas.Prompt
@@ -66,7 +66,7 @@ func (p *pager) Settle(_ context.Context, ref people.Ref, prompt schemas.Prompt)
 	return nil
 }
 
-// rig is a running nod with the connector pager. newRig makes Ann its only approver.
+// rig is a running nod with the connector pager. Its only approver is Ann.
 type rig struct {
 	t     *testing.T
 	ctx   context.Context
@@ -86,7 +86,7 @@ func newRigFor(t *testing.T, people string) *rig {
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
 	require.NoError(t, keys.Ensure(roles.ConnectorID("pager")))
-	settings := `{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":` + people + `}}` // makes each call a question of its own
+	settings := `{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":` + people + `}}` // under these settings each call is a question of its own
 	n, err := embed.Start(ctx, embed.Options{DataDir: dir, Settings: []byte(settings), SyncInterval: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
@@ -100,7 +100,6 @@ func newRigFor(t *testing.T, people string) *rig {
 	return &rig{t, ctx, n, sys, asker}
 }
 
-// work starts a worker and returns a function that stops it.
 func (r *rig) work(c people.Carrier) (stop func()) {
 	_, stop = r.startWorker(c)
 	return stop
@@ -135,7 +134,6 @@ func (r *rig) asks(command string) *bus.OpenRequest {
 
 func (r *rig) wait(c <-chan schemas.Prompt) schemas.Prompt { return next(r, c) }
 
-// next returns the next value of c.
 func next[T any](r *rig, c <-chan T) (v T) {
 	select {
 	case v = <-c:
@@ -145,7 +143,6 @@ func next[T any](r *rig, c <-chan T) (v T) {
 	return v
 }
 
-// notices returns a channel that gets the agent's notices from now on.
 func (r *rig) notices() <-chan schemas.Notice {
 	conn, err := r.nod.Connect(r.ctx, roles.AgentID("local"))
 	require.NoError(r.t, err)
@@ -186,21 +183,24 @@ func TestAnAnsweredPromptShowsItsOutcome(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.ended).Decision)
 }
 
-// While a channel is slow, the versions of a waiting prompt do not queue up: the newest one
-// takes the turn, and a request that has ended before its turn is not shown at all.
+// While a channel is slow, only the newest version of a waiting prompt takes the turn. A
+// request that has ended before its turn is not shown.
 func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	r, p := newRig(t), newPager()
-	slow := make(chan struct{})
+	busy, slow := make(chan struct{}), make(chan struct{})
+	begins := sync.OnceFunc(func() { close(busy) })
 	p.fail = func(q schemas.Prompt) error {
 		if strings.Contains(string(q.Request.ActionDetails), "first") {
+			begins()
 			<-slow
 		}
 		return nil
 	}
 	w, _ := r.startWorker(p)
 	release := sync.OnceFunc(func() { close(slow) })
-	t.Cleanup(release) // runs before the worker's stop, which waits for the channel
+	t.Cleanup(release) // the worker's stop, which runs later, waits for the channel
 	r.asks("rm first")
+	next(r, busy) // the outbox may send the prompts of different requests in another order
 	ended := r.asks("rm second").Receipt
 	last := r.asks("rm third").Receipt
 	_, err := r.asker.Withdraw(r.ctx, ended.SessionID, ended.PendingID, "changed its mind")
@@ -212,8 +212,8 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	require.Empty(t, p.ended)
 }
 
-// If the host reports that a call ended otherwise than decided, the message that shows the
-// outcome is changed again.
+// If a call ended at its host otherwise than decided, the message with the outcome is changed
+// again.
 func TestAShownOutcomeIsUpdatedWithTheAftermath(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -246,8 +246,8 @@ func TestAWorkerShowsTheOutcomeOfAnotherWorkersPrompt(t *testing.T) {
 	require.Empty(t, p.sent, "shown once")
 }
 
-// A delayed engine sends an older version of a prompt after the newest one: the worker sends
-// no second message, and the message with the outcome does not get its buttons back.
+// A delayed engine sends an older version of a prompt after the newest one. The worker sends no
+// second message, and the message with the outcome does not get its buttons back.
 func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -261,7 +261,7 @@ func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	defer conn.Close()
 	prompts, err := bus.OpenPrompts(r.ctx, conn, 1)
 	require.NoError(t, err)
-	late.Revision-- // an older revision, so that the broker does not drop the prompt as a duplicate
+	late.Revision-- // the broker would drop a prompt with the same revision as a duplicate
 	require.NoError(t, prompts.Send(r.ctx, late))
 	require.NotEqual(t, asked.PendingID, r.ask().PendingID)
 	require.NotEqual(t, late.PendingID, r.wait(p.sent).PendingID, "the same lane has handled it by now")
@@ -269,7 +269,6 @@ func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	require.NotNil(t, p.shown["message-1"].Decision)
 }
 
-// If a decided request gets an addition later, the shown outcome is changed to include it.
 func TestAnAdditionToAnOutcomeIsShown(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -290,7 +289,7 @@ func TestAnAdditionToAnOutcomeIsShown(t *testing.T) {
 	require.Empty(t, p.sent)
 }
 
-// A request is withdrawn while its prompt is being sent: the message is then changed to the
+// If a request is withdrawn while its prompt is being sent, the message is changed to the
 // outcome, and no button stays live.
 func TestAWithdrawalDuringASendShowsTheOutcome(t *testing.T) {
 	r, p := newRig(t), newPager()
@@ -305,7 +304,6 @@ func TestAWithdrawalDuringASendShowsTheOutcome(t *testing.T) {
 	require.Empty(t, p.sent, "shown once")
 }
 
-// An outcome that cannot be shown is not reported as an undelivered question.
 func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r, p := newRig(t), newPager()
 	notices := r.notices()
@@ -314,12 +312,12 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	p.mu.Lock()
-	clear(p.shown) // now showing the outcome fails permanently
+	clear(p.shown) // from now on, showing the outcome fails permanently
 	p.mu.Unlock()
 	_, err := r.asker.Withdraw(r.ctx, asked.Receipt.SessionID, asked.Receipt.PendingID, "changed its mind")
 	require.NoError(t, err)
 	r.wait(p.ended)
-	r.ask() // a new prompt, which the same lane handles after the outcome
+	r.ask() // the same lane handles this prompt after the outcome
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }
@@ -338,8 +336,8 @@ func TestAPromptThatFailedIsSentAgain(t *testing.T) {
 	require.True(t, r.wait(p.sent).Repeat, "a prompt that may have been shown says so")
 }
 
-// A channel that asks the worker to wait has not shown the prompt. The worker tries again,
-// and the message is not marked as a repeat.
+// A channel that asks the worker to wait has not shown the prompt. The worker's next message is
+// no repeat.
 func TestAChannelThatAsksToWaitIsTriedAgain(t *testing.T) {
 	r, p := newRig(t), newPager()
 	tries := 0
@@ -376,8 +374,8 @@ func TestARequestWithoutAWorkerIsRefusedAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, &schemas.Error{Code: schemas.CodeUndeliverable})
 }
 
-// A request for permissions ends at once if the last route cannot show it. Any other
-// request stays pending for viewers.
+// If the last route fails, a request for permissions ends at once. Any other request stays
+// pending for viewers.
 func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 	r, p := newRig(t), newPager()
 	p.fail = func(schemas.Prompt) error {
@@ -404,9 +402,8 @@ func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 	require.Equal(t, tool.PendingID, pending[0].PendingID)
 }
 
-// The time for an attempt runs out while its message is being sent. The message's handle is
-// stored nevertheless, because only this worker knows it; the next attempt sends no second
-// message.
+// If the time for an attempt ends while its message is being sent, the message's handle is
+// stored nevertheless: only this worker knows it. The next attempt sends no second message.
 func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
 	r, p := newRig(t), newPager()
 	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
@@ -424,8 +421,8 @@ func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
 	p.fail = func(schemas.Prompt) error { timeUp(); return nil }
 	p.mu.Unlock()
 	delivered := w.Deliver(ctx, other)
-	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // the request was not routed to Bob
-	require.NoError(t, w.Deliver(r.ctx, other))                               // this call is like a second delivery by the queue
+	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // nod did not route the request to Bob
+	require.NoError(t, w.Deliver(r.ctx, other))                               // the queue may deliver a prompt a second time
 	r.wait(p.sent)
 	require.Empty(t, p.sent)
 }
@@ -438,7 +435,6 @@ func (h unhandled) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, er
 	return "", err
 }
 
-// A channel without handles shows the outcome in a message of its own.
 func TestAChannelWithoutHandlesShowsTheOutcome(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(unhandled{p})
@@ -449,8 +445,8 @@ func TestAChannelWithoutHandlesShowsTheOutcome(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.sent).Decision)
 }
 
-// A renewal that arrives after its claim was released does not claim the entry again: such
-// a claim would keep every worker from showing the prompt.
+// A late renewal does not revive a released claim, which would keep every worker from showing
+// the prompt.
 func TestARenewalThatComesLateClaimsNothing(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)

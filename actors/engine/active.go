@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// activeEvery is how often the last activity of a session is stored while no other
+	// activeEvery is the interval at which a session's last activity is stored if no other
 	// session of its agent makes requests.
 	activeEvery = 30 * time.Second
 	// activeKept is how long after its last request a session can be chosen as foreground.
 	activeKept = 24 * time.Hour
-	// storeActiveEvery is how often the buffered activities are stored. Without the buffer,
-	// sessions of one agent that take turns would cause a write for every request.
+	// storeActiveEvery is the interval at which buffered activities are stored. The buffer
+	// saves writes if sessions of one agent take turns.
 	storeActiveEvery = time.Second
 	// activeWithin bounds the time for storing the buffered activities.
 	activeWithin = 5 * time.Second
@@ -27,21 +27,20 @@ const (
 
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
-// activityBuffer collects foreground sessions whose last activity is to be stored, each
-// session at most once in activeEvery. But if the agent's previous request came from
-// another session, the session of the new request is always added, so that the store has
-// the two sessions in the right order.
+// activityBuffer collects foreground sessions whose last activity must be stored. It adds a
+// session at most once in activeEvery, but always if the agent's previous request came from
+// another session: the store must have the sessions in the order of their last use.
 type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
-	added map[string]time.Time       // when each session was last added to due, by activeKey
-	last  map[string]string          // the key of each agent's session that was added last; absent if another engine may since have written another session's key
+	added map[string]time.Time       // the time at which each session was last added to due, by activeKey
+	last  map[string]string          // for each agent, the key of the session that was added last; absent if another engine may have written a later one
 	due   map[string]schemas.Session // the sessions to store, by activeKey
 }
 
 // add buffers the activity of a session that makes a request now. It does nothing if the
-// agent's last activity was in the same session, and was added less than activeEvery ago.
+// agent's previous activity was in the same session and was buffered less than activeEvery ago.
 func (n *activityBuffer) add(agent, session, user string, clock *clock) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,7 +58,6 @@ func (n *activityBuffer) add(agent, session, user string, clock *clock) {
 	n.due[key] = schemas.Session{Type: schemas.TypeSession, SessionID: session, Agent: agent, User: user, CreatedAt: now, ActiveAt: now}
 }
 
-// take empties the buffer, and returns its sessions for the caller to store.
 func (n *activityBuffer) take() []schemas.Session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,9 +66,9 @@ func (n *activityBuffer) take() []schemas.Session {
 	return due
 }
 
-// changed handles the broker's report that a key was written. If another engine has written
-// the activity of another session of an agent, this engine no longer knows which of the
-// agent's sessions was stored last, and adds the agent's next activity in any case.
+// changed handles the broker's report of a written key. If another engine has stored an
+// activity of an agent, this engine no longer knows which session of the agent was stored last.
+// It then buffers the agent's next activity in any case.
 func (n *activityBuffer) changed(key string, _ uint64) {
 	name, ok := strings.CutPrefix(key, "active.")
 	if !ok {
@@ -84,8 +82,8 @@ func (n *activityBuffer) changed(key string, _ uint64) {
 	}
 }
 
-// missed is called if reports of changes may have been lost. It forgets the last active
-// sessions, so that the next activity of each agent is added in any case.
+// missed handles a possible loss of the broker's reports. It forgets the last active session of
+// each agent, so each agent's next activity is buffered.
 func (n *activityBuffer) missed() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,8 +99,7 @@ func (e *base) recordActivity(known schemas.Session) {
 	}
 }
 
-// storeActivities stores the buffered activities and empties the buffer. When it returns,
-// every activity that was added before the call is stored, or its failure is logged.
+// storeActivities stores the buffered activities and empties the buffer. It logs failures.
 func (e *base) storeActivities(ctx context.Context) {
 	e.activity.storing.Lock()
 	defer e.activity.storing.Unlock()
@@ -112,8 +109,8 @@ func (e *base) storeActivities(ctx context.Context) {
 	each(len(due), func(i int) { e.storeActivity(ctx, due[i]) })
 }
 
-// storeActivity stores a session's last activity, unless a later one is stored already. It
-// only logs a failure.
+// storeActivity stores a session's last activity, unless a later one is stored. It logs a
+// failure.
 func (e *base) storeActivity(ctx context.Context, s schemas.Session) {
 	_, _, err := bus.Change(ctx, e.store.Presence, activeKey(s.Agent, s.SessionID), func(stored *schemas.Session, _ bool) (bus.Edit, error) {
 		if stored.ActiveAt.After(s.ActiveAt) {

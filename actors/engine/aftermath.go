@@ -10,15 +10,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The reasons of an aftermath, as people see them.
+// The reasons of an aftermath, as people read them.
 const (
 	answeredAtTheTerminal = "answered at the terminal"
 	agentHadGoneOn        = "the agent had gone on"
 )
 
-// addAftermath adds an aftermath of a decided call to the record of its question, at most once
-// for each call and kind, and returns the record. The decision stays as it is. If the key's
-// record now belongs to another request, addAftermath changes nothing.
+// addAftermath adds an aftermath to the record of a decided call, at most one for each call and
+// kind, and returns the record. The decision stays unchanged. If the key's record now belongs
+// to another request, addAftermath changes nothing.
 func (e *recordLife) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Aftermath) (bus.Entry, error) {
 	decided := entry.Record.Verdict(a.PendingID)
 	if decided == nil {
@@ -35,14 +35,12 @@ func (e *recordLife) addAftermath(ctx context.Context, entry bus.Entry, a schema
 	return entry, err
 }
 
-// hasAftermath reports whether the record has an aftermath of the same call and kind.
 func hasAftermath(rec *schemas.Record, a schemas.Aftermath) bool {
 	return slices.ContainsFunc(rec.Aftermath, func(b schemas.Aftermath) bool { return b.PendingID == a.PendingID && b.Kind == a.Kind })
 }
 
-// aftermathConflict returns the CONFLICT for an answer to a request that has an aftermath,
-// because the decision alone would tell the person something untrue. It returns nil if
-// there is no aftermath.
+// aftermathConflict returns CONFLICT for an answer to a request that has an aftermath, else
+// nil. The decision alone would tell the person something untrue about the call.
 func aftermathConflict(rec *schemas.Record) error {
 	if len(rec.Aftermath) == 0 || rec.Decision == nil {
 		return nil
@@ -55,15 +53,15 @@ func aftermathConflict(rec *schemas.Record) error {
 	return schemas.Errorf(schemas.CodeConflict, "%s%s", text, a.Reason).WithDecision(rec.Decision)
 }
 
-// ranAftermath returns the aftermath of a call that ran because its user allowed it at the
-// agent's own terminal.
+// ranAftermath returns the aftermath of a call that its user allowed at the agent's own
+// terminal.
 func (e *recordLife) ranAftermath(id string) schemas.Aftermath {
 	return schemas.Aftermath{PendingID: id, Kind: schemas.AftermathRan, Reason: answeredAtTheTerminal, At: e.clock.now()}
 }
 
-// recordRanAnyway records that the host ran a call although its request was denied, timed out
-// or was withdrawn: the user had meanwhile allowed the call at the terminal. It records this
-// only if exactly one question about such a call was pending when the call began.
+// recordRanAnyway records that the host ran a call whose request was denied, timed out or was
+// withdrawn, because the user allowed the call at the terminal. It records this only if exactly
+// one question about such a call was pending when the call began.
 func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)
@@ -83,7 +81,7 @@ func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *sche
 		overtaken = append(overtaken, entry)
 	}
 	if len(overtaken) == 0 || slices.ContainsFunc(overtaken, func(o bus.Entry) bool { return questionOf(&o) != questionOf(&overtaken[0]) }) {
-		return nil, nil // no request matches, or several do
+		return nil, nil // either no request matches, or several do
 	}
 	if other, err := e.allowedBeside(ctx, overtaken[0], agent, p, same); err != nil || other {
 		return nil, err
@@ -99,9 +97,8 @@ func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *sche
 	return []string{id}, err
 }
 
-// allowedBeside reports whether nod has allowed the same call under another id since the
-// entry's request was created. The host may then have run the call because of that other
-// request.
+// allowedBeside reports whether nod has allowed an identical call under another id since this
+// request was created. In that case the host may have run the other call.
 func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, createdAt(&entry.Record))
 	if err != nil {
@@ -119,8 +116,8 @@ func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent 
 	return false, nil
 }
 
-// isSameCall reports whether a record's request is for the call that a host's report names.
-// same is the digestIgnoringCwd of that call.
+// isSameCall reports whether a record is about the call that a host's report names. The
+// argument same is the digest of the reported call without its working directory.
 func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	if rec.Agent != agent {
 		return false, nil
@@ -133,14 +130,14 @@ func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same
 	return its == same, err
 }
 
-// questionOf returns the pending_id of the question that decides the request of an entry.
+// questionOf returns the pending_id of the question that decides an entry's request.
 func questionOf(entry *bus.Entry) string {
 	return cmp.Or(entry.Record.Joined, ownID(entry))
 }
 
-// withdrawAbandoned withdraws a request if the process that sent it is gone. If the request
-// was already allowed, its record gets the aftermath that the call never ran. ids is empty if
-// neither was done.
+// withdrawAbandoned withdraws a request if the process that sent it is gone. If the request was
+// already allowed, its record gets the aftermath that the call never ran. The returned ids are
+// empty if nothing was changed.
 func (e *withdrawals) withdrawAbandoned(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	entry, err := e.store.Records.Get(ctx, schemas.Key(p.SessionID, p.PendingID))
 	if noRecord(err) || err == nil && entry.Record.Agent != agent {
@@ -180,7 +177,6 @@ func (e *withdrawals) withdrawAbandoned(ctx context.Context, agent string, p *sc
 	return []string{p.PendingID}, err
 }
 
-// logAftermath appends the aftermaths of a record to the log, each once.
 func (e *effects) logAftermath(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	for _, a := range entry.Record.Aftermath {
 		_, _, err := e.store.Log.Append(ctx, entry.Key+"."+a.PendingID+"."+string(a.Kind)+"."+entry.Record.Decision.DecisionID, schemas.LogEntry{

@@ -10,43 +10,40 @@ import (
 )
 
 const (
-	// scanAhead is how many records a scan for any page but the first reads, to fill the
-	// following pages as well. The time that the server needs to begin a scan grows with
-	// the number of stored records. With one scan per page, the cost of a listing would
-	// therefore grow with the square of its length.
+	// scanAhead is the number of records that one scan reads, to fill several pages of a
+	// listing. A server starts a scan slowly if it stores many records, so one scan per page
+	// would make a long listing slow.
 	scanAhead = 16384
-	// aheadFor is how long the result of a scan is kept for the following pages.
+	// aheadFor is how long the records of a scan are kept for the next pages.
 	aheadFor = 10 * time.Second
-	// maxAhead bounds the number of listings in the cache. At the bound the cache is
-	// emptied; the next pages are then scanned again.
+	// maxAhead bounds the number of cached listings. At the bound the cache is emptied, and the
+	// next pages are scanned again.
 	maxAhead = 8
 )
 
-// listing identifies the requests that a query lists.
 type listing struct {
-	session string // the session; empty means all sessions
+	session string // the empty string means all sessions
 	decided bool
 }
 
-// scanCache keeps the records that a scan has found beyond its page. Pages made from the
-// cache miss no record: a record that is written later gets a higher revision than all
-// cached ones, so the scan after the last cached record finds it. As after any scan, a
-// record may have changed since, so it is read before it is listed.
+// scanCache keeps the records that a scan found beyond its page. Pages from the cache miss no
+// record: a record that changes later gets a higher revision, and the next scan finds it. A
+// cached record may have changed, so it is read again before it is listed.
 type scanCache struct {
 	mu sync.Mutex
 	by map[listing]aheadScan
 }
 
-// aheadScan holds all records of a listing that a scan has found, in the order of their
-// revisions. after is the revision at which the scan began.
+// aheadScan holds the records that a scan of a listing found, in the order of their revisions.
+// The scan began at the revision after.
 type aheadScan struct {
 	after uint64
 	found []bus.ScannedRecord
 	until time.Time
 }
 
-// page returns up to limit cached records of a listing with a revision above after. If more
-// is false, the cache has no further records, and the caller must scan the store for them.
+// page returns up to limit cached records of a listing with revisions above after. If more is
+// false, the cache has no further records, and the caller must scan the store.
 func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.ScannedRecord, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -62,8 +59,7 @@ func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Scanned
 	return slices.Clone(rest[:n]), len(rest) > n
 }
 
-// keep caches found, the records of a listing that a scan has found. after is the revision at
-// which the scan began.
+// keep caches the records that a scan of a listing found from the revision after on.
 func (a *scanCache) keep(l listing, after uint64, found []bus.ScannedRecord) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,9 +17,9 @@ func foundAt(revisions ...uint64) (found []bus.ScannedRecord) {
 	return found
 }
 
-// The cached records of a scan fill the following pages of the same listing, from any
-// cursor, until aheadFor has passed. After the last cached record, more is false although
-// the store may have further records.
+// The cached records of a scan fill the next pages of the same listing, until aheadFor has
+// passed. After the last cached record, more is false although the store may have further
+// records.
 func TestPagesAreFilledFromACachedScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a scanCache

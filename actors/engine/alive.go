@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// aliveFor is how long an engine counts as running after its last sign of life. After that, a
-// freeze need not wait for the engine: aliveFor is longer than staleAfter, and an engine that
-// is cut off from the store for staleAfter allows nothing without a person.
+// aliveFor is how long an engine counts as running after its last sign of life; a freeze waits
+// for running engines only. aliveFor is longer than staleAfter: an engine without the store for
+// staleAfter allows nothing without a person, so no freeze needs to wait for it.
 const aliveFor = 20 * time.Second
 
 // leaveWithin bounds how long a stopping engine tries to remove its sign of life.
@@ -44,8 +44,8 @@ func (e *base) renewAlive(ctx context.Context) {
 	}
 }
 
-// announceStop removes this engine's sign of life. If the removal fails, the sign of life
-// expires by itself.
+// announceStop removes this engine's sign of life. After a failure the sign of life expires by
+// itself.
 func (e *base) announceStop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 	defer cancel()
@@ -59,7 +59,7 @@ func (e *base) announceStop(ctx context.Context) {
 	}
 }
 
-// laggards returns the ids of the running engines that do not report within obeyWithin that
+// laggards returns the ids of the running engines that do not report, within obeyWithin, that
 // they obey the freezes of a revision.
 func (e *base) laggards(ctx context.Context, revision uint64) ([]string, error) {
 	within, cancel := context.WithTimeout(ctx, obeyWithin)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,12 +13,15 @@ import (
 )
 
 // announce publishes the decision of each decided call of a question to its agent. An agent
-// that misses the message gets the decision when it asks again. For a detached call nothing is
-// published, because the agent no longer waits: an approval counts when the agent asks again.
+// that misses the message gets the decision when it asks again. The agent of a detached call no
+// longer waits, and gets no message.
 func (e *recordLife) announce(entry bus.Entry) error {
 	for i := range entry.Record.Waiters {
 		w := &entry.Record.Waiters[i]
-		d := entry.Record.Verdict(w.PendingID)
+		d, err := verdictOn(&entry, w.PendingID)
+		if err != nil {
+			return err
+		}
 		if d == nil || w.Detached {
 			continue
 		}
@@ -30,9 +32,8 @@ func (e *recordLife) announce(entry bus.Entry) error {
 	return nil
 }
 
-// publish sends a decision that this engine has just stored to the agent and the viewers. The
-// outbox sends both messages again, but perhaps much later if the broker has faults. A failure
-// is therefore only logged.
+// publish sends a new decision to the agent and the viewers at once, and only logs a failure:
+// the outbox sends the decision again, later.
 func (e *recordLife) publish(entry bus.Entry) {
 	err := e.announce(entry)
 	prompt, perr := e.promptOf(entry)
@@ -44,17 +45,17 @@ func (e *recordLife) publish(entry bus.Entry) {
 	}
 }
 
-// answer checks a person's answer and decides the question by it. A person to whom the
-// request was not routed gets NOT_FOUND; see replyToAnswer for the other replies.
+// answer decides a question by a person's answer, if the answer passes all checks. The error is
+// NOT_FOUND if the request was not routed to this person.
 func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (*schemas.Decision, error) {
 	connector := c.name
-	// The person's name in the answer is ignored: the connector has checked the user id, and
-	// the settings say which approver has this id.
+	// The settings, not the answer, name the approver: the connector has checked only the user
+	// id.
 	approver, err := e.approver(ctx, connector, a.From.UserID)
 	if err != nil {
 		return nil, err
 	}
-	frozen := e.beginFreezeCheck(ctx) // reads the freezes while the record is read
+	frozen := e.beginFreezeCheck(ctx) // starts to read the freezes; the record is read at the same time
 	entry, err := e.store.Records.Get(ctx, a.Key())
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {
 		return nil, notFound(a.Key())
@@ -70,7 +71,7 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	if err != nil {
 		return nil, err
 	}
-	// A call whose deadline has come times out, even though the answer has just arrived.
+	// A call whose deadline has passed times out, even if its answer has just arrived.
 	if entry, err = e.life.endOverdue(ctx, entry, now); err != nil {
 		return nil, err
 	}
@@ -85,8 +86,9 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	return replyToAnswer(entry, d, a.Waiters)
 }
 
-// nowFor returns the broker's time for deciding the first calls of a question; places is their
-// number. It reads the broker's clock again if one of their deadlines is near; see clock.late.
+// nowFor returns the broker's time for deciding the first calls of a question; places is the
+// number of these calls. If a deadline of these calls is near, nowFor reads the broker's clock
+// again.
 func (e *recordLife) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && w.Place < max(places, 1) {
@@ -102,8 +104,8 @@ func notApprover(connector, userID string) error {
 	return schemas.Errorf(schemas.CodeForbidden, "%q on %s is not an approver: add the identity under approvers.people in settings.json and run `nod settings apply`", userID, connector)
 }
 
-// routed reports whether a request was routed to this person on this connector. On an inbox
-// it always reports true, because inboxes list all requests.
+// routed reports whether a request was routed to this person on this connector. It reports true
+// for an inbox, because an inbox lists all requests.
 func routed(rec *schemas.Record, connector, userID string) bool {
 	if schemas.IsViewer(connector) {
 		return true
@@ -148,13 +150,16 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 	if option.Text && strings.TrimSpace(a.Message) == "" {
 		return nil, schemas.Errorf(schemas.CodeValidation, "message: is missing; %q takes an answer in words", option.Name)
 	}
+	if rec.Run != nil && a.UpdatedInput != nil {
+		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: the call runs contained as the agent wrote it; deny it, and say what to run instead")
+	}
 	d.OptionID, d.OptionKind = option.OptionID, option.Kind
 	if request.Kind == schemas.KindQuestion && d.Message == "" {
-		d.Message = option.Name // the answer's text is the name of the chosen option
+		d.Message = option.Name // the decision's message is the name of the chosen option
 	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
-		if !rec.Terminal() { // a decided request needs no check: the answer changes nothing, and the reply contains the stored decision
+		if !rec.Terminal() {
 			if err := errors.Join(frozen(rec.Agent, request.SessionID), e.checkConfirmation(rec.Risk, connector, a)); err != nil {
 				return nil, err
 			}
@@ -164,16 +169,20 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 	}
 	if d.Outcome == schemas.Denied {
 		d.Grant, err = e.holdings.denialOf(&request, rec.Agent, d)
-	} else {
-		d.Grant, err = grant(entry, &request, a, d)
+		return d, err
 	}
+	if rec.Run != nil {
+		if d.UpdatedInput, err = runInput(entry, request.PendingID); err != nil {
+			return nil, err
+		}
+	}
+	d.Grant, err = grant(entry, &request, a, d)
 	return d, err
 }
 
-// requestOf decodes the request of a record.
 func requestOf(rec *schemas.Record) (schemas.Request, error) {
-	var r schemas.Request
-	if err := json.Unmarshal(rec.Request, &r); err != nil {
+	r, err := schemas.ReadRequest(rec.Request)
+	if err != nil {
 		return r, fmt.Errorf("decode the request in its record: %w", err)
 	}
 	r.Rejoin, r.Revision = false, 0
@@ -181,8 +190,8 @@ func requestOf(rec *schemas.Record) (schemas.Request, error) {
 	return r, nil
 }
 
-// timeoutDecision returns the decision for the calls whose deadline has come. Agents rely
-// on the exact text of its message.
+// timeoutDecision returns the decision for calls whose deadline has passed. Agents rely on the
+// exact text of its message.
 func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
 	r, err := requestOf(rec)
 	if err != nil {
@@ -199,8 +208,8 @@ func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schema
 	return d, nil
 }
 
-// timeoutAt returns the time limit, in seconds, of the record's first open call whose deadline
-// has come; at is the broker's time.
+// timeoutAt returns the time limit, in seconds, of the first open call whose deadline has
+// passed at the broker's time at.
 func timeoutAt(rec *schemas.Record, at time.Time) int {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && !w.Deadline.After(at) {
@@ -210,10 +219,10 @@ func timeoutAt(rec *schemas.Record, at time.Time) int {
 	return rec.TimeoutSeconds
 }
 
-// replyToAnswer returns the stored decision if this answer made it, or if it has the same
-// effect on all calls that the answer was about. Otherwise it returns CONFLICT or STALE, with
-// the stored decision if there is one. places is the number of calls that the answered prompt
-// showed.
+// replyToAnswer returns the stored decision if this answer made it, or if this answer has the
+// same effect on every call that its prompt showed. Otherwise it returns CONFLICT or STALE,
+// with the stored decision if the request has one. places is the number of calls that the
+// prompt showed.
 func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	rec := &entry.Record
 	stored := rec.Decision
@@ -230,8 +239,8 @@ func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schema
 	return nil, schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
 }
 
-// leavesOut reports whether the stored decision left undecided a call that the answer was
-// about. places is the number of calls that the answered prompt showed.
+// leavesOut reports whether the stored decision left a call undecided that the answered prompt
+// showed. places is the number of calls that the prompt showed.
 func leavesOut(rec *schemas.Record, places int) bool {
 	return slices.ContainsFunc(rec.Waiters, func(w schemas.Waiter) bool { return w.SplitOff && w.Place < max(places, 1) })
 }

@@ -17,13 +17,13 @@ type agentRequest struct {
 	body    json.RawMessage // the message as received, byte for byte
 	request schemas.Request
 	digest  string // the digest of the request's content
-	same    string // the CallDigest; empty until sameness has computed it
+	same    string // the CallDigest of the call; the method sameness computes it
 }
 
 func (r *agentRequest) key() string { return r.request.Key() }
 
-// sameness returns the call's CallDigest, a digest that identical calls share. It computes the
-// digest only once.
+// sameness returns the CallDigest of the call: identical calls have the same CallDigest. It
+// computes the digest only once.
 func (r *agentRequest) sameness() (string, error) {
 	if r.same != "" {
 		return r.same, nil
@@ -33,8 +33,8 @@ func (r *agentRequest) sameness() (string, error) {
 	return r.same, err
 }
 
-// identify computes the digest of the request as the agent sent it, and then fills in
-// the options that it offers.
+// identify computes the digest of the request as sent, before it adds default options to the
+// request.
 func (r *agentRequest) identify() (err error) {
 	if r.digest, err = schemas.Digest(&r.request); err != nil {
 		return err
@@ -43,12 +43,10 @@ func (r *agentRequest) identify() (err error) {
 	return nil
 }
 
-// ask replies to a request with its decision if the stages of the pipeline decide it, and
-// otherwise with a receipt.
-//
-// If the stages decide a request with a new id, the request needs no record, unless they edit
-// its input: its decision is in the log before the agent gets it. Any other request is decided
-// in its record, so that no id ever has two decisions.
+// ask replies to a request with its decision if the engine can decide it at once, and else with
+// a receipt. A request with a new id gets a record only if a person must decide it or its input
+// was edited; any other decision is stored in the log before the agent gets it. A request that
+// may have been sent before is decided in its record, so that no id has two decisions.
 func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schemas.RequestReply, error) {
 	s, err := e.receive(ctx, c, r)
 	if err != nil {
@@ -56,7 +54,7 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 	}
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
-	c.afterReply(leave) // a freeze counts as obeyed only after all replies that were checked against older freezes
+	c.afterReply(leave) // no freeze may count as obeyed before the reply to a request that was checked against older freezes
 	if err := e.check(ctx, s); err != nil {
 		return nil, err
 	}
@@ -65,14 +63,14 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 		return e.rejoin(ctx, c, s)
 	case s.verdict.Effect == policy.Ask:
 		return e.askPerson(ctx, c, s, 0)
-	case s.rules.updated != nil: // the policy has changed the input, which may be too long for the log
+	case s.rules.updated != nil:
 		return e.createDecided(ctx, s, 0)
 	}
 	return e.decideFresh(ctx, c, s)
 }
 
-// receive validates a request and records its session's activity. The error is NOT_FOUND if
-// the session belongs to another agent.
+// receive validates a request and records its session's activity. The error is NOT_FOUND if the
+// session belongs to another agent.
 func (e *intake) receive(ctx context.Context, c *caller, r *schemas.Request) (*askState, error) {
 	s := &askState{agentRequest: agentRequest{agent: c.name, body: c.body, request: *r}, settings: e.settings.now()}
 	if err := complete(&s.request); err != nil {
@@ -87,7 +85,6 @@ func (e *intake) receive(ctx context.Context, c *caller, r *schemas.Request) (*a
 	return s, nil
 }
 
-// policyDecision returns the decision that follows from the verdict of the stages.
 func (e *intake) policyDecision(s *askState) *schemas.Decision {
 	if s.frozen != nil {
 		return e.freezeDenial(&s.request, s.digest, s.frozen)
@@ -101,7 +98,7 @@ func (e *intake) policyDecision(s *askState) *schemas.Decision {
 		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, ""
 	}
 	d := e.decision(&s.request, s.digest, outcome, schemas.By{Kind: schemas.ByPolicy, Name: s.verdict.Rule})
-	if o, ok := s.request.OptionOfKind(kind); ok { // the option is found by its kind, never by its position
+	if o, ok := s.request.OptionOfKind(kind); ok { // an agent may order its options as it likes, so the option is found by its kind
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
 	}
 	if d.Message, d.SettingsRevision = message, s.settings.revision; d.Outcome == schemas.Allowed {
@@ -118,8 +115,8 @@ func (e *base) decision(r *schemas.Request, digest string, outcome schemas.Outco
 	}
 }
 
-// decideFresh decides a request with a new id, without a record. The decision is stored in
-// the log entry; the entry's message id prevents a second decision.
+// decideFresh decides a request with a new id, without a record. The log entry stores the
+// decision; the message id of the entry prevents a second decision.
 func (e *intake) decideFresh(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	d := e.policyDecision(s)
 	entry := schemas.LogEntry{
@@ -137,8 +134,8 @@ func (e *intake) decideFresh(ctx context.Context, c *caller, s *askState) (schem
 	return replyLogged(s, logged)
 }
 
-// claim appends a log entry under a request's id. Only the first entry of an id counts:
-// claim returns the decision in that entry, or nil if the request is decided in a record.
+// claim appends a log entry under a request's id; only the first entry of an id counts. It
+// returns the decision in that entry, or nil if the request is decided in a record.
 func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEntry) (*schemas.Decision, error) {
 	seq, first, err := e.store.Log.Append(ctx, key, entry)
 	if err != nil {
@@ -148,7 +145,7 @@ func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEnt
 		return entry.Decision, nil
 	}
 	earlier, err := e.store.Log.Read(ctx, seq)
-	if errors.Is(err, bus.ErrNotFound) { // the log was full and has removed the first entry, but still recognises the id
+	if errors.Is(err, bus.ErrNotFound) { // the full log has dropped the first entry with this id, but the broker still refuses a second one
 		return nil, reused(key)
 	}
 	if err != nil {

@@ -21,7 +21,7 @@ func (e *withdrawals) await(ctx context.Context, c *caller, q *schemas.Await) (s
 		if d == nil {
 			continue
 		}
-		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // the other half of the message is reserved for the remaining fields of 500 results
+		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // half of the reply is for decisions; the other half is for the remaining fields of 500 results
 			continue
 		}
 		reply.Results[i].Decision = nil
@@ -57,16 +57,16 @@ func (e *withdrawals) awaitOne(ctx context.Context, agent string, a schemas.Awai
 }
 
 // decisionOf returns the record that decides an entry's request, and the decision; d is nil
-// while the request is pending. It first stores the decision's effects. If the request was
-// approved after its agent had stopped waiting, decisionOf uses up the approval, and fails if
-// that is not possible.
+// while the request is pending. It stores the decision's effects before it returns. If a person
+// approved the request after its agent had stopped waiting, decisionOf uses up that approval,
+// or fails.
 func (e *recordLife) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	_, id := schemas.SplitKey(entry.Key)
 	question, d, err = e.lookUp(ctx, entry)
 	if err != nil || d == nil {
 		return question, nil, err
 	}
-	if question.Record.Joined != "" { // the question's record says whether the agent still waits
+	if question.Record.Joined != "" {
 		if question, err = e.decidedIn(ctx, question); err != nil {
 			return question, nil, err
 		}
@@ -77,8 +77,8 @@ func (e *recordLife) decisionOf(ctx context.Context, entry bus.Entry) (question 
 	return question, d, e.holdings.useOwn(ctx, question, id)
 }
 
-// decidedIn returns the question that has decided a joined request, or the request's own
-// entry if the question's record is no longer kept.
+// decidedIn returns the question that has decided a joined request, or the request's own entry
+// if the question's record has expired.
 func (e *recordLife) decidedIn(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	session, id := schemas.SplitKey(entry.Key)
 	question, err := e.store.Records.Get(ctx, schemas.Key(session, entry.Record.Joined))

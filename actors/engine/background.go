@@ -10,10 +10,9 @@ import (
 )
 
 // chooseForeground sets the foreground session that shows a background session's request: the
-// session of the same agent and user that was active last. The timeout tier then depends on
-// that session's input lock. If the background session has no user, this works only if no
-// active session of the agent has a user. The error is UNDELIVERABLE if there is no such
-// session.
+// last active session of the same agent and user. That session's input lock sets the timeout
+// tier. If the background session has no user, no active session of the agent may have one. The
+// error is UNDELIVERABLE if no session fits.
 func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, error) {
 	if !s.held.session.Background || s.plan.foreground.session != "" {
 		return result{}, nil
@@ -45,9 +44,8 @@ func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, err
 	return result{}, schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
 }
 
-// activeSessions returns the foreground sessions in which an agent has made requests within
-// activeKept, each as it was when its activity was stored. The most recently active session
-// comes first.
+// activeSessions returns an agent's foreground sessions that made requests within activeKept,
+// each as it was at its last stored activity, the most recently active one first.
 func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
 	keys, err := e.store.Presence.ListKeys(ctx, activeKey(agent, "*"))
 	if err != nil {
@@ -69,8 +67,8 @@ func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.
 	return sessions, nil
 }
 
-// notifyForeground tells the foreground session that shows a background session's request that
-// the request is pending or decided. It does nothing for the request of a foreground session.
+// notifyForeground sends a notice to the foreground session that shows a background session's
+// request. It does nothing for the request of a foreground session.
 func (e *effects) notifyForeground(rec *schemas.Record, p *schemas.Prompt) error {
 	if rec.Foreground == "" {
 		return nil

@@ -10,17 +10,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// basis lists the stored entries on which an allow depends: standing answers, and, if
-// revision is not 0, the session's own permissions at that revision.
+// basis lists the stored entries on which an allow depends: standing answers and, if revision
+// is not 0, the session's own permissions at that revision. An allow counts only if these
+// entries have not changed.
 type basis struct {
 	session  string
 	revision uint64
 	answers  []*standingEntry
 }
 
-// basisOf collects permissions until enough returns true for them: the session's own
-// permissions, if it has any, then one standing answer after another, each with the answers
-// from which it was shared. If all together do not suffice, it returns all.
+// basisOf collects permissions until the function enough returns true: the session's own
+// permissions, then one standing answer after another, each with the answers that it was shared
+// from. If enough never returns true, it returns all permissions.
 func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
 	b := basis{session: h.session.SessionID}
 	if h.managed() {
@@ -39,9 +40,9 @@ func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) bas
 	return b
 }
 
-// confirmBasis reports whether the entries of a basis still have the revisions that were read,
-// and none of its answers has expired. A majority of the servers confirms this during the
-// call. Entries that have changed are read again at their next use.
+// confirmBasis reports whether no entry of a basis has changed or expired. A majority of the
+// stream's servers confirms the revisions during the call. Entries that have changed are read
+// again at their next use.
 func (e *holdings) confirmBasis(ctx context.Context, b basis) (bool, error) {
 	for _, s := range b.answers {
 		if s.ExpiresAt.IsZero() {

@@ -15,17 +15,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// usedFor is how long a use of an approval allows a request that is sent again under the
-// same id, without using the approval a second time. It is shorter than the hour for which
-// the log recognises an id.
+// usedFor is how long a use of an approval allows its request if the agent sends that request
+// again. It is shorter than the hour for which the log recognises a request's id.
 const usedFor = 30 * time.Minute
 
-// callID returns the id of the standing answer about one call of a session. A call has only
-// one such answer: a newer answer replaces it. same is the call's CallDigest.
+// callID returns the id of the standing answer about one call of a session. A newer answer
+// about the same call replaces the older one. The argument same is the call's CallDigest.
 func callID(same string) string { return "call-" + same[:32] }
 
-// aboutCall returns the standing answer that a person's decision makes about the call of
-// a request.
+// aboutCall returns the standing answer that a person's decision makes about one call.
 func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	same, err := schemas.CallDigest(r)
 	if err != nil {
@@ -38,7 +36,7 @@ func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.
 	}, nil
 }
 
-// payloadOf returns the command, path or address of a call, or else its title, for lists.
+// payloadOf returns a call's command, path or address, or else its title, as text for lists.
 func payloadOf(r *schemas.Request) string {
 	var details map[string]json.RawMessage
 	if json.Unmarshal(r.ActionDetails, &details) != nil {
@@ -59,8 +57,8 @@ const (
 	maxMessage = 1024
 )
 
-// cutBytes cuts a text to at most the given number of bytes, between characters. The cut is
-// marked with an ellipsis, which is not included in that number.
+// cutBytes cuts a text to at most the given number of bytes, between characters, and adds an
+// ellipsis, which does not count.
 func cutBytes(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -79,9 +77,9 @@ func cut(text string, most int) string {
 }
 
 // answerCall stores the standing answer that follows from a person's decision about a tool
-// call. A denial lasts for the time in the settings. An approval given while no agent waits
-// lasts until it is used or expires. Any other approval ends an older denial of the call.
-// answerCall may be called repeatedly and in any order: the newer decision counts.
+// call. A denial lasts for the time in the settings. An approval without a waiting agent lasts
+// until it is used or expires. Any other approval ends an older denial of the call. answerCall
+// may be called repeatedly and in any order: the newer decision counts.
 func (e *holdings) answerCall(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d.By.Kind != schemas.ByHuman || d.Outcome != schemas.Allowed && d.Outcome != schemas.Denied {
@@ -95,6 +93,10 @@ func (e *holdings) answerCall(ctx context.Context, question bus.Entry) error {
 	case d.Outcome == schemas.Denied, e.settings.now().settings.RememberDenials() == 0:
 		return nil
 	}
+	session, _ := schemas.SplitKey(question.Key)
+	if stored, err := e.answersOf(ctx, sessionKey(session)); err == nil && len(stored.byID) == 0 {
+		return nil // the session has no standing answers, so no denial to end
+	}
 	r, err := requestOf(&question.Record)
 	if err != nil || r.Kind != schemas.KindToolCall {
 		return err
@@ -106,8 +108,6 @@ func (e *holdings) answerCall(ctx context.Context, question bus.Entry) error {
 	return e.endDenial(ctx, g)
 }
 
-// denialOf returns the standing answer that a person's denial of a tool call makes, or
-// nil if the settings remember no denials.
 func (e *holdings) denialOf(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	length := e.settings.now().settings.RememberDenials()
 	if length == 0 || r.Kind != schemas.KindToolCall {
@@ -136,9 +136,9 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 	return err
 }
 
-// keepApproval stores an approval that was given while no agent waited. The approval can be used
-// once for each request that it was given for. Uses that are left of an older approval of the
-// call are added.
+// keepApproval stores an approval that a person gave while no agent waited. Each request that
+// the person approved may use it once. Unused uses of an older approval of the same call are
+// added.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.Denies() || !old.RevokedAt.IsZero() {
@@ -151,6 +151,11 @@ func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) 
 		merged := *g
 		if old.CreatedAt.After(g.CreatedAt) {
 			merged = *old
+		}
+		if old.Call != nil && old.Call.Contained && merged.Call != nil {
+			call := *merged.Call
+			call.Contained = true
+			merged.Call = &call
 		}
 		merged.For = slices.Clone(old.For)
 		for _, id := range g.For {
@@ -175,10 +180,10 @@ func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) 
 	return e.logAnswer(ctx, schemas.LogGranted, &stored, g.CreatedAt, g.By.Name+"@"+g.By.Connector)
 }
 
-// endDenial ends a remembered denial that is older than the approval g of the same call.
+// endDenial ends a remembered denial that is older than an approval of the same call.
 func (e *holdings) endDenial(ctx context.Context, g *schemas.StandingAnswer) error {
 	if now, err := e.answersOf(ctx, ownerOf(g)); err == nil && now.byID[g.GrantID] == nil {
-		return nil // no answer about this call is stored, so no denial
+		return nil
 	}
 	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if !old.Denies() || !old.RevokedAt.IsZero() || old.CreatedAt.After(g.CreatedAt) {
@@ -190,8 +195,8 @@ func (e *holdings) endDenial(ctx context.Context, g *schemas.StandingAnswer) err
 	return err
 }
 
-// readCallAnswer reads the standing answer about exactly this call from the store. It
-// returns nil if there is none, or if the request has a record, which then decides it.
+// readCallAnswer reads the standing answer about one call from the store. It returns nil if
+// none is stored, or if the request has a record, because the record decides the request.
 func (e *holdings) readCallAnswer(ctx context.Context, s *askState) (*standingEntry, error) {
 	if len(s.held.own.byID) == 0 {
 		return nil, nil
@@ -211,7 +216,6 @@ func (e *holdings) readCallAnswer(ctx context.Context, s *askState) (*standingEn
 	return a, nil
 }
 
-// checkDenial denies a call if a remembered denial of it is in force.
 func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 	if a := s.callAnswer; a == nil || !a.Denies() || !a.Live(e.clock.now()) {
 		return result{}, nil
@@ -221,16 +225,24 @@ func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 	return decide(v), nil
 }
 
-// checkApproval allows a call by an approval that was given while no agent waited, and
-// counts one use of the approval.
+// checkApproval allows a call by an unused approval that a person gave after the agent had
+// stopped waiting, and counts one use.
 func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error) {
 	a := s.callAnswer
-	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the approval was given for this very request, so only this request's record could use it; that record has expired
+	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the request's own record has expired, and only that record could use an approval of the request itself
 		return result{}, nil
+	}
+	run, input := s.planRun(s.rules.verdict.Containment)
+	if run == nil && a.Call.Contained {
+		return result{}, nil // the approval allows the call in its container, in which the call cannot run now
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)
 	if err != nil || !used {
 		return result{}, err
+	}
+	if run != nil {
+		run.Approved = true
+		s.rules.run, s.rules.updated = run, input
 	}
 	v := s.verdict
 	v.Effect, v.Rule = policy.Allow, fmt.Sprintf("approval of %s by %s", a.Question, a.By.Name)
@@ -238,12 +250,11 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 }
 
 // use counts one use of an approval for a request, and reports whether the approval allows the
-// request. If a request that has already used the approval is sent again, use returns true and
-// counts nothing. If that request has no record, this holds only within usedFor, and only
-// until the approval is revoked.
+// request. A request that has used the approval before is allowed again without another use; if
+// that request has no record, only within usedFor and until the approval is revoked.
 func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
 	if !g.ExpiresAt.IsZero() {
-		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // the function late reads the broker's clock again if the expiry is near
+		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // reads the broker's clock if the expiry is near
 			return false, err
 		}
 	}
@@ -254,7 +265,7 @@ func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID
 		}
 		at := e.clock.now()
 		if i := slices.IndexFunc(now.UsedBy, func(u schemas.Use) bool { return u.PendingID == pendingID }); i >= 0 {
-			own := slices.Contains(now.For, pendingID) // the approval was given for this request, which still has its record
+			own := slices.Contains(now.For, pendingID)
 			used = own || now.RevokedAt.IsZero() && at.Before(now.UsedBy[i].At.Add(usedFor))
 			return false
 		}
@@ -272,7 +283,7 @@ func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID
 
 // useOwn uses the approval of a detached request that its agent sends again under the same id.
 // The error is CONFLICT if another request has used the approval, or if the approval was
-// revoked or has expired. If the request is not detached, useOwn does nothing.
+// revoked or has expired. useOwn does nothing for a request that is not detached.
 func (e *holdings) useOwn(ctx context.Context, question bus.Entry, pendingID string) error {
 	w := question.Record.Waiter(pendingID)
 	d := question.Record.Decision
@@ -295,7 +306,6 @@ func (e *holdings) useOwn(ctx context.Context, question bus.Entry, pendingID str
 	return nil
 }
 
-// denialMessage returns the message of a decision that a remembered denial makes.
 func (e *holdings) denialMessage(d *schemas.StandingAnswer) string {
 	now := e.clock.now()
 	var text strings.Builder

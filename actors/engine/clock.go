@@ -11,23 +11,24 @@ import (
 const (
 	// clockEvery is how often the broker's clock is read in the background.
 	clockEvery = 5 * time.Second
-	// clockOld is the age at which a reading is too old to decide about a deadline.
+	// clockOld is the age at which a reading of the broker's clock may no longer decide about a
+	// deadline.
 	clockOld = 3 * clockEvery
-	// clockMargin is how far ahead a deadline must be to be compared without reading the
-	// broker's clock again.
+	// clockMargin is the time before a deadline from which the broker's clock must be read
+	// again.
 	clockMargin = time.Second
-	// clockStep is how far this machine's clock and its monotonic clock may drift apart
-	// after a reading. If they differ more, the clock was set or the machine has slept,
-	// and the reading is no longer used for deadlines.
+	// clockStep is the largest difference between the elapsed times of the wall clock and of
+	// the monotonic clock. A larger difference means that the wall clock was set or the machine
+	// slept, and the broker's clock must be read again.
 	clockStep = 500 * time.Millisecond
-	// A reading's error grows by its age divided by clockDrift. Quartz clocks are more
-	// precise than that.
+	// The possible error of a reading of the broker's clock grows by its age divided by
+	// clockDrift. Quartz clocks are more precise.
 	clockDrift = 10_000
 )
 
-// clock computes the broker's time from its last reading and this machine's monotonic
-// clock, so that setting the machine's clock has no effect. Deadlines are in broker time,
-// so that engines on machines with different clocks agree.
+// clock computes the broker's time from the last reading of the broker's clock and this
+// machine's monotonic clock. Setting the machine's clock therefore has no effect. Engines on
+// machines with different clocks agree, because all deadlines are in broker time.
 type clock struct {
 	read func(context.Context) (bus.Reading, error)
 	wall func() time.Time // this machine's clock, which may be set at any time
@@ -41,18 +42,18 @@ type clockReading struct {
 	wall time.Time // this machine's clock at the time of the reading
 }
 
-// err returns the greatest possible error of a time that is computed now from this reading.
+// err returns the greatest possible error of a broker time that is computed now.
 func (r *clockReading) err() time.Duration { return r.Err + time.Since(r.At)/clockDrift }
 
-// now returns the broker's time. It never fails, but may be wrong if the last reading is
-// outdated: use late to decide about a deadline.
+// now returns the broker's time. It never fails, but may be wrong if the last reading is old.
+// The method late, which reads the clock if necessary, decides about deadlines.
 func (c *clock) now() time.Time {
 	last := c.last.Load()
 	return last.Broker.Add(time.Since(last.At)).UTC()
 }
 
-// set reads the broker's clock. If the new reading agrees with the last one and is less
-// precise, the last reading stays in use.
+// set reads the broker's clock. It keeps the last reading if that one agrees with the new
+// reading and is more precise.
 func (c *clock) set(ctx context.Context) error {
 	r, err := c.read(ctx)
 	if err != nil {
@@ -69,9 +70,9 @@ func (c *clock) set(ctx context.Context) error {
 	return nil
 }
 
-// late reports whether a deadline has passed, in the broker's time. If the deadline seems to
-// have passed or is near, or if the last reading is outdated, late reads the broker's clock
-// first; an error means that this failed.
+// late reports whether a deadline has passed, in the broker's time. It first reads the broker's
+// clock if the deadline is near or past, or if the last reading is old; the error is that of
+// this reading.
 func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 	if last := c.last.Load(); !c.holds(last) || c.now().Add(clockMargin+last.err()).After(deadline) {
 		if err := c.set(ctx); err != nil {
@@ -81,16 +82,16 @@ func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 	return !c.now().Before(deadline), nil
 }
 
-// holds reports whether a reading may be used for deadlines: it is recent, and since then
-// the machine has not slept and its clock was not set.
+// holds reports whether a reading may decide about deadlines: it is recent, and since that
+// reading the machine has neither slept nor had its clock set.
 func (c *clock) holds(r *clockReading) bool {
 	since := time.Since(r.At)
-	moved := c.wall().Round(0).Sub(r.wall.Round(0)) // Round(0) leaves out the monotonic clock
+	moved := c.wall().Round(0).Sub(r.wall.Round(0)) // Round(0) removes the monotonic time, so the difference is that of the wall clocks
 	return since < clockOld && (moved-since).Abs() < clockStep
 }
 
-// readClock reads the broker's clock in the background. If it fails, the last reading stays
-// in use, and late reads the clock again once that reading is outdated.
+// readClock reads the broker's clock in the background. After a failure the last reading stays
+// in use until it is too old for deadlines.
 func (e *base) readClock(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, clockEvery)
 	defer cancel()

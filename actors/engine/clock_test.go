@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// broker tests the type clock: it simulates a broker whose clock is ahead of this machine's
-// clock, which the test can set.
+// broker simulates a broker whose clock is ahead of this machine's clock. The test can set both
+// clocks.
 type broker struct {
 	*require.Assertions
 	clock
@@ -35,8 +35,8 @@ func newBroker(t *testing.T) *broker {
 	return b
 }
 
-// is asserts that the clock shows the broker's time, to the minute. A test takes less than a
-// minute, and moves the clocks by more.
+// is asserts that the type clock returns the broker's time, to the minute. A test takes less
+// than a minute, and sets the clocks by more.
 func (b *broker) is() {
 	b.WithinDuration(time.Now().Add(b.ahead), b.now(), time.Minute)
 }
@@ -60,8 +60,8 @@ func TestSettingTheClockChangesNothing(t *testing.T) {
 	}
 }
 
-// A deadline passes while the engine's machine sleeps. The machine's monotonic clock stands
-// still meanwhile; the broker's clock goes on.
+// A deadline passes while the engine's machine sleeps: the machine's monotonic clock stops, and
+// the broker's clock continues.
 func TestADeadlineThatPassedDuringASleepIsLate(t *testing.T) {
 	b := newBroker(t)
 	b.ahead += 8 * time.Hour
@@ -91,7 +91,6 @@ func TestTheBrokersClockIsReadNearADeadline(t *testing.T) {
 	b.ErrorIs(err, b.away, "nothing is refused by a reading that is doubted")
 }
 
-// A less precise reading replaces a more precise one only if the two contradict each other.
 func TestMorePreciseReadingsOfTheBrokersClockAreKept(t *testing.T) {
 	b := newBroker(t)
 	start := time.Now()

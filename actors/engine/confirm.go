@@ -8,9 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// checkConfirmation checks an answer that allows a request of this risk against the settings. It
-// returns FORBIDDEN if the settings do not accept an allow at this risk from the answer's
-// connector, or if they demand a code word and the answer's code word is wrong or missing.
+// checkConfirmation returns FORBIDDEN if the settings do not accept an allow at this risk from
+// the answer's connector, or if the answer lacks the code word that the settings demand.
 func (e *connectors) checkConfirmation(risk schemas.Risk, connector string, a *schemas.Answer) error {
 	settings := e.settings.now().settings
 	for _, c := range settings.Confirms() {
@@ -29,15 +28,15 @@ func (e *connectors) checkConfirmation(risk schemas.Risk, connector string, a *s
 	return err
 }
 
-// isCodeWord reports whether said is the code word that the settings name in c. The comparison
+// isCodeWord reports whether a person has sent the code word of the settings. The comparison
 // takes constant time.
 func isCodeWord(c *schemas.Confirm, said string) (bool, error) {
 	word, err := codeWord(c)
 	return err == nil && subtle.ConstantTimeCompare([]byte(word), []byte(said)) == 1, err
 }
 
-// codeWord reads the code word from its file or environment variable. The engine calls it for
-// each answer, because the code word may change at any moment.
+// codeWord reads the code word from its file or environment variable. The engine reads it for
+// each answer, because the code word may change at any time.
 func codeWord(c *schemas.Confirm) (string, error) {
 	word, from := os.Getenv(c.CodeWordEnv), c.CodeWordEnv
 	if c.CodeWordFile != "" {
@@ -52,8 +51,8 @@ func codeWord(c *schemas.Confirm) (string, error) {
 	return word, nil
 }
 
-// confirmationsFor lists the confirmations that an allow at this risk needs. The list is
-// empty if an approver's answer is enough.
+// confirmationsFor lists the confirmations that an allow at this risk needs beyond an
+// approver's answer.
 func (e *recordLife) confirmationsFor(risk schemas.Risk) []string {
 	var all []string
 	for _, c := range e.settings.now().settings.Confirms() {

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -9,32 +11,99 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// containable reports whether the call of a request may run contained: its host can change it and
-// has never ignored the change, and no permissions of the session bound it already.
+// containable reports whether nod may change a call so that it runs contained. It reports false
+// if the host cannot change calls or has ignored a change, and in a managed session, whose
+// permissions bound the call.
 func (s *askState) containable() bool {
-	return s.request.Contain == schemas.ContainPossible && !s.managed && !s.ignores
+	return s.request.Contain == schemas.ContainPossible && s.request.NodPath != "" && !s.managed && !s.ignores
 }
 
-// runContained returns the verdict that allows a call to run in the container of v, with the
-// permissions that it needs. If the call's input cannot be changed, a person is asked.
-func (s *askState) runContained(out *rulesResult, v policy.Verdict) policy.Verdict {
-	c := v.Containment
-	input, ok := c.RunInput(s.request.ActionDetails, s.key())
+// planRun returns the contained run of a request's call in the container c, with the
+// permissions that the call needs, and the tool input that starts this run. It returns nil if c
+// is nil, or if the call cannot run contained.
+func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.RawMessage) {
+	if c == nil || !s.containable() || !c.Runs(s.request.ActionDetails) {
+		return nil, nil
+	}
+	input, _, ok := policy.RunInput(s.request.ActionDetails, programOf(&s.request), s.key())
 	if !ok {
+		return nil, nil
+	}
+	return &schemas.ContainedRun{
+		Container: schemas.Container{Dir: c.Dir, Project: c.Project, ReadOnly: c.ReadOnly, Permissions: tags(c.Needs())},
+		Words:     schemas.WordsDigest(c.Words()),
+	}, input
+}
+
+func programOf(r *schemas.Request) policy.Program {
+	return policy.Program{Path: r.NodPath, Data: r.NodData}
+}
+
+// runContained allows a call to run in the container of a verdict, with the permissions that
+// the call needs. If the host cannot change the call's input, a person is asked.
+func (s *askState) runContained(out *rulesResult, v policy.Verdict) policy.Verdict {
+	run, input := s.planRun(v.Containment)
+	if run == nil {
 		v.Effect = policy.Ask
 		return v
 	}
-	out.updated = input
-	out.run = &schemas.ContainedRun{
-		Container: schemas.Container{Dir: c.Dir, Project: c.Project, ReadOnly: c.ReadOnly, Permissions: tags(c.Needs())},
-		Words:     schemas.WordsDigest(c.Words()),
-	}
+	out.run, out.updated = run, input
 	v.Effect = policy.Allow
 	return v
 }
 
-// containGranted allows a call that needs permissions to run contained, if the session holds
-// all of them.
+// runInput returns the tool input that runs the call of one waiter contained, according to the
+// Run of its record. pendingID names the waiter.
+func runInput(entry *bus.Entry, pendingID string) (json.RawMessage, error) {
+	r, err := requestOf(&entry.Record)
+	if err != nil {
+		return nil, err
+	}
+	input, words, ok := policy.RunInput(r.ActionDetails, programOf(&r), schemas.Key(r.SessionID, pendingID))
+	if !ok || schemas.WordsDigest(words) != entry.Record.Run.Words {
+		return nil, schemas.Errorf(schemas.CodeInternal, "%s cannot be changed to run contained: make the call again", entry.Key)
+	}
+	return input, nil
+}
+
+// verdictOn is Record.Verdict with the tool input of a contained run. Each call's input has the
+// call's own id, because one id starts one command.
+func verdictOn(entry *bus.Entry, pendingID string) (*schemas.Decision, error) {
+	d := entry.Record.Verdict(pendingID)
+	if d == nil || entry.Record.Run == nil || d.Outcome != schemas.Allowed || pendingID == ownID(entry) {
+		return d, nil
+	}
+	own := *d
+	var err error
+	own.UpdatedInput, err = runInput(entry, pendingID)
+	return &own, err
+}
+
+// keepRun removes the Run from a record whose decision does not allow the call to run
+// contained.
+func keepRun(entry *bus.Entry) {
+	rec := &entry.Record
+	if rec.Run == nil {
+		return
+	}
+	d := rec.Decision
+	input, err := runInput(entry, ownID(entry))
+	if err != nil || d.Outcome != schemas.Allowed || !bytes.Equal(input, d.UpdatedInput) {
+		rec.Run = nil
+		return
+	}
+	run := *rec.Run
+	run.Approved = d.By.Kind == schemas.ByHuman
+	rec.Run = &run
+}
+
+// edited reports whether a person has edited the input that the record's decision allows.
+func edited(rec *schemas.Record, d *schemas.Decision) bool {
+	return d.UpdatedInput != nil && rec.Run == nil
+}
+
+// containGranted allows a call to run contained if the session has all permissions that the
+// call needs.
 func (s *askState) containGranted() result {
 	v := s.rules.verdict
 	if v.Containment == nil || v.Effect != policy.Ask || !s.containable() {
@@ -54,9 +123,9 @@ func (s *askState) containGranted() result {
 	return result{outcome: decided, verdict: v, basis: s.held.basisOf(holds)}
 }
 
-// run replies to the question whether a contained command may start. It may start once, soon
-// after its decision, with the words that were decided, and only if the request would be decided
-// in the same way now.
+// run replies to the question whether a contained command may start. The command may start
+// once, soon after its decision, exactly as it was decided, and only if the engine would decide
+// it in the same way now.
 func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Running, error) {
 	entry, err := e.store.Records.Get(ctx, r.Key())
 	if noRecord(err) || err == nil && entry.Record.Agent != c.name {
@@ -65,7 +134,10 @@ func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Ru
 	if err != nil {
 		return schemas.Running{}, err
 	}
-	if err := e.mayStart(&entry.Record, r); err != nil {
+	if entry, err = e.withDecision(ctx, entry); err != nil {
+		return schemas.Running{}, err
+	}
+	if err := e.mayStart(&entry, r); err != nil {
 		return schemas.Running{}, err
 	}
 	if err := e.stillContained(ctx, c, &entry.Record); err != nil {
@@ -73,7 +145,7 @@ func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Ru
 	}
 	id := bus.NewID()
 	entry, changed, err := e.life.change(ctx, entry, func(next *bus.Entry) (write, error) {
-		if err := e.mayStart(&next.Record, r); err != nil {
+		if err := e.mayStart(next, r); err != nil {
 			return nil, err
 		}
 		run := *next.Record.Run
@@ -90,9 +162,26 @@ func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Ru
 	return schemas.Running{Type: schemas.TypeRunning, RunID: id, Container: entry.Record.Run.Container}, nil
 }
 
-// mayStart returns the reason why a record's command must not start, or nil.
-func (e *intake) mayStart(rec *schemas.Record, r *schemas.Run) error {
-	run, d := rec.Run, rec.Decision
+// withDecision returns the entry of a request with its decision. If the decision is only in the
+// record of the question that the request has joined, withDecision writes it into the request's
+// own record.
+func (e *intake) withDecision(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
+	if entry.Record.Terminal() || entry.Record.Joined == "" {
+		return entry, nil
+	}
+	question, d, err := e.life.decisionOf(ctx, entry)
+	if err != nil || d == nil || question.Key == entry.Key {
+		return entry, err
+	}
+	if err := e.life.followWaiter(ctx, entry.Key, ownID(&question), d); err != nil {
+		return entry, err
+	}
+	return e.store.Records.Get(ctx, entry.Key)
+}
+
+// mayStart returns the reason why a decided command must not start, or nil.
+func (e *intake) mayStart(entry *bus.Entry, r *schemas.Run) error {
+	run, d := entry.Record.Run, ownDecision(entry)
 	switch {
 	case run == nil || d == nil || d.Outcome != schemas.Allowed:
 		return schemas.Errorf(schemas.CodeForbidden, "%s was not allowed to run contained: make the call again", r.Key())
@@ -108,8 +197,8 @@ func (e *intake) mayStart(rec *schemas.Record, r *schemas.Run) error {
 	return nil
 }
 
-// stillContained checks a decided request again, by the rules, freezes and permissions that are
-// in force now. It returns an error unless the request would still run contained as decided.
+// stillContained checks a decided request again by the present rules, freezes and permissions.
+// It returns an error unless the request would run contained as decided.
 func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Record) error {
 	r, err := requestOf(rec)
 	if err != nil {
@@ -130,17 +219,37 @@ func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Rec
 	if err := e.check(ctx, s); err != nil {
 		return err
 	}
-	now, was := s.rules.run, rec.Run
-	same := s.verdict.Effect == policy.Allow && now != nil && now.Words == was.Words && now.Container.Dir == was.Container.Dir &&
-		now.Container.Project == was.Container.Project && now.Container.ReadOnly == was.Container.ReadOnly &&
-		slices.Equal(now.Container.Permissions, was.Container.Permissions)
-	if !same {
+	now, allowed := s.rules.run, s.verdict.Effect == policy.Allow
+	if rec.Run.Approved && s.verdict.Effect == policy.Ask {
+		now, _ = s.planRun(s.rules.verdict.Containment)
+		if allowed, err = e.stillApproved(ctx, rec.Decision); err != nil {
+			return err
+		}
+	}
+	if !allowed || !sameRun(now, rec.Run) {
 		return schemas.Errorf(schemas.CodeForbidden, "%s would not run contained any more (%s): make the call again", r.Key(), s.verdict.Rule)
 	}
 	return nil
 }
 
-// ran records the end of a contained command, once.
+// stillApproved reports whether a person's approval of a call is still in force: the standing
+// permission that came with it, if any, has not ended.
+func (e *intake) stillApproved(ctx context.Context, d *schemas.Decision) (bool, error) {
+	if !d.Lasts() {
+		return true, nil
+	}
+	g, err := e.holdings.readEntry(ctx, standingKey(ownerOf(d.Grant), d.Grant.GrantID))
+	return err == nil && g != nil && g.Live(e.clock.now()), err
+}
+
+// sameRun reports whether two plans run the same words in the same container.
+func sameRun(a, b *schemas.ContainedRun) bool {
+	return a != nil && b != nil && a.Words == b.Words && a.Container.Dir == b.Container.Dir &&
+		a.Container.Project == b.Container.Project && a.Container.ReadOnly == b.Container.ReadOnly &&
+		slices.Equal(a.Container.Permissions, b.Container.Permissions)
+}
+
+// ran records the end of a contained command. A repeated report changes nothing.
 func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK, error) {
 	entry, err := e.store.Records.Get(ctx, r.Key())
 	if noRecord(err) || err == nil && entry.Record.Agent != c.name {
@@ -155,7 +264,7 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 			return nil, notFound(r.Key())
 		}
 		if run.Report != nil {
-			return nil, nil // the report was sent twice
+			return nil, nil
 		}
 		ended, report := *run, r.Report
 		report.EndedAt = e.clock.now()
@@ -166,9 +275,9 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 	return schemas.OK{Type: schemas.TypeOK}, err
 }
 
-// recordUncontained records that a host ran a call as the agent wrote it, although the call was
-// allowed to run only contained. The session's later calls then ask. It returns the ids of the
-// calls.
+// recordUncontained records that a host ran a call without its container, although the call was
+// allowed only contained. The engine then contains no later call of the session, but asks. It
+// returns the ids of the calls.
 func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	decided, err := e.store.Records.ChangedSince(ctx, p.SessionID, e.clock.now().Add(-schemas.MaxRunAge))
 	if err != nil {
@@ -205,7 +314,7 @@ func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *sc
 	return ids, err
 }
 
-// logRan appends the end of a contained command to the log, without the names of files.
+// logRan logs the end of a contained command, without the names of changed files.
 func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	run := entry.Record.Run
 	if run == nil || run.Report == nil {
@@ -220,8 +329,8 @@ func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Pr
 	return err
 }
 
-// contain returns the verdict on a call that may run in the container of v. A harmless call is
-// allowed as it is if its input cannot be changed; about any other call a person is asked.
+// contain returns the verdict on a call that may run contained. If it cannot run contained, a
+// harmless call is allowed uncontained, and a person is asked about any other call.
 func (s *askState) contain(out *rulesResult, v policy.Verdict) policy.Verdict {
 	harmless := v.Effect == policy.Allow
 	if s.containable() {
@@ -233,11 +342,13 @@ func (s *askState) contain(out *rulesResult, v policy.Verdict) policy.Verdict {
 		return v
 	}
 	why := "its host cannot run it contained"
-	if s.ignores {
-		why = "its host ran an earlier call without its container"
-	}
-	if s.request.Contain != "" && s.request.Contain != schemas.ContainPossible {
+	switch {
+	case s.request.Contain != "" && s.request.Contain != schemas.ContainPossible:
 		why = s.request.Contain
+	case s.ignores:
+		why = "its host ran an earlier call without its container"
+	case s.request.Contain != "" && s.request.NodPath == "":
+		why = "its hook did not say where nod is, so it cannot run contained: update nod on that machine"
 	}
 	v.Effect, v.Containment, v.Reasons = policy.Ask, nil, append(slices.Clip(v.Reasons), why)
 	return v

@@ -10,8 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// throughRecord creates the record of a request, either with its decision, or pending for
-// a person to decide.
+// throughRecord creates the record of a request, with its decision or pending for a person.
 func (e *intake) throughRecord(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	if s.verdict.Effect == policy.Ask {
 		return e.askPerson(ctx, c, s, 0)
@@ -33,8 +32,8 @@ func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64
 	return entry.Record.Decision, nil
 }
 
-// record returns the record of a request that is decided at once: the record's deadline is
-// now. For a request that waits, pendingRecord replaces the deadline and adds to the record.
+// record returns the record of a request that is decided at once, so its deadline is now. The
+// method pendingRecord replaces the deadline for a request that waits.
 func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	return schemas.Record{
 		Type: schemas.TypeRecord, Agent: r.agent, User: r.request.User, Request: r.body, Digest: r.digest,
@@ -43,27 +42,25 @@ func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	}
 }
 
-// askPerson runs the stages that store a request for a person to decide, and replies with its
-// receipt. revision is that of the deletion marker under the request's key, or 0 if there is
-// none.
+// askPerson stores a request for a person to decide, and replies with its receipt. revision is
+// that of the deletion marker under the request's key, or 0 without a marker.
 func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision uint64) (schemas.RequestReply, error) {
 	s.plan.at, s.plan.revision = e.clock.now(), revision
 	r, err := e.runStages(ctx, s, asking)
 	if err != nil {
 		return nil, err
 	}
-	if r.outcome != ask { // the request's key already has a record
+	if r.outcome != ask {
 		return e.replyMoved(ctx, s, func(revision uint64) (schemas.RequestReply, error) { return e.askPerson(ctx, c, s, revision) })
 	}
 	entry := s.plan.entry
-	if entry.Record.Joined == "" { // if the request has joined a question, the outbox sends that question to the viewers instead
+	if entry.Record.Joined == "" { // for a joined request, the outbox shows viewers the question that decides it
 		c.afterReply(func() { e.viewNew(entry, s.request) })
 	}
 	return receipt(entry, &s.request), nil
 }
 
-// viewNew counts a new request as pending and sends it to the viewers, so that they need
-// not wait for the outbox.
+// viewNew counts a new pending request and sends it to the viewers before the outbox does.
 func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 	e.counts.add(r.SessionID)
 	r.Rejoin, r.Revision = false, 0
@@ -73,8 +70,8 @@ func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 }
 
 // admit refuses a request with FORBIDDEN if its session has maxOpen pending questions. If the
-// settings name no approver, admit reads them again first: without an approver a later stage
-// refuses the request, and outdated settings must not cause that.
+// settings name no approver, admit reads the settings again, because a later stage refuses
+// requests without an approver, and old settings must not cause that.
 func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	if len(s.settings.settings.People()) == 0 {
 		if err := e.readSettings(ctx); err != nil {
@@ -88,21 +85,20 @@ func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	return result{}, schemas.Errorf(schemas.CodeForbidden, "session %s has %d pending requests, which is the most: answer or withdraw some first", s.request.SessionID, s.attendance.open)
 }
 
-// pendingRecord returns the record of a request for a person to decide, as planned by the
-// stages.
+// pendingRecord returns the record of a request that a person must decide.
 func (s *askState) pendingRecord() schemas.Record {
 	rec := s.record(s.verdict, s.plan.at)
 	rec.Foreground, rec.Routes = s.plan.foreground.session, s.plan.routes
-	rec.Remember, rec.Holder = s.plan.reaches, s.permissions.holder
+	rec.Remember, rec.Holder, rec.Run = s.plan.reaches, s.permissions.holder, s.plan.run
 	rec.Tier, rec.TimeoutSeconds = s.plan.limit.tier, int(s.plan.limit.timeout/time.Second)
 	rec.Deadline = s.plan.at.Add(s.plan.limit.timeout).Truncate(time.Millisecond)
 	return rec
 }
 
-// takeTurn sets the question's first event. If an approver is at the session, phones and chats
-// wait, and the event is the time at which they show the question. If phones and chats already
-// show as many questions of the session as the settings allow, the event is the next check of
-// the question's turn. Otherwise the event is the deadline.
+// takeTurn sets the question's first event. If an approver is at the session, that is the time
+// at which phones and chats show the question. If phones and chats already show as many
+// questions of the session as the settings allow, it is the next check of the question's turn.
+// Otherwise it is the deadline.
 func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
@@ -113,9 +109,9 @@ func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	return result{}, nil
 }
 
-// storePending stores the request, as a waiter of a pending question or as a question of its
-// own. Its outcome is ask. If the request's key already has a record, it stores nothing, and
-// its outcome is goOn.
+// storePending stores a request as a question, or as a waiter of a pending question. If the
+// request already has a record, it stores nothing and its outcome is goOn; otherwise the
+// outcome is ask.
 func (e *intake) storePending(ctx context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	next := s.plan.next
@@ -131,13 +127,12 @@ func (e *intake) storePending(ctx context.Context, s *askState) (result, error) 
 	return result{outcome: ask}, err
 }
 
-// maxReaches bounds, in bytes, the reaches in a record: the rules and permissions that an
-// answer may allow beyond the call. The record must still fit into one message after any
-// answer is added.
+// maxReaches bounds, in bytes, the rules and permissions in a record that an answer may allow
+// beyond the call. The record must fit into one message after any answer is added.
 const maxReaches = 64 << 10
 
-// withinSize returns the reaches, or nil if they are larger than maxReaches. An answer to a
-// record without reaches can only allow the call itself, once.
+// withinSize returns the reaches, or nil if they are larger than maxReaches. Without reaches,
+// an answer can only allow the call itself, once.
 func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	data, err := schemas.Encode(reaches)
 	if err != nil || len(data) > maxReaches {
@@ -146,10 +141,9 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent returns the first event of a request. notify is the time at which phones and
-// chats show a request if an approver is at the session. The event is at notify if the request
-// is routed to phones or chats, an approver holds the input lock, and the deadline is later
-// than notify. Otherwise the event is the deadline.
+// firstEvent returns the first event of a request. If an approver holds the input lock and the
+// request is routed to a phone or chat, phones and chats show it at the time notify, which is
+// the event. Otherwise, or if the deadline is earlier, the event is the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
@@ -158,9 +152,9 @@ func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	return schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
 }
 
-// replyMoved replies to a request whose key turned out to be written already. If there is a
-// record, the reply follows from it. If the record was deleted by hand, create makes a new
-// one over the deletion marker.
+// replyMoved replies to a request whose key another write has just used. An existing record
+// gives the reply. If an operator deleted the record, create makes a new record over the
+// deletion marker.
 func (e *intake) replyMoved(ctx context.Context, s *askState, create func(revision uint64) (schemas.RequestReply, error)) (schemas.RequestReply, error) {
 	entry, err := e.store.Records.Get(ctx, s.key())
 	switch {
@@ -172,14 +166,13 @@ func (e *intake) replyMoved(ctx context.Context, s *askState, create func(revisi
 	return nil, err
 }
 
-// replyExisting replies to a request that has a record. If the verdict decides the
-// request, the decision is stored by compare-and-set in the question's record, like any
-// other decision.
+// replyExisting replies to a request that has a record. If the new verdict decides the request,
+// the decision is stored by compare-and-set in the question's record.
 func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry) (schemas.RequestReply, error) {
 	switch rec := &entry.Record; {
 	case rec.Agent != s.agent:
 		return nil, notFound(s.key())
-	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // AnyDigest is the digest of a withdrawal that came before its request
+	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // the record of a withdrawal that came before its request has AnyDigest
 		return nil, reused(s.key())
 	}
 	question, d, err := e.life.decisionOf(ctx, entry)
@@ -189,13 +182,13 @@ func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 	if d != nil {
 		return d, nil
 	}
-	if s.verdict.Effect != policy.Ask && s.rules.run == nil { // a contained run is for one call; a question may be for several
+	if s.verdict.Effect != policy.Ask && (s.rules.run == nil || sameRun(s.rules.run, question.Record.Run)) {
 		return e.decideExisting(ctx, s, question)
 	}
 	if question, err = e.resumeWaiting(ctx, question, s.request.PendingID); err != nil {
 		return nil, err
 	}
-	if !question.Record.Waits(s.request.PendingID) { // the call has ended in the meantime
+	if !question.Record.Waits(s.request.PendingID) {
 		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
 			return nil, err
 		}
@@ -205,8 +198,8 @@ func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 }
 
 // decideExisting decides a pending question by a new verdict about one of its calls, for
-// example after a change of the settings. The decision applies to all waiters, because
-// identical calls have the same verdict.
+// example after a change of the settings. The decision ends all waiters, because identical
+// calls have the same verdict.
 func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.Entry) (schemas.RequestReply, error) {
 	now, err := e.life.nowFor(ctx, &question.Record, question.Record.Places())
 	if err != nil {
@@ -218,6 +211,11 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 	d := e.policyDecision(s)
 	_, d.PendingID = schemas.SplitKey(question.Key)
 	d.Digest = question.Record.Digest
+	if s.rules.run != nil && d.Outcome == schemas.Allowed {
+		if d.UpdatedInput, err = runInput(&question, d.PendingID); err != nil {
+			return nil, err
+		}
+	}
 	decided, err := e.life.decide(ctx, question, d, everyWaiter)
 	if err != nil {
 		return nil, err
@@ -226,9 +224,8 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 	return replyDecision(decided, s.key())
 }
 
-// resumeWaiting arms a question's timer if the timer is lost, and marks the request with the
-// id pendingID as no longer detached, because its agent has sent the request again. The
-// returned question may be decided already.
+// resumeWaiting arms a lost timer of a question. It also marks the request as no longer
+// detached, because its agent has sent it again. The returned question may be decided already.
 func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrLockHeld) {
@@ -247,7 +244,7 @@ func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
 	}
 }
 
-// setDeadline sets the time limit, which never changes later in the life of the request.
+// setDeadline sets the time limit of a request, which never changes afterwards.
 func (e *intake) setDeadline(_ context.Context, s *askState) (result, error) {
 	s.plan.limit = e.timeLimit(s)
 	return result{}, nil

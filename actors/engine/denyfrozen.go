@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// denyWithin is how long the reply to a freeze waits for the denials of pending
-	// requests. It is shorter than the caller's timeout. The remaining requests are denied
-	// in the background.
+	// denyWithin is how long the reply to a freeze waits for the denials of pending requests.
+	// It is shorter than the caller's timeout. The background work denies the remaining
+	// requests.
 	denyWithin = 4 * time.Second
 	// denyAllWithin bounds the denials in the background. The next sweep denies the requests
-	// that are left.
+	// that remain.
 	denyAllWithin = 10 * time.Minute
 )
 
 // enforceFreeze denies the pending requests that a freeze covers, waits until every engine
 // obeys the freeze, and then denies the requests that engines have stored meanwhile. After
-// denyWithin it returns with its progress in f, and continues in the background.
+// denyWithin it writes its progress to f and returns, and a goroutine does the rest.
 func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	var denied atomic.Int64
 	done := make(chan error, 1)
@@ -58,8 +58,8 @@ func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	f.Denied = int(denied.Load())
 }
 
-// denyBeforeThaw denies the pending requests that any freeze covers, so that none of them
-// can be allowed after the thaw. The error is UNAVAILABLE if time runs out before that.
+// denyBeforeThaw denies the pending requests that any freeze covers, so that a thaw lets none
+// of them be allowed. The error is UNAVAILABLE if the time does not suffice.
 func (e *admin) denyBeforeThaw(ctx context.Context) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err
@@ -73,9 +73,8 @@ func (e *admin) denyBeforeThaw(ctx context.Context) error {
 }
 
 // denyFrozen denies every pending request that a freeze covers, and adds their number to
-// denied. It scans the records, so it does not depend on timers. An engine that has not read
-// the freeze yet may store a further request: that request cannot be allowed either, and
-// the next sweep denies it.
+// denied. It scans the records and needs no timers. If an engine without the newest freeze
+// stores another request, that request cannot be allowed, and the next sweep denies it.
 func (e *effects) denyFrozen(ctx context.Context, denied *atomic.Int64) error {
 	if len(e.freezes.now().Freezes) == 0 {
 		return nil
@@ -98,7 +97,7 @@ func (e *effects) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 		return false, err
 	}
 	r, err := requestOf(&entry.Record)
-	if err != nil { // an unreadable request cannot be allowed, and must not prevent a thaw
+	if err != nil { // an unreadable request cannot be allowed, so it does not prevent a thaw
 		e.Log.Error("engine: a frozen request cannot be read, and stays pending", "key", key, "error", err)
 		return false, nil
 	}
@@ -113,7 +112,7 @@ func (e *effects) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 	_, r.PendingID = schemas.SplitKey(question.Key)
 	d := e.freezeDenial(&r, question.Record.Digest, z)
 	ended, err := e.life.decide(ctx, question, d, everyWaiter)
-	if errors.Is(err, bus.ErrTooLarge) { // the record has no room for an answer either, so the request cannot be allowed
+	if errors.Is(err, bus.ErrTooLarge) { // a record that is too full for a denial is also too full for an allow
 		e.Log.Error("engine: a frozen request is too large to be decided, and stays pending", "key", key, "error", err)
 		return false, nil
 	}

@@ -46,7 +46,6 @@ func (e *Engine) handlers() []handler {
 	}
 }
 
-// handler replies to the calls of one endpoint.
 type handler struct {
 	schemas.Address
 	run func(context.Context, *bus.Call) error
@@ -59,8 +58,8 @@ type caller struct {
 	then []func()
 }
 
-// afterReply registers f to be called once the call has its reply, and also if its handler
-// fails or panics. The functions are called in reverse order.
+// afterReply registers a function that runs after the reply to this call, and also if the
+// handler fails or panics. The last registered function runs first.
 func (c *caller) afterReply(f func()) { c.then = append(c.then, f) }
 
 func (c *caller) replied() {
@@ -69,8 +68,8 @@ func (c *caller) replied() {
 	}
 }
 
-// handle returns the handler of an endpoint. The handler decodes and checks each message,
-// calls f, and replies with the result of f.
+// handle returns the handler of an endpoint. The handler decodes and checks each message, and
+// replies with the result of f.
 func handle[Q, R any](at schemas.Endpoint[Q, R], f func(context.Context, *caller, *Q) (R, error)) handler {
 	return handler{at.Address, func(ctx context.Context, call *bus.Call) error {
 		c := &caller{name: call.Tokens[0], body: call.Data}
@@ -91,10 +90,10 @@ func handle[Q, R any](at schemas.Endpoint[Q, R], f func(context.Context, *caller
 	}}
 }
 
-// endpoints returns the bus endpoints that the engine serves, one for each verb. Calls that
-// name the same request run one after another; all other calls run in parallel.
+// endpoints returns the engine's bus endpoints, one for each verb. Calls that name the same
+// request run one after another; other calls run in parallel.
 func (e *Engine) endpoints() []bus.Endpoint {
-	handlers := map[string][]handler{} // the handlers of each verb
+	handlers := map[string][]handler{} // the handlers by verb
 	for _, h := range e.handlers() {
 		handlers[h.Verb] = append(handlers[h.Verb], h)
 	}
@@ -111,11 +110,10 @@ func (e *Engine) endpoints() []bus.Endpoint {
 	return all
 }
 
-// callJob handles a bus call in a lane, by the handler of its operation. The call gets
-// exactly one reply, even after a panic.
+// callJob handles a bus call in a lane. The call gets exactly one reply, even after a panic.
 type callJob struct {
 	*bus.Call
-	handlers []handler // the handlers of the call's verb
+	handlers []handler // the handlers for the verb of the call
 }
 
 func (c callJob) Run(ctx context.Context) {

@@ -23,8 +23,8 @@ func TestEveryEndpointHasOneHandler(t *testing.T) {
 	}
 }
 
-// The functions that afterReply has registered all run, the last one first, even if one of
-// them panics.
+// Every function that afterReply has registered runs, the last one first, even if a function
+// panics.
 func TestAfterReplyRunsAllFunctions(t *testing.T) {
 	var ran []int
 	c := &caller{}

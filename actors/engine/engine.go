@@ -1,7 +1,7 @@
-// Package engine decides requests and owns their records. An engine replies to agents
-// and connectors, changes each request's one record by compare-and-set, sends out the
-// effects of each change through the outbox, and acts when a timer fires. Any number of
-// engines share the work; no pending request is held in an engine's memory alone.
+// Package engine decides requests and owns their records. An engine replies to agents and
+// connectors, changes each record by compare-and-set, publishes each change through the outbox,
+// and acts when a timer fires. Any number of engines share the work; every pending request is
+// in a store.
 package engine
 
 import (
@@ -13,71 +13,70 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
 // Options configure an engine.
 type Options struct {
-	// Edge is the connection to the NATS account of agents and connectors, and Store is the
-	// connection to the account of the stores. On a server without accounts both are the
-	// same connection.
+	// Edge is the connection to the NATS account of agents and connectors; Store is the
+	// connection to the account of the stores. On a server without accounts both are the same
+	// connection.
 	Edge, Store *bus.Conn
 	Replicas    int
 	System      *actors.System
 	Version     string
 	// VoiceTimeout, if not 0, replaces the voice timeout of the settings.
 	VoiceTimeout time.Duration
-	// Host is this machine's name, as it stands in requests from this machine; Home is the
-	// home directory of its user. For a call from another host, the policy does not use Home
-	// and does not follow symbolic links.
+	// Host is this machine's name as requests from this machine state it; Home is the home
+	// directory of its user. For a call from another host, the policy uses neither Home nor the
+	// symbolic links of this machine.
 	Host, Home string
-	// Own lists further files and directories of nod, such as a data directory in an unusual
-	// place. The policy denies agents to write them.
+	// Own lists further files and directories of nod, such as an unusual data directory. The
+	// policy denies agents to write them.
 	Own []string
 	// Channels describe the settings of the people connectors that this engine knows. The
-	// engine refuses settings that name any other connector. If another engine knows that
-	// connector and stores such settings, this engine keeps its earlier settings; after a
-	// stop it cannot be started again.
+	// engine refuses settings with another connector. If another engine stores such settings,
+	// this engine keeps its earlier settings, and fails at its next start.
 	Channels []schemas.ChannelSettings
 	// Projects reads the rules of projects on this machine; nil means that they have none.
 	Projects ProjectRules
-	// Lease is how long a client or a worker counts as present after its last renewal; 0
-	// means 30 s. The broker ends a lease, even if no engine runs.
+	// Lease is how long a client or a worker counts as present after its last renewal; 0 means
+	// 30 s. The broker ends the lease, even without a running engine.
 	Lease time.Duration
-	// AckWait is how long a queue waits for a sign of life from an engine or a worker before
-	// it delivers the message to another one: a change or a timer to an engine, a prompt to
-	// a worker. 0 means 10 s. All engines must have the same value, because they share the
-	// queues.
+	// AckWait is how long a queue waits for a sign of life from the engine or worker that
+	// handles a message. After that time the queue delivers the message again. 0 means 10 s.
+	// All engines share the queues, so they must have the same value.
 	AckWait time.Duration
-	// Wall is this machine's clock; nil is time.Now. It only serves to detect that the
-	// clock was set or that the machine slept; time is measured by the monotonic clock.
-	// Tests set it.
+	// Wall is this machine's clock; nil means time.Now. The engine compares it with the
+	// monotonic clock, to notice that the clock was set or that the machine slept. Tests set
+	// it.
 	Wall func() time.Time
 	Log  *slog.Logger
 }
 
 const (
 	// openCalls bounds the calls that an engine handles at a time. Further calls get
-	// UNAVAILABLE, and their callers try again.
+	// UNAVAILABLE.
 	openCalls = 4096
-	// callTimeout bounds the work on one call. It is longer than a caller waits for a reply,
-	// because the broker takes up to 10 s to elect a leader. The caller sends the call again
-	// meanwhile.
+	// callTimeout bounds the work on one call. It is longer than a caller waits, because the
+	// broker may take 10 s to elect a leader; meanwhile the caller repeats the call.
 	callTimeout = 15 * time.Second
-	// settingsEvery is how often settings and freezes are read even if the watch reports no
-	// change. If an engine has not been able to read them for staleAfter, it allows nothing
+	// settingsEvery is the interval at which an engine reads settings and freezes even if the
+	// watch reports no change. An engine that cannot read them for staleAfter allows nothing
 	// without a person.
 	settingsEvery = 5 * time.Second
 	staleAfter    = 15 * time.Second
-	// sweepEvery is the interval of the sweep, which repairs records; see effects.sweep.
+	// sweepEvery is the interval of the sweep, which repairs records that lost a timer or a
+	// prompt.
 	sweepEvery = 10 * time.Minute
 
 	defaultLease   = 30 * time.Second
 	defaultAckWait = 10 * time.Second
 )
 
-// Engine is a running engine. Each of its parts depends only on the fields above it.
+// Engine is a running engine. Each field depends only on the fields above it.
 type Engine struct {
 	*base
 	holdings    *holdings
@@ -92,7 +91,7 @@ type Engine struct {
 	cancel context.CancelFunc
 }
 
-// base holds the stores, the connections, and the caches, which all parts share.
+// base holds the stores, connections and caches that all parts of an engine share.
 type base struct {
 	Options
 	store   *bus.Store
@@ -113,23 +112,22 @@ type base struct {
 	counts       openCounts
 	service      *bus.Service
 
-	background context.Context // for work outside calls; Stop cancels it
+	background context.Context // for work outside calls; the method Stop cancels it
 	tasks      sync.WaitGroup
 }
 
-// holdings reads, stores and ends the permissions and standing answers of sessions and
-// agents.
+// holdings stores the permissions and standing answers of sessions and agents.
 type holdings struct{ *base }
 
-// recordLife changes records: it stores a request as a question or as a waiter of another
+// recordLife changes records. It stores a request as a question or as a waiter of another
 // question, decides it, and publishes the decision.
 type recordLife struct {
 	*base
 	holdings *holdings
 }
 
-// effects does the work that follows some time after the change of a record: the outbox,
-// fired timers, the order of prompts, and the sweep.
+// effects does the work that follows the change of a record: the outbox, fired timers, the
+// order of prompts, and the sweep.
 type effects struct {
 	*base
 	holdings *holdings
@@ -137,15 +135,13 @@ type effects struct {
 	lines    promptLines
 }
 
-// intake checks requests by the stages of the pipeline, and decides or stores them.
 type intake struct {
 	*base
 	holdings *holdings
 	life     *recordLife
+	exposure policy.Exposure
 }
 
-// withdrawals withdraws requests for their agents, and replies to agents that await a
-// decision.
 type withdrawals struct {
 	*base
 	holdings *holdings
@@ -162,14 +158,12 @@ type connectors struct {
 	ahead    scanCache
 }
 
-// admin changes settings, sessions, freezes, pairings and login codes.
 type admin struct {
 	*base
 	holdings *holdings
 	effects  *effects
 }
 
-// newEngine makes the parts of an engine and connects them. It starts nothing.
 func newEngine(o Options) *Engine {
 	b := &base{Options: o}
 	b.settings.read, b.freezes.read = b.loadSettings, b.loadFreezes
@@ -179,15 +173,15 @@ func newEngine(o Options) *Engine {
 	f := &effects{base: b, holdings: h, life: l}
 	return &Engine{
 		base: b, holdings: h, life: l, effects: f,
-		intake:      &intake{b, h, l},
+		intake:      &intake{base: b, holdings: h, life: l},
 		withdrawals: &withdrawals{b, h, l},
 		connectors:  &connectors{base: b, holdings: h, life: l, effects: f},
 		admin:       &admin{b, h, f},
 	}
 }
 
-// Start starts an engine: it opens the stores, creates missing ones, and serves calls. It
-// waits for JetStream until ctx ends. After an error no work of the engine is left running.
+// Start starts an engine: it opens the stores, creates missing ones, and serves calls. It waits
+// for JetStream until ctx ends. After an error, all work of the engine has stopped.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	o.Lease, o.AckWait = cmp.Or(o.Lease, defaultLease), cmp.Or(o.AckWait, defaultAckWait)
 	if o.Wall == nil {
@@ -216,7 +210,6 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// run starts the background work, and then serves calls.
 func (e *Engine) run(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
 	e.background, e.cancel = background, cancel
@@ -284,26 +277,26 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.sessionCache.changed("", newest) // newest is the last change before the watch began, which the watch does not report
-	// Read settings and freezes again: they may have changed before the watch began.
+	e.sessionCache.changed("", newest) // newest is the last change that the watch does not report
+	// Settings and freezes may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }
 
 // watcher is notified of the changes in a bucket.
 type watcher interface {
-	// changed is called after a change of key.
+	// changed is called after a change of a key.
 	changed(key string, revision uint64)
-	// missed is called after a reconnection: reports of changes may have been lost.
+	// missed is called after a reconnection, when reports of changes may have been lost.
 	missed()
 }
 
-// refresher is the watcher that reads settings and freezes as soon as they have changed.
+// refresher reads settings and freezes as soon as the broker reports their change.
 type refresher struct{ *base }
 
 func (r refresher) changed(string, uint64) { r.refresh(context.Background()) }
 func (r refresher) missed()                { r.refresh(context.Background()) }
 
-// every calls f at intervals of d in a goroutine, until ctx ends.
+// every calls f in a goroutine at intervals of d, until ctx ends.
 func (e *base) every(ctx context.Context, d time.Duration, f func(context.Context)) {
 	e.tasks.Go(func() {
 		tick := time.NewTicker(d)
@@ -319,14 +312,13 @@ func (e *base) every(ctx context.Context, d time.Duration, f func(context.Contex
 	})
 }
 
-// Stop accepts no new work, replies to every open call, and returns after the last job. If
-// ctx ends first, it returns an error. The connections and the actor system stay open.
+// Stop refuses new work, replies to every open call, and returns after the last job. If ctx
+// ends first, it returns an error. The connections and the actor system stay open.
 func (e *Engine) Stop(ctx context.Context) error {
 	err := e.service.Drain(ctx)
 	return errors.Join(err, e.halt(ctx))
 }
 
-// halt ends the work that run has started.
 func (e *Engine) halt(ctx context.Context) error {
 	for _, stop := range e.stop {
 		stop()
@@ -341,14 +333,14 @@ func (e *Engine) halt(ctx context.Context) error {
 	return errors.Join(e.records.Stop(ctx), e.sessions.Stop(ctx), e.outbox.Stop(ctx))
 }
 
-// stats returns the revisions of the settings, freezes and sessions that this engine has
-// reached, for the statistics of its NATS service; see bus.Conn.Follow.
+// stats returns, for the statistics of the NATS service, the revisions of settings, freezes and
+// sessions that this engine has read.
 func (e *Engine) stats() any {
 	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.sessionCache.newest()}
 }
 
-// deliveryJob handles a message of a queue in a lane. If run fails or panics, the message is
-// delivered again after retryAfter.
+// deliveryJob handles a message of a queue in a lane. After a failure or a panic, the queue
+// delivers the message again after a pause.
 type deliveryJob struct {
 	*bus.Delivery
 	log *slog.Logger
@@ -370,8 +362,8 @@ func (d deliveryJob) Run(ctx context.Context) {
 
 func (d deliveryJob) Failed(any) { d.Again(retryAfter(d.Times)) }
 
-// retryAfter returns the pause before the next delivery: 200 ms after the first delivery,
-// doubled after each further one, at most a minute.
+// retryAfter returns the pause before a message is delivered again: 200 ms, doubled after each
+// delivery, at most a minute.
 func retryAfter(times uint64) time.Duration {
 	return min(100*time.Millisecond<<min(times, 10), time.Minute)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// loadSession reads the value under a key of the sessions bucket, for the cache.
 func (e *base) loadSession(ctx context.Context, key string, _ *reading[schemas.Session]) (schemas.Session, uint64, error) {
 	var s schemas.Session
 	revision, err := e.store.Sessions.Get(ctx, key, &s)
@@ -18,8 +17,8 @@ func (e *base) loadSession(ctx context.Context, key string, _ *reading[schemas.S
 	return s, revision, err
 }
 
-// loadLock reads a session's input lock from the store, for the cache. It returns nil if no
-// client holds the lock.
+// loadLock reads a session's input lock from the store, for the cache; nil means that no client
+// holds it.
 func (e *base) loadLock(ctx context.Context, key string, _ *reading[*schemas.Lock]) (*schemas.Lock, uint64, error) {
 	var lock schemas.Lock
 	revision, err := e.store.Presence.Get(ctx, key, &lock)
@@ -29,9 +28,9 @@ func (e *base) loadLock(ctx context.Context, key string, _ *reading[*schemas.Loc
 	return &lock, revision, err
 }
 
-// requireSession returns the session. It claims the session for the agent if no agent has
-// used it yet, and stores the user if the session has none. If the session belongs to
-// another agent, the error is NOT_FOUND.
+// requireSession returns a session for an agent's request. It gives a session without an owner
+// to this agent, and a session without a user to the given user. The error is NOT_FOUND if the
+// session belongs to another agent.
 func (e *holdings) requireSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	known, ok := e.sessionCache.current(sessionKey(session))
 	s := known.value
@@ -47,8 +46,8 @@ func (e *holdings) requireSession(ctx context.Context, agent, session, user stri
 	return s, nil
 }
 
-// storeSession changes a stored session by edit; see bus.Change. If the session is not stored
-// yet, edit gets a new one. storeSession returns the session with its revision.
+// storeSession changes a stored session by compare-and-set, and returns it with its revision.
+// The function edit gets a new session if none is stored.
 func (e *holdings) storeSession(ctx context.Context, id string, edit func(*schemas.Session) (bus.Edit, error)) (schemas.Session, error) {
 	defer e.sessionCache.forget(sessionKey(id))
 	s, revision, err := bus.Change(ctx, e.store.Sessions, sessionKey(id), func(s *schemas.Session, found bool) (bus.Edit, error) {
@@ -62,28 +61,27 @@ func (e *holdings) storeSession(ctx context.Context, id string, edit func(*schem
 	return s, err
 }
 
-// entitlements holds the permissions and standing answers that apply to a session: those of
-// the session and those of its agent.
+// entitlements holds the permissions and standing answers of a session and of its agent.
 type entitlements struct {
 	session schemas.Session
 	// revision is the revision of the stored session.
 	revision uint64
 	own      *answers // the standing answers of the session
-	agents   *answers // the standing answers of its agent
-	// perms holds the live answers in own and agents that name permissions. sources maps
-	// the grant_id of each to the answers from which it was shared, directly or not.
+	agents   *answers // the standing answers of the session's agent
+	// perms holds the answers in force that name permissions. sources lists, by the grant_id of
+	// each, the answers that it was directly or indirectly shared from.
 	perms   []*standingEntry
 	sources map[string][]*standingEntry
 }
 
-// entitlementsOf returns the entitlements of a session and its agent. They may come from
-// caches and be slightly out of date, so an allow by them must be confirmed; see basis.
+// entitlementsOf returns the entitlements of a session and its agent. They may come from caches
+// and be slightly out of date, so an allow by them must be confirmed at the stores.
 func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (entitlements, error) {
 	var h entitlements
 	owns := async(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
 	h.agents = collect(nil, time.Time{})
 	agents := func() error { return nil }
-	if agent != "" { // no agent has used the session yet
+	if agent != "" { // a new session has no agent yet
 		agents = async(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
 	}
 	known, err := e.sessionCache.get(ctx, sessionKey(session))
@@ -95,8 +93,8 @@ func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (e
 	return h, err
 }
 
-// live returns the standing answers of the session and its agent that are in force, oldest
-// first. An answer that was shared from other answers is in force only while all of those are.
+// live returns the standing answers in force of the session and its agent, oldest first. An
+// answer that was shared from other answers is in force only while all of them are.
 func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	all := answersIn(h.perms)
 	for _, of := range []*answers{h.own, h.agents} {
@@ -110,8 +108,8 @@ func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	return all
 }
 
-// beginEntitlements starts to read the entitlements of a request's session, its input lock
-// and the number of its pending questions. wait returns them; the caller must call it once.
+// beginEntitlements starts to read the entitlements of a request's session, its input lock and
+// the number of its pending questions. The caller must call wait once, which returns them.
 func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
 	var held entitlements
 	var at attendance
@@ -130,8 +128,8 @@ func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait fun
 	}
 }
 
-// lockOf returns a session's input lock, or nil if no client holds it. Only "no lock" is
-// taken from the cache: the broker does not report the expiry of a lock.
+// lockOf returns a session's input lock, or nil if no client holds it. A cached lock is read
+// again, because the broker does not report the expiry of a lock.
 func (e *holdings) lockOf(ctx context.Context, session string) (*schemas.Lock, error) {
 	key := lockKey(session)
 	if known, ok := e.lockCache.current(key); ok && known.value == nil {
@@ -141,14 +139,13 @@ func (e *holdings) lockOf(ctx context.Context, session string) (*schemas.Lock, e
 	return known.value, err
 }
 
-// async runs f in a goroutine. The caller must call wait once; wait returns f's error.
+// async runs f in a goroutine. The caller must call wait once, which returns the error of f.
 func async(f func() error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	return func() error { return <-done }
 }
 
-// ignoreNotFound returns err, or nil if err is bus.ErrNotFound.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil

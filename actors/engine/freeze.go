@@ -12,19 +12,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// frozenKey is the key of permission_settings under which the freezes are stored.
+// frozenKey is the key of the freezes in the bucket permission_settings.
 const frozenKey = "frozen"
 
-// freezeState holds the newest freezes that this engine has read, which are in force on it,
-// and counts the requests that are being checked against them.
+// freezeState holds the newest freezes that this engine has read, and counts the requests that
+// are being checked against each revision of them.
 type freezeState struct {
 	watchedCache[schemas.FreezeState]
 
 	checks  sync.Mutex
-	entered map[uint64]int // requests in progress, by the revision of the freezes that they are checked against
+	entered map[uint64]int // the number of requests in progress, by the revision of the freezes that they are checked against
 }
 
-// freezeSnapshot is one reading of the freezes from the store.
 type freezeSnapshot struct {
 	schemas.FreezeState
 	read time.Time
@@ -35,9 +34,8 @@ func (b *freezeState) now() *freezeSnapshot {
 	return &freezeSnapshot{r.value, r.began}
 }
 
-// enter returns the freezes to check a request against. The caller must call leave once the
-// request has its reply: no allow that was checked against these freezes can be sent after
-// that.
+// enter returns the freezes for the check of a request. The caller calls leave after its reply
+// to the request, because from then on no allow under these freezes can be sent.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -55,9 +53,8 @@ func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	}
 }
 
-// obeyed returns the oldest revision of the freezes that a new decision can still be
-// checked against: the oldest one that a request in progress uses, or the current one if no
-// request is in progress.
+// obeyed returns the oldest revision of the freezes by which a request in progress is checked,
+// or the current revision if no request is in progress.
 func (b *freezeState) obeyed() uint64 {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -68,7 +65,6 @@ func (b *freezeState) obeyed() uint64 {
 	return revision
 }
 
-// loadFreezes reads the freezes from the store, for the cache.
 func (e *base) loadFreezes(ctx context.Context, key string, _ *reading[schemas.FreezeState]) (schemas.FreezeState, uint64, error) {
 	var f schemas.FreezeState
 	revision, err := e.store.Settings.Get(ctx, key, &f)
@@ -76,25 +72,25 @@ func (e *base) loadFreezes(ctx context.Context, key string, _ *reading[schemas.F
 	return f, revision, ignoreNotFound(err)
 }
 
-// readFrozen reads the freezes from the store, and puts them in force.
+// readFrozen reads the freezes from the store. They are in force on this engine once it
+// returns.
 func (e *base) readFrozen(ctx context.Context) error {
 	_, err := e.freezes.renew(ctx, frozenKey)
 	return err
 }
 
-// obeyWithin is how long the reply to a freeze waits for all engines to obey it; the reply
-// names the engines that do not obey it by then. It is shorter than the caller's timeout.
+// obeyWithin is how long the reply to a freeze waits until all engines obey the freeze. It is
+// shorter than the caller's timeout. The reply names the engines that do not obey in time.
 const obeyWithin = 2 * time.Second
 
-// freeze adds a freeze for an approver. It denies the pending requests that the freeze
-// covers, and replies once every running engine denies new ones, or names the engines that
-// do not deny them yet.
+// freeze stores a freeze for an approver and denies the pending requests that it covers. It
+// replies once every running engine denies new requests, or names the engines that do not yet.
 func (e *admin) freeze(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, false)
 }
 
-// thaw denies the pending requests that freezes cover, and then removes the freezes that b
-// names, for an approver. FORBIDDEN gives the reason of a refusal.
+// thaw removes the freezes that an approver names. Before that, it denies the pending requests
+// that any freeze covers. FORBIDDEN states why a thaw is refused.
 func (e *admin) thaw(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, true)
 }
@@ -141,8 +137,8 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 }
 
 // storeFreeze stores the freeze z. If thaw is true, it instead removes the freeze of the same
-// agent or session, or all freezes if z names neither; NOT_FOUND means that there is no such
-// freeze.
+// agent or session as z, or all freezes if z names neither; the error is NOT_FOUND if no such
+// freeze exists.
 func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
 	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
 	f, revision, err := bus.Change(ctx, e.store.Settings, frozenKey, func(f *schemas.FreezeState, _ bool) (bus.Edit, error) {
@@ -165,7 +161,7 @@ func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (s
 	return f, err
 }
 
-// freezeDenial returns the decision about a request that a freeze covers.
+// freezeDenial returns the denial of a request that a freeze covers.
 func (e *base) freezeDenial(r *schemas.Request, digest string, z *schemas.Freeze) *schemas.Decision {
 	d := e.decision(r, digest, schemas.Denied, schemas.By{Kind: schemas.ByPolicy, Name: "frozen by " + z.By.Name})
 	if o, ok := r.OptionOfKind(schemas.RejectOnce); ok {
@@ -175,14 +171,13 @@ func (e *base) freezeDenial(r *schemas.Request, digest string, z *schemas.Freeze
 	return d
 }
 
-// refuseFrozen reads the freezes from the store, and returns FORBIDDEN if one covers the
-// session.
+// refuseFrozen returns FORBIDDEN if a stored freeze covers the session.
 func (e *base) refuseFrozen(ctx context.Context, agent, session string) error {
 	return e.beginFreezeCheck(ctx)(agent, session)
 }
 
-// A freezeCheck waits until the freezes are read from the store, and then returns FORBIDDEN
-// if one covers the session. It may be called at most once.
+// A freezeCheck waits until the freezes are read from the store. It returns FORBIDDEN if a
+// freeze covers the session. It may be called at most once.
 type freezeCheck func(agent, session string) error
 
 func (e *base) beginFreezeCheck(ctx context.Context) freezeCheck {

@@ -9,8 +9,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An engine reports that it obeys a freeze once every request that was checked against older
-// freezes has its reply.
 func TestAFreezeIsObeyedOnceEarlierRequestsHaveTheirReply(t *testing.T) {
 	var b freezeState
 	at := func(revision uint64) {

@@ -13,9 +13,9 @@ import (
 
 func agentKey(agent string) string { return "agent." + agent }
 
-// grant returns the standing answer that a person's answer makes, or nil if the answer
-// allows only its own call. VALIDATION_ERROR means that the answer names an impossible scope
-// or reach.
+// grant returns the standing answer that a person's answer makes, or nil if the answer allows
+// only its own call. The error is VALIDATION_ERROR if the answer names a scope, rule or
+// permission that the request does not offer.
 func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	scope := a.Scope
 	if r.Kind == schemas.KindPermission && (scope == "" || scope == schemas.ScopeOnce) {
@@ -42,13 +42,13 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	return g, nil
 }
 
-// applyEffects stores the standing answers that follow from a question's decision. Call it
-// before the decision is published, so that no grant is reported before it is stored. It may
-// be called repeatedly.
+// applyEffects stores the standing answers that follow from a question's decision. Callers
+// publish the decision only afterwards, so that each reported grant is stored. Repeated calls
+// change nothing.
 func (e *holdings) applyEffects(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d == nil || question.Record.Joined != "" || e.clock.now().Sub(d.DecidedAt) > bus.Retention {
-		return nil // after bus.Retention, an ended standing answer may have been removed, and would be created again
+		return nil // bus.Retention after the decision, the broker may have removed an ended standing answer; storing it again would revive it
 	}
 	if err := e.answerCall(ctx, question); err != nil {
 		return fmt.Errorf("store the effects of %s: %w", question.Key, err)
@@ -63,7 +63,7 @@ func (e *holdings) applyEffects(ctx context.Context, question bus.Entry) error {
 	return nil
 }
 
-// addAnswer stores a standing answer and logs it, unless one with the same id is stored.
+// addAnswer stores and logs a standing answer, unless an answer with the same id is stored.
 func (e *holdings) addAnswer(ctx context.Context, g *schemas.StandingAnswer, actor string) error {
 	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.GrantID != "" {
@@ -86,9 +86,9 @@ func (e *holdings) logAnswer(ctx context.Context, kind schemas.LogKind, g *schem
 	return err
 }
 
-// listGrants lists the standing answers, including ended ones. A carrier gets only those that
-// the recipient may undo, so a page may be shorter than the limit, or empty, although another
-// page follows.
+// listGrants lists the standing answers, including ended ones. A carrier gets only the answers
+// that its recipient may undo, so a page may be short or even empty although another page
+// follows.
 func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) (schemas.Grants, error) {
 	mayUndo, err := e.undoFilter(ctx, c.name, q.Recipient)
 	if err != nil {
@@ -119,9 +119,9 @@ func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) 
 	return page, nil
 }
 
-// revoke ends a grant and the grants shared from it. It replies once this is stored, so later
-// requests are checked without them. A carrier gets NOT_FOUND for a grant that its recipient
-// may not undo.
+// revoke ends a grant and all grants that were shared from it, and replies once this is stored.
+// Later requests are checked without these grants. A carrier gets NOT_FOUND for a grant that
+// its recipient may not undo.
 func (e *holdings) revoke(ctx context.Context, c *caller, r *schemas.Revoke) (schemas.Grants, error) {
 	by, userID := c.name, ""
 	if r.From != nil {
@@ -154,7 +154,6 @@ func unknownGrant(id string) error {
 	return schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", id)
 }
 
-// revokedOwner returns the owner of the grant to revoke, as it is written in the grant's key.
 func revokedOwner(r *schemas.Revoke) string {
 	if r.SessionID != "" {
 		return sessionKey(r.SessionID)
@@ -162,8 +161,8 @@ func revokedOwner(r *schemas.Revoke) string {
 	return agentKey(r.Agent)
 }
 
-// endGrant ends a grant, and then the grants shared from it. After a failure it may be
-// called again, and ends the grants that are left.
+// endGrant ends a grant, and then the grants that were shared from it. A call after a failure
+// ends the remaining ones.
 func (e *holdings) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
 	g, err := e.endGrantAlone(ctx, r, by)
 	if err == nil && len(g.Permissions) > 0 {

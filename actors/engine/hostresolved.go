@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostResolved handles a host's report about calls that the host has resolved without nod: it
-// withdraws their requests. If a call ran, or never ran, against the decision, it records an
-// aftermath. It changes only requests of this agent that the report is about.
+// hostResolved handles a host's report about calls that ended at the host without nod. It
+// withdraws their requests. It adds an aftermath if a call ran without an allow, or never ran
+// although it was allowed. It changes only requests of the calling agent.
 func (e *withdrawals) hostResolved(ctx context.Context, c *caller, p *schemas.HostResolved) (schemas.HostResolvedReply, error) {
 	ids, err := e.resolveByHost(ctx, c.name, p)
 	if err != nil {
@@ -22,8 +22,8 @@ func (e *withdrawals) hostResolved(ctx context.Context, c *caller, p *schemas.Ho
 	return schemas.HostResolvedReply{Type: schemas.TypeHostResolvedReply, PendingIDs: append([]string{}, ids...)}, nil
 }
 
-// resolveByHost does the work of hostResolved, and returns the ids of the requests that it
-// has withdrawn or to which it has added an aftermath.
+// resolveByHost returns the ids of the requests that it has withdrawn or to which it has added
+// an aftermath.
 func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	if p.PendingID != "" {
 		return e.withdrawAbandoned(ctx, agent, p)
@@ -60,9 +60,9 @@ func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schema
 	return ids, nil
 }
 
-// timedKeys returns the keys of a session's questions with an armed timer, or with a fired
-// one, which no engine may have handled yet. It reads the fired timers last, so that it
-// misses no timer that fires meanwhile. Some of the questions may be decided already.
+// timedKeys returns the keys of a session's questions with an armed or a fired timer. It reads
+// the fired timers last, so that it also finds a timer that fires meanwhile. Some of these
+// questions may be decided.
 func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, error) {
 	armed, err := e.store.Records.Pending(ctx, session)
 	if err != nil {
@@ -74,7 +74,7 @@ func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, 
 	return slices.Compact(keys), err
 }
 
-// withdrawResolved withdraws a call that its host has resolved. If the call ran without an
+// withdrawResolved withdraws a call that has ended at its host. If the call ran without an
 // allow, it adds the aftermath that the call ran.
 func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
 	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: call.pendingID, Reason: p.Reason}
@@ -84,9 +84,9 @@ func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent
 	}
 	d := question.Record.Verdict(call.pendingID)
 	if d == nil {
-		return nil, nil // the call has just become a question of its own; the host's next report withdraws it
+		return nil, nil // the call has just become a question of its own, which the host's next report withdraws
 	}
-	if callRan && d.Outcome != schemas.Allowed { // the aftermath is also due if a denial or a timeout was stored before this withdrawal
+	if callRan && d.Outcome != schemas.Allowed { // a denial or a timeout may have been stored before this withdrawal
 		if _, err = e.life.addAftermath(ctx, question, e.life.ranAftermath(call.pendingID)); err != nil {
 			return nil, err
 		}
@@ -105,8 +105,8 @@ type openCall struct {
 	request   schemas.Request
 }
 
-// openCalls returns the pending calls of an agent in the questions under keys. It leaves out
-// detached calls.
+// openCalls returns an agent's pending calls in the questions under the keys, without detached
+// calls.
 func (e *withdrawals) openCalls(ctx context.Context, agent string, keys []string) ([]openCall, error) {
 	var calls []openCall
 	for _, key := range keys {
@@ -138,8 +138,8 @@ func (e *withdrawals) openCalls(ctx context.Context, agent string, keys []string
 	return calls, nil
 }
 
-// supersededByHost returns the pending calls that the host's report is about. If the report
-// names a call by its content, it returns only the oldest pending call with that content.
+// supersededByHost returns the pending calls that a host's report is about. If the report names
+// a call by its content, that is the oldest pending call with the same content.
 func (e *withdrawals) supersededByHost(ctx context.Context, agent string, p *schemas.HostResolved, same string, keys []string) ([]openCall, error) {
 	calls, err := e.openCalls(ctx, agent, keys)
 	if err != nil {
@@ -168,8 +168,8 @@ func (e *withdrawals) supersededByHost(ctx context.Context, agent string, p *sch
 	return gone, nil
 }
 
-// digestIgnoringCwd returns the CallDigest of a call without its working directory. The host
-// reports a call after it has run, and the call itself may have changed the directory.
+// digestIgnoringCwd returns the CallDigest of a call without its working directory: the host
+// reports a call after the run, and the call itself may have changed the directory.
 func digestIgnoringCwd(r *schemas.Request) (string, error) {
 	var details map[string]json.RawMessage
 	if len(r.ActionDetails) > 0 {

@@ -10,9 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxSpent bounds the time that a code may have left when it is spent, because the engine
-// stores the code until it expires. spentSlack is how much longer the code is stored, because
-// clocks differ.
+// maxSpent bounds the remaining lifetime of a login code that is reported as used, because the
+// engine stores the code until its end. spentSlack is added, because clocks differ.
 const (
 	maxSpent   = 30 * 24 * time.Hour
 	spentSlack = time.Minute
@@ -21,8 +20,9 @@ const (
 func passKey(code string) string  { return "pass." + schemas.HashCode(code) }
 func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 
-// loginCode handles the uses of login codes. A carrier requests a code for an approver. The
-// web inbox redeems such a code, or spends or checks a code that it has signed itself.
+// loginCode handles the uses of login codes. A carrier requests a code for an approver. The web
+// inbox redeems that code. Login codes that the web inbox has signed itself are only checked or
+// marked as used.
 func (e *admin) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	switch {
 	case c.name == schemas.ConnectorWeb && p.Code != "":
@@ -61,8 +61,8 @@ func (e *admin) issue(ctx context.Context, connector, userID string) (schemas.Lo
 	return p, nil
 }
 
-// redeem returns the web user of a code. It removes the code first, so that each code can be
-// redeemed only once. NOT_FOUND means that the code is unknown, expired or used.
+// redeem returns the web user of a login code, which works once: redeem removes the code first.
+// NOT_FOUND means that the code is unknown, expired or used.
 func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "that link was used, or is too old: ask for another")
 	var p schemas.LoginCode
@@ -79,16 +79,16 @@ func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, err
 	return p, err
 }
 
-// spend records that a code which the web inbox has signed is spent. If several tries spend
-// the same code, exactly one of them gets a reply without Spent, and gets the same reply if it
-// is repeated.
+// spend marks a login code that the web inbox has signed as used. Of several tries with the
+// same code exactly one gets a reply without Spent, and a repetition of that try gets the same
+// reply.
 func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {
 		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a named try, for at most %s", schemas.FormatDuration(maxSpent))
 	}
 	spent := schemas.LoginCode{Type: schemas.TypeLoginCode, Try: p.Try, Until: p.Until}
-	if left+spentSlack <= 0 { // the code has expired: whether it was spent is no longer stored
+	if left+spentSlack <= 0 { // the code has expired, so its use is no longer stored
 		spent.Spent = true
 		return spent, nil
 	}
@@ -99,7 +99,7 @@ func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginC
 	return spent, err
 }
 
-// checkSpent reports whether a code that the web inbox has signed is spent.
+// checkSpent reports whether a login code that the web inbox has signed was used.
 func (e *admin) checkSpent(ctx context.Context, code string) (schemas.LoginCode, error) {
 	var p schemas.LoginCode
 	_, err := e.store.Settings.Get(ctx, spentKey(code), &p)

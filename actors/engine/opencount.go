@@ -7,46 +7,44 @@ import (
 )
 
 const (
-	// cacheFrom is the smallest number of pending questions that is cached for a session:
-	// the server counts questions by listing them, which is slow if there are many.
+	// cacheFrom is the smallest number of pending questions for which a session's count is
+	// cached. The server lists the questions to count them, which is slow only for many
+	// questions.
 	cacheFrom = 128
-	// countedFor is how long a cached count is used before the questions are counted
-	// again; countWithin limits the time of that counting.
+	// countedFor is the age at which a cached count is read again from the server; countWithin
+	// limits the time for that.
 	countedFor  = time.Second
 	countWithin = 5 * time.Second
 )
 
-// openCounts caches how many questions are pending in each session that has many of them.
-// Without the cache, the server would list these questions for each new request. A cached
-// count includes at once the questions that this engine has added. Other changes may be
-// missing from it for the duration countedFor.
+// openCounts caches the number of pending questions of each session that has many. Without the
+// cache, the server would list these questions for every new request. A cached count includes
+// questions of this engine at once, and other changes after at most countedFor.
 //
 // A count is cached only if it is far above the number of questions that phones and chats show
-// at a time, so an outdated count never lets a question be shown too early. If few questions
-// are left, an outdated count may hold back a question needlessly, until the engine calls the
-// method shrank.
+// at a time, so an old count never shows a question too early. An old count may delay a
+// question until the engine calls shrank.
 type openCounts struct {
-	// count returns the number of a session's pending questions, from the server.
+	// count reads the number of a session's pending questions from the server.
 	count func(ctx context.Context, session string) (int, error)
 	// limit returns how many of a session's questions phones and chats show at a time.
 	limit func() int
-	// shrank is called if a cached count was used and the next counting fails or finds
-	// that the session is no longer crowded.
+	// shrank is called if a used count may have been too high: the next count failed or was
+	// small.
 	shrank func(ctx context.Context, session string)
-	// start runs a function in the background with a context that ends with the engine.
-	start func(func(context.Context))
+	start  func(func(context.Context))
 
 	mu sync.Mutex
 	by map[string]*openCount
 }
 
-// openCount is the cached count of a crowded session. watch updates and removes it.
+// openCount is the cached count of a session with many questions; the method watch keeps it up
+// to date.
 type openCount struct {
 	n    int
-	used bool // the count was used since it was last read from the server
+	used bool // a request has used the count since it was last read from the server
 }
 
-// of returns the number of a session's pending questions.
 func (o *openCounts) of(ctx context.Context, session string) (int, error) {
 	if n, ok := o.remembered(session); ok {
 		return n, nil
@@ -74,7 +72,7 @@ func (o *openCounts) remembered(session string) (n int, ok bool) {
 func (o *openCounts) remember(session string, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if c := o.by[session]; c != nil { // two requests have counted the questions at the same time
+	if c := o.by[session]; c != nil {
 		c.n = max(c.n, n)
 		return
 	}
@@ -86,7 +84,6 @@ func (o *openCounts) remember(session string, n int) {
 	o.start(func(ctx context.Context) { o.watch(ctx, session, c) })
 }
 
-// add counts a question that this engine has stored.
 func (o *openCounts) add(session string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,9 +92,9 @@ func (o *openCounts) add(session string) {
 	}
 }
 
-// watch counts a session's questions every countedFor. It forgets the count and returns if
-// the count was not used since the last counting, if the session is no longer crowded, or if
-// counting fails.
+// watch counts a session's questions every countedFor. It drops the count and returns if no
+// request has used the count since the last counting, if few questions are left, or after an
+// error.
 func (o *openCounts) watch(ctx context.Context, session string, c *openCount) {
 	for {
 		select {
@@ -122,8 +119,6 @@ func (o *openCounts) watch(ctx context.Context, session string, c *openCount) {
 	}
 }
 
-// forgetUnused forgets the count if it was not used since the last counting, and reports
-// whether it did.
 func (o *openCounts) forgetUnused(session string, c *openCount) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,18 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// countedSession is an openCounts for one session. The test sets the number of the session's
-// questions. countedSession records how often the questions were counted.
+// countedSession tests openCounts: the test sets the number of a session's questions, and
+// countedSession records how often they were counted.
 type countedSession struct {
 	openCounts
 	watches sync.WaitGroup
 
-	lock                     sync.Mutex // guards the fields below; the goroutines of watch use them too
+	lock                     sync.Mutex // guards the fields below, which the goroutines of watch use too
 	open, counts, dispersals int
 	err                      error
 }
 
-// sees calls f with the lock held.
 func (c *countedSession) sees(f func()) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -51,9 +50,9 @@ func (c *countedSession) asks(t *testing.T) int {
 	return n
 }
 
-// Each request to a small session counts the questions. Requests to a crowded session share
-// one count a second. This count includes questions of this engine at once, and questions of
-// other engines after a second.
+// Each request to a session with few questions counts them. Requests to a session with many
+// questions share one count a second, which includes questions of this engine at once and
+// questions of other engines after a second.
 func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCountedSession(t, cacheFrom-2, 10)
@@ -61,7 +60,7 @@ func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 			require.Equal(t, want, c.asks(t))
 		}
 		c.sees(func() {
-			require.Equal(t, 3, c.counts) // two counts while the session was small, and one when it was crowded
+			require.Equal(t, 3, c.counts) // two counts of the small session, and one of the large session
 			c.open += 5000                // another engine adds questions
 		})
 		time.Sleep(countedFor)
@@ -71,7 +70,7 @@ func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 		time.Sleep(2 * countedFor)
 		synctest.Wait()
 		c.mu.Lock()
-		require.Empty(t, c.by) // the count was forgotten, because no request came
+		require.Empty(t, c.by) // without requests, the count is forgotten
 		c.mu.Unlock()
 		c.sees(func() {
 			require.Zero(t, c.dispersals)
@@ -80,8 +79,8 @@ func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 	})
 }
 
-// If a cached count was used and the session has become small, or cannot be counted, shrank is
-// called within a second.
+// shrank is called within a second if a cached count was used and the session has become small
+// or cannot be counted.
 func TestShrankIsCalledOnceALargeSessionIsSmall(t *testing.T) {
 	for name, err := range map[string]error{"small": nil, "not counted": errors.New("no leader")} {
 		t.Run(name, func(t *testing.T) {
@@ -103,8 +102,8 @@ func TestShrankIsCalledOnceALargeSessionIsSmall(t *testing.T) {
 	}
 }
 
-// A count near the number of questions that phones show is not cached, because a cached count
-// misses the questions that other engines add and end.
+// A cached count misses the questions that other engines add and end, so a count near the
+// number of questions that phones show is not cached.
 func TestACountNearTheLimitIsNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCountedSession(t, cacheFrom, cacheFrom)

@@ -11,11 +11,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// takeVersion passes a delivered version of a record to the record's lane.
 func (e *effects) takeVersion(d *bus.Delivery) {
 	entry, err := e.store.Records.Entry(d)
 	if errors.Is(err, bus.ErrNotFound) {
-		d.Done() // an operator has deleted the record
+		d.Done() // the record is missing, because an operator has deleted it
 		return
 	}
 	if err != nil {
@@ -26,10 +25,10 @@ func (e *effects) takeVersion(d *bus.Delivery) {
 	e.outbox.Send(entry.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleVersion(ctx, entry) }})
 }
 
-// handleVersion publishes and stores the effects of a record's version, at least once: it
-// informs the agent, then viewers, then carriers, then the log. A newer version has its own
-// delivery, which another engine may handle first. Every message contains the version's
-// revision, so that receivers can ignore older versions.
+// handleVersion publishes the effects of one version of a record, at least once: to the agent,
+// then to viewers, carriers and the log. Each version has its own delivery, and engines may
+// handle versions out of order. Every message therefore contains the revision, and receivers
+// ignore older ones.
 func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
 	prompt, err := e.life.promptOf(entry)
@@ -68,16 +67,15 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	return errors.Join(e.logVersion(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt), e.logRan(ctx, entry, prompt))
 }
 
-// view publishes a version to the viewers.
 func (e *recordLife) view(p schemas.Prompt) error {
-	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
+	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), &p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
 }
 
-// queuePrompts queues the prompt once for each of the record's routes to a carrier, if
-// carriers may show it by now.
+// queuePrompts queues a prompt for each of the record's routes to a carrier, if carriers may
+// show it already.
 func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
-		return nil // phones and chats do not show the request yet, because an approver is at the session or earlier questions go first; or the request ended before they showed it
+		return nil // phones and chats do not show this request yet, or it ended before they showed it
 	}
 	for _, r := range rec.Routes {
 		if schemas.IsViewer(r.Connector) || r.Failed {
@@ -92,9 +90,8 @@ func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt 
 	return nil
 }
 
-// logVersion logs that a request was asked or, once it has ended, its decision. Requests may
-// use the same pending_id one after another, so the log entry's id also contains the deadline
-// or the decision's id.
+// logVersion logs a new request, or the decision once the request has ended. A pending_id may
+// be used again, so the log entry's id also contains the deadline or the decision's id.
 func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
@@ -118,8 +115,8 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 	return err
 }
 
-// ownDecision returns the decision about the request under the entry's key, or nil if the
-// request is pending. It may end before the other waiters of its question.
+// ownDecision returns the decision about an entry's own request, or nil if that request is
+// pending. Other waiters of its question may still be pending.
 func ownDecision(entry *bus.Entry) *schemas.Decision {
 	if entry.Record.Joined != "" {
 		return entry.Record.Decision
@@ -127,8 +124,8 @@ func ownDecision(entry *bus.Entry) *schemas.Decision {
 	return entry.Record.Verdict(ownID(entry))
 }
 
-// ownDeadline returns the deadline of the request under the entry's key. The record's deadline
-// may be that of a later waiter.
+// ownDeadline returns the deadline of an entry's own request. The record's deadline may be that
+// of a later waiter.
 func ownDeadline(entry *bus.Entry) time.Time {
 	if w := entry.Record.Waiter(ownID(entry)); w != nil {
 		return w.Deadline
@@ -143,7 +140,7 @@ func actorOf(d *schemas.Decision) string {
 	return string(d.By.Kind)
 }
 
-// promptOf returns the prompt that viewers get for a record.
+// promptOf returns the prompt of a record for viewers.
 func (e *recordLife) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	r, err := requestOf(&entry.Record)
 	if err != nil {
@@ -152,19 +149,24 @@ func (e *recordLife) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	return e.promptWith(entry, r), nil
 }
 
-// promptWith does what promptOf does, for a caller that has already decoded the request.
+// promptWith is promptOf for a caller that has decoded the request already.
 func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
+	run := rec.Run
+	if !rec.Terminal() { // prompts show a run only once it is allowed
+		run = nil
+	}
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
 		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Conditions: e.confirmationsFor(rec.Risk),
-		Detached: rec.Unattended(), Joined: rec.Joined, Waiters: rec.Places(), Waiting: waiting, Aftermath: rec.Aftermath, Run: rec.Run,
+		Detached: rec.Unattended(), Joined: rec.Joined, Waiters: rec.Places(), Waiting: waiting, Aftermath: rec.Aftermath, Run: run,
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 }
 
-// each calls f with 0 to n-1, at most readAtOnce calls at a time, and waits for all calls.
+// each calls f with 0 to n-1, at most readAtOnce calls at a time, and returns after the last
+// call.
 func each(n int, f func(int)) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, readAtOnce)
@@ -178,7 +180,6 @@ func each(n int, f func(int)) {
 	wg.Wait()
 }
 
-// takeDue passes a fired timer to its record's lane.
 func (e *effects) takeDue(d *bus.Delivery) {
 	fired, ok := e.store.Records.Fired(d)
 	if !ok {
@@ -190,8 +191,8 @@ func (e *effects) takeDue(d *bus.Delivery) {
 }
 
 // handleTimer handles a fired timer of a pending record. If the timer was armed for the
-// record's next event, or for the first deadline of a waiter, that event is handled, whatever
-// this machine's clock says. Otherwise the timer is armed again.
+// record's next event or for a waiter's deadline, that event is due, whatever this machine's
+// clock says. Otherwise the timer is armed again.
 func (e *effects) handleTimer(ctx context.Context, fired bus.FiredTimer) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
@@ -200,7 +201,7 @@ func (e *effects) handleTimer(ctx context.Context, fired bus.FiredTimer) error {
 	if err != nil {
 		return err
 	}
-	// A call ends at its deadline, even if an earlier event was not handled.
+	// A call ends at its deadline even if an earlier event was missed.
 	armed := fired.Event
 	if next := *entry.Record.NextEvent; !sameEvent(armed, next) && !sameEvent(armed, deadlineOf(&entry.Record)) {
 		return e.life.rearm(ctx, entry)
@@ -210,7 +211,6 @@ func (e *effects) handleTimer(ctx context.Context, fired bus.FiredTimer) error {
 
 func sameEvent(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
 
-// handleEvent handles the due event of a pending record.
 func (e *effects) handleEvent(ctx context.Context, entry bus.Entry, event schemas.Event) error {
 	if event.Kind != schemas.EventDeadline {
 		return e.escalate(ctx, entry)
@@ -223,9 +223,9 @@ func (e *effects) handleEvent(ctx context.Context, entry bus.Entry, event schema
 	return nil
 }
 
-// escalate handles an event at which phones and chats may show a request: the approver at the
-// session has not answered in time, or a question that was held back may have its turn. If its
-// turn has not come, escalate schedules the next check.
+// escalate handles the time at which phones and chats may show a request: the approver at the
+// session has not answered, or a question that was held back may have its turn. If its turn has
+// not come, escalate schedules the next check.
 func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	now, err := e.itsTurn(ctx, entry)
 	if err != nil {
@@ -237,25 +237,24 @@ func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	return e.life.step(ctx, entry, releaseAt(&entry.Record, entry.Record.NextEvent.At))
 }
 
-// step sets a question's next event. The timer is armed before the record is written: if the
-// engine stops in between, the record still has the old event. When the old event is handled
-// again, step is called again.
+// step sets a question's next event. It arms the timer before it writes the record: if the
+// engine dies in between, the record still has its old event, which is handled again and leads
+// to another call of step.
 func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
 	entry.Record.NextEvent = &next
 	if err := e.rearm(ctx, entry); err != nil {
 		return err
 	}
 	_, err := e.store.Records.Update(ctx, entry)
-	return err // if the record has changed meanwhile (ErrMoved), the queue delivers the timer again
+	return err // after ErrMoved, the queue delivers the timer again
 }
 
-// errRearmed requests another delivery of a fired timer.
+// errRearmed makes the queue deliver a fired timer again.
 var errRearmed = errors.New("the timer was armed again; its next delivery confirms that")
 
-// rearm arms the timer for the entry's next event, and returns errRearmed, so that the
-// fired timer is delivered again. It returns nil once a delivery finds the new timer. Until
-// then the new timer may be lost: the server may remove a timer that was armed while the
-// server finished firing the earlier one.
+// rearm arms the timer for an entry's next event, and returns errRearmed until a later delivery
+// finds the new timer. The server may remove a timer that was armed while it finished firing an
+// older one, so a new timer counts only once it was found.
 func (e *recordLife) rearm(ctx context.Context, entry bus.Entry) error {
 	armed, err := e.store.Records.Armed(ctx, &entry)
 	switch {

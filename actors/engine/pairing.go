@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// pairingKept is how long a pairing waits for its code. After wrongCodes wrong codes it
-	// accepts no code.
+	// pairingKept is how long a pairing waits for its code. After wrongCodes wrong codes the
+	// pairing accepts no code.
 	pairingKept = 10 * time.Minute
 	wrongCodes  = 5
 )
 
 func pairingKey(connector string) string { return "pairing." + connector }
 
-// pair opens a pairing or returns its state, if an inbox calls. If a carrier calls, pair claims
-// the pairing with the code that a person has sent there.
+// pair opens a pairing for an inbox, or returns its state. For a carrier it claims a pairing
+// with the code that a person sent there.
 func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (p schemas.Pairing, err error) {
 	switch inbox := schemas.IsViewer(c.name); {
 	case !inbox && request.Code != "" && request.From != nil:
@@ -39,7 +39,7 @@ func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (
 	return p, err
 }
 
-// openPairing opens a pairing on a connector, and replaces an older pairing there.
+// openPairing opens a pairing on a connector, in place of an older one.
 func (e *admin) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pairing, error) {
 	open, _, err := bus.Change(ctx, e.store.Settings, pairingKey(p.Connector), func(stored *schemas.Pairing, _ bool) (bus.Edit, error) {
 		*stored = schemas.Pairing{
@@ -51,8 +51,8 @@ func (e *admin) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pa
 	return open, err
 }
 
-// claimPairing claims a pairing for the person who has sent its code. A second person who
-// sends the same code gets NOT_FOUND.
+// claimPairing binds a pairing to the person who sent its code. A second person with the same
+// code gets NOT_FOUND.
 func (e *admin) claimPairing(ctx context.Context, connector string, claim *schemas.Pairing) (schemas.Pairing, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "no pairing waits for that code: ask for one with `nod pair %s`", connector)
 	right := false

@@ -13,8 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// needsOf returns the permissions that tools need: the defaults, with the changes in the
-// settings.
+// needsOf returns the permissions that each tool needs: the defaults, changed by the settings.
 func needsOf(s *schemas.Settings) map[string]policy.Access {
 	needs := policy.DefaultNeeds()
 	for _, t := range s.Permissions.Tools {
@@ -39,9 +38,8 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	return all
 }
 
-// resolver returns the policy.Resolver, which follows symbolic links, for the machine on which
-// a request was made. If that is not this machine, the Resolver fails, because the links there
-// cannot be read.
+// resolver returns the policy.Resolver, which follows symbolic links, for the machine of a
+// request. It fails for another machine, because this engine cannot read links there.
 func (e *intake) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
@@ -51,7 +49,6 @@ func (e *intake) resolver(host string) policy.Resolver {
 
 var errOtherHost = errors.New("its path is on another machine, whose links cannot be followed here")
 
-// disk returns the Disk of the machine on which a request was made.
 func (e *intake) disk(host string) policy.Disk {
 	if host != "" && host == e.Host {
 		return policy.ThisDisk{}
@@ -59,8 +56,8 @@ func (e *intake) disk(host string) policy.Disk {
 	return otherHostDisk{}
 }
 
-// otherHostDisk is the Disk of another machine. Its methods fail, because files there
-// cannot be read.
+// otherHostDisk stands for another machine's files, which this engine cannot read. All its
+// methods fail.
 type otherHostDisk struct{}
 
 func (otherHostDisk) Links(string) ([]string, error)  { return nil, errOtherHost }
@@ -69,18 +66,16 @@ func (otherHostDisk) WorkTree(string) (string, error) { return "", errOtherHost 
 // asWritten is a Resolver that follows no links.
 func asWritten(p string) (string, error) { return path.Clean(p), nil }
 
-// permissionsResult is the result of comparing a request with the permissions of its
-// session.
+// permissionsResult compares a request with the permissions of its session.
 type permissionsResult struct {
-	missing []policy.Permission      // permissions that the call needs and the session lacks; an answer may grant them
-	holder  string                   // the id of the session that a request for permissions is for
-	unclear bool                     // nod cannot tell which permissions the call needs, so an answer covers only this call
-	asks    bool                     // a person must be asked, even if grants allow the call
-	covered []schemas.RememberedRule // rules that allow this call, made from the session's permissions
-	basis   basis                    // the stored entries on which the rules in covered rely
+	missing []policy.Permission      // the permissions that the call needs and the session lacks; an answer may grant them
+	holder  string                   // the id of the session that gets the permissions of a request for permissions
+	unclear bool                     // nod cannot tell which permissions the call needs, so an answer allows only this call
+	asks    bool                     // a person must be asked even if grants allow the call
+	covered []schemas.RememberedRule // rules for this call, made from the session's permissions
+	basis   basis                    // the stored entries from which the rules for this call were made
 }
 
-// checkPermissions compares a request with the permissions that its session holds.
 func (e *intake) checkPermissions(ctx context.Context, s *askState) (result, error) {
 	switch s.request.Kind {
 	case schemas.KindToolCall:
@@ -92,10 +87,10 @@ func (e *intake) checkPermissions(ctx context.Context, s *askState) (result, err
 }
 
 // checkCallPermissions compares a tool call with the session's permissions. In a managed
-// session a person is asked about a call that the permissions do not cover, even if the policy
-// allows it. A call that they cover is allowed if the policy allows it; if the policy asks
-// about it, the stage "grants" decides. Deny and ask rules, and the checks of secrets and of
-// nod's own files, outrank the permissions.
+// session a person is asked about each call without permission, even if a rule allows it. A
+// call with permission is allowed if the policy allows it; if the policy asks, the stage
+// "grants" decides. Deny rules, ask rules, and the protection of secrets and of nod's own files
+// outrank permissions.
 func (e *intake) checkCallPermissions(s *askState) result {
 	if s.rules.policy == nil {
 		return result{}
@@ -132,9 +127,8 @@ func (e *intake) checkCallPermissions(s *askState) result {
 	return result{}
 }
 
-// checkGrants allows a tool call about which a person would be asked otherwise, if standing
-// answers of its session or agent, or the session's permissions, cover the call. Deny and ask
-// rules outrank both.
+// checkGrants allows a tool call, instead of asking a person, if standing answers or the
+// session's permissions cover it. Deny and ask rules outrank them.
 func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 	if s.request.Kind != schemas.KindToolCall || s.rules.policy == nil || s.permissions.asks {
 		return result{}, nil
@@ -180,22 +174,23 @@ func tags(perms []policy.Permission) []string {
 	return all
 }
 
-// offerReaches adds to the prompt the rules and permissions that an answer may allow
-// beyond this call. If there are none, an answer covers only this call.
+// offerReaches adds the rules and permissions to the prompt that an answer may allow beyond the
+// call. Without them, an answer allows only the call.
 func (e *intake) offerReaches(_ context.Context, s *askState) (result, error) {
 	s.plan.reaches = nil
+	s.plan.run, _ = s.planRun(s.rules.verdict.Containment)
 	switch {
 	case len(s.permissions.missing) > 0:
 		s.plan.reaches = withinSize([]schemas.Reach{{Permissions: tags(s.permissions.missing)}})
-	case s.rules.verdict.Containment != nil && s.containable():
-		s.plan.reaches = withinSize([]schemas.Reach{{Permissions: tags(s.rules.verdict.Containment.Needs())}})
+	case s.plan.run != nil && len(s.plan.run.Container.Permissions) > 0:
+		s.plan.reaches = withinSize([]schemas.Reach{{Permissions: s.plan.run.Container.Permissions}})
+	case s.plan.run != nil:
 	case s.rules.policy != nil && !s.permissions.unclear:
 		s.plan.reaches = withinSize(s.rules.policy.Remember(s.rules.call))
 	}
 	return result{}, nil
 }
 
-// complete returns an error if a request for permissions lacks a reason or a permission.
 func complete(r *schemas.Request) error {
 	switch {
 	case r.Kind != schemas.KindPermission:
@@ -207,9 +202,8 @@ func complete(r *schemas.Request) error {
 	return nil
 }
 
-// checkPermissionRequest checks a request for permissions. Agents rely on the order of the
-// checks and on the error texts. If the session already holds the permissions, the request is
-// allowed at once.
+// checkPermissionRequest checks a request for permissions. It allows the request at once if the
+// session has the permissions. Agents rely on the order of its checks and on its error texts.
 func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (result, error) {
 	r := &s.request
 	id, holder, err := e.holder(ctx, s)
@@ -217,7 +211,7 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 		return result{}, err
 	}
 	s.permissions.holder = id
-	if !r.Rejoin { // this check is skipped for a request that is sent again: the request may already have been shown or decided
+	if !r.Rejoin { // a request that is sent again may be pending or decided already, so its text is not checked again
 		if _, err := e.chooseForeground(ctx, s); err != nil {
 			return result{}, err
 		}
@@ -247,9 +241,9 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 	return result{outcome: decided, verdict: policy.Verdict{Effect: policy.Allow, Rule: "already granted", Risk: schemas.RiskLow}, basis: rests}, nil
 }
 
-// holder returns the id and the entitlements of the session for which permissions are
-// requested: the request's own session, or another session of the same agent if
-// action_details.agent_id names one.
+// holder returns the id and the entitlements of the session that gets requested permissions:
+// the request's own session, or another session of the same agent if action_details.agent_id
+// names one.
 func (e *intake) holder(ctx context.Context, s *askState) (id string, holds entitlements, err error) {
 	var details struct {
 		AgentID string `json:"agent_id"`
@@ -267,8 +261,8 @@ func (e *intake) holder(ctx context.Context, s *askState) (id string, holds enti
 	return details.AgentID, other, err
 }
 
-// markRouteFailed stores that a prompt could not be shown on one route. last reports whether
-// the request is pending and all its routes have failed.
+// markRouteFailed stores that a prompt could not be shown on one route. last is true if the
+// request is pending and this was its last route.
 func (e *effects) markRouteFailed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
 	left := false
 	entry, err = e.life.update(ctx, entry, func(rec *schemas.Record) bool {
@@ -287,8 +281,8 @@ func (e *effects) markRouteFailed(ctx context.Context, entry bus.Entry, connecto
 	return entry, err == nil && !left && !entry.Record.Terminal(), err
 }
 
-// cancelUnreachable cancels a request for permissions that cannot be shown to any approver. A
-// request of another kind stays pending, because approvers can still find it in an inbox.
+// cancelUnreachable cancels a request for permissions that no route can show. Other requests
+// stay pending, because approvers still find them in an inbox.
 func (e *effects) cancelUnreachable(ctx context.Context, entry bus.Entry, reason string) error {
 	r, err := requestOf(&entry.Record)
 	if err != nil || r.Kind != schemas.KindPermission {

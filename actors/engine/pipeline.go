@@ -41,7 +41,8 @@ import (
 //     the same agent and user that was active last; if there is none, it is refused.
 //  9. routing: the approvers who may decide, and their channels; if no approver can be
 //     reached, the request is refused.
-//  10. reaches: the rules or permissions that an answer may allow beyond this call.
+//  10. reaches: the rules or permissions that an answer may allow beyond this call, and the
+//     container in which the call runs if it is allowed.
 //  11. deadline: the time limit, which depends on the session and on whether an approver
 //     is at it.
 //  12. turn: phones and chats show the request at once, after the approver at the session
@@ -67,14 +68,13 @@ var stages = []stage{
 	{"joining", asking, (*intake).storePending},
 }
 
-// stage is one of the checks that a request passes, in the order of stages.
 type stage struct {
 	name  string
 	phase phase
 	run   func(*intake, context.Context, *askState) (result, error)
 }
 
-// A phase is a group of stages that need the same data.
+// A phase is a group of stages that read the same stores.
 type phase int
 
 const (
@@ -93,32 +93,29 @@ const (
 	ask                    // a person is asked; the remaining stages of the phase are skipped
 )
 
-// result is the result of a stage.
 type result struct {
 	outcome outcome
-	verdict policy.Verdict // the verdict that replaces the verdict of earlier stages, unless it is zero
-	basis   basis          // the stored entries on which an allow by entitlements relies; they are confirmed before the allow counts
+	verdict policy.Verdict // replaces the verdict of earlier stages, unless it is zero
+	basis   basis          // the stored entries that an allow depends on; they are confirmed before the allow counts
 }
 
-// decide returns the result of a stage that decides.
 func decide(v policy.Verdict) result { return result{outcome: decided, verdict: v} }
 
-// askState is a request on its way through the stages. A stage reads the parts that
-// earlier stages have added, and writes only its own. There are two exceptions: a request
-// for permissions sets its foreground early, and admission may replace the settings by
-// newer ones.
+// askState is a request on its way through the stages. Each stage reads the fields of earlier
+// stages, and writes only its own. There are two exceptions: a request for permissions sets its
+// foreground session early, and the stage "admission" may read newer settings.
 type askState struct {
 	agentRequest
 	settings settingsSnapshot // the settings in force when the request came
 	freezes  *freezeSnapshot  // the freezes in force when the request came
-	ignores  bool             // the session's host has ignored a changed input, according to this engine's cache
-	managed  bool             // the session has permissions of its own, according to this engine's cache
-	verdict  policy.Verdict   // the verdict of the stages so far
+	ignores  bool             // the session's host has run a call without a change that nod had made; from this engine's cache
+	managed  bool             // the session has permissions of its own; from this engine's cache
+	verdict  policy.Verdict   // the verdict of all stages so far
 
-	frozen      *schemas.Freeze   // the freeze that denies the request; set by the stage "frozen"
-	rules       rulesResult       // the result of the stage "rules"
-	held        entitlements      // the session's entitlements, read before the stage "permissions"
-	attendance  attendance        // the session's input lock and pending questions, read before the stage "permissions"
+	frozen      *schemas.Freeze // the freeze that denies the request
+	rules       rulesResult     // the result of the stage "rules"
+	held        entitlements    // the session's entitlements, read before the stage "permissions"
+	attendance  attendance
 	permissions permissionsResult // the result of the stage "permissions"
 	callAnswer  *standingEntry    // the standing answer about this call, read before the stage "denial"; nil if there is none
 	plan        promptPlan        // the plan that the stages of the last phase set
@@ -128,46 +125,42 @@ type askState struct {
 type rulesResult struct {
 	verdict policy.Verdict
 	call    policy.Call           // the request as the policy sees it
-	policy  *policy.Policy        // the rules; nil if they deny the call, may be out of date, or cannot be read
-	run     *schemas.ContainedRun // if updated runs the call contained: its container
-	updated json.RawMessage       // the input to run instead of the agent's; nil keeps the agent's
+	policy  *policy.Policy        // the policy that decides the call; nil if it denies the call, may be out of date, or cannot be read
+	run     *schemas.ContainedRun // the container, if the call runs contained
+	updated json.RawMessage       // the input that replaces the agent's input; nil keeps the agent's
 }
 
-// attendance is the state of a session at the time of a request: its input lock and its
-// pending questions.
+// attendance tells whether a client is at a session, and how many questions it has pending.
 type attendance struct {
 	lock *schemas.Lock // the input lock; nil if no client holds it
 	open int           // the number of pending questions
 }
 
-// promptPlan holds the parts of a pending record that the last phase adds.
+// promptPlan holds the fields of a pending record that the last phase sets.
 type promptPlan struct {
-	at         time.Time // now, by the broker's clock
+	at         time.Time // the time of the request, by the broker's clock
 	revision   uint64    // the revision of the deletion marker that the record replaces; 0 if there is none
 	foreground foreground
 	routes     []schemas.Route
 	reaches    []schemas.Reach
+	run        *schemas.ContainedRun // the contained run that an allow starts; nil means that the call runs as the agent wrote it
 	limit      timeLimit
 	next       schemas.Event // the event that the timer is armed for
-	entry      bus.Entry     // the record as stored
+	entry      bus.Entry     // the record in its stored form
 }
 
-// timeLimit is how long a request may wait, and the tier of the timeout policy that sets this
-// time.
+// timeLimit is how long a request may wait, with the tier of the timeout policy that sets it.
 type timeLimit struct {
 	tier    schemas.Tier
 	timeout time.Duration
 }
 
-// foreground is the session that shows the request of a background session. The zero value
-// means that there is none.
+// foreground is the session that shows the request of a background session, or zero.
 type foreground struct {
 	session string
 	lock    *schemas.Lock // the session's input lock; nil if no client holds it
 }
 
-// runStages runs the stages of one phase in order, until one ends with another outcome than
-// goOn.
 func (e *intake) runStages(ctx context.Context, s *askState, p phase) (result, error) {
 	for _, st := range stages {
 		if st.phase != p {
@@ -187,8 +180,8 @@ func (e *intake) runStages(ctx context.Context, s *askState, p phase) (result, e
 	return result{}, nil
 }
 
-// check runs the stages that may decide a request without a person, and stores the verdict
-// and the request's digest in s. It computes the digest while it waits for the store.
+// check runs the stages that may decide a request without a person, and stores the verdict and
+// the request's digest in s.
 func (e *intake) check(ctx context.Context, s *askState) error {
 	r, err := e.runStages(ctx, s, fromMemory)
 	if err != nil {
@@ -198,10 +191,10 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 		return s.identify()
 	}
 	entitlements := e.holdings.beginEntitlements(ctx, s)
-	if err := s.identify(); err != nil { // computes the digest while the store is read
+	if err := s.identify(); err != nil { // computing the digest takes time, and the store is read meanwhile
 		return err
 	}
-	if _, err := s.sameness(); err != nil { // the CallDigest too is computed while the store is read, because most of the following stages need it
+	if _, err := s.sameness(); err != nil { // most of the next stages need the CallDigest
 		return err
 	}
 	if s.held, s.attendance, err = entitlements(); err != nil {
@@ -217,12 +210,13 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 	return err
 }
 
-// confirmTries is how many times a request is checked if its entitlements change during each
-// check. If they change during the last check too, a person is asked.
+// confirmTries bounds the checks of a request whose entitlements change during each check.
+// After the last one, a person is asked.
 const confirmTries = 3
 
-// checkEntitlements runs the stages that use entitlements. An allow is confirmed at the
-// store; if its basis has changed, the entitlements are read and checked again.
+// checkEntitlements runs the stages that use entitlements, and confirms an allow at the store.
+// If an entry that the allow depends on has changed, it reads the entitlements and checks
+// again.
 func (e *intake) checkEntitlements(ctx context.Context, s *askState) (result, error) {
 	for range confirmTries {
 		r, err := e.runStages(ctx, s, byEntitlements)

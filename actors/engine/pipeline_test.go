@@ -58,7 +58,7 @@ func newStageBench(t *testing.T, settings, command string) *stageBench {
 	return b
 }
 
-// runs runs one stage and stores its verdict in the request's state, as runStages does.
+// runs runs one stage and keeps its verdict, as the engine does.
 func (b *stageBench) runs(name string) result {
 	b.t.Helper()
 	i := slices.IndexFunc(stages, func(st stage) bool { return st.name == name })
@@ -90,7 +90,7 @@ func (b *stageBench) holds(g schemas.StandingAnswer) {
 	b.s.held.perms = b.s.held.own.perms
 }
 
-// The stages are in the order of their phases, and of the comment that explains them.
+// The documentation of the variable stages lists the stages in their order.
 func TestStagesAreInOrder(t *testing.T) {
 	source, err := os.ReadFile("pipeline.go")
 	require.NoError(t, err)
@@ -128,8 +128,8 @@ func TestAStageEndsItsPhase(t *testing.T) {
 	require.Equal(t, []string{"asks", "no opinion", "allows"}, ran)
 }
 
-// If the basis of an allow has changed, the entitlements are read and the request is checked
-// again. After confirmTries a person is asked.
+// If the basis of an allow has changed, the request is checked again with newly read
+// entitlements. After confirmTries a person is asked.
 func TestAnAllowIsCheckedAgainIfItsBasisChanged(t *testing.T) {
 	b := newStageBench(t, stageSettings, "git push")
 	b.e.clock.wall = time.Now
@@ -265,8 +265,8 @@ func TestStageDenial(t *testing.T) {
 	b.Equal(goOn, b.runs("denial").outcome, "it has expired")
 }
 
-// This test has no store. TestAnApprovalAllowsOneOfManyCalls tests with a store that an approval
-// allows only one call.
+// Without a store, this test cannot show that an approval allows only one call:
+// TestAnApprovalAllowsOneOfManyCalls does.
 func TestStageApproval(t *testing.T) {
 	b := newStageBench(t, stageSettings, "unheard-of x")
 	b.Equal(goOn, b.runs("approval").outcome)
@@ -283,8 +283,7 @@ func TestStageAdmission(t *testing.T) {
 	b.refuses("admission", schemas.CodeForbidden)
 }
 
-// The request's session is not in the background, so the stage "foreground" does not read the
-// store to find a foreground session.
+// The request's session is not in the background, so this stage reads no store.
 func TestStageForeground(t *testing.T) {
 	b := newStageBench(t, stageSettings, "git push")
 	b.Equal(goOn, b.runs("foreground").outcome)
@@ -355,8 +354,7 @@ func TestStageTurn(t *testing.T) {
 	b.Equal(schemas.EventDeadline, b.s.plan.next.Kind, "no phone or chat shows it")
 }
 
-// Identical calls have the same question token. Another command or other routes make another
-// token.
+// Another command, or other routes, make another question token.
 func TestIdenticalCallsHaveTheSameQuestionToken(t *testing.T) {
 	token := func(command, id, recipient string) string {
 		b := newStageBench(t, stageSettings, command)

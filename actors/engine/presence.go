@@ -13,7 +13,7 @@ import (
 func lockKey(session string) string           { return "lock." + session }
 func clientKey(session, client string) string { return "client." + session + "." + client }
 
-// presence renews or ends a client's lease, takes or releases the session's input lock for
+// presence renews or ends a client's lease. It takes or releases the session's input lock for
 // the client, and replies with the holder of the lock.
 func (e *connectors) presence(ctx context.Context, c *caller, p *schemas.Presence) (schemas.Lock, error) {
 	approver, err := e.approver(ctx, c.name, p.From.UserID)
@@ -32,9 +32,8 @@ func (e *connectors) presence(ctx context.Context, c *caller, p *schemas.Presenc
 	return e.updateLock(ctx, p, mine)
 }
 
-// mayLock returns FORBIDDEN if the settings do not let a person decide any request of the
-// session's agent. Limits by project, host and risk depend on the request: see
-// approverPresent.
+// mayLock returns FORBIDDEN if the settings let a person decide no request of the session's
+// agent. Limits by project, host and risk are checked at each request.
 func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session string) error {
 	if len(who.For.Agents) == 0 {
 		return nil
@@ -42,7 +41,7 @@ func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session
 	var s schemas.Session
 	_, err := e.store.Sessions.Get(ctx, sessionKey(session), &s)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && s.Agent == "" {
-		return nil // no agent has used the session yet
+		return nil // a new session has no agent yet
 	}
 	if err != nil {
 		return err
@@ -53,9 +52,8 @@ func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session
 	return nil
 }
 
-// lock returns the input lock of the session that shows the request: the request's own session
-// or, for a background session, the foreground session. It returns nil if no client holds the
-// lock.
+// lock returns the input lock of the session that shows the request, which is a foreground
+// session for the request of a background session; nil if no client holds the lock.
 func (s *askState) lock() *schemas.Lock {
 	if s.plan.foreground.session != "" {
 		return s.plan.foreground.lock
@@ -63,8 +61,7 @@ func (s *askState) lock() *schemas.Lock {
 	return s.attendance.lock
 }
 
-// approverPresent reports whether the holder of the lock may decide about the request. A
-// person who may not decide does not count, because they cannot answer the request.
+// approverPresent reports whether the holder of the input lock may decide about the request.
 func (s *askState) approverPresent() bool {
 	lock := s.lock()
 	if lock == nil {
@@ -75,7 +72,6 @@ func (s *askState) approverPresent() bool {
 	return i >= 0 && mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk)
 }
 
-// updateLock applies the operation in p to the lock, and returns the lock.
 func (e *connectors) updateLock(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
 	defer e.lockCache.forget(lockKey(p.SessionID))
 	lock, _, err := bus.Change(ctx, e.store.Presence, lockKey(p.SessionID), func(lock *schemas.Lock, found bool) (bus.Edit, error) {
@@ -101,7 +97,6 @@ func (e *connectors) updateLock(ctx context.Context, p *schemas.Presence, mine s
 	return lock, nil
 }
 
-// renewClient renews or ends the client's lease.
 func (e *connectors) renewClient(ctx context.Context, p *schemas.Presence, mine schemas.Lock) error {
 	_, _, err := bus.Change(ctx, e.store.Presence, clientKey(p.SessionID, p.ClientID), func(lease *schemas.Lock, _ bool) (bus.Edit, error) {
 		if p.Op == schemas.PresenceLeave {

@@ -18,32 +18,31 @@ import (
 // ProjectRules reads the rules in the settings files of projects on this machine.
 type ProjectRules interface {
 	// Tighten returns p with the rules of the projects at dirs, which can only make it
-	// stricter. After an error some rules are unknown, and a call in these projects must not
-	// be allowed without a person. Several goroutines may call Tighten at the same time.
+	// stricter. An error means that some rules are unknown: no call in these projects may be
+	// allowed without a person. Tighten is safe for concurrent use.
 	Tighten(p *policy.Policy, dirs ...string) (*policy.Policy, error)
 }
 
 const (
 	// maxProjectFile bounds the size of a project's settings, in bytes.
 	maxProjectFile = 64 << 10
-	// maxProjects bounds the number of files that are cached.
+	// maxProjects bounds the number of cached files.
 	maxProjects = 256
 )
 
-// ProjectFiles reads .nod/settings.json in directories and in all directories above them,
-// so that a call in a subdirectory is under its project's rules. It ignores allow rules and
-// presets in them, and all settings except permissions. The zero ProjectFiles is ready to
-// use. It reads a file again if the file's time or size has changed.
+// ProjectFiles reads .nod/settings.json in directories and in all their parents. It ignores
+// allow rules and presets in these files, and all settings but permissions. It reads a file
+// again if the file's time or size has changed. The zero value is ready to use.
 type ProjectFiles struct {
-	// Channels describe the settings of people connectors, as in Options: a file that names
-	// another connector is not valid.
+	// Channels describe the settings of people connectors. A file that names another connector
+	// is not valid.
 	Channels []schemas.ChannelSettings
 
 	mu   sync.Mutex
 	read map[string]projectFile
 }
 
-// projectFile is a cached file, with the result of applying it to one policy.
+// projectFile is a cached file, with the policy that it made from one other policy.
 type projectFile struct {
 	changed time.Time
 	size    int64
@@ -52,8 +51,8 @@ type projectFile struct {
 	err     error
 }
 
-// Tighten applies to p the settings files in dirs and in all directories above them. It
-// ignores directories that are not absolute.
+// Tighten applies to p the settings files in dirs and in all their parents. It ignores relative
+// directories.
 func (f *ProjectFiles) Tighten(p *policy.Policy, dirs ...string) (*policy.Policy, error) {
 	var all []string
 	for _, dir := range dirs {
@@ -61,7 +60,7 @@ func (f *ProjectFiles) Tighten(p *policy.Policy, dirs ...string) (*policy.Policy
 			all = append(all, dir)
 		}
 	}
-	slices.Sort(all) // parent directories come first: many projects share their files, so the cached results can be used again
+	slices.Sort(all) // parent directories come first: many projects share them, so their cached files serve several projects
 	for _, dir := range all {
 		var err error
 		if p, err = f.one(p, filepath.Join(dir, ".nod", "settings.json")); err != nil {

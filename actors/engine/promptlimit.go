@@ -11,26 +11,24 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Phones and chats show only a limited number of a session's questions at a time; the others
-// are held back. When a question ends, the next one is shown. As a fallback, a timer checks
-// the turn of a question after releaseFirst, then whenever its waiting time has about doubled,
-// and at least about every releaseLast.
+// Phones and chats show a limited number of a session's questions at a time, and the next one
+// when a question ends. As a fallback, a timer checks whether a waiting question has its turn:
+// first after releaseFirst, then whenever the waiting time has about doubled, at least about
+// every releaseLast.
 const (
 	releaseFirst = time.Minute
 	releaseLast  = 10 * time.Minute
 )
 
-// maxOpen bounds the pending questions of a session. It may be exceeded by the questions
-// that other engines add while this engine uses a cached count.
+// maxOpen bounds the pending questions of a session. Several engines together may exceed it
+// slightly, because each may use a cached count.
 const maxOpen = 4096
 
-// goesToCarriers reports whether a request has a route to a phone or chat that has not
-// failed.
+// goesToCarriers reports whether a request has a route to a phone or chat that has not failed.
 func goesToCarriers(rec *schemas.Record) bool {
 	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.IsViewer(r.Connector) && !r.Failed })
 }
 
-// createdAt returns the time at which a record was created, in broker time.
 func createdAt(rec *schemas.Record) time.Time {
 	at, wait := rec.Deadline, rec.TimeoutSeconds
 	if len(rec.Waiters) > 0 {
@@ -39,11 +37,10 @@ func createdAt(rec *schemas.Record) time.Time {
 	return at.Add(-time.Duration(wait) * time.Second)
 }
 
-// releaseAt returns the next event of a question that stays held back; looked is the time at
-// which its turn was checked. The event is another check when the question's waiting time has
-// doubled, or its deadline if that comes first. releaseAt adds a delay of up to half of the
-// wait, which differs for each question, so that the checks of many questions do not
-// coincide.
+// releaseAt returns the next event of a question that phones and chats do not show yet; looked
+// is the time at which its turn was checked. The event is the next check, when the question's
+// waiting time has doubled, or the deadline if that is earlier. A delay of up to half of the
+// wait, different for each question, spreads the checks of many questions.
 func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	wait := min(max(looked.Sub(createdAt(rec)), releaseFirst), releaseLast)
 	if share, err := strconv.ParseUint(rec.Digest[:min(4, len(rec.Digest))], 16, 16); err == nil {
@@ -55,9 +52,9 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// unreachedEvent returns the next event of a request, if that event is a release or an
-// escalation; otherwise nil. Phones and chats show such a request only after the event. So
-// if the request is decided before the event, its outcome is not sent to them.
+// unreachedEvent returns the next event of a request if phones and chats show the request only
+// after that event, else nil. If such a request is decided before the event, phones and chats
+// get no outcome.
 func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
 		return next
@@ -65,15 +62,14 @@ func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	return nil
 }
 
-// noRecord reports whether err means that a record is missing or unreadable. The outbox logs
-// an unreadable record. Its request cannot be allowed, and must not stop the handling of other
-// records.
+// noRecord reports whether err means that a record is missing or unreadable. The request of an
+// unreadable record cannot be allowed, so other records are handled without it.
 func noRecord(err error) bool {
 	return errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrUnreadable)
 }
 
-// itsTurn reports whether phones and chats may show a question now: they show only a limited
-// number of a session's questions at a time, the oldest first.
+// itsTurn reports whether phones and chats may show a question now. They show a limited number
+// of a session's questions at a time, the oldest first.
 func (e *effects) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 || !goesToCarriers(&entry.Record) {
@@ -83,8 +79,8 @@ func (e *effects) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 	return e.lines.of(session).among(ctx, e, entry, limit)
 }
 
-// releaseNext shows the next question of a session after one has ended. Repeating the call
-// does no harm.
+// releaseNext shows the next question of a session after one has ended. A repeated call changes
+// nothing.
 func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 	if !goesToCarriers(&ended.Record) {
 		return nil
@@ -93,7 +89,7 @@ func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 }
 
 // freePlace shows the next question of a session when phones and chats no longer show the
-// question under key. held reports whether that question was still held back.
+// question under key. held reports whether they had not shown it yet.
 func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 {
@@ -103,8 +99,8 @@ func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	return e.lines.of(session).leave(ctx, e, key, held, limit)
 }
 
-// countOpen sets up the counts of pending questions. If a session is no longer crowded, its
-// first questions are shown, because an outdated count may have held them back.
+// countOpen sets up the counts of pending questions. Once a session has few of them again, its
+// first questions are shown, because an old count may have held them back.
 func (e *effects) countOpen() {
 	e.counts.count = e.store.Records.CountPending
 	e.counts.limit = func() int { return e.settings.now().settings.OpenPrompts() }
@@ -120,18 +116,16 @@ func (e *effects) countOpen() {
 	}
 }
 
-// releaseResult is the result of releasing a question.
 type releaseResult int
 
 const (
 	notInLine  releaseResult = iota // the question has ended, or has no route to a phone or chat
-	wasShown                        // the question was not held back
-	isReleased                      // the question was held back until now
+	wasShown                        // phones and chats already show the question
+	isReleased                      // phones and chats show the question from now on
 )
 
-// release shows a question that was held back. If the record changes meanwhile, release tries
-// again itself: it has already armed the timer for the deadline, so no timer would repeat the
-// release.
+// release shows a question on phones and chats. If the record changes meanwhile, release tries
+// again: it has already moved the timer to the deadline, so no timer would repeat it.
 func (e *effects) release(ctx context.Context, key string) (releaseResult, error) {
 	for {
 		entry, err := e.store.Records.Get(ctx, key)
@@ -151,7 +145,7 @@ func (e *effects) release(ctx context.Context, key string) (releaseResult, error
 	}
 }
 
-// inLine reports whether a request belongs in its session's prompt line.
+// inLine reports whether phones and chats show a request or will show it later.
 func inLine(rec *schemas.Record) bool {
 	return !rec.Terminal() && rec.Joined == "" && goesToCarriers(rec)
 }

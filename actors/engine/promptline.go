@@ -12,22 +12,19 @@ import (
 )
 
 const (
-	// maxLines bounds the number of sessions whose lines are cached. A line that was dropped
-	// from the cache is read again.
+	// maxLines bounds the number of sessions whose pending questions are cached in order.
 	maxLines = 256
-	// verifiedFor is how long the first places of a cached line are used, to decide whether
-	// a question has its turn, before their records are read again.
+	// verifiedFor is how long a cached line decides about the turn of a question. After that,
+	// the records of its first questions are read again.
 	verifiedFor = 2 * time.Second
 )
 
-// promptLines holds the prompt line of each session: the order in which the session's
-// questions are shown on phones and chats.
+// promptLines holds, for each session, the order in which phones and chats show its questions.
 type promptLines struct {
 	mu sync.Mutex
 	by map[string]*promptLine
 }
 
-// of returns the prompt line of a session.
 func (ls *promptLines) of(session string) *promptLine {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -41,39 +38,39 @@ func (ls *promptLines) of(session string) *promptLine {
 	return ls.by[session]
 }
 
-// promptLine caches a session's pending questions, the oldest first, so that each record
-// of a long line is read once and not whenever a question ends. Other engines release
-// questions too, so the first places are compared with the store when the cache may be
-// outdated. The records alone, and not this cache, store which questions are shown.
+// promptLine caches a session's pending questions, the oldest first, so that each record of a
+// long line is read once. Other engines show questions too, so the first questions are compared
+// with the store once the cache may be old. Only the records, and not this cache, store which
+// questions are shown.
 type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // the questions that have left the line since drop was last called, by key; the value is true if the question was held back
-	busy  bool            // a goroutine processes the line, and will process the questions in l.left too
+	left  map[string]bool // keys of questions that have left the line and that drop has not handled; the value is true if phones and chats did not show the question
+	busy  bool            // a goroutine processes the line, with the questions that leave it meanwhile
 	front sync.Mutex
 
-	places   []linePlace // the questions in the line; guarded by front
+	places   []linePlace
 	verified time.Time
 }
 
-// linePlace is one question in the line; since is the time of its creation.
+// linePlace is one question in the line, created at the time since.
 type linePlace struct {
 	key   string
 	since time.Time
-	shown bool // the question was not held back when its record was last read
+	shown bool // phones and chats showed the question when its record was last read
 }
 
-// leave removes a question from the line, and shows the questions that move up to the first
-// limit places. If another goroutine is processing the line, that goroutine does both. After
-// an error, the timers of the questions that are held back show them.
+// leave removes a question from the line, and shows the next questions, up to limit at a time.
+// If another goroutine is processing the line, that goroutine does the work. After an error,
+// the timers of the waiting questions show them.
 func (l *promptLine) leave(ctx context.Context, e *effects, key string, held bool, limit int) error {
 	if !l.begin(key, held) {
 		return nil
 	}
 	over := false
 	defer func() {
-		if !over { // advance has failed
+		if !over {
 			l.end(true)
 		}
 	}()
@@ -86,7 +83,7 @@ func (l *promptLine) leave(ctx context.Context, e *effects, key string, held boo
 	return nil
 }
 
-// showFirst reads the line from the store again, and shows its first questions.
+// showFirst reads the line from the store, and shows its first questions.
 func (l *promptLine) showFirst(ctx context.Context, e *effects, limit int) error {
 	l.front.Lock()
 	err := l.list(ctx, e)
@@ -97,8 +94,8 @@ func (l *promptLine) showFirst(ctx context.Context, e *effects, limit int) error
 	return l.advance(ctx, e, limit)
 }
 
-// begin notes that a question has left the line, and reports whether the caller must process
-// the line. If it returns false, another goroutine processes the line.
+// begin records that a question has left the line. It returns true if the caller must process
+// the line, and false if another goroutine does.
 func (l *promptLine) begin(key string, held bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,8 +108,8 @@ func (l *promptLine) begin(key string, held bool) bool {
 	return begins
 }
 
-// end marks the line as no longer processed and returns true. If more questions have left the
-// line meanwhile and failed is false, it returns false, and the caller must process them.
+// end returns true, and marks the line as not being processed. If more questions have left the
+// line and failed is false, it instead returns false: the caller must process these questions.
 func (l *promptLine) end(failed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +117,7 @@ func (l *promptLine) end(failed bool) bool {
 	return !l.busy
 }
 
-// advance shows every held-back question among the first limit questions of the line.
+// advance shows the waiting questions among the first limit questions of the line.
 func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	l.front.Lock()
 	defer l.front.Unlock()
@@ -133,7 +130,7 @@ func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	for i := 0; i < limit; {
 		if i == len(l.places) {
 			if listed {
-				return nil // every question in the line is shown
+				return nil // phones and chats show every question in the line
 			}
 			if err := l.list(ctx, e); err != nil {
 				return err
@@ -154,7 +151,7 @@ func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 			continue
 		}
 		l.places[i].shown = true
-		if result == wasShown && !verified { // another engine has shown this question, so the cache may lack other changes by that engine too
+		if result == wasShown && !verified { // another engine has shown this question, and may have made changes that the cache lacks
 			if err := l.verify(ctx, e, limit); err != nil {
 				return err
 			}
@@ -164,7 +161,6 @@ func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	return nil
 }
 
-// among reports whether a question is one of the first limit questions of its line.
 func (l *promptLine) among(ctx context.Context, e *effects, entry bus.Entry, limit int) (bool, error) {
 	l.front.Lock()
 	defer l.front.Unlock()
@@ -185,14 +181,14 @@ func (l *promptLine) among(ctx context.Context, e *effects, entry bus.Entry, lim
 	return slices.ContainsFunc(first, func(p linePlace) bool { return p.key == entry.Key }), nil
 }
 
-// drop removes the questions that have left the line. stale reports whether another engine had
-// shown one of them: that engine may have ended further questions.
+// drop removes the questions that have left the line. stale means that another engine had shown
+// one of them, and may have ended further questions.
 func (l *promptLine) drop() (stale bool) {
 	l.mu.Lock()
 	left := l.left
 	l.left = nil
 	l.mu.Unlock()
-	shown := 0 // number of questions that have left and that another engine had shown
+	shown := 0 // the number of questions that left after another engine had shown them
 	for _, held := range left {
 		if !held {
 			shown++
@@ -208,8 +204,8 @@ func (l *promptLine) drop() (stale bool) {
 	return shown > 0
 }
 
-// list replaces the line by the session's pending questions. It reads their records, except
-// for the questions that are held back according to the cache.
+// list replaces the line by the session's pending questions. It skips the records of questions
+// that the cache lists as waiting.
 func (l *promptLine) list(ctx context.Context, e *effects) error {
 	keys, err := e.store.Records.Pending(ctx, l.session)
 	if err != nil {
@@ -219,7 +215,7 @@ func (l *promptLine) list(ctx context.Context, e *effects) error {
 	for _, p := range l.places {
 		known[p.key] = p
 	}
-	found := make([]linePlace, len(keys)) // an empty place belongs to a question that is not in line
+	found := make([]linePlace, len(keys)) // a question that is not in line leaves its place empty
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		if p, ok := known[keys[i]]; ok && !p.shown {
@@ -243,7 +239,6 @@ func (l *promptLine) list(ctx context.Context, e *effects) error {
 	return nil
 }
 
-// verify reads the records of the first limit questions, and removes those that have ended.
 func (l *promptLine) verify(ctx context.Context, e *effects, limit int) error {
 	first := l.places[:min(limit, len(l.places))]
 	gone := make([]bool, len(first))

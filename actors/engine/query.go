@@ -14,14 +14,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pageSize is the number of requests on a page if the query names no limit. Each page
-// costs the broker a consumer, so few large pages are cheaper than many small ones.
+// pageSize is the number of requests on a page if the query names no limit. Each page costs the
+// broker a consumer, so a few large pages are cheaper than many small ones.
 const pageSize = 500
 
-// readAtOnce bounds the number of records that are read at the same time.
 const readAtOnce = 32
 
-// showSettings replies with the settings and the freezes in force.
 func (e *connectors) showSettings(context.Context, *caller, *schemas.Query) (schemas.SettingsState, error) {
 	now := e.settings.now()
 	return schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: now.revision, Settings: *now.settings, Freezes: e.freezes.now().Freezes}, nil
@@ -33,15 +31,15 @@ func (e *connectors) listPending(ctx context.Context, c *caller, q *schemas.Quer
 	return e.listRequests(ctx, c, q, false)
 }
 
-// listHistory lists the decided requests whose record is still kept, in pages. A request that
-// was decided at once has a record only if its agent may have sent it before, or if its input
-// was edited.
+// listHistory lists, in pages, the decided requests whose record is still kept. A request that
+// was decided at once has a record only if its agent may have sent it before or its input was
+// edited.
 func (e *connectors) listHistory(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	return e.listRequests(ctx, c, q, true)
 }
 
-// listRequests replies with a page of the decided or of the pending requests. The page has at
-// most as many requests as the query asks for, and no more than fit into one message.
+// listRequests replies with a page of the decided or of the pending requests: at most as many
+// as the query asks for, and no more than fit into one message.
 func (e *connectors) listRequests(ctx context.Context, c *caller, q *schemas.Query, decided bool) (schemas.Page, error) {
 	found, more, err := e.scanPage(ctx, q, decided)
 	if err != nil {
@@ -60,9 +58,9 @@ func (e *connectors) listRequests(ctx context.Context, c *caller, q *schemas.Que
 	return page, nil
 }
 
-// scanPage finds the records of a page, and reports whether more follow. Its cost depends
-// on the number of records between the page's first and last, and not on the number of
-// all records. Later pages share scans: see scanAhead.
+// scanPage finds the records of a page, and reports whether more follow. Its cost depends on
+// the number of records between the page's first and last one, not on the number of all
+// records. One scan may fill several pages.
 func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.ScannedRecord, more bool, err error) {
 	after, err := afterCursor(q.After)
 	if err != nil {
@@ -94,8 +92,8 @@ func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided boo
 	return found[:min(limit, len(found))], more, nil
 }
 
-// cursor returns the Next of a page: the revision of its last record, in decimal. Clients send
-// it back unchanged.
+// cursor returns the revision of a page's last record, in decimal. A client sends it back to
+// get the next page.
 func cursor(last bus.ScannedRecord) string { return strconv.FormatUint(last.Revision, 10) }
 
 func afterCursor(after string) (revision uint64, err error) {
@@ -108,11 +106,11 @@ func afterCursor(after string) (revision uint64, err error) {
 	return revision, nil
 }
 
-// pageBytes bounds the size of a page's prompts, because a page is one message.
+// pageBytes bounds the prompts of a page, in bytes, because a page is one message.
 const pageBytes = schemas.MaxPayloadBytes - 8<<10
 
 // fillPage reads the records of a page from the stream's leader, as many as fit into one
-// message. If some do not fit, the next page begins with the first of them.
+// message. The next page begins with the first record that does not fit.
 func (e *connectors) fillPage(ctx context.Context, page *schemas.Page, found []bus.ScannedRecord, connector, recipient string, decided bool) error {
 	size := 0
 	for len(found) > 0 {
@@ -140,8 +138,8 @@ func (e *connectors) fillPage(ctx context.Context, page *schemas.Page, found []b
 	return nil
 }
 
-// pageOf returns the keys of the page that a query asks for, in order, and the cursor of
-// the next page.
+// pageOf returns the keys on the page that a query asks for, in order, and the cursor of the
+// next page.
 func pageOf(keys []string, q *schemas.Query) (page []string, next string) {
 	slices.Sort(keys)
 	if q.After != "" {
@@ -162,9 +160,9 @@ func keysOf(found []bus.ScannedRecord) []string {
 	return keys
 }
 
-// readPrompts returns the prompts of the records under keys, in the same order. A prompt is
-// nil if its record is gone or unreadable, is not visible to the connector and recipient, or is
-// pending and has joined a question.
+// readPrompts returns the prompts of the records under keys, in the same order. A prompt is nil
+// if its record is missing, unreadable or invisible to the connector and recipient, or if the
+// pending request has joined a question.
 func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
@@ -183,8 +181,8 @@ func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, 
 	return found, errors.Join(errs...)
 }
 
-// visible reports whether a connector may see a request. A carrier sees the requests routed
-// to the recipient, or, without a recipient, to any person on the carrier.
+// visible reports whether a connector may see a request. A carrier sees the requests that are
+// routed to the recipient or, if no recipient is named, to any person on the carrier.
 func visible(rec *schemas.Record, connector, recipient string) bool {
 	if schemas.IsViewer(connector) {
 		return true
@@ -194,8 +192,9 @@ func visible(rec *schemas.Record, connector, recipient string) bool {
 	})
 }
 
-// show replies with one request, named by its id or by a prefix that is unique among all
-// records. If the request is pending and has joined a question, it shows the question.
+// show replies with one request, which the query names by its id or by a prefix that is unique
+// among all records. For a pending request that has joined a question, the reply is the
+// question.
 func (e *connectors) show(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	keys, err := e.matchingKeys(ctx, q)
 	if err != nil {
@@ -231,8 +230,8 @@ func (e *connectors) show(ctx context.Context, c *caller, q *schemas.Query) (sch
 	return schemas.Page{Type: schemas.TypePage, Prompts: prompts, Now: e.clock.now()}, nil
 }
 
-// asQuestions replaces, in keys, the key of each pending request that has joined a question by
-// the key of that question.
+// asQuestions replaces, in keys, each pending request that has joined a question by that
+// question.
 func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 	for i, key := range keys {
 		entry, err := e.store.Records.Get(ctx, key)
@@ -251,9 +250,8 @@ func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 }
 
 // matchingKeys returns the keys of the requests that a query may mean by its id. Agents choose
-// the ids and lists shorten them, so a request's whole id may look like the shortened id of
-// another request. If the query names no session, an id therefore matches every id that begins
-// with it, even if a request has exactly this id.
+// ids and lists shorten them, so one request's id may be the beginning of another's. Unless the
+// query names a session, an id therefore matches every id that begins with it.
 func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)
@@ -279,11 +277,11 @@ func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]stri
 	return keys, err
 }
 
-// someKeys bounds the number of requests that the error about an ambiguous id can report.
+// someKeys bounds the requests that the error about an ambiguous id counts.
 const someKeys = 20
 
 func (e *connectors) showSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
-	if !schemas.IsViewer(c.name) { // a carrier must not get the grants and the people's messages to agents in the reply
+	if !schemas.IsViewer(c.name) { // a carrier must not get grants and people's messages to agents
 		return schemas.Session{}, schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into sessions")
 	}
 	var s schemas.Session

@@ -9,28 +9,28 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
 const (
-	// maxWaiters bounds the waiters of a question, so that its record, with any answer,
-	// fits into one message. The next identical call opens another question.
+	// maxWaiters bounds the waiters of a question, because its record, with any answer, must
+	// fit into one message. The next identical call opens another question.
 	maxWaiters = 64
-	// holderPause is the pause before a question's record is read again, if its lock is
-	// taken and the record is not stored yet.
+	// holderPause is the pause before an engine looks again for a question's record if another
+	// engine has the question's lock and has not stored the record yet.
 	holderPause = 10 * time.Millisecond
-	// firesSoon bounds the time between arming a new question's timer and storing its
-	// record. A timer that fires within this time may find no record.
+	// firesSoon bounds the time between arming a new question's timer and storing its record. A
+	// timer that fires within this time may find no record.
 	firesSoon = 500 * time.Millisecond
 )
 
-// errFull means that a question has maxWaiters waiters.
 var errFull = errors.New("the question has too many waiters")
 
-// questionToken returns the token that identical calls of a session share: calls with the
-// same CallDigest, options, risk, routes and foreground session. A request that is not a tool
-// call has no token, and is a question of its own.
+// questionToken returns the token that identical calls of a session share: calls with the same
+// CallDigest, options, risk, routes, foreground session and container. A request that is not a
+// tool call has no token, and never joins another.
 func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if s.request.Kind != schemas.KindToolCall {
 		return "", nil
@@ -39,13 +39,20 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	var program *policy.Program
+	if rec.Run != nil {
+		by := programOf(&s.request)
+		program = &by
+	}
 	data, err := schemas.Encode(struct {
 		Same       string
 		Options    []schemas.Option
 		Risk       schemas.Risk
 		Routes     []schemas.Route
 		Foreground string
-	}{same, s.request.Options, rec.Risk, rec.Routes, rec.Foreground})
+		Run        *schemas.ContainedRun `json:",omitempty"`
+		Program    *policy.Program       `json:",omitempty"`
+	}{same, s.request.Options, rec.Risk, rec.Routes, rec.Foreground, rec.Run, program})
 	if err != nil {
 		return "", fmt.Errorf("name the question of %s: %w", s.key(), err)
 	}
@@ -53,16 +60,15 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	return bus.QuestionToken(hex.EncodeToString(sum[:20])), nil
 }
 
-// waiterOf returns a waiter for the request under the entry's key.
 func waiterOf(entry *bus.Entry) schemas.Waiter {
 	rec := &entry.Record
 	return schemas.Waiter{PendingID: ownID(entry), Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}
 }
 
-// place stores a pending request, as a waiter of an identical call's question, or as a
-// question of its own. The question's timer is the lock: of identical calls that arrive at
-// the same time, on any engines, one gets the lock, and the others join its question. place
-// returns ErrMoved if the record is not at the entry's revision.
+// place stores a pending request as a question, or as a waiter of an identical call's question.
+// The question's timer is the lock: of identical calls that arrive at the same time, on any
+// engines, one gets the lock, and the others join its question. The error is ErrMoved if the
+// record is not at the entry's revision.
 func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	for {
 		own := e.asQuestion(entry)
@@ -86,8 +92,7 @@ func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, err
 	}
 }
 
-// asQuestion returns the entry changed into a question, with the request under its key as the
-// only waiter.
+// asQuestion returns an entry as a question, with the entry's own request as the only waiter.
 func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 	rec := &entry.Record
 	rec.Joined, rec.Waiters = "", []schemas.Waiter{waiterOf(&entry)}
@@ -98,9 +103,9 @@ func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 	return entry
 }
 
-// placeWithHolder stores a request although another request, the holder, has the lock of its
-// question. If done is false, the caller must place the returned entry instead, because the
-// holder is gone or not stored yet, or because that entry becomes a question without the lock.
+// placeWithHolder stores a request if another request holds the lock of its question. If done
+// is false, the caller must place the returned entry: the lock's holder is gone or not stored
+// yet, or the entry becomes a question without the lock.
 func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bus.LockHolder) (_ bus.Entry, done bool, err error) {
 	session, _ := schemas.SplitKey(own.Key)
 	if held.PendingID == "" {
@@ -108,7 +113,7 @@ func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bu
 	}
 	question, err := e.store.Records.Get(ctx, schemas.Key(session, held.PendingID))
 	switch {
-	case errors.Is(err, bus.ErrNotFound) && e.clock.now().Sub(held.At) < callTimeout: // the holder's record is about to be stored
+	case errors.Is(err, bus.ErrNotFound) && e.clock.now().Sub(held.At) < callTimeout: // the holder of the lock has not stored its record yet
 		if sleep(ctx, holderPause) != nil {
 			return own, false, schemas.Errorf(schemas.CodeUnavailable, "an identical call is about to be stored; ask again")
 		}
@@ -118,7 +123,7 @@ func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bu
 	case err != nil || !asksFor(&question.Record, own.Record.Question):
 		return e.takeLock(ctx, own, held)
 	case !e.settings.now().settings.JoinsIdentical() && !slices.ContainsFunc(question.Record.Waiters, isDetached):
-		own.Record.Question = "" // makes the request a question without the lock
+		own.Record.Question = "" // a request without a question token becomes a question without a lock
 		return own, false, nil
 	case len(question.Record.Waiters) >= maxWaiters:
 		_, err := e.retire(ctx, question)
@@ -127,16 +132,14 @@ func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bu
 	return e.join(ctx, own, question)
 }
 
-// asksFor reports whether a record is the pending question with this token.
 func asksFor(rec *schemas.Record, token string) bool {
 	return !rec.Terminal() && rec.Joined == "" && rec.Question == token
 }
 
-// isDetached reports whether a waiter is pending and its agent has stopped waiting.
 func isDetached(w schemas.Waiter) bool { return w.Open() && w.Detached }
 
-// takeLock stores the request as a question, and takes the lock from a holder whose
-// question has ended.
+// takeLock stores a request as a question, and takes the lock from an earlier question that has
+// ended.
 func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.LockHolder) (bus.Entry, bool, error) {
 	revision, err := e.store.Records.TakeOver(ctx, own, held.Revision)
 	own.Revision = revision
@@ -149,8 +152,8 @@ func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.LockH
 	return own, true, err
 }
 
-// keepArmed arms a new question's timer once more, if the timer may have fired before the
-// question was stored: an engine drops a fired timer that has no record.
+// keepArmed arms a new question's timer again if the timer may have fired before the question
+// was stored: an engine drops a fired timer that has no record.
 func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
 	if question.Record.NextEvent.At.Sub(e.clock.now()) > firesSoon {
 		return nil
@@ -162,8 +165,8 @@ func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
 	return err
 }
 
-// retire takes the lock from a pending question. The question stays pending without the lock,
-// and the next identical call opens another question.
+// retire takes the lock from a pending question, so that the next identical call opens another
+// question. The question stays pending.
 func (e *recordLife) retire(ctx context.Context, question bus.Entry) (bus.Entry, error) {
 	next := question
 	next.Record.Question = ""
@@ -177,8 +180,8 @@ func (e *recordLife) retire(ctx context.Context, question bus.Entry) (bus.Entry,
 	})
 }
 
-// join stores a request as joined to a question, and then adds it to the question's waiters.
-// In this order, the question never decides an id that another request could still take.
+// join stores a request as joined, and then adds it to the question's waiters. In this order, a
+// question never decides an id that another request could still use.
 func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry, done bool, err error) {
 	w := waiterOf(&own)
 	_, own.Record.Joined = schemas.SplitKey(question.Key)
@@ -194,9 +197,8 @@ func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.E
 }
 
 // addWaiter adds a call to a pending question. If the agent of an earlier waiter has stopped
-// waiting, the new call counts as that waiter's call asked again, and replaces the waiter.
-// ErrMoved means that the question has ended or lost its lock, errFull means that it has
-// maxWaiters waiters.
+// waiting, the new call is that call sent again, and replaces the waiter. The error is ErrMoved
+// if the question has ended or lost its lock, and errFull if it has maxWaiters waiters.
 func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) error {
 	token := question.Record.Question
 	_, _, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
@@ -217,7 +219,7 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 		}
 		rec.Waiters = append(rec.Waiters, w)
 		err := e.keepTimer(ctx, next)
-		if errors.Is(err, bus.ErrLockHeld) { // another question holds the lock of these calls
+		if errors.Is(err, bus.ErrLockHeld) {
 			if _, err = e.retire(ctx, was); err == nil {
 				err = bus.ErrMoved
 			}
@@ -227,15 +229,15 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 	return err
 }
 
-// replacedDecision returns the decision that withdraws the detached waiter w, because the
-// agent has sent the same call again. as is the id of the new request.
+// replacedDecision returns the decision that withdraws a detached waiter, because its agent has
+// sent the same call again under the id as.
 func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)
 }
 
-// keepTimer changes a question's deadline and next event to fit its waiters, and arms the
-// timer for the event that comes first. The caller then writes the record.
+// keepTimer fits a question's deadline and next event to its waiters, and arms the timer for
+// the earliest event. The caller must write the record afterwards.
 func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	rec := &entry.Record
 	extendDeadline(rec)
@@ -246,14 +248,14 @@ func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	if sameEvent(*first.Record.NextEvent, *rec.NextEvent) {
 		return nil
 	}
-	if rec.NextEvent.Kind == schemas.EventDeadline { // any other event stays in the record, and only the timer is armed for the earlier deadline
+	if rec.NextEvent.Kind == schemas.EventDeadline {
 		rec.NextEvent = first.Record.NextEvent
 	}
 	return e.store.Records.Arm(ctx, &first)
 }
 
-// withEarliestEvent returns the entry with NextEvent set to the event for which its timer must
-// be armed: its next event or, if that is earlier, the first deadline of a waiter.
+// withEarliestEvent returns an entry whose NextEvent is its next event or, if that is earlier,
+// the first deadline of a waiter. The entry's timer is armed for this event.
 func withEarliestEvent(entry bus.Entry) bus.Entry {
 	if first := deadlineOf(&entry.Record); first.At.Before(entry.Record.NextEvent.At) {
 		entry.Record.NextEvent = &first
@@ -285,14 +287,15 @@ func deadlineOf(rec *schemas.Record) schemas.Event {
 	return schemas.Event{At: at, Kind: schemas.EventDeadline}
 }
 
-// lookUp returns the record that decides an entry's request, and the decision about that
-// request, or nil if it is pending. If the request has joined a question that has ended
-// without deciding it, the request becomes a question of its own.
+// lookUp returns the record that decides a request, and the decision, or nil while the request
+// is pending. If the request has joined a question that ended without deciding it, lookUp makes
+// it a question of its own.
 func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	session, id := schemas.SplitKey(entry.Key)
 	for {
 		if entry.Record.Joined == "" {
-			return entry, entry.Record.Verdict(id), nil
+			d, err = verdictOn(&entry, id)
+			return entry, d, err
 		}
 		if entry.Record.Terminal() {
 			return entry, entry.Record.Decision, nil
@@ -304,12 +307,13 @@ func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.
 		if err == nil {
 			w, d := question.Record.Waiter(id), question.Record.Verdict(id)
 			if d != nil || w != nil && w.Open() {
-				return question, d, nil
+				d, err = verdictOn(&question, id)
+				return question, d, err
 			}
 			if !question.Record.Terminal() {
-				// A server that slept and lost its leadership may reply with a version
-				// from before the request joined. Writing the record unchanged detects
-				// this, because such a server cannot store anything.
+				// A server that slept and lost its leadership may return a version from before
+				// the request joined. Writing the record unchanged detects this: such a server
+				// cannot store anything.
 				_, err = e.store.Records.Update(ctx, question)
 				if errors.Is(err, bus.ErrMoved) {
 					continue
@@ -330,9 +334,9 @@ func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.
 	}
 }
 
-// followWaiters writes a question's decisions into the records of the requests that have
-// joined it, so that these records are kept and listed like any other. A request that the
-// question has left undecided becomes a question of its own.
+// followWaiters writes a question's decisions into the records of the requests that have joined
+// it, because lists and retention use these records. A request that the question left undecided
+// becomes a question of its own.
 func (e *recordLife) followWaiters(ctx context.Context, question bus.Entry) error {
 	session, own := schemas.SplitKey(question.Key)
 	for i := range question.Record.Waiters {
@@ -340,7 +344,11 @@ func (e *recordLife) followWaiters(ctx context.Context, question bus.Entry) erro
 		if w.PendingID == own || w.Open() && !question.Record.Terminal() {
 			continue
 		}
-		if err := e.followWaiter(ctx, schemas.Key(session, w.PendingID), own, question.Record.Verdict(w.PendingID)); err != nil {
+		d, err := verdictOn(&question, w.PendingID)
+		if err != nil {
+			return err
+		}
+		if err := e.followWaiter(ctx, schemas.Key(session, w.PendingID), own, d); err != nil {
 			return err
 		}
 	}
@@ -360,6 +368,7 @@ func (e *recordLife) followWaiter(ctx context.Context, key, question string, d *
 			_, err = e.place(ctx, entry)
 		} else {
 			entry.Record.Decision, entry.Record.NextEvent = d, nil
+			keepRun(&entry)
 			_, err = e.store.Records.Decide(ctx, entry)
 		}
 		if !errors.Is(err, bus.ErrMoved) {

@@ -8,14 +8,13 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// retention holds the limits of the log: the age of its entries and its size.
 type retention struct {
 	age   time.Duration
 	bytes int64
 }
 
-// retainLog applies the settings' limits to the log if they have changed. If that fails, the
-// next call tries again. Only one goroutine may call it at a time.
+// retainLog applies the settings' limits to the log if they have changed. The next call repeats
+// a failed try. Only one goroutine may call it at a time.
 func (e *base) retainLog(ctx context.Context) {
 	now := e.settings.now().settings
 	want := retention{now.LogAge(), now.LogBytes()}

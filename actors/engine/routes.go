@@ -9,14 +9,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// route sets the routes of the prompt.
 func (e *intake) route(ctx context.Context, s *askState) (_ result, err error) {
 	s.plan.routes, err = e.routes(ctx, s)
 	return result{}, err
 }
 
-// routes returns the routes to all approvers who may decide about a request. If no such
-// approver can be reached, it returns UNDELIVERABLE with a message that names the fix.
+// routes returns the routes to all approvers who may decide about a request. Without a route,
+// the error is UNDELIVERABLE and its message names the fix.
 func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, error) {
 	var routes []schemas.Route
 	inbox := false

@@ -18,8 +18,8 @@ func (e *intake) checkFrozen(_ context.Context, s *askState) (result, error) {
 	return decide(policy.Verdict{Effect: policy.Deny, Rule: "frozen by " + s.frozen.By.Name, Risk: schemas.RiskMedium}), nil
 }
 
-// checkRules applies the policy. A denial is final in every session, an allow only in a
-// session that is not managed.
+// checkRules applies the policy. A denial is final in every session; an allow is final unless
+// the session is managed.
 func (e *intake) checkRules(_ context.Context, s *askState) (result, error) {
 	s.rules = e.evaluatePolicy(s)
 	v := s.rules.verdict
@@ -27,6 +27,11 @@ func (e *intake) checkRules(_ context.Context, s *askState) (result, error) {
 		return decide(v), nil
 	}
 	return result{verdict: v}, nil
+}
+
+// searches reports whether a call may search whole directories.
+func searches(c *policy.Call) bool {
+	return bytes.Contains(c.Input, []byte("rg")) || bytes.Contains(c.Input, []byte("grep")) || bytes.Contains(c.Input, []byte(`\u`)) || policy.IsSearch(c.ToolName)
 }
 
 // evaluatePolicy returns the verdict of the policy. An allow becomes an ask if the
@@ -44,6 +49,9 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	if e.Host != "" && (out.call.Host == "" || out.call.Host == e.Host) {
 		if bytes.Contains(r.ActionDetails, []byte("git")) {
 			out.call.Tops = policy.ThisDisk{}.Tops(out.call.Project)
+		}
+		if searches(&out.call) {
+			out.call.Exposed = e.exposure.Files(rules, rules.Dirs(out.call)...)
 		}
 		if out.call.Home = e.Home; e.Projects != nil {
 			rules, err = e.Projects.Tighten(rules, rules.Dirs(out.call)...)

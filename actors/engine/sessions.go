@@ -14,16 +14,15 @@ import (
 const (
 	// sessionKept is how long a session is kept after its last request.
 	sessionKept = 60 * 24 * time.Hour
-	// sessionFresh is how old the stored time of a session's last request may become
-	// before a request stores a new one.
+	// sessionFresh is the age at which the stored time of a session's last request is replaced.
 	sessionFresh = 24 * time.Hour
 )
 
 func sessionKey(session string) string { return "session." + session }
 
-// claimSession returns a session, which may belong to another agent. If it belongs to none,
-// claimSession gives it to this agent. If the session has no user, it gets the given user, who
-// may be empty. At most once a day claimSession stores the time at which the session was used.
+// claimSession returns a session, which may belong to another agent. It gives a session without
+// an owner to this agent, and a session without a user to the given user, who may be empty. It
+// stores the time of the last use at most once a day.
 func (e *holdings) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	claimed := func(s *schemas.Session) bool {
 		fresh := s.Agent == agent && e.clock.now().Sub(s.ActiveAt) < sessionFresh && !lacksUser(s, user)
@@ -47,7 +46,7 @@ func (e *holdings) claimSession(ctx context.Context, agent, session, user string
 
 func lacksUser(s *schemas.Session, user string) bool { return s.User == "" && user != "" }
 
-// ownSession replies to an agent with one of its sessions and that session's grants, confirmed
+// ownSession replies to an agent with one of its sessions and the session's grants, confirmed
 // at the store.
 func (e *holdings) ownSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
 	agent := c.name
@@ -69,8 +68,8 @@ func (e *holdings) ownSession(ctx context.Context, c *caller, q *schemas.Query) 
 	return h.session, nil
 }
 
-// changeSession applies the owner's change to a session. It creates the session if no agent
-// has used it yet.
+// changeSession applies a change by nod's owner to a session, and creates the session if no agent has
+// used it yet.
 func (e *admin) changeSession(ctx context.Context, c *caller, change *schemas.SessionChange) (schemas.Session, error) {
 	s, err := e.holdings.storeSession(ctx, change.SessionID, func(s *schemas.Session) (bus.Edit, error) {
 		s.ActiveAt = e.clock.now()
@@ -88,7 +87,6 @@ func (e *admin) changeSession(ctx context.Context, c *caller, change *schemas.Se
 	return s, nil
 }
 
-// applyChange applies the owner's change to s.
 func applyChange(s *schemas.Session, change *schemas.SessionChange) error {
 	if change.TimeoutSeconds != nil {
 		s.TimeoutSeconds = *change.TimeoutSeconds
@@ -134,8 +132,8 @@ func applyChange(s *schemas.Session, change *schemas.SessionChange) error {
 	return nil
 }
 
-// cleanDirs checks the paths in dirs and returns their shortest form, as a session stores
-// them. It does not follow links: the owner has to make sure that no part of a path is a link.
+// cleanDirs checks the paths in dirs and returns their shortest forms. It does not follow
+// links: nod's owner must make sure that no path contains one.
 func cleanDirs(field string, dirs []string) ([]string, error) {
 	clean := make([]string, len(dirs))
 	for i, dir := range dirs {

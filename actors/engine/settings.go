@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settingsKey is the key of permission_settings under which settings.json is stored.
+// settingsKey is the key of the settings in the bucket permission_settings.
 const settingsKey = "settings"
 
 // settingsSnapshot is one version of the settings, compiled.
@@ -20,11 +20,11 @@ type settingsSnapshot struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
-	needs    map[string]policy.Access // the access that each tool needs in a managed session, by the tool's name
-	read     time.Time                // when the last successful reading from the store began
+	needs    map[string]policy.Access // the access that each tool needs in a managed session, by tool name
+	read     time.Time                // the beginning of the last successful reading from the store
 }
 
-// settings are the settings in force on this engine: the newest ones that it has read.
+// settings holds the newest settings that this engine has read, which are in force on it.
 type settings struct{ watchedCache[settingsSnapshot] }
 
 func (s *settings) now() settingsSnapshot {
@@ -34,8 +34,8 @@ func (s *settings) now() settingsSnapshot {
 	return now
 }
 
-// compile decodes and checks a settings.json, including the settings of the engine's channels,
-// and compiles its policy.
+// compile decodes and checks a settings.json, with the settings of the engine's channels, and
+// compiles its policy.
 func (e *base) compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 	s, err := schemas.DecodeSettings(data, e.Channels...)
 	if err != nil {
@@ -48,8 +48,8 @@ func (e *base) compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 	return &s, p, nil
 }
 
-// loadSettings reads the settings from the store and compiles them, for the cache. If no
-// settings are stored, empty ones are in force, under which no person may answer.
+// loadSettings reads the settings from the store and compiles them, for the cache. Without
+// stored settings, empty ones are in force, under which no person may answer.
 func (e *base) loadSettings(ctx context.Context, key string, last *reading[settingsSnapshot]) (settingsSnapshot, uint64, error) {
 	data, revision, err := e.store.Settings.Document(ctx, key)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -69,13 +69,14 @@ func (e *base) loadSettings(ctx context.Context, key string, last *reading[setti
 	return settingsSnapshot{settings: s, policy: p, needs: needsOf(s)}, revision, err
 }
 
-// readSettings reads the settings from the store, and puts them in force.
+// readSettings reads the settings from the store. They are in force on this engine once it
+// returns.
 func (e *base) readSettings(ctx context.Context) error {
 	_, err := e.settings.renew(ctx, settingsKey)
 	return err
 }
 
-// refresh reads settings and freezes. If that fails, the old ones stay in force; once they are
+// refresh reads settings and freezes. After a failure the old ones stay in force; once they are
 // staleAfter old, rules allow nothing without a person.
 func (e *base) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
@@ -85,8 +86,8 @@ func (e *base) refresh(ctx context.Context) {
 	}
 }
 
-// SettingsRevision reads the settings from the store and returns their revision; 0 means that
-// none are stored.
+// SettingsRevision reads the revision of the settings from the store; 0 means that none are
+// stored.
 func (e *Engine) SettingsRevision(ctx context.Context) (uint64, error) {
 	if err := e.readSettings(ctx); err != nil {
 		return 0, err
@@ -102,10 +103,10 @@ func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
 	return *e.settings.now().settings, nil
 }
 
-// ApplySettings stores a settings.json, which every engine then follows, and returns its
-// revision. It refuses settings that are not valid, or that would let this machine thaw a
-// freeze that needs a second device. If the same bytes are stored already, their revision
-// stays. The log names actor as the author of the change.
+// ApplySettings stores a settings.json for all engines and returns its revision. It refuses
+// settings that are not valid, or that would let this machine thaw a freeze that needs a second
+// device. Bytes that are already stored keep their revision. The log names actor as the author
+// of the change.
 func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (uint64, error) {
 	return e.admin.applySettings(ctx, data, actor)
 }
@@ -125,8 +126,8 @@ func (e *admin) applySettings(ctx context.Context, data []byte, actor string) (u
 	if err := e.readSettings(ctx); err != nil {
 		return 0, err
 	}
-	// The message id of a request's entry begins with a session's id, which has no colon,
-	// so that id always differs from the id here.
+	// This id has a colon. The ids of requests' entries begin with a session's id, which has no
+	// colon, so no ids are equal.
 	_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings:%d", revision), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: actor, SettingsRevision: revision,
 	})
@@ -149,8 +150,7 @@ func (e *admin) storeSettings(ctx context.Context, data []byte) (uint64, error) 
 	}
 }
 
-// changeSettings handles the owner's call: it does what Engine.ApplySettings does, and replies
-// with the applied settings.
+// changeSettings applies the settings in the owner's call, and replies with them.
 func (e *admin) changeSettings(ctx context.Context, c *caller, change *schemas.SettingsChange) (schemas.SettingsState, error) {
 	revision, err := e.applySettings(ctx, change.Settings, c.name)
 	if err != nil {
@@ -163,8 +163,8 @@ func (e *admin) changeSettings(ctx context.Context, c *caller, change *schemas.S
 	return schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: s}, nil
 }
 
-// approver returns the approver with the identity userID on a connector. If the cached settings
-// do not name this identity, approver reads the settings again before it refuses the identity.
+// approver returns the approver with an identity on a connector. It reads the settings again
+// before it refuses an unknown identity, because the cached settings may be old.
 func (e *base) approver(ctx context.Context, connector, userID string) (schemas.Approver, error) {
 	a, ok := e.settings.now().settings.Approver(connector, userID)
 	if !ok {

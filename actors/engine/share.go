@@ -14,13 +14,13 @@ import (
 
 const notHeldMessage = "You can only grant permissions you already have."
 
-// maxShared bounds the grants that one session may receive from other sessions, so that
-// all its grants fit into one message.
+// maxShared bounds the grants that a session may receive from other sessions: all its grants
+// must fit into one message.
 const maxShared = 256
 
-// share grants permissions of a session to another session of the same agent. Agents rely on
-// the order of the checks and on the error texts. The shared grant ends as soon as one of the
-// grants that it comes from ends.
+// share grants permissions of one session to another session of the same agent. The shared
+// grant ends with the first of the grants that it was made from. Agents rely on the order of
+// the checks and on the error texts.
 func (e *holdings) share(ctx context.Context, c *caller, s *schemas.Share) (schemas.Grants, error) {
 	g, err := e.sharedGrant(ctx, c.name, s)
 	if err != nil {
@@ -38,8 +38,8 @@ func (e *holdings) share(ctx context.Context, c *caller, s *schemas.Share) (sche
 	return schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{*g}}, nil
 }
 
-// sharedGrant checks a share and returns the grant to store. The permissions of the sharing
-// session are confirmed at the store.
+// sharedGrant checks a share and returns the grant to store, after it has confirmed the
+// permissions of the sharing session at the store.
 func (e *holdings) sharedGrant(ctx context.Context, agent string, s *schemas.Share) (*schemas.StandingAnswer, error) {
 	if strings.TrimSpace(s.Reason) == "" {
 		return nil, schemas.Errorf(schemas.CodeValidation, "Reason is required.")
@@ -78,8 +78,8 @@ func (e *holdings) sharedGrant(ctx context.Context, agent string, s *schemas.Sha
 	}, nil
 }
 
-// matchShared replaces g by the grant of an equal earlier share, if that grant is still in
-// force: sharing again changes nothing. It returns FORBIDDEN if the session has too many shared
+// matchShared replaces g by the grant of an equal earlier share if that grant is in force, so
+// that sharing again changes nothing. The error is FORBIDDEN if the session has too many shared
 // grants.
 func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	given, err := e.answersOf(ctx, sessionKey(g.SessionID))
@@ -103,9 +103,9 @@ func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) e
 	return nil
 }
 
-// verifyShared checks a shared grant once more after it is stored. If another engine has
-// revoked a source meanwhile, that engine may not have found the new grant: then
-// verifyShared ends the grant, and the share fails.
+// verifyShared checks a new shared grant after it is stored. An engine that has just revoked
+// one of its sources may not have found the new grant. In that case verifyShared ends the
+// grant, and the share fails.
 func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
@@ -123,15 +123,15 @@ func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) 
 	return schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 }
 
-// withLiveSources returns those of the given answers that are live and whose sources are all
-// live. sources lists the sources of each returned answer, by its grant_id. The write that
-// ends a source thus also ends the answers shared from it, even before their own end is
-// stored. A source that is no longer stored counts as ended.
+// withLiveSources returns the answers in perms that are in force and whose sources, the answers
+// that they were shared from, are in force too. The result sources lists these by grant_id. An
+// ended source thus ends the answers shared from it at once. A source that is no longer stored
+// counts as ended.
 func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
 	queue, read := perms, map[string]bool{}
-	for i := 0; i < len(queue); i++ { // queue grows while the loop runs, because a source may itself be shared
+	for i := 0; i < len(queue); i++ { // the loop appends to queue, because a source may itself be shared from other grants
 		s := queue[i]
 		if s.Live(now) {
 			live[s.GrantID] = s
@@ -156,8 +156,8 @@ func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) 
 	return held, sources, nil
 }
 
-// restsOn returns all direct and indirect sources of an answer. ok reports whether the answer
-// and all these sources are live.
+// restsOn returns all direct and indirect sources of an answer. ok means that the answer and
+// all of them are in force.
 func restsOn(s *standingEntry, live map[string]*standingEntry, seen map[string]bool) (from []*standingEntry, ok bool) {
 	if live[s.GrantID] == nil {
 		return nil, false
@@ -194,9 +194,9 @@ func parsePermissions(named []string) ([]policy.Permission, error) {
 	return perms, nil
 }
 
-// shares returns the ids of the grants that perms come from, and the time at which the first
-// of these grants ends; zero means that none ends. It returns FORBIDDEN if the session does
-// not hold perms. Permissions that the owner has set come from no grant.
+// shares returns the ids of the grants that contain perms, and the time at which the first of
+// them ends; zero means never. Permissions that nod's owner has set come from no grant. The error
+// is FORBIDDEN if the session lacks a permission.
 func (h *entitlements) shares(perms []policy.Permission) (sources []string, until time.Time, err error) {
 	lacks := func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
@@ -219,8 +219,8 @@ func (h *entitlements) shares(perms []policy.Permission) (sources []string, unti
 	return sources, until, nil
 }
 
-// sessionOf returns the entitlements of a session. It returns NOT_FOUND unless the
-// session exists and belongs to the agent.
+// sessionOf returns the entitlements of a session. The error is NOT_FOUND unless the session
+// exists and belongs to the agent.
 func (e *holdings) sessionOf(ctx context.Context, agent, session string) (entitlements, error) {
 	unknown := schemas.Errorf(schemas.CodeNotFound, "Agent not found: %s", session)
 	if !schemas.ValidID(session) {
@@ -236,8 +236,8 @@ func (e *holdings) sessionOf(ctx context.Context, agent, session string) (entitl
 	return h, nil
 }
 
-// endDerived ends the grants that were shared from a grant, directly or indirectly. It also
-// follows grants that have ended already, because an earlier call may have stopped halfway.
+// endDerived ends the grants that were directly or indirectly shared from a grant. It also
+// follows ended grants, because an earlier call may have stopped halfway.
 func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	ended := map[string]bool{from: true}
 	for more := true; more; {
@@ -263,8 +263,8 @@ func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	return nil
 }
 
-// gate replies with the permissions that the session of a scheduled task lacks. If it lacks
-// any, the session gets a notice; no person is asked, and the task runs in any case.
+// gate replies to a scheduled task with the permissions that its session lacks. The session
+// gets a notice about them. No person is asked, and the task runs in any case.
 func (e *holdings) gate(ctx context.Context, c *caller, g *schemas.Gate) (schemas.GateReply, error) {
 	agent := c.name
 	if _, err := e.requireSession(ctx, agent, g.SessionID, ""); err != nil {
@@ -292,7 +292,7 @@ func (e *holdings) gate(ctx context.Context, c *caller, g *schemas.Gate) (schema
 	return reply, nil
 }
 
-// notify sends a notice to a session. Notices do not influence decisions.
+// notify sends a notice to a session.
 func (e *base) notify(agent, session, id string, kind schemas.NoticeKind, text string) error {
 	return e.Edge.Publish(schemas.NoticeSubject(agent, session), schemas.Notice{
 		Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: text,

@@ -10,23 +10,21 @@ import (
 )
 
 const (
-	// shownFor is how long an entry of shown_prompts is kept: longer than a request may
-	// wait, so that a late outcome still finds its message.
+	// shownFor is how long an entry of shown_prompts is kept. It is longer than a request may
+	// wait, so that a late outcome finds the message to change.
 	shownFor = schemas.MaxTimeout + 2*bus.Retention
-	// settledFor is how long an entry is kept after the outcome is shown: longer than the
-	// decided record is kept and may change. A worker that gets the prompt even later finds
-	// no pending request, and sends nothing.
+	// settledFor is how long an entry is kept after its message shows the outcome. It is longer
+	// than the decided record is kept. If a worker gets the prompt even later, it finds no
+	// pending request, and sends nothing.
 	settledFor = bus.Retention + time.Hour
 )
 
-// shownKey returns the key of the entry for one recipient and one request. A recipient that
-// cannot be part of a key is replaced by a token.
 func shownKey(connector, recipient, key string) string {
 	return connector + "." + schemas.SubjectToken(recipient) + "." + key
 }
 
-// shown reads, claims or writes an entry of shown_prompts by compare-and-set. An entry
-// names the message that shows a prompt to one recipient.
+// shown reads, claims or writes an entry of the bucket shown_prompts, by compare-and-set. An
+// entry names the message that shows a prompt to one recipient.
 func (e *connectors) shown(ctx context.Context, c *caller, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil && (s.Op == schemas.ShownClaim || s.Op == schemas.ShownRenew) {
 		return schemas.Shown{}, schemas.Errorf(schemas.CodeValidation, "claim: is missing")
@@ -53,14 +51,12 @@ func (e *connectors) shown(ctx context.Context, c *caller, s *schemas.Shown) (sc
 	return stored, nil
 }
 
-// readShown returns the entry under key, or an empty one.
 func (e *connectors) readShown(ctx context.Context, key string, query *schemas.Shown) (schemas.Shown, error) {
 	return e.changeShown(ctx, key, query, func(*schemas.Shown) (bool, error) { return false, nil })
 }
 
-// changeShown changes the entry under key by edit; see bus.Change. If there is no entry yet,
-// edit gets an empty one for the query's recipient and request. If edit returns false, nothing
-// is stored.
+// changeShown changes the entry under a key by compare-and-set. The function edit gets an empty
+// entry if none is stored; if edit returns false, nothing is stored.
 func (e *connectors) changeShown(ctx context.Context, key string, query *schemas.Shown, edit func(*schemas.Shown) (store bool, err error)) (schemas.Shown, error) {
 	s, revision, err := bus.Change(ctx, e.store.Shown, key, func(s *schemas.Shown, found bool) (bus.Edit, error) {
 		if !found {
@@ -77,7 +73,6 @@ func (e *connectors) changeShown(ctx context.Context, key string, query *schemas
 	return s, err
 }
 
-// shownKept returns how long the broker keeps an entry.
 func shownKept(s *schemas.Shown) time.Duration {
 	if s.Settled {
 		return settledFor
@@ -91,13 +86,12 @@ func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) 
 	return s, err
 }
 
-// claimShown stores a worker's claim for one try to show a prompt, before the try sends
-// anything. If the worker dies during the try, before it has stored the handle of its message,
-// a message may exist nevertheless; the next try is then marked as a repeat.
+// claimShown stores a worker's claim to show a prompt, before the worker sends anything. If the
+// worker dies before it stores the handle of its message, a message may exist: the next claim
+// is marked as a repeat.
 //
-// While another worker's claim lasts, claimShown returns the entry with that claim. If there
-// is nothing to send, it returns the entry without a claim: this version is already shown, or
-// the request has ended before anything was sent.
+// claimShown returns the entry without this claim if another worker's claim lasts, if this
+// version is already shown, or if the request ended before a worker sent anything.
 func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	return e.changeShown(ctx, key, s, func(stored *schemas.Shown) (bool, error) {
 		now := e.clock.now()
@@ -105,18 +99,18 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 			return false, nil
 		}
 		message := len(stored.Refs()) > 0
-		mayBeThere := stored.Repeat || stored.Claim != nil && stored.Revision == 0 && stored.Ref == "" // a message whose handle is not stored
+		mayBeThere := stored.Repeat || stored.Claim != nil && stored.Revision == 0 && stored.Ref == "" // a worker may have sent a message without storing its handle
 		stored.Op, stored.Claim, stored.Repeat = schemas.ShownSet, nil, mayBeThere
 		if stored.Revision >= s.Revision || stored.Settled && (!s.Settled || !message) {
-			return false, nil // a shown outcome is claimed only for a newer version, such as one with an aftermath
+			return false, nil // after the outcome, only a newer version is shown, such as one with an aftermath
 		}
 		if !s.Settled && stored.Revision == 0 {
 			open, err := e.isPending(ctx, schemas.Key(s.SessionID, s.PendingID))
-			if err != nil || !open { // the request has ended, and the version with its outcome follows
+			if err != nil || !open { // the request has ended, and the version with the outcome has a delivery of its own
 				return false, err
 			}
 		}
-		if s.Settled && stored.Revision == 0 && !message && !mayBeThere { // nothing was sent, so there is no message to change; a prompt that is still in the queue finds the entry settled
+		if s.Settled && stored.Revision == 0 && !message && !mayBeThere { // no worker has sent a message, so the outcome changes none
 			stored.Settled, stored.Revision = true, s.Revision
 		} else {
 			stored.Claim = &schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.AckWait)}
@@ -125,8 +119,8 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 	})
 }
 
-// renewShown extends the claim of a try that is still sending. If the entry no longer has this
-// claim, it is returned unchanged.
+// renewShown extends the claim of a worker that is still sending. If the entry has another
+// claim, or none, it returns the entry unchanged.
 func (e *connectors) renewShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	return e.changeShown(ctx, key, s, func(stored *schemas.Shown) (bool, error) {
 		if stored.Claim == nil || stored.Claim.Try != s.Claim.Try {
@@ -137,7 +131,6 @@ func (e *connectors) renewShown(ctx context.Context, key string, s *schemas.Show
 	})
 }
 
-// isPending reports whether a request is undecided.
 func (e *connectors) isPending(ctx context.Context, key string) (bool, error) {
 	entry, err := e.store.Records.Get(ctx, key)
 	if noRecord(err) {
@@ -146,15 +139,14 @@ func (e *connectors) isPending(ctx context.Context, key string) (bool, error) {
 	return err == nil && !entry.Record.Terminal(), err
 }
 
-// isUnclaimed reports whether no worker has stored that it showed the prompt, and no worker
-// has a claim to show it.
+// isUnclaimed reports whether no worker has shown the prompt or claimed to show it.
 func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 	return !s.Settled && s.Revision == 0 && (s.Claim == nil || !now.Before(s.Claim.Until))
 }
 
-// listUnsettled lists, in pages, the decided requests that a carrier may still show as
-// pending: the outcome was lost in the queue, or a worker gave up on it, or a worker stopped
-// after sending the prompt.
+// listUnsettled lists, in pages, the decided requests that a carrier may still show as pending:
+// the queue lost the outcome, a worker gave up on it, or a worker stopped after it had sent the
+// prompt.
 func (e *connectors) listUnsettled(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	keys, err := e.store.Shown.ListKeys(ctx, c.name+".>")
 	if err != nil {
@@ -186,9 +178,9 @@ func (e *connectors) listUnsettled(ctx context.Context, c *caller, q *schemas.Qu
 	return page, nil
 }
 
-// missingOutcome returns the outcome that the message of an entry does not show yet. It
-// returns nil if the message shows the outcome, if a worker has claimed the entry, if the
-// request is pending, or if its record is no longer kept.
+// missingOutcome returns the outcome that an entry's message does not show yet. It returns nil
+// if the message shows the outcome, a worker has a claim, the request is pending, or its record
+// is no longer kept.
 func (e *connectors) missingOutcome(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
 	var s schemas.Shown
 	_, err := e.store.Shown.Get(ctx, key, &s)

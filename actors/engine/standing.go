@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// endedKept is how long an ended standing answer is kept. It is longer than
-	// bus.Retention: while the record of its decision is kept, handling that record again
-	// must find the ended answer, and not create it anew.
+	// endedKept is how long an ended standing answer is kept. It is longer than bus.Retention:
+	// the record of its decision may be handled again as long as the record is kept, and must
+	// find the ended answer instead of creating a new one.
 	endedKept = 48 * time.Hour
 	// standingKept is how long a session's standing answer without an expiry is kept.
 	standingKept = 365 * 24 * time.Hour
@@ -23,11 +23,9 @@ const (
 // standingPrefix begins the keys of standing answers in the bucket of sessions.
 const standingPrefix = "standing."
 
-// standingFilter matches the keys of an owner's answers. An owner is "session.S" or
-// "agent.A".
+// standingFilter matches the keys of an owner's answers. An owner is "session.S" or "agent.A".
 func standingFilter(owner string) string { return standingPrefix + owner + ".*" }
 
-// ownerOf returns the owner of an answer, as in its key.
 func ownerOf(g *schemas.StandingAnswer) string {
 	if g.Scope == schemas.ScopeAgent {
 		return agentKey(g.Agent)
@@ -37,8 +35,7 @@ func ownerOf(g *schemas.StandingAnswer) string {
 
 func standingKey(owner, id string) string { return standingPrefix + owner + "." + id }
 
-// splitStanding returns the owner and the id in a key. ok is false if key is not the key of a
-// standing answer.
+// splitStanding splits the key of a standing answer. ok is false for any other key.
 func splitStanding(key string) (owner, id string, ok bool) {
 	rest, ok := strings.CutPrefix(key, standingPrefix)
 	i := strings.LastIndexByte(rest, '.')
@@ -48,15 +45,14 @@ func splitStanding(key string) (owner, id string, ok bool) {
 	return rest[:i], rest[i+1:], true
 }
 
-// standingEntry is a standing answer with its key and revision.
 type standingEntry struct {
 	schemas.StandingAnswer
 	key      string
 	revision uint64
 }
 
-// readEntries reads the answers under keys. It returns them by id, and the newest of their
-// revisions.
+// readEntries reads standing answers by their keys. It returns them by id, with the newest of
+// their revisions.
 func (e *holdings) readEntries(ctx context.Context, keys []string) (byID map[string]*standingEntry, newest uint64, err error) {
 	found := make([]*standingEntry, len(keys))
 	errs := make([]error, len(keys))
@@ -74,7 +70,6 @@ func (e *holdings) readEntries(ctx context.Context, keys []string) (byID map[str
 	return byID, newest, nil
 }
 
-// readEntry returns the answer under a key, or nil if there is none.
 func (e *holdings) readEntry(ctx context.Context, key string) (*standingEntry, error) {
 	var page schemas.Grants
 	revision, err := e.store.Sessions.Get(ctx, key, &page)
@@ -87,7 +82,8 @@ func (e *holdings) readEntry(ctx context.Context, key string) (*standingEntry, e
 	return &standingEntry{page.Grants[0], key, revision}, nil
 }
 
-// readAnswer reads one answer from the store, caches it and returns it, or nil if there is none.
+// readAnswer reads a standing answer from the store into the cache; nil means that none is
+// stored.
 func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingEntry, error) {
 	entry, err := e.readEntry(ctx, standingKey(owner, id))
 	if err != nil {
@@ -106,9 +102,9 @@ func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingE
 	return entry, nil
 }
 
-// changeAnswer changes an answer by compare-and-set, and returns the stored answer. The
-// function change gets the stored answer, or a zero one if there is none; if it returns false,
-// nothing is written. After a conflict, it is called again with the newer answer.
+// changeAnswer changes a standing answer by compare-and-set, and returns the stored one. The
+// function change gets a zero answer if none is stored, and runs again after a conflict. If it
+// returns false, nothing is written.
 func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
 	key := standingKey(owner, id)
 	var g schemas.StandingAnswer
@@ -133,7 +129,7 @@ func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change fu
 	return g, nil
 }
 
-// keptFor returns how long the broker keeps an answer; 0 means without limit.
+// keptFor returns how long the broker keeps a standing answer; 0 means without limit.
 func keptFor(g *schemas.StandingAnswer, now time.Time) time.Duration {
 	switch {
 	case !g.RevokedAt.IsZero(), g.Limited && g.Uses == 0:

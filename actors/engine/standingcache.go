@@ -12,17 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ownersKept bounds the number of sessions and agents whose answers are cached.
+// ownersKept bounds the sessions and agents whose standing answers are cached.
 const ownersKept = 16384
 
-// answers is an immutable snapshot of the standing answers of one owner, a session or an
-// agent.
+// answers is an immutable snapshot of the standing answers of one owner, which is a session or
+// an agent.
 type answers struct {
 	byID  map[string]*standingEntry
-	rules *policy.Answers  // the rules of all live grants
-	of    []*standingEntry // the grant that contains each rule, by the rule's index in rules
-	perms []*standingEntry // the live grants that name permissions
-	until time.Time        // the time at which the first of the live grants expires; zero if none expires
+	rules *policy.Answers  // the rules of all grants in force
+	of    []*standingEntry // for each rule, by its index in rules, the grant that contains it
+	perms []*standingEntry // the grants in force that name permissions
+	until time.Time        // the earliest expiry of these grants; zero without one
 }
 
 func collect(byID map[string]*standingEntry, now time.Time) *answers {
@@ -47,27 +47,27 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 	return a
 }
 
-// standingCache caches the answers of owners until this engine changes one or the broker
-// reports a change. It may be out of date for a moment, so the answers behind an allow are
-// confirmed at the store before the allow counts.
+// standingCache caches the standing answers of sessions and agents until one changes. The
+// broker reports a change a moment late, so the answers behind an allow are confirmed at the
+// store before the allow counts.
 type standingCache struct {
 	mu     sync.Mutex
 	owners map[string]*ownerAnswers
-	unsure time.Time // until this time, reports of changes may be lost
+	unsure time.Time // the broker's reports of changes may be lost until this time
 }
 
 type ownerAnswers struct {
-	reading sync.Mutex // held while answers are read from the store
+	reading sync.Mutex // locked while standing answers are read from the store
 
-	// Guarded by standingCache.mu.
-	now    *answers          // nil before the answers are read for the first time
+	// The mutex of the cache guards the following fields.
+	now    *answers          // nil before the first reading from the store
 	stale  map[string]uint64 // ids of answers to read again, with the revision that the broker has reported
-	newest uint64            // the newest revision among the owner's answers that were read
-	until  time.Time         // the time from which the answers are compared with the store before they are used
+	newest uint64            // the newest revision of the owner's answers in the cache
+	until  time.Time         // from this time on, the answers are compared with the store before each use
 }
 
-// changed handles the broker's report that a key has changed: it marks the answer under the
-// key to be read again, unless the cache has this revision.
+// changed handles the broker's report of a written key: the answer under this key is read
+// again, unless the cache has this revision.
 func (s *standingCache) changed(key string, revision uint64) {
 	owner, id, ok := splitStanding(key)
 	if !ok {
@@ -87,17 +87,15 @@ func (s *standingCache) changed(key string, revision uint64) {
 	o.stale[id] = max(o.stale[id], revision)
 }
 
-// missed drops all cached answers, because reports of changes may have been lost. More reports
-// may be lost within the next staleAfter, so during this time cached answers are compared with
-// the store before each use.
+// missed drops all cached answers, because the broker's reports of changes may have been lost.
+// For staleAfter, more reports may be lost, so cached answers are compared with the store
+// before each use.
 func (s *standingCache) missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.owners, s.unsure = nil, time.Now().Add(staleAfter)
 }
 
-// doubt marks the owner's answers as outdated: before their next use they are compared
-// with the store.
 func (s *standingCache) doubt(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +104,8 @@ func (s *standingCache) doubt(owner string) {
 	}
 }
 
-// replace caches the snapshot a, which was made from the cached entries, unless these have
-// changed since.
+// replace caches a new snapshot of an owner's answers, unless the cached answers have changed
+// since it was made.
 func (s *standingCache) replace(owner string, a *answers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +128,7 @@ func (s *standingCache) owner(owner string) *ownerAnswers {
 	return o
 }
 
-// stored caches an answer as it is in the store now; a nil entry means that the answer is
-// gone.
+// stored caches an answer as the store has it now; a nil entry means that the answer is gone.
 func (s *standingCache) stored(owner, id string, entry *standingEntry, revision uint64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,8 +152,8 @@ func (s *standingCache) stored(owner, id string, entry *standingEntry, revision 
 	}
 }
 
-// current returns the cached answers, the ids that must be read again, and whether all other
-// answers are fresh.
+// current returns the cached answers, the ids of the outdated ones, and whether the others may
+// be used without a comparison with the store.
 func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +163,6 @@ func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, 
 	return o.now, stale, o.now != nil && time.Now().Before(o.until)
 }
 
-// answersOf returns the standing answers of an owner.
 func (e *holdings) answersOf(ctx context.Context, owner string) (*answers, error) {
 	a, err := e.cachedAnswers(ctx, owner)
 	if err != nil || a.until.IsZero() || e.clock.now().Before(a.until) {
@@ -177,8 +173,8 @@ func (e *holdings) answersOf(ctx context.Context, owner string) (*answers, error
 	return a, nil
 }
 
-// cachedAnswers returns the owner's answers from the cache, and first reads the answers
-// that are missing or marked as changed.
+// cachedAnswers returns an owner's answers from the cache, after it has read missing and
+// outdated answers.
 func (e *holdings) cachedAnswers(ctx context.Context, owner string) (*answers, error) {
 	o := e.standing.owner(owner)
 	if now, stale, fresh := e.standing.current(o); fresh && len(stale) == 0 {
@@ -201,8 +197,7 @@ func (e *holdings) cachedAnswers(ctx context.Context, owner string) (*answers, e
 	return now, nil
 }
 
-// readAnswers reads all answers of an owner, unless the cache already includes the newest
-// change of them.
+// readAnswers reads all answers of an owner, unless the cache has their newest change.
 func (e *holdings) readAnswers(ctx context.Context, owner string, o *ownerAnswers) (*answers, error) {
 	until := time.Now().Add(knownFor)
 	newest, err := e.store.Sessions.NewestOf(ctx, standingFilter(owner))

@@ -10,13 +10,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// sweepPause is the sweep's pause after each record, so that it does not slow down calls.
+// sweepPause is the pause after each record, so that a sweep does not slow down calls.
 const sweepPause = 2 * time.Millisecond
 
-// sweep finds pending records with a missed event or a lost timer, and prompts that were
-// never shown, and repairs them. Events are missed if no engine runs for longer than fired
-// timers are kept; timers and prompts are lost if the broker loses messages. The sweep also
-// denies pending requests that are frozen.
+// sweep repairs pending records with a missed event, a lost timer or a prompt that was never
+// shown. An event is missed if no engine runs for longer than the broker keeps fired timers;
+// timers and prompts are lost if the broker loses messages. The sweep also denies pending
+// requests that a freeze covers.
 func (e *effects) sweep(ctx context.Context) {
 	var denied atomic.Int64
 	err := e.denyFrozen(ctx, &denied)
@@ -39,7 +39,7 @@ func (e *effects) sweep(ctx context.Context) {
 	}
 }
 
-// sweepOne restores the timer or the prompts of a pending record, if they are lost.
+// sweepOne restores lost timers and prompts of a pending record.
 func (e *effects) sweepOne(ctx context.Context, key string) error {
 	entry, err := e.store.Records.Get(ctx, key)
 	if noRecord(err) || err == nil && entry.Record.Terminal() {
@@ -48,7 +48,7 @@ func (e *effects) sweepOne(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if entry.Record.Joined != "" { // the request has joined a question, which may have ended without deciding the request
+	if entry.Record.Joined != "" { // the request has joined a question, which may have ended without deciding it
 		_, _, err = e.life.lookUp(ctx, entry)
 	} else {
 		_, err = e.store.Records.Armed(ctx, &entry)
@@ -65,8 +65,8 @@ func (e *effects) sweepOne(ctx context.Context, key string) error {
 	return sleep(ctx, sweepPause)
 }
 
-// repair arms the timer of a pending record, or handles its event if that is past.
-// Another engine may be handling the same event, which does no harm.
+// repair arms the timer of a pending record, or handles its event if that is past. Another
+// engine may handle the same event at the same time without harm.
 func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 	if e.clock.now().Before(entry.Record.NextEvent.At) {
 		err := e.store.Records.Arm(ctx, &entry)
@@ -76,7 +76,7 @@ func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 		return err
 	}
 	held, err := e.store.Records.Holder(ctx, &entry)
-	if err == nil && held.PendingID != "" && held.PendingID != ownID(&entry) { // the question of an identical call holds the lock
+	if err == nil && held.PendingID != "" && held.PendingID != ownID(&entry) { // the lock belongs to the question of an identical call
 		entry, err = e.life.retire(ctx, entry)
 	}
 	if err != nil {
@@ -89,8 +89,8 @@ func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 	return err
 }
 
-// requeueUnshown queues the prompts of a pending record that no worker has shown or claimed: a
-// broker that is killed may lose the newest messages of the queue.
+// requeueUnshown queues the prompts of a pending record again if no worker has shown or claimed
+// them: a killed broker may lose the newest messages of the queue.
 func (e *effects) requeueUnshown(ctx context.Context, entry bus.Entry) error {
 	prompt, err := e.life.promptOf(entry)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// mayThaw returns FORBIDDEN if the settings do not let the person decide every request, or if
-// the thaw comes from the machine of the agents although another device could thaw. Without
-// another device, a thaw from that machine needs the code word of the settings, if there is one.
+// mayThaw returns FORBIDDEN if a person may not decide every request, or if a thaw comes from
+// the agents' machine although another device could thaw. Without another device, a thaw from
+// the agents' machine needs the code word of the settings, if there is one.
 func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
@@ -17,7 +17,7 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	if !schemas.IsViewer(connector) {
 		return nil
 	}
-	if err := e.readSettings(ctx); err != nil { // the cached settings may lack a second device that has just been paired
+	if err := e.readSettings(ctx); err != nil { // the cached settings may lack a device that has just been paired
 		return err
 	}
 	now := e.settings.now().settings
@@ -27,8 +27,8 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	return checkCodeWord(now, word)
 }
 
-// checkCodeWord returns FORBIDDEN if permissions.confirm names a code word for the highest
-// risk and said is not that word. If the settings name no code word, said must be empty.
+// checkCodeWord returns FORBIDDEN unless said is the code word that permissions.confirm sets
+// for the highest risk. Without such a code word, said must be empty.
 func checkCodeWord(s *schemas.Settings, said string) error {
 	c := s.CodeWordFor(schemas.RiskHigh)
 	if c == nil && said != "" {
@@ -44,7 +44,7 @@ func checkCodeWord(s *schemas.Settings, said string) error {
 	return err
 }
 
-// secondDevices returns the identities that may thaw and are not on the agents' machine.
+// secondDevices returns the identities that may thaw from another machine than the agents'.
 func secondDevices(s *schemas.Settings) []schemas.Identity {
 	var all []schemas.Identity
 	for _, who := range s.People() {
@@ -57,9 +57,8 @@ func secondDevices(s *schemas.Settings) []schemas.Identity {
 	return all
 }
 
-// checkThawKept returns an error if a freeze is in force that only a second device can
-// thaw, and the new settings add another second device or remove the last one: either
-// could let the agents' machine thaw.
+// checkThawKept returns an error for settings that could let the agents' machine thaw a freeze
+// that needs a second device: settings that add another second device, or remove the last one.
 func (e *admin) checkThawKept(ctx context.Context, next *schemas.Settings) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err

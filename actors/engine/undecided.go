@@ -8,11 +8,10 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// eachUndecided calls f with the key of every undecided record of a session, or of all
-// sessions if session is empty. Up to readAtOnce calls run at the same time; an error does not
-// stop the other calls. It scans the records, and so finds requests with and without timers. A
-// record may be decided before f gets its key, and f may get a key twice if the record is
-// written meanwhile.
+// eachUndecided calls f with the key of every undecided record of a session, or of all sessions
+// if session is empty, up to readAtOnce calls at a time. An error does not stop the other
+// calls. f may get the key of a record that has just been decided, or a key twice if the record
+// changes meanwhile.
 func (e *base) eachUndecided(ctx context.Context, session string, f func(key string) error) error {
 	keys := make(chan string)
 	var work sync.WaitGroup
@@ -20,7 +19,7 @@ func (e *base) eachUndecided(ctx context.Context, session string, f func(key str
 	for i := range errs {
 		work.Go(func() {
 			for key := range keys {
-				if err := f(key); err != nil && errs[i] == nil { // the first error of each goroutine is enough
+				if err := f(key); err != nil && errs[i] == nil {
 					errs[i] = err
 				}
 			}

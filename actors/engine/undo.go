@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// undoFilter returns a filter for the standing answers that a connector may list and end: an
-// inbox may list and end all, a carrier those that the approver userID may undo. A carrier
-// gets FORBIDDEN if userID is no approver.
+// undoFilter returns a filter for the standing answers that a connector may list and end: all
+// of them for an inbox, those that the approver may undo for a carrier. A carrier gets
+// FORBIDDEN if userID is no approver.
 func (e *holdings) undoFilter(ctx context.Context, connector, userID string) (func(*schemas.StandingAnswer) bool, error) {
 	if schemas.IsViewer(connector) {
 		return func(*schemas.StandingAnswer) bool { return true }, nil
@@ -21,10 +21,9 @@ func (e *holdings) undoFilter(ctx context.Context, connector, userID string) (fu
 	return func(g *schemas.StandingAnswer) bool { return mayUndo(&who, g) }, nil
 }
 
-// mayUndo reports whether an approver may undo a standing answer: because they gave it, or
-// because the settings let them decide every call that it covers. The risk and the host of
-// these calls are not known, so an approver who is limited by risk or host may undo only their
-// own answers.
+// mayUndo reports whether an approver may undo a standing answer: one of their own, or one that
+// covers only calls that the settings let them decide. An answer does not tell the risk and
+// host of its calls, so an approver with limits by risk or host may undo only their own.
 func mayUndo(who *schemas.Approver, g *schemas.StandingAnswer) bool {
 	if g.By.Kind == schemas.ByHuman && g.By.Name == who.Name {
 		return true

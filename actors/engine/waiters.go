@@ -10,29 +10,25 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxEndMessage bounds, in bytes, the reason that a question's record stores for the end of a
-// single waiter.
+// maxEndMessage bounds, in bytes, the stored reason for the end of a single waiter.
 const maxEndMessage = 256
 
-// everyWaiter selects every waiter of a question.
 func everyWaiter(*schemas.Waiter) bool { return true }
 
-// waiterOfID selects the waiter of one request.
 func waiterOfID(pendingID string) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.PendingID == pendingID }
 }
 
-// countedWaiters selects the waiters that the answered prompt showed and whose deadlines have
+// countedWaiters selects the waiters that an answered prompt showed and whose deadlines have
 // not passed. places is the number of calls that the prompt showed.
 func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.Place < max(places, 1) && now.Before(w.Deadline) }
 }
 
-// decide ends a question. Each open waiter for which about returns true gets the decision d;
+// decide ends a question. Each open waiter that the function about accepts gets the decision d;
 // every other open waiter becomes a question of its own. Of concurrent decisions only one is
-// stored; each caller gets the entry with the stored decision, after its effects are stored.
-// Nothing is written if about returns true for no open waiter, or if it returns false for the
-// request that opened the question while this request is still open.
+// stored, with its effects; each caller gets it. decide writes nothing if about accepts no open
+// waiter, or rejects the open request that opened the question.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -56,12 +52,13 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 		if ended == 0 {
 			return nil, nil
 		}
-		if d.UpdatedInput != nil && ended == detached {
+		if edited(rec, d) && ended == detached {
 			return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: the agent no longer waits for this call, so it can only be allowed unchanged")
 		}
 		rec.NextEvent = unreachedEvent(rec)
 		var err error
 		rec.Decision, err = withStandingAnswer(next, d)
+		keepRun(next)
 		return e.store.Records.Decide, err
 	})
 	if err != nil || !entry.Record.Terminal() {
@@ -70,9 +67,9 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 	return entry, e.holdings.applyEffects(ctx, entry)
 }
 
-// endSome gives the decision d to each waiter for which about returns true. The other waiters
-// stay in the question; if none of them is open, the question ends. The pending_id in d must
-// be that of the request that opened the question.
+// endSome gives the decision d to each waiter that the function about accepts. The other
+// waiters stay. The question ends if no open waiter is left. The pending_id in d must be that
+// of the request that opened the question.
 func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	last := false
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
@@ -107,8 +104,8 @@ func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.De
 	return entry, nil
 }
 
-// expire ends those waiters of a question whose deadlines have come; at is the broker's time.
-// If the question stays pending, expire arms the timer for the next event.
+// expire ends the waiters of a question whose deadlines have passed at the broker's time at. If
+// other waiters stay, it arms the timer for the next event.
 func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
 	d, err := e.timeoutDecision(&entry.Record, at)
 	if err != nil {
@@ -125,9 +122,8 @@ func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) 
 	return ended, e.rearm(ctx, withEarliestEvent(ended))
 }
 
-// endOverdue ends those waiters of a pending question whose deadlines have come; now is the
-// broker's time. If this ends the question, endOverdue publishes the decision. It returns the
-// newest record.
+// endOverdue ends the waiters of a pending question whose deadlines have passed at the broker's
+// time now, publishes the decision if this ends the question, and returns the newest record.
 func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
@@ -146,7 +142,7 @@ func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.T
 	return entry, nil
 }
 
-// setDetached stores whether the agent of a pending call has stopped waiting.
+// setDetached stores whether the agent of a pending call still waits.
 func (e *recordLife) setDetached(ctx context.Context, question bus.Entry, pendingID string, detached bool) (bus.Entry, error) {
 	return e.update(ctx, question, func(rec *schemas.Record) bool {
 		w := rec.Waiter(pendingID)
@@ -158,14 +154,14 @@ func (e *recordLife) setDetached(ctx context.Context, question bus.Entry, pendin
 	})
 }
 
-// detachLate handles an agent's report that it had stopped waiting for a call, if the report
-// comes after the call's approval. The call did not run, so detachLate adds a standing answer:
-// the approval counts for the agent's next identical call.
+// detachLate handles a report that an agent stopped waiting for a call, if the report comes
+// after the approval. The call did not run, so the approval counts for the agent's next
+// identical call.
 func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	question, changed, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
 		w, d := rec.Waiter(pendingID), rec.Verdict(pendingID)
-		if w == nil || w.Detached || d == nil || !allowsOnce(d) || d.UpdatedInput != nil {
+		if w == nil || w.Detached || d == nil || !allowsOnce(d) || edited(rec, d) {
 			return nil, nil
 		}
 		if late, err := e.clock.late(ctx, w.Deadline); late || err != nil {
@@ -186,30 +182,27 @@ func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pending
 	return question, e.holdings.applyEffects(ctx, question)
 }
 
-// remainingRetention returns how much longer a decided record is kept, at least a minute.
-// Changing the record does not extend this time.
+// remainingRetention returns how much longer a decided record is kept, at least a minute. A
+// change of the record does not extend this time.
 func (e *recordLife) remainingRetention(entry *bus.Entry) time.Duration {
 	return max(bus.Retention-e.clock.now().Sub(entry.Record.Decision.DecidedAt), time.Minute)
 }
 
-// ownID returns the pending_id of the request under the entry's key.
 func ownID(entry *bus.Entry) string {
 	_, id := schemas.SplitKey(entry.Key)
 	return id
 }
 
-// allowsOnce reports whether a person has allowed the question's calls, without a lasting
-// rule or permission.
+// allowsOnce reports whether a person has allowed calls without a lasting rule or permission.
 func allowsOnce(d *schemas.Decision) bool {
 	return d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !d.Lasts()
 }
 
-// withStandingAnswer returns the decision d. If d is a person's approval and the agents of some
-// of the question's calls have stopped waiting, the returned decision contains a standing answer:
-// it allows each of these calls once if its agent asks again. The standing answer expires at the
-// latest deadline of these calls.
+// withStandingAnswer returns the decision d. If d is a person's approval of calls whose agents
+// have stopped waiting, the returned decision contains a standing answer. It allows each of
+// these calls once if its agent asks again, until the latest deadline of these calls.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
-	if !allowsOnce(d) || d.UpdatedInput != nil {
+	if !allowsOnce(d) || edited(&entry.Record, d) {
 		return d, nil
 	}
 	var gone []schemas.Waiter
@@ -229,7 +222,7 @@ func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decisio
 	if err != nil {
 		return nil, err
 	}
-	g.Effect, g.Limited = schemas.EffectAllow, true
+	g.Effect, g.Limited, g.Call.Contained = schemas.EffectAllow, true, entry.Record.Run != nil
 	for _, w := range gone {
 		g.For = append(g.For, w.PendingID)
 		if w.Deadline.After(g.ExpiresAt) {

@@ -7,43 +7,41 @@ import (
 )
 
 const (
-	// knownKept bounds the number of keys in a cache. knownFor bounds the age of a current
-	// value, because a watch can stop without an error, for example if its stream has lost
-	// its newest messages.
+	// knownKept bounds the keys in a cache. knownFor bounds the age of a current value, because
+	// a watch can stop without an error, for example if its stream has lost its newest
+	// messages.
 	knownKept = 16384
 	knownFor  = 15 * time.Second
 )
 
-// watchedCache caches the values of keys of a bucket. A value counts as current until the
-// broker reports a change of its key, this engine changes it, or it is older than knownFor. The
-// broker's report may come a moment after the change, so a session's permissions are confirmed
-// at the store before a request is allowed by them. A value that is not current is kept:
-// settings and freezes stay in force while the store cannot be read.
+// watchedCache caches values of a bucket. A value is current until its key changes or it is
+// older than knownFor. The broker reports a change a moment late, so permissions are confirmed
+// at the store before they allow a request. Values that are not current are kept: settings and
+// freezes stay in force if the store cannot be read.
 type watchedCache[T any] struct {
-	// read reads a key from the store. last is its newest cached reading, or nil.
+	// read reads a key from the store. The argument last is the cached reading, or nil.
 	read func(ctx context.Context, key string, last *reading[T]) (T, uint64, error)
 
 	mu     sync.Mutex
 	slots  map[string]*cacheSlot[T]
 	seen   uint64    // the newest revision of the bucket that the broker has reported
-	unsure time.Time // until this time, reports of changes may be lost
+	unsure time.Time // the broker's reports of changes may be lost until this time
 }
 
-// reading is a value as it was read from the store. began is when the read began.
+// reading is a value from the store; the read of it began at the time began.
 type reading[T any] struct {
 	value    T
 	revision uint64
 	began    time.Time
 }
 
-// cacheSlot caches the value of one key.
 type cacheSlot[T any] struct {
-	last    *reading[T] // nil before the value is read for the first time
+	last    *reading[T] // the newest reading; nil before the first one
 	current bool
-	changes uint64 // the number of calls of outdate, by which keep notices a change during a reading
+	changes uint64 // counts the calls of outdate, so that keep notices a change during a read
 }
 
-// last returns the newest reading of a key, however old it is, or nil.
+// last returns the newest reading of a key, of any age, or nil.
 func (c *watchedCache[T]) last(key string) *reading[T] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +51,7 @@ func (c *watchedCache[T]) last(key string) *reading[T] {
 	return nil
 }
 
-// current returns the cached reading of a key, and whether there is a current one.
+// current returns the cached reading of a key, and whether it is current.
 func (c *watchedCache[T]) current(key string) (reading[T], bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +62,7 @@ func (c *watchedCache[T]) current(key string) (reading[T], bool) {
 	return *s.last, true
 }
 
-// get returns the current reading of a key, and reads the store if there is none.
+// get returns the current reading of a key, from the cache or from the store.
 func (c *watchedCache[T]) get(ctx context.Context, key string) (reading[T], error) {
 	if r, ok := c.current(key); ok {
 		return r, nil
@@ -72,9 +70,9 @@ func (c *watchedCache[T]) get(ctx context.Context, key string) (reading[T], erro
 	return c.renew(ctx, key)
 }
 
-// renew reads a key from the store and caches the reading. If that fails, the cached reading
-// stays. If the error is bus.ErrNotFound, the returned reading contains the revision at which
-// the key can be created.
+// renew reads a key from the store into the cache. After a failure the cached reading stays. If
+// the error is bus.ErrNotFound, the returned reading contains the revision at which the key can
+// be created.
 func (c *watchedCache[T]) renew(ctx context.Context, key string) (reading[T], error) {
 	s, last, changes := c.slot(key)
 	r := reading[T]{began: time.Now()}
@@ -98,10 +96,10 @@ func (c *watchedCache[T]) slot(key string) (s *cacheSlot[T], last *reading[T], c
 	return s, s.last, s.changes
 }
 
-// keep caches the reading r, unless a newer one is cached. A reading with an older revision
-// may come from a server that no longer leads. But if r began staleAfter later than the cached
-// reading, r replaces it in any case: the stream must have lost its newest messages. r is
-// current if its key has not changed since r began.
+// keep caches the reading r, unless a newer one is cached. An older revision may come from a
+// server that no longer leads. But if r began staleAfter later than the cached reading, the
+// stream has lost its newest messages, and r replaces the cached reading. r is current if its
+// key has not changed since r began.
 func (c *watchedCache[T]) keep(s *cacheSlot[T], r *reading[T], changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +111,6 @@ func (c *watchedCache[T]) keep(s *cacheSlot[T], r *reading[T], changes uint64) {
 	s.last, s.current = r, s.changes == changes && !time.Now().Before(c.unsure)
 }
 
-// changed handles the broker's report that a key has changed.
 func (c *watchedCache[T]) changed(key string, revision uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +120,8 @@ func (c *watchedCache[T]) changed(key string, revision uint64) {
 	}
 }
 
-// forget marks the value of a key as not current, because this engine has changed the key. The
-// broker's report may come later.
+// forget marks the value of a key as not current, after this engine has changed the key and
+// before the broker reports it.
 func (c *watchedCache[T]) forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,8 +130,8 @@ func (c *watchedCache[T]) forget(key string) {
 	}
 }
 
-// missed marks all values as not current, because reports of changes may have been lost.
-// Further reports may be lost for staleAfter.
+// missed marks all values as not current, because reports of changes may have been lost. For
+// staleAfter, more reports may be lost.
 func (c *watchedCache[T]) missed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +143,6 @@ func (c *watchedCache[T]) missed() {
 
 func (s *cacheSlot[T]) outdate() { s.current, s.changes = false, s.changes+1 }
 
-// newest returns the newest revision of the bucket that the broker has reported.
 func (c *watchedCache[T]) newest() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,15 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cacheReading puts a reading into a cache without reading a store.
 func cacheReading[T any](c *watchedCache[T], key string, r reading[T]) {
 	s, _, changes := c.slot(key)
 	c.keep(s, &r, changes)
 }
 
-// storeOf returns a cache that gets the given readings, one after another, instead of reading
-// a store. The function in a reading's field meanwhile, if any, is called while the reading is
-// in progress.
+// storeOf returns a cache whose reads of the store return the given readings, one after
+// another. A read first calls the function meanwhile of its reading, if it is set.
 func storeOf(readings ...storedReading) *watchedCache[string] {
 	c := &watchedCache[string]{}
 	c.read = func(context.Context, string, *reading[string]) (string, uint64, error) {
@@ -39,8 +37,7 @@ type storedReading struct {
 	meanwhile func(*watchedCache[string])
 }
 
-// A key that changes while it is read is not current, whether this engine or another has
-// changed it.
+// A key that this or another engine changes during a read is not current.
 func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 	for name, change := range map[string]func(*watchedCache[string]){
 		"by this engine":       func(c *watchedCache[string]) { c.forget("session.S") },
@@ -58,7 +55,7 @@ func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 		})
 	}
 	c := storeOf(storedReading{"older", 6, nil, func(c *watchedCache[string]) {
-		time.Sleep(time.Microsecond) // lets the newer reading begin later, even if the clock is coarse
+		time.Sleep(time.Microsecond) // a coarse clock must show the newer reading as later
 		cacheReading(c, "session.S", reading[string]{"newer", 6, time.Now()})
 	}})
 	_, err := c.get(t.Context(), "session.S")
@@ -67,7 +64,7 @@ func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "newer", r.value)
 	c.changed("session.other", 8)
-	c.changed("session.S", 6) // the reading already includes revision 6
+	c.changed("session.S", 6) // the reading has revision 6 already
 	_, ok = c.current("session.S")
 	require.True(t, ok)
 	require.EqualValues(t, 8, c.newest())
@@ -77,8 +74,8 @@ func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 	require.Equal(t, "newer", c.last("session.S").value)
 }
 
-// If a watch stops without an error, each value is current for knownFor after its reading
-// began.
+// If a watch stops without an error, each value is current for knownFor after the begin of its
+// read.
 func TestACachedValueExpiresEvenIfTheWatchStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := storeOf(
@@ -102,10 +99,9 @@ func TestACachedValueExpiresEvenIfTheWatchStops(t *testing.T) {
 	})
 }
 
-// A server that no longer leads may return an older version, which does not replace a newer
-// one. But if a server still returns the older version after staleAfter, that version does
-// replace the newer one, because the stream has lost the newer one. A failed reading
-// replaces nothing.
+// A server that no longer leads may return an older version, which replaces no newer one. If a
+// server still returns the older version after staleAfter, the stream has lost the newer
+// version, and the older one counts. A failed read replaces nothing.
 func TestAnOlderReadingReplacesNoNewerOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := storeOf(

@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdraw withdraws a request, or detaches it, and replies with its decision or, while a
-// detached request is pending, with its receipt. If the withdrawal arrives before the request,
-// withdraw creates a decided record, so that the request is withdrawn as soon as it arrives.
+// withdraw withdraws or detaches a request. It replies with the decision or, for a detached
+// request that is still pending, with a receipt. If the withdrawal arrives before its request,
+// it creates a decided record, and the request is withdrawn when it arrives.
 func (e *withdrawals) withdraw(ctx context.Context, c *caller, w *schemas.Withdraw) (schemas.RequestReply, error) {
 	if _, err := e.holdings.requireSession(ctx, c.name, w.SessionID, ""); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (e *withdrawals) withdrawKnown(ctx context.Context, agent string, w *schema
 	case err != nil:
 		return nil, err
 	case w.Detach && d != nil:
-		if question.Record.Joined != "" { // the question's record says whether the agent still waits
+		if question.Record.Joined != "" {
 			question, err = e.life.decidedIn(ctx, question)
 		}
 		if err == nil {
@@ -78,7 +78,6 @@ func (e *withdrawals) withdrawKnown(ctx context.Context, agent string, w *schema
 	return replyDecision(question, entry.Key)
 }
 
-// takeBack ends a request as withdrawn by its agent.
 func (e *withdrawals) takeBack(ctx context.Context, question bus.Entry, agent string, w *schemas.Withdraw) (bus.Entry, error) {
 	own := *w
 	_, own.PendingID = schemas.SplitKey(question.Key)
@@ -89,13 +88,16 @@ func (e *withdrawals) takeBack(ctx context.Context, question bus.Entry, agent st
 	return ended, err
 }
 
-// replyDecision returns the decision about the request under key. question is the record that
+// replyDecision returns the decision about the request under key; question is the record that
 // decides the request.
 func replyDecision(question bus.Entry, key string) (schemas.RequestReply, error) {
 	_, id := schemas.SplitKey(key)
 	d := question.Record.Decision
 	if question.Key != key || question.Record.Joined == "" {
-		d = question.Record.Verdict(id)
+		var err error
+		if d, err = verdictOn(&question, id); err != nil {
+			return nil, err
+		}
 	}
 	if d == nil {
 		return nil, schemas.Errorf(schemas.CodeUnavailable, "the request has just become a question of its own; ask again")
@@ -105,7 +107,7 @@ func replyDecision(question bus.Entry, key string) (schemas.RequestReply, error)
 
 func (e *withdrawals) withdrawUnknown(ctx context.Context, agent string, w *schemas.Withdraw, revision uint64) (schemas.RequestReply, error) {
 	key := schemas.Key(w.SessionID, w.PendingID)
-	// If the request was decided in the log, without a record, that decision is the reply.
+	// A request that was decided without a record has its decision in the log.
 	logged, err := e.life.claim(ctx, key, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogClaim, Actor: agent,
 		SessionID: w.SessionID, PendingID: w.PendingID,

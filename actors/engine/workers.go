@@ -9,7 +9,7 @@ import (
 )
 
 // register renews or ends the lease of a connector's worker. For a new worker it creates the
-// queue that the connector's workers share.
+// queue that all workers of the connector share.
 func (e *connectors) register(ctx context.Context, c *caller, r *schemas.Register) (schemas.Registered, error) {
 	connector := c.name
 	until := e.clock.now().Add(e.Lease)
@@ -28,8 +28,8 @@ func (e *connectors) register(ctx context.Context, c *caller, r *schemas.Registe
 	return worker, nil
 }
 
-// servePrompts creates the queue of a carrier's prompts if the worker is new,
-// or if the queue was lost. An inbox has no queue.
+// servePrompts creates the queue of a carrier's prompts if the worker is new or the queue was
+// lost. An inbox has no queue.
 func (e *connectors) servePrompts(ctx context.Context, connector string, isNew bool) error {
 	switch {
 	case schemas.IsViewer(connector):
@@ -40,8 +40,8 @@ func (e *connectors) servePrompts(ctx context.Context, connector string, isNew b
 	return e.prompts.Keep(ctx, connector)
 }
 
-// delivery handles a worker's report that a prompt was or was not shown, and sends a notice
-// about it to the agent's session.
+// delivery handles a worker's report that it has shown, or could not show, a prompt. The
+// agent's session gets a notice about it.
 func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Delivery) (schemas.OK, error) {
 	key := schemas.Key(d.SessionID, d.PendingID)
 	entry, err := e.store.Records.Get(ctx, key)
@@ -61,7 +61,7 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 		if entry, last, err = e.effects.markRouteFailed(ctx, entry, c.name, d.Recipient); err != nil {
 			return schemas.OK{}, err
 		}
-		if !goesToCarriers(&entry.Record) { // no phone or chat shows the question, so the session's next question is shown
+		if !goesToCarriers(&entry.Record) { // a question without a working route frees its place on phones for the next one
 			if err := e.effects.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
 				return schemas.OK{}, err
 			}

@@ -7,19 +7,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Answers is a long list of remembered answers, indexed by the words of their commands.
-// It is safe for concurrent use.
+// Answers is a long list of remembered rules, indexed by the words of their commands. It is
+// safe for concurrent use.
 type Answers struct {
 	all []schemas.RememberedRule
 
 	index   sync.Once
-	byWords map[string][]int // the positions, in the slice all, of the answers for commands; the key is the command's words, each followed by wordEnd
+	byWords map[string][]int // the positions, in the slice all, of the rules for commands, by the command's words, each followed by wordEnd
 	longest int              // the number of words of the longest command in byWords
-	others  []int            // the positions, in the slice all, of the answers that are not for commands
+	others  []int            // the positions, in the slice all, of the rules that are not for commands
 }
 
-// NewAnswers returns the answers in the slice all, with an index. It does not copy this slice,
-// so the caller must not change the slice afterwards.
+// NewAnswers returns an index of the rules in all. It does not copy this slice, so the caller
+// must not change it afterwards.
 func NewAnswers(all []schemas.RememberedRule) *Answers { return &Answers{all: all} }
 
 func (a *Answers) build() {
@@ -40,8 +40,8 @@ func (a *Answers) build() {
 // may have the same key, so coversArgv compares the words again.
 const wordEnd = "\x00"
 
-// commands returns the indexes of the answers whose words are the first words of argv. Answers
-// with fewer words come first.
+// commands returns the positions of the rules for commands that argv begins with, those with
+// fewer words first.
 func (a *Answers) commands(argv []string) (places []int) {
 	a.index.Do(a.build)
 	var key strings.Builder
@@ -53,7 +53,6 @@ func (a *Answers) commands(argv []string) (places []int) {
 	return places
 }
 
-// tools returns the indexes of the answers that are not for a command.
 func (a *Answers) tools() []int {
 	a.index.Do(a.build)
 	return a.others

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// commands returns the answers whose words are the first words of the command; tools returns
-// the answers that are not for commands.
+// commands returns the rules for commands that the given words begin with; tools returns the
+// rules that are not for commands.
 func TestAnswersAreIndexedByTheirWords(t *testing.T) {
 	all := []schemas.RememberedRule{
 		{Tool: "Bash", Argv: []string{"make", "all"}}, {Tool: "Edit", Path: "/w/a.go"}, {Tool: "Bash", Argv: []string{"make"}, Prefix: true},
@@ -27,7 +27,7 @@ func TestAnswersAreIndexedByTheirWords(t *testing.T) {
 		want []int
 	}{
 		{nil, nil}, {[]string{"ls"}, nil}, {[]string{"make"}, []int{2}}, {[]string{"make", "none"}, []int{2}},
-		{[]string{"make", "all"}, []int{2, 0, 4}}, // answer 4 has other words than answer 0, but the same key
+		{[]string{"make", "all"}, []int{2, 0, 4}}, // rule 4 has other words than rule 0, but the same key
 		{[]string{"make", "all", "-j"}, []int{2, 0, 4}}, {[]string{"make all"}, []int{3}},
 		{[]string{"make", "target7"}, []int{2, 13}},
 	} {

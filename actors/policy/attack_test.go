@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// attacks returns command lines that write, run, connect, configure or reveal a secret,
-// grouped by the check that must notice them. No preset allows any of them.
+// attacks returns command lines that write, run, connect, configure or reveal a secret, by the
+// check that must refuse them. No preset allows any of them.
 func attacks() map[string][]string {
 	return map[string][]string{
 		"every node": {
@@ -74,8 +74,8 @@ func attacks() map[string][]string {
 	}
 }
 
-// reads returns harmless commands that agents run all day. The checks against attacks must
-// not refuse them.
+// reads returns harmless commands that agents run often. The checks against attacks must not
+// refuse them.
 func reads() []string {
 	return []string{
 		`rg x .github`, `rg x src/library`, `rg x etc`, `rg x .`, `rg x src docs`, `rg x /usr/include/linux`, `cd src && rg x`, `rg x ` + home + `/other/src`, `cat *.txt`, `grep x ./*.txt`,
@@ -103,7 +103,6 @@ func reads() []string {
 	}
 }
 
-// The default preset allows every read.
 func TestTheDefaultPresetAllowsReads(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, c := range reads() {

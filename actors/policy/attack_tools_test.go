@@ -13,7 +13,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// toolAttack is a call that must not be allowed under any preset.
 type toolAttack struct{ tool, input string }
 
 func toolAttacks() []toolAttack {
@@ -29,7 +28,7 @@ func toolAttacks() []toolAttack {
 		{"WebFetch", `{"url":"http://localhost/"}`}, {"WebFetch", `{"url":"http://127.0.0.1/"}`}, {"WebFetch", `{"url":"http://127.1/"}`}, {"WebFetch", `{"url":"http://2130706433/"}`}, {"WebFetch", `{"url":"http://0x7f.1/"}`}, {"WebFetch", `{"url":"http://0177.0.0.1/"}`}, {"WebFetch", `{"url":"http://[::1]/"}`}, {"WebFetch", `{"url":"http://[::ffff:127.0.0.1]/"}`}, {"WebFetch", `{"url":"http://169.254.169.254/"}`}, {"WebFetch", `{"url":"http://10.0.0.1/"}`}, {"WebFetch", `{"url":"http://100.64.0.1/"}`}, {"WebFetch", `{"url":"http://192.168.1.1/"}`}, {"WebFetch", `{"url":"http://0.0.0.0/"}`}, {"WebFetch", `{"url":"http://metadata.google.internal/"}`}, {"WebFetch", `{"url":"http://nas.local/"}`}, {"WebFetch", `{"url":"http://127.0.0.1.nip.io/"}`}, {"WebFetch", `{"url":"http://169-254-169-254.sslip.io/"}`}, {"WebFetch", `{"url":"http://x.localtest.me/"}`}, {"WebFetch", `{"url":"http://lvh.me:3000/"}`}, {"WebFetch", `{"url":"http://wiki.corp/"}`}, {"WebFetch", `{"url":"http://a.LVH.me./"}`}, {"WebFetch", `{"url":"http://router.lan/"}`}, {"WebFetch", `{"url":"http://x.home.arpa/"}`}, {"WebFetch", `{"url":"http://intranet/"}`}, {"WebFetch", `{"url":"http://localhost./"}`}, {"WebFetch", `{"url":"http://LOCALHOST/"}`}, {"WebFetch", `{"url":"file:///etc/passwd"}`}, {"WebFetch", `{"url":"ftp://x.com/"}`}, {"WebFetch", `{"url":"gopher://x.com/"}`}, {"WebFetch", `{"url":"https://user:pw@example.com/"}`}, {"WebFetch", `{"url":"https://example.com\\@127.0.0.1/"}`}, {"WebFetch", `{"url":"http://①②⑦.⓪.⓪.①/"}`}, {"WebFetch", `{"url":"http://127。0。0。1/"}`}, {"WebFetch", `{"url":"http://ⓛocalhost/"}`}, {"WebFetch", `{"url":"//127.0.0.1/"}`}, {"WebFetch", `{"url":"javascript:alert(1)"}`}, {"WebFetch", `{"url":"data:text/html,x"}`}, {"WebFetch", `{"url":["https://example.com"]}`}, {"WebFetch", `{"url":"https://example.com","method":"POST","body":"x"}`}, {"WebFetch", `{"url":"https://example.com","headers":{"a":"b"}}`}, {"WebFetch", `{"urls":["http://localhost"]}`}, {"web_fetch", `{"prompt":"get http://localhost"}`}, {"WebFetch", `{"prompt":"x"}`},
 		// tools that nod does not know
 		{"Task", `{"prompt":"x"}`}, {"KillShell", `{}`}, {"mcp__a__b", `{}`}, {"mcp__filesystem__read_file", `{"path":"x"}`}, {"PowerShell", `{"command":"ls"}`}, {"write_stdin", `{"chars":"rm x\n"}`}, {"python", `{"code":"1"}`}, {"BASH", `{"command":"ls"}`}, {"Bash ", `{"command":"ls"}`}, {"reading", `{"path":"x"}`}, {"", `{"command":"ls"}`}, {"bash\u0000", `{"command":"ls"}`}, {"sql", `{"query":"select 1"}`}, {"computer", `{"action":"x"}`}, {"browser_navigate", `{"url":"https://example.com"}`}, {"Skill", `{}`}, {"NotebookRead", `{}`},
-		// shell calls that may run something else than the command
+		// shell calls that may run another command than the visible one
 		{"Bash", `{"command":"ls","command":"rm x"}`}, {"Bash", `{"command":"ls","cmd":"ls"}`}, {"Bash", `{"command":"ls","env":{}}`}, {"Bash", `{"command":"ls","shell":"fish"}`}, {"Bash", `{"command":"ls","stdin":"x"}`}, {"Bash", `{"command":["sh","-c","ls"]}`}, {"Bash", `{"command":["bash","-ic","ls"]}`}, {"Bash", `{"command":["/tmp/bash","-c","ls"]}`}, {"exec_command", `{"cmd":"git status","workdir":"/tmp/evil"}`}, {"exec_command", `{"cmd":"git status","workdir":"/home/ann/project/../x"}`}, {"exec_command", `{"cmd":"cat credentials","workdir":"/home/ann/.aws"}`}, {"exec_command", `{"cmd":"cat .netrc","workdir":"/home/ann"}`}, {"exec_command", `{"cmd":"ls","workdir":"~"}`}, {"exec_command", `{"cmd":"ls","workdir":["x"]}`}, {"exec_command", `{"cmd":"ls","cwd":7}`}, {"shell", `{"command":"ls","workdir":"/a","directory":"/b"}`}, {"shell", `{"command":"ls","sandbox_permissions":"require_escalated"}`}, {"shell", `{"command":"ls","with_escalated_permissions":true}`},
 	}
 	for _, path := range []string{
@@ -49,7 +48,6 @@ func toolAttacks() []toolAttack {
 	)
 }
 
-// No preset allows a call in toolAttacks.
 func TestToolAttacks(t *testing.T) {
 	for _, name := range []string{policy.PresetDesign, policy.PresetReaders, policy.PresetProject} {
 		p := preset(t, name)
@@ -64,8 +62,8 @@ func TestToolAttacks(t *testing.T) {
 	}
 }
 
-// If the project is a home directory or contains one, no preset allows an edit, because the
-// edited file may be one that every login runs.
+// If the project is or contains a home directory, no preset allows an edit, because the edited
+// file may be one that every login runs.
 func TestEditsInAHomeDirectoryAsk(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann", "/mnt/c/Users/ann", "/mnt/c"} {
@@ -74,8 +72,7 @@ func TestEditsInAHomeDirectoryAsk(t *testing.T) {
 	}
 }
 
-// If the host states another effect of a call than the tool's name implies, the verdict is
-// Ask.
+// If the host states another effect of a call than the tool's name implies, nod asks.
 func TestActionMustFitTool(t *testing.T) {
 	c := call(t, "Read", map[string]string{"file_path": "a.go"})
 	for action, want := range map[schemas.ActionType]policy.Effect{"": policy.Allow, schemas.ActionFileRead: policy.Allow, schemas.ActionOther: policy.Allow,
@@ -85,8 +82,8 @@ func TestActionMustFitTool(t *testing.T) {
 	}
 }
 
-// An allow rule or an answer for one command covers no other command. A deny rule covers its
-// command in every spelling.
+// An allow rule or a remembered rule for one command covers no other command. A deny rule
+// covers its command in every spelling.
 func TestRulesCoverNoOtherCommand(t *testing.T) {
 	for _, c := range []struct {
 		allow []string
@@ -119,8 +116,8 @@ func TestRulesCoverNoOtherCommand(t *testing.T) {
 	}
 }
 
-// nod keeps only a limited number of a line's commands and words. If it could not compare a
-// deny rule with the whole line, it does not allow the line, even if the line is harmless.
+// nod stores a limited number of a line's commands and words. If it cannot compare a deny rule
+// with the whole line, it does not allow the line.
 func TestLongLinesDoNotHideDeniedParts(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Deny: []string{"Read(secret/**)", "Bash(git log:*)"}, Allow: []string{"Bash"}})
 	nested := "git log"
@@ -150,8 +147,7 @@ func TestLongLinesDoNotHideDeniedParts(t *testing.T) {
 
 func syntaxQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// If a searched directory may contain denied files, the verdict is Ask. A search of another
-// directory is allowed.
+// nod asks if a searched directory may contain denied files.
 func TestSearchesBesideDeniedFiles(t *testing.T) {
 	p := pol(t, schemas.Permissions{Deny: []string{"Read(secret/**)"}})
 	for path, want := range map[string]policy.Effect{"": policy.Ask, ".": policy.Ask, project: policy.Ask, "src": policy.Allow, "secret": policy.Deny, "secret/x": policy.Deny, "Secret": policy.Deny, "secrets": policy.Allow} {
@@ -164,8 +160,8 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 	}
 }
 
-// A remembered answer may allow any further words after its own words. These words are allowed
-// only if they do not change the meaning of the command that the person was shown.
+// A remembered rule may allow further words after its own, but only words that do not change
+// the meaning of the command that the person saw.
 func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string
@@ -174,7 +170,7 @@ func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 		{[]string{"npm", "test"}, []string{"npm test --prefix /tmp/evil", "npm test --prefix=/tmp/evil", "npm test ../evil", "npm test ~/x", "npm test --script-shell=x", "npm test --script-sh=./x", "npm test --node-opt=--import=./x.js", "npm test X=1", "npm test -script-shel=./x", "npm test -script-shell ./x", "npm test --scri=./x", "npm test --userconfig x", "npm test --userconfig=x", "npm test --globalconfig=x", "npm test --prefix sub", "npm test -prefix sub", "npm test -C sub", "npm test -- --config ./x.js", "npm test -- -c x.js", "npm test -- -ic x.js", "npm test -- --reporter=./x.js", "npm test -- --outputFile=x", "npm test -- --require ./x", "npm test -- -r ./x", "npm test -ws --foo", "npm test; rm x", "npm test .env", "cd /tmp/evil && npm test"}, []string{"npm test -- --watch=false", "npm test -s -- --ci --coverage -t 'my test'", "npm test --silent", "cd " + project + " && npm test 2>&1 | tail -n 40", "npm test src/a.test.ts"}},
 		{[]string{"go", "test"}, []string{"go test -exec=id ./...", "go test -exec id ./...", "go test -toolexec=x ./...", "go test -o /tmp/x", "go test -C /tmp/evil", "go test -C/tmp/evil", "go test -coverprofile=/etc/x ./...", "go test -coverprofile=main.go ./...", "go test -cpuprofile main.go", "go test -o main.go", "go test -o x.sh", "go test -outputdir src ./...", "go test -c ./x", "go test -modfile=x.mod ./...", "go test -mod=mod ./...", "go test -pkgdir x", "go test -args -x", "go test -gcflags=-importcfg=x", "go test -exec", "go test --exec=id", "go test -vet=off -toolexec id ./x", "go test ./x @f", "go test -test.run=x -test.coverprofile=main.go", "go test --vettool=x", "go test -overlay=x", "go test /tmp/evil/..."}, []string{"go test ./... -run 'TestA|TestB' -count=1 -race", "go test -v -short -timeout 60s ./... -coverprofile=cover.out", "go test -bench=. -benchmem -tags a,b ./x", "go test -json -p 4 --count 1 ./x", "go test -o /dev/null ./x", "cd sub && go test ./..."}},
 		{[]string{"make", "build"}, []string{"make build SHELL=/tmp/x", "make build CC='touch x;'", "make build --eval '$(shell id)'", "make build -f /tmp/evil.mk", "make build -C /tmp/evil", "make build -C/tmp/evil", "make -C /tmp build",
-			// In make, -E is short for --eval. It may follow other letters or have its value
+			// In make, -E is short for --eval. -E may follow other letters or have its value
 			// attached, and --eval may be abbreviated.
 			"make build '-E$(shell id)'", "make build '-kE$(shell id)'", "make build -kE '$(shell id)'", "make build --ev='$(shell id)'", "make build -sf/x", "make build -sfx", "make build -sf x.mk", "make build -f x.mk", "make build -kf- ", "make build --file=x", "make build --makefile x", "make build --fil=x", "make build -C sub", "make build --directory=sub", "make build -I sub", "make build -e", "make build -o x", "make build -W x", "make build -t", "make build --touch", "make build -kC sub", "make build --environment-overrides", "make build deploy", "make build -j deploy", "make build -- deploy"}, []string{"make build -j4", "make build -k -j 4", "make build --keep-going --jobs=4 2>&1 | tail -5"}},
 		{[]string{"rake", "test"}, []string{"rake test -qf/x", "rake test -qfx", "rake test -f x.rb", "rake test -r ./x", "rake test -vr./x", "rake test -I x", "rake test -p 1", "rake test --rakefile x", "rake test -R x", "rake test deploy", "rake test '-eputs 1'", "rake test --execut='puts 1'"}, []string{"rake test --trace"}},
@@ -214,8 +210,8 @@ func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// A user's rule such as Bash(go test:*) allows, after its words, only the flags and paths that a
-// lasting answer for the same command would allow. Any other flag must be written in the rule.
+// After the words of a user's rule such as Bash(go test:*), nod allows the flags and paths that
+// a remembered rule for the same command allows. The rule must contain any other flag.
 func TestRulesForRunnersKeepToTheProject(t *testing.T) {
 	for rule, c := range map[string]struct{ asks, allows []string }{
 		"Bash(go test:*)":                      {[]string{"go test -exec=id ./...", "go test -exec id", "go test -toolexec=x", "go test -coverprofile=main.go", "go test -o main.go", "go test /tmp/evil/...", "go test -C /tmp/x", "go test ../x", "go test @f", "cd /tmp && go test"}, []string{"go test", "go test ./...", "go test -run X -count=1 ./...", "cd src && go test . 2>&1 | tail"}},
@@ -252,8 +248,7 @@ func TestRulesForRunnersKeepToTheProject(t *testing.T) {
 	}
 }
 
-// An allow rule for cd does not allow a line whose other commands run in a directory that nod
-// does not know.
+// An allow rule for cd does not allow a line whose other commands run in an unknown directory.
 func TestRulesNeedAKnownDirectory(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Bash(cd:*)", "Bash(pushd:*)", "Bash(popd:*)", "Bash(make:*)"}})
@@ -263,8 +258,8 @@ func TestRulesNeedAKnownDirectory(t *testing.T) {
 	}
 }
 
-// An answer does not cover a command that reads a pipe or a file, because that input may be
-// the code that runs.
+// A remembered rule does not cover a command that reads a pipe or a file, because the input may
+// be code that runs.
 func TestAnswersDoNotCoverInput(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, c := range []string{"python3 < x.py", "echo 'print(1)' | python3", "patch -p1 < a.patch", "cat a.patch | git apply", "ls && cat x | node | head", "make x < a"} {
@@ -277,8 +272,8 @@ func TestAnswersDoNotCoverInput(t *testing.T) {
 	}
 }
 
-// An answer for one exact command counts only in the directory where it was given, because the
-// same words mean other files elsewhere.
+// A remembered rule for one exact command counts only in its directory, because the same words
+// mean other files elsewhere.
 func TestExactAnswersCountOnlyInTheirDirectory(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	proposed := p.Propose(bash(t, "cp a b"))
@@ -293,8 +288,7 @@ func TestExactAnswersCountOnlyInTheirDirectory(t *testing.T) {
 	assert.Equal(t, policy.Ask, with.Check(elsewhere).Effect)
 }
 
-// If Guard is given a data directory in an unusual place, the directory's files are protected
-// as nod's own.
+// Guard protects the files in an unusual data directory as nod's own.
 func TestGuardProtectsADataDirectory(t *testing.T) {
 	p, err := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write"}}).Guard("/srv/keep", project+"/Data")
 	require.NoError(t, err)
@@ -313,8 +307,8 @@ func TestGuardProtectsADataDirectory(t *testing.T) {
 	}
 }
 
-// An import of another host's rules leaves out allow rules that would allow more in nod than
-// in that host, and allow rules that allow any command.
+// An import of another host's rules leaves out allow rules that would allow more in nod than in
+// that host, and allow rules for any command.
 func TestImportLeavesOutRulesThatAllowMore(t *testing.T) {
 	for _, r := range []string{"Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(find:*)", "Bash(sed:*)", "Bash(awk:*)", "Bash(tar:*)", "Bash(vim:*)", "Bash(xargs:*)", "Bash(sh:*)", "Bash(env:*)", "Bash(python3:*)", "Bash(docker:*)", "Bash(tmux:*)", "Bash(nod:*)", "Bash(nod pending)", "Bash(ssh:*)", "Bash(npx:*)", "Bash(make:*)", "Bash(rg:*)", "Edit(/docs/**)", "Read(/x)", "Write(/src/*)"} {
 		perms, left, err := rules.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// BenchmarkCheck reports how long Check takes for one command: the median and the 90th
+// BenchmarkCheck reports the duration of Check for one command: the median and the 90th
 // percentile. The commands are the seeds and, if these files are present, the corpora of
 // commands and of real sessions.
 func BenchmarkCheck(b *testing.B) {

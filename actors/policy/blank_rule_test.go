@@ -8,7 +8,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A blank at the end of a rule does not keep the rule from matching.
 func TestARuleMatchesDespiteABlankAtItsEnd(t *testing.T) {
 	p, err := New(schemas.Permissions{Deny: []string{"Bash(go test:* )"}})
 	require.NoError(t, err)

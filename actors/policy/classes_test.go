@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// classes returns the classes of attacks that a red team found. Each class has the example
-// that was found, variants of it, and similar harmless lines.
+// classes returns classes of attacks that a red team found: the example that it found, variants
+// of it, and similar harmless lines.
 func classes() []trap {
 	return []trap{
 		{"a flag whose value must be attached", []string{`git diff -U ~ empty`, `git diff --unified ~ empty`, `git diff --unified ` + home + ` empty.md`, `git log -p -U ~ empty`, `git diff --stat ~ empty`, `git diff -M ~ x`, `git show -U .env`, `git diff --no-index -U ~ empty`, `rtk git diff -U ~ empty`},
@@ -49,8 +49,8 @@ func TestClassesOfAttacksAsk(t *testing.T) {
 	}
 }
 
-// If the host does not say in which directory a command runs, or the command runs in a shell
-// that an earlier command may have moved, relative paths and repositories ask.
+// nod asks about relative paths and repositories if the host does not tell a command's
+// directory, or if an earlier command may have changed the directory of the shell.
 func TestCommandsInAnUnknownDirectoryAsk(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash(make:*)"}}).
 		With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"go", "test"}, Prefix: true, Project: project})
@@ -80,7 +80,7 @@ func TestCommandsInAnUnknownDirectoryAsk(t *testing.T) {
 	assert.Equal(t, policy.Allow, p.Check(call(t, "bash", map[string]string{"command": "cat x", "sessionId": ""})).Effect)
 }
 
-// A filter of the Grep tool makes ripgrep search hidden and ignored files that match it.
+// With a filter of the Grep tool, ripgrep searches hidden and ignored files that match it.
 func TestFiltersOfSearchesThatMatchSecretsAsk(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, glob := range []string{"*", "**", "**/*", "*.json", "*.{json,go}", "*.yml", "*.toml", "src/**", ".*", "*rc", "*.e*", "[a-z.]*", "?env", "config*"} {

@@ -12,22 +12,25 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Containment says in which container a command line may run.
+// Containment describes the container in which a command line may run.
 type Containment struct {
-	Line     string `json:"line"`                // the command line, as the agent wrote it
-	Dir      string `json:"dir"`                 // where it runs; clean and absolute
-	Project  string `json:"project"`             // the directory that it may write
-	ReadOnly bool   `json:"read_only,omitempty"` // it may not write the project either
+	Line     string `json:"line"`                // the command line as the agent wrote it
+	Dir      string `json:"dir"`                 // the clean, absolute directory in which the line runs
+	Project  string `json:"project"`             // the directory that the line may write
+	ReadOnly bool   `json:"read_only,omitempty"` // the line may not write the project, either
 
 	needs []contained.Need
 }
 
-// containedRule is the Rule of verdicts that run a call contained, or would if a permission
-// were granted.
+// Program is the nod program that starts contained commands.
+type Program = contained.Program
+
+// containedRule is the Rule of verdicts on calls that run contained, or would with a
+// permission.
 const containedRule = "default contained"
 
 // contain sets the verdict on a command line that no rule decides: it runs contained, or a
-// person is asked for exactly what it lacks.
+// person is asked for exactly the missing permissions.
 func (ev *evaluation) contain(src string) {
 	c, why := ev.containment(src)
 	switch {
@@ -41,8 +44,8 @@ func (ev *evaluation) contain(src string) {
 	}
 }
 
-// containHarmless adds to an allow that a harmless line may run contained, without writing even
-// the project. A host that cannot change the call runs it as it is.
+// containHarmless adds to an allow that a harmless line may run contained, without the right to
+// write the project. If the host cannot change the call, it runs uncontained.
 func (ev *evaluation) containHarmless(src string) {
 	if c, _ := ev.containment(src); c != nil && len(c.needs) == 0 {
 		c.ReadOnly = true
@@ -68,7 +71,7 @@ func (ev *evaluation) containment(src string) (*Containment, string) {
 	return &Containment{Line: src, Dir: ev.location.Dirs[0], Project: j.Project, needs: j.Needs}, ""
 }
 
-// lack tells a person which permissions a line lacks.
+// lack describes the permissions that a line lacks, for people.
 func (c *Containment) lack(needs []contained.Need) string {
 	byCommand := map[string][]string{}
 	var order []string
@@ -96,32 +99,45 @@ func (c *Containment) Needs() []Permission {
 	return perms
 }
 
-// RunInput returns the input of a shell tool with its command replaced by one that asks the
-// engine for the decision with this key, and then runs the line contained. It returns false if
-// the input has no single text field for the command.
-func (c *Containment) RunInput(input json.RawMessage, key string) (json.RawMessage, bool) {
+// Runs reports whether RunInput can change this input to run the line of c.
+func (c *Containment) Runs(input json.RawMessage) bool {
 	in, err := tools.ReadInput(input)
 	if err != nil {
-		return nil, false
+		return false
 	}
-	if src, dir, why := in.Command(); src != c.Line || why != "" || dir != "" && pathname.Clean(dir) != c.Dir {
-		return nil, false
+	src, dir, why := in.Command()
+	return src == c.Line && why == "" && (dir == "" || pathname.Clean(dir) == c.Dir)
+}
+
+// Words returns the words of the command that runs contained.
+func (c *Containment) Words() []string { return contained.Words(c.Line) }
+
+// RunInput returns a shell tool's input with a command line that asks the engine for the
+// decision with this key, and then runs the original line contained. The parameter by is the
+// nod program that does this. RunInput also returns the words that run contained. It returns
+// false if the input has no single text field for the command, or if a path of by is not clean
+// and absolute.
+func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
+	in, err := tools.ReadInput(input)
+	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) {
+		return nil, nil, false
 	}
+	src, _, why := in.Command()
 	field := ""
 	for _, name := range []string{"command", "cmd"} {
-		if s, ok := in.Text(name); ok && s == c.Line {
+		if s, isText := in.Text(name); isText && s == src {
 			field = cmp.Or(field, name)
 		}
 	}
-	if field == "" {
-		return nil, false
+	if why != "" || src == "" || field == "" {
+		return nil, nil, false
 	}
-	if in[field], err = schemas.Encode(contained.RunLine(key, c.Line)); err != nil {
-		return nil, false
+	if in[field], err = schemas.Encode(contained.RunLine(by, key, src)); err != nil {
+		return nil, nil, false
 	}
-	raw, err := json.Marshal(in)
-	return raw, err == nil
+	changed, err = json.Marshal(in)
+	return changed, contained.Words(src), err == nil
 }
 
-// Words returns the words that the changed command runs contained.
-func (c *Containment) Words() []string { return contained.Words(c.Line) }
+// usable reports whether a command line may contain the path.
+func usable(p string) bool { return CheckPath(p) == nil && pathname.Clean(p) == p }

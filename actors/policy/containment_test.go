@@ -63,20 +63,33 @@ func TestOtherPresetsContainNothing(t *testing.T) {
 func TestTheInputThatRunsContainedNamesTheDecision(t *testing.T) {
 	v := preset(t, policy.PresetContained).Check(bash(t, "make 'a b'"))
 	require.NotNil(t, v.Containment)
-	raw, ok := v.Containment.RunInput(json.RawMessage(`{"command":"make 'a b'","timeout":5}`), "s1.c1")
+	input := json.RawMessage(`{"command":"make 'a b'","timeout":5}`)
+	assert.True(t, v.Containment.Runs(input))
+	assert.False(t, v.Containment.Runs(json.RawMessage(`{"command":"make other"}`)), "another line")
+	nod := policy.Program{Path: "/opt/my nod/bin/nod"}
+	raw, words, ok := policy.RunInput(input, nod, "s1.c1")
 	require.True(t, ok)
+	assert.Equal(t, v.Containment.Words(), words)
 	var in map[string]any
 	require.NoError(t, json.Unmarshal(raw, &in))
-	assert.Equal(t, `nod exec --run s1.c1 -- bash -c 'make '"'"'a b'"'"''`, in["command"])
+	assert.Equal(t, `'/opt/my nod/bin/nod' exec --run s1.c1 -- bash -c 'make '"'"'a b'"'"''`, in["command"])
 	assert.EqualValues(t, 5, in["timeout"])
-	_, ok = v.Containment.RunInput(json.RawMessage(`{"command":"make other"}`), "s1.c1")
-	assert.False(t, ok, "another line")
-	_, ok = v.Containment.RunInput(json.RawMessage(`{"command":["make","a b"]}`), "s1.c1")
+	raw, _, ok = policy.RunInput(input, policy.Program{Path: "/nod", Data: "/my data"}, "s1.c1")
+	require.True(t, ok)
+	require.NoError(t, json.Unmarshal(raw, &in))
+	assert.Contains(t, in["command"], `'/nod' --data '/my data' exec --run s1.c1 -- bash -c`)
+	_, _, ok = policy.RunInput(json.RawMessage(`{"command":["make","a b"]}`), nod, "s1.c1")
 	assert.False(t, ok, "a list of words is not a line")
+	for _, unusable := range []string{"", "nod", "./nod", "/a/../nod", "/a/nod\n", "/a//nod"} {
+		_, _, ok = policy.RunInput(input, policy.Program{Path: unusable}, "s1.c1")
+		assert.False(t, ok, unusable)
+		_, _, ok = policy.RunInput(input, policy.Program{Path: "/nod", Data: unusable}, "s1.c1")
+		assert.Equal(t, unusable == "", ok, unusable)
+	}
 }
 
-// No call of the corpus that a person should see runs without a question outside containment;
-// and no call of class danger, net or install runs even there.
+// No call of the corpus that a person should see runs without a question, except contained; and
+// no call of class danger, net or install runs even contained.
 func TestRealCallsContained(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	counts := map[string]map[policy.Effect]int{}

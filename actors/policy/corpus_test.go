@@ -20,7 +20,6 @@ const (
 	project = "/home/ann/project"
 )
 
-// pol compiles permissions to a Policy. An error ends the test.
 func pol(t testing.TB, p schemas.Permissions, layers ...schemas.PolicyLayer) *policy.Policy {
 	t.Helper()
 	out, err := policy.New(p, layers...)
@@ -33,7 +32,6 @@ func preset(t testing.TB, name string) *policy.Policy {
 	return pol(t, schemas.Permissions{Preset: name})
 }
 
-// call returns a call of a tool whose working directory is the project.
 func call(t testing.TB, tool string, input any) policy.Call {
 	t.Helper()
 	raw, err := json.Marshal(input)
@@ -46,8 +44,8 @@ func bash(t testing.TB, command string) policy.Call {
 	return call(t, "Bash", map[string]string{"command": command})
 }
 
-// corpus opens a file of the corpora, which are not part of the project. If the file is
-// missing, it skips the test.
+// corpus opens a file of the corpora, which are not part of the project. It skips the test if
+// the file is missing.
 func corpus(t testing.TB, name string) *os.File {
 	t.Helper()
 	f, err := os.Open(filepath.Join(corpusDir(), name))
@@ -65,7 +63,7 @@ func corpusDir() string {
 	return filepath.Join("..", "..", "..", "shared", "corpus")
 }
 
-// control replaces the visible symbols that the corpus uses for control characters by these
+// control replaces the visible symbols of the corpus for control characters by these
 // characters.
 var control = strings.NewReplacer("␊", "\n", "␉", "\t", "␍", "\r", "␛", "\x1b", "␈", "\b", "␋", "\v", "␌", "\f", "␀", "\x00")
 

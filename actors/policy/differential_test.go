@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/internal/testprogram"
 )
 
-// scratch makes a directory with a repository and the files that the allowed commands read,
-// and a home directory.
+// scratch makes a directory with a repository and the files that the allowed commands read, and
+// a home directory.
 func scratch(t *testing.T) (dir, homeDir string) {
 	t.Helper()
 	root := t.TempDir()
@@ -41,8 +41,8 @@ func scratch(t *testing.T) (dir, homeDir string) {
 	return dir, homeDir
 }
 
-// environ returns the environment in which the commands run. It turns off git's optional
-// locks, so that git status does not write the index.
+// environ returns the environment of the commands. Without git's optional locks, git status
+// does not write the index.
 func environ(homeDir string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + homeDir, "GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "TMPDIR=" + homeDir,
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x"}
@@ -73,8 +73,8 @@ func snapshot(t *testing.T, dir string) string {
 }
 
 // All allowed commands of the corpus, the seeds, the reads and the traps run under Bash, and
-// under Zsh if it is installed, without network. They must not change any file. At the end, a
-// command that writes runs in the same way, to show that the test would notice a change.
+// under Zsh if it is installed, without network. They must change no file. At the end a command
+// that writes runs in the same way, to show that the test notices changes.
 func TestAllowedCommandsChangeNothing(t *testing.T) {
 	bashPath, err := exec.LookPath("bash")
 	if err != nil {
@@ -95,7 +95,7 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "unshare", "-rn", shell, "-c", command)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, environ(homeDir), time.Second
-		_ = cmd.Run() // a command that only reads may fail
+		_ = cmd.Run() // a command that only reads may fail, without harm
 	}
 	commands := append([]string(nil), seeds...)
 	for _, c := range corpusCommands(t) {
@@ -129,8 +129,8 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 	assert.NotEqual(t, before, snapshot(t, filepath.Dir(dir)), "a change is not noticed")
 }
 
-// A hardened git read runs no program that the repository's configuration names, for every
-// subcommand that a preset allows. Without the hardening, the test's programs do run.
+// A hardened git read runs no program from the repository's configuration, for every subcommand
+// that a preset allows. Without the hardening, the test's programs do run.
 func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 	dir, homeDir := scratch(t)
 	ran := filepath.Join(homeDir, "ran")
@@ -140,7 +140,7 @@ func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 		cmd := exec.Command("bash", "-c", command)
 		cmd.Dir = dir
 		cmd.Env = slices.DeleteFunc(environ(homeDir), func(e string) bool { return strings.HasPrefix(e, "GIT_OPTIONAL_LOCKS") })
-		out, _ := cmd.CombinedOutput() // some reads fail, such as that of a stash that does not exist
+		out, _ := cmd.CombinedOutput() // some reads fail, such as that of a missing stash
 		return string(out)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte("changed\n"), 0o644))
@@ -167,7 +167,7 @@ func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 		assert.NotContains(t, out, "unknown option", line)
 		assert.NotContains(t, out, "usage:", line)
 		assert.NoFileExists(t, ran, "%s runs a configured program", line)
-		_ = os.Remove(ran) // so that the next line is judged alone
+		_ = os.Remove(ran) // lets the test check the next line separately
 		run("touch main.go")
 		run(read)
 		if os.Remove(ran) == nil {
@@ -178,7 +178,6 @@ func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 	assert.Greater(t, bare, 5, "the test would not notice a program")
 }
 
-// changed returns the lines of the second snapshot that are not in the first.
 func changed(before, after string) (lines []string) {
 	for _, l := range strings.Split(after, "\n") {
 		if !strings.Contains(before, l+"\n") {
@@ -188,8 +187,7 @@ func changed(before, after string) (lines []string) {
 	return lines
 }
 
-// corpusCommands returns the commands of the corpus. If the corpus is missing, it logs that
-// and returns nil.
+// corpusCommands returns the commands of the corpus, or nil without the corpus.
 func corpusCommands(t *testing.T) []shellCase {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(corpusDir(), "shell.tsv")); err != nil {
@@ -199,7 +197,6 @@ func corpusCommands(t *testing.T) []shellCase {
 	return shellCases(t)
 }
 
-// Bash and fish print the same words of every allowed line of quotes and backslashes.
 func TestFishReadsAllowedWordsAsBashDoes(t *testing.T) {
 	if _, err := exec.LookPath("fish"); err != nil {
 		t.Skip("left out: fish is not installed")
@@ -222,7 +219,7 @@ func TestFishReadsAllowedWordsAsBashDoes(t *testing.T) {
 	run := func(shell, script string) string {
 		cmd := exec.Command(shell, "-c", script)
 		cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LC_ALL=C.UTF-8"}, home
-		out, _ := cmd.CombinedOutput() // a command in a line may fail
+		out, _ := cmd.CombinedOutput()
 		return string(out)
 	}
 	script := strings.Join(allowed, "\necho\n")

@@ -15,28 +15,24 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// Resolver returns the true path of an absolute path: without symbolic links, "." and "..". It
-// returns an error if it cannot determine the true path.
+// Resolver returns the true path of an absolute path, without symbolic links, "." and "..". It
+// returns an error if it cannot tell the true path.
 type Resolver func(path string) (string, error)
 
-// maxLinks is the number of symbolic links that a path may go through; the kernel has the same
-// limit.
+// maxLinks bounds the symbolic links in a path; the kernel has the same limit.
 const maxLinks = 40
 
-// Disk tells ShellNeeds about symbolic links and repositories. It must describe the machine on
-// which the command line runs.
+// Disk describes the symbolic links and repositories on the machine of a command line.
 type Disk = shell.Disk
 
-// ThisDisk is the Disk of this machine. ThisDisk and OnDisk are the only parts of this
-// package that look at files.
+// ThisDisk is the Disk of this machine. Only ThisDisk and OnDisk read the file system.
 type ThisDisk struct{}
 
-// maxDirEntries limits the size of a directory: from this number of entries on, Links returns
-// an error.
+// maxDirEntries bounds a directory's size: Links returns an error for one with maxDirEntries or more entries.
 const maxDirEntries = 4096
 
 // Links returns the names of the symbolic links in a directory, or nil if the directory does
-// not exist. It returns an error if the directory has maxDirEntries or more entries.
+// not exist. It returns an error if the directory has 4,096 or more entries.
 func (ThisDisk) Links(dir string) (names []string, err error) {
 	entries, err := dirEntries(dir)
 	if err != nil {
@@ -58,7 +54,7 @@ func dirEntries(dir string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // the file was only read, so closing it loses nothing
+	defer func() { _ = f.Close() }() // the file was only read, so an error of Close loses nothing
 	entries, err := f.ReadDir(maxDirEntries)
 	switch {
 	case len(entries) == maxDirEntries:
@@ -69,8 +65,8 @@ func dirEntries(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// WorkTree searches for a repository as git does, from dir upwards, and returns the top of the
-// first one. If there is none, it returns dir itself. The result contains no symbolic links.
+// WorkTree returns the top of the first repository that git finds from dir upwards, or dir
+// itself without one. The result contains no symbolic links.
 func (ThisDisk) WorkTree(dir string) (string, error) {
 	at, err := OnDisk(dir)
 	if err != nil {
@@ -89,7 +85,7 @@ func (ThisDisk) WorkTree(dir string) (string, error) {
 	}
 }
 
-// isRepository reports whether dir is the top of a work tree, or is a bare repository.
+// isRepository reports whether dir is the top of a work tree or a bare repository.
 func isRepository(dir string) (bool, error) {
 	info, err := os.Stat(dir + "/.git")
 	switch {
@@ -112,15 +108,13 @@ func isRepository(dir string) (bool, error) {
 	return false, nil
 }
 
-// isMissing reports whether err says that a file does not exist.
 func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// OnDisk is the Resolver of this machine. It follows symbolic links as the kernel does when a
-// program opens or creates p: a dangling link leads to its target. The part of p that does not
-// exist is kept as it is. The result is valid only on this process's file system, and only
-// until files are moved.
+// OnDisk is the Resolver of this machine. It follows symbolic links as the kernel does for a
+// program that opens or creates p: a dangling link leads to its target. It keeps the part of p
+// that does not exist. The result is valid only on this file system, and until files are moved.
 func OnDisk(p string) (string, error) {
 	if !path.IsAbs(p) {
 		return "", fmt.Errorf("find where %q leads: it is not absolute", p)
@@ -158,8 +152,8 @@ func OnDisk(p string) (string, error) {
 	return at, nil
 }
 
-// readLink returns the target of the symbolic link p, or "" if p is not a link. For a link in
-// /proc it returns an error, because such a link has another target in each process.
+// readLink returns the target of the symbolic link p, or "" if p is no link. A link in /proc is
+// an error, because it has another target in each process.
 func readLink(p string) (string, error) {
 	info, err := os.Lstat(p)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
@@ -172,9 +166,9 @@ func readLink(p string) (string, error) {
 }
 
 // Tops returns the directories in which git uses the project's own repository: the project, the
-// top of the repository that contains it, and the repository's work trees, as git worktree list
-// shows them. A directory that only looks like a work tree is left out. Without a repository
-// there are none. The result is nil if the project does not exist.
+// top of its repository, and the repository's work trees. It leaves out a directory that only
+// looks like a work tree. Without a repository it returns none, and nil if the project does not
+// exist.
 func (ThisDisk) Tops(project string) []string {
 	if !path.IsAbs(project) || !exists(project) {
 		return nil
@@ -201,13 +195,13 @@ func (ThisDisk) Tops(project string) []string {
 			store = path.Join(own, store)
 		}
 		if !listsTree(own, top) {
-			return []string{} // the repository does not know this work tree, so a stranger may have made it
+			return []string{} // the repository does not list this work tree, so a stranger may have made the tree
 		}
 		if path.Base(store) == ".git" {
 			tops = append(tops, path.Dir(store))
 		}
 	}
-	entries, _ := os.ReadDir(store + "/worktrees") // if unreadable, no further work tree is known
+	entries, _ := os.ReadDir(store + "/worktrees") // an unreadable directory lists no further work trees
 	for _, e := range entries {
 		admin := store + "/worktrees/" + e.Name()
 		file, err := os.ReadFile(admin + "/gitdir")
@@ -232,7 +226,7 @@ func gitDir(tree string) string {
 	return dir
 }
 
-// listsTree reports whether the work tree's directory in its repository names the work tree.
+// listsTree reports whether the repository's directory for a work tree names that work tree.
 func listsTree(admin, tree string) bool {
 	file, err := os.ReadFile(admin + "/gitdir")
 	return err == nil && sameFile(path.Dir(strings.TrimSpace(string(file))), tree)

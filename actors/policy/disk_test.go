@@ -60,7 +60,7 @@ func TestLinksAreFollowed(t *testing.T) {
 		"held/out/file":     {"other/file", false},
 		"held/up/file":      {"other/file", false},
 		"held/chain/new":    {"other/new", false},
-		"held/dangling":     {"other/not-yet", false}, // writing this path creates other/not-yet
+		"held/dangling":     {"other/not-yet", false}, // a program that opens this path creates other/not-yet
 		"held/far":          {"nowhere/at/all", false},
 		"held/far/x":        {"nowhere/at/all/x", false},
 		"held/deep/..":      {"other", false}, // the link deep leads to other/deep, so .. leads to other
@@ -91,16 +91,16 @@ func TestLinksAreFollowed(t *testing.T) {
 		}
 	}
 
-	// A permission set contains a directory; a program that may write beside it replaces
-	// the directory by a link.
+	// A program that may write beside a directory of the permission set replaces this directory
+	// by a link.
 	sub := schemas.SessionPermissions{ReadDirs: []string{in("held/sub")}}
 	require.NoError(t, os.Remove(in("held/sub")))
 	require.NoError(t, os.Symlink(in("other"), in("held/sub")))
 	assert.False(t, policy.Covers(&sub, policy.Permission{Access: policy.AccessRead, Path: in("held/sub/file")}, policy.OnDisk))
 }
 
-// randomTree makes a tree of directories and files with links inside it, out of it and
-// to nowhere. It returns a generator of paths into the tree.
+// randomTree makes a tree of directories and files, with links inside it, out of it and to
+// nowhere. It returns a generator of paths into the tree.
 func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 	names := []string{"a", "b", "aa", "ab"}
 	dirs := []string{root, filepath.Dir(root)}
@@ -116,7 +116,7 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 		default:
 			target := dirs[rng.IntN(len(dirs))]
 			if rng.IntN(2) == 0 {
-				target += "/" + names[rng.IntN(len(names))] // this target may not exist
+				target += "/" + names[rng.IntN(len(names))] // the target of this link may not exist
 			}
 			if rng.IntN(2) == 0 {
 				var err error
@@ -135,8 +135,8 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 	}
 }
 
-// If the kernel can open or create a file at a path, the permission set covers this path if
-// and only if the file is in one of the set's directories.
+// If the kernel can open or create a file at a path, the permission set covers this path
+// exactly if the file is in one of the set's directories.
 func TestContainmentAgreesWithTheKernel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -181,8 +181,8 @@ func TestContainmentAgreesWithTheKernel(t *testing.T) {
 	require.Greater(t, min(inside, outside, rooted), 200, "the tree is worth looking at")
 }
 
-// kernelsView opens or creates the file at p, and returns its true path and whether it was
-// created.
+// kernelsView opens or creates the file at p. It returns the file's true path and whether it
+// was created.
 func kernelsView(p string) (where string, made bool, err error) {
 	if _, err := os.Stat(p); errors.Is(err, fs.ErrNotExist) {
 		f, err := os.OpenFile(p, os.O_CREATE|os.O_WRONLY, 0o600)
@@ -198,8 +198,7 @@ func kernelsView(p string) (where string, made bool, err error) {
 	return where, made, err
 }
 
-// Adding permissions to a set removes none, and adding the same permissions twice is the same
-// as adding them once.
+// Apply removes no permission, and applying a permission twice is the same as applying it once.
 func TestApplyIsMonotoneAndIdempotent(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -261,8 +260,8 @@ func TestApplyIsMonotoneAndIdempotent(t *testing.T) {
 	require.Positive(t, lost)
 }
 
-// In this package, only disk.go may read the file system, so that the same call always gets
-// the same verdict.
+// In this package, only disk.go may read the file system, so that the same call always gets the
+// same verdict.
 func TestOnlyDiskReadsFiles(t *testing.T) {
 	require.NoError(t, filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || name == "disk.go" {

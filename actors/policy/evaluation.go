@@ -11,26 +11,29 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// evaluation holds one call and its verdict while the rules are applied.
+// evaluation is the check of one call, with the verdict so far.
 type evaluation struct {
 	pol      *Policy
 	call     *Call
 	location *pathname.Location
 	tool     tools.Tool
 	verdict  Verdict
-	facts    *shell.Facts // facts about a shell command; nil until they are collected
+	facts    *shell.Facts // facts about the command line; nil until they are needed
 	line     *shell.Line
+
+	showsLines bool                   // a search shows lines of files, not only their names
+	leavesOut  func(file string) bool // reports whether the filters of a search leave out a file
 }
 
-// ruleSubject holds the parts of a call that rules are compared with, besides the tool: the
-// call's paths or URL.
+// ruleSubject holds the values of a call that rules are compared with: its tool, and its paths
+// or URL.
 type ruleSubject struct {
 	paths []string
 	url   string
 }
 
-// firstRule returns the first rule that covers the call, or nil. It searches the layers that
-// apply to the call; the function list selects a layer's deny, ask or allow rules.
+// firstRule returns the first rule that covers the call, or nil. The function list selects the
+// deny, ask or allow rules of a layer.
 func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool, covers func(*rules.Rule) bool) *rules.Rule {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
@@ -48,7 +51,7 @@ func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool
 }
 
 // layerApplies reports whether a layer applies to the call. tightens is true for deny and ask
-// rules. These also apply if the command line changes to a directory of the layer's projects.
+// rules, which also apply if the command line changes to a directory of the layer's projects.
 func (ev *evaluation) layerApplies(l *rules.Layer, tightens bool) bool {
 	if tightens && ev.line != nil {
 		return l.Applies(ev.call.Agent, ev.call.Host, &ev.line.Location, true)
@@ -60,9 +63,9 @@ func denyRules(l *rules.Layer) []rules.Rule  { return l.Deny }
 func askRules(l *rules.Layer) []rules.Rule   { return l.Ask }
 func allowRules(l *rules.Layer) []rules.Rule { return l.Allow }
 
-// applyRules applies deny, ask and allow rules, then remembered answers, to a call that is not
-// a shell command. It reports whether one of them decided. t is nil if the input cannot be
-// read: then every deny and ask rule for the tool covers the call, and no allow rule does.
+// applyRules applies deny, ask and allow rules, and then remembered rules, to a call that is
+// not a shell command. It reports whether a rule decided. A nil t stands for an unreadable
+// input: deny and ask rules then cover every call of their tool, and allow rules cover none.
 func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	covers := func(allow bool) func(*rules.Rule) bool {
 		return func(r *rules.Rule) bool {
@@ -98,7 +101,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 		return ev.decide(Ask, r.Text)
 	}
 	if ev.verdict.Rule != "" {
-		return true // a built-in rule has already set the verdict Ask, which outranks every allow rule
+		return true // a built-in rule has set the verdict Ask, which outranks allow rules
 	}
 	if r := ev.firstRule(allowRules, true, covers(true)); r != nil {
 		return ev.decide(Allow, "allow "+r.Text)
@@ -115,8 +118,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 }
 
 // searchRule returns a deny or ask rule about files below a directory that the Grep tool
-// searches, or nil. If there is such a rule, nod asks, because the output could show those
-// files.
+// searches, or nil. nod asks about such a search, because its output could show these files.
 func (ev *evaluation) searchRule(t *ruleSubject) *rules.Rule {
 	if t == nil || ev.tool.Name != "Grep" {
 		return nil
@@ -140,15 +142,15 @@ func (ev *evaluation) decide(e Effect, rule string) bool {
 	return true
 }
 
-// unknownField checks the names of the input's fields. If nod does not know a field for tools
-// of this kind, the verdict is Ask, whatever the rules allow.
+// unknownField sets the verdict Ask if the input has a field that nod does not know for tools
+// of this kind.
 func (ev *evaluation) unknownField(in tools.Input) {
 	if name := in.UnknownField(ev.tool.Kind); name != "" {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its input has a field that nod does not know, "+name
 	}
 }
 
-// evaluateOther checks a tool that neither runs a shell nor uses files.
+// evaluateOther checks a tool that is neither a shell nor a file tool.
 func (ev *evaluation) evaluateOther(in tools.Input) {
 	url := in.URL()
 	switch {

@@ -13,17 +13,17 @@ import (
 // Explanation tells how a verdict was reached.
 type Explanation struct {
 	Verdict Verdict
-	Parts   []ExplainedPart          // the simple commands of a command line, in order
-	Line    string                   // the reason why the line as a whole makes nod ask, or ""
-	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit what such a rule would allow
-	Harden  string                   // the line, changed so that git runs no configured programs; "" if no change is needed
+	Parts   []ExplainedPart          // the simple commands of the line, in order
+	Line    string                   // the reason to ask about the whole line, or ""
+	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit the effect of such a rule
+	Harden  string                   // the line with changes by which git runs no configured programs; "" without changes
 }
 
 // ExplainedPart is one simple command of a command line.
 type ExplainedPart struct {
 	Command  string
 	Harmless bool
-	Why      string // the reason to ask about the command; "" if it is known to be harmless
+	Why      string // the reason to ask about the command; "" if it is harmless
 }
 
 // Explain checks a call as Check does, and returns the verdict with its reasons.
@@ -88,16 +88,15 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
-// locate returns the directories that give the call's paths a meaning.
+// locate returns the directories that relative paths and ~ of a call refer to.
 func (p *Policy) locate(c *Call) pathname.Location {
 	loc := c.location()
 	loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(&loc)
 	return loc
 }
 
-// Harden rewrites the command line of a harmless call so that git runs no program that the
-// repository's configuration names. The rewritten line is harmless too. Harden returns false
-// if there is nothing to rewrite.
+// Harden rewrites a harmless command line so that git runs no program from the repository's
+// configuration. The new line is harmless too. It returns false if nothing must change.
 func (p *Policy) Harden(c Call) (string, bool) {
 	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return "", false
@@ -109,8 +108,8 @@ func (p *Policy) Harden(c Call) (string, bool) {
 	return line.Harden()
 }
 
-// HardenInput returns a tool's input with its command rewritten by Harden, for a host that
-// accepts a changed input. It returns false if there is nothing to change.
+// HardenInput returns a tool's input with the command line that Harden returns, for a host that
+// accepts a changed input. It returns false if nothing must change.
 func (p *Policy) HardenInput(c Call) (json.RawMessage, bool) {
 	hard, changed := p.Harden(c)
 	if !changed {

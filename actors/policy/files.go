@@ -56,6 +56,18 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if len(paths) == 0 && ev.tool.Kind == tools.Search {
 		paths = []string{"."}
 	}
+	// Claude Code's Grep shows names unless its output_mode says otherwise; other hosts' tools show lines.
+	mode, _ := in.Text("output_mode")
+	ev.showsLines = mode == "content" || mode == "" && (ev.call.ToolName != "Grep" || in["output_mode"] != nil)
+	ev.leavesOut = func(file string) bool {
+		for _, k := range []string{"glob", "include", "include_pattern", "includePattern"} {
+			if s, ok := in.Text(k); ok && s != "" && s[0] != '!' {
+				return true // a filter that may include secrets asks already
+			}
+		}
+		kind, ok := in.Text("type")
+		return ok && kind != "" && path.Ext(file) != "."+kind
+	}
 	for _, p := range paths {
 		ev.checkPath(p, writes)
 	}
@@ -70,7 +82,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	}
 }
 
-// spelledOut returns a search pattern without those path segments that begin with a wildcard.
+// spelledOut returns a search pattern without the path segments that begin with a wildcard.
 func spelledOut(pattern string) string {
 	var out []string
 	for seg := range strings.SplitSeq(pathname.Slashes(pattern), "/") {
@@ -86,8 +98,7 @@ func (ev *evaluation) askAboutSecret(p string) {
 	ev.addReason("touches a secret or settings")
 }
 
-// checkPath applies the built-in rules to a path: the path may be one of nod's own files or
-// a secret.
+// checkPath applies the built-in rules about secrets and about nod's own files to a path.
 func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
 	case strings.TrimSpace(p) == "" && ev.tool.Kind != tools.Search:
@@ -104,14 +115,18 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 		ev.addReason("touches a hidden place outside the project")
 	case ev.tool.Name == "Grep" && ev.pol.shell.Secrets.MayLieBelow(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
+	case ev.tool.Name == "Grep" && ev.showsLines:
+		if file := ev.location.ExposedBelow([]string{p}, ev.leavesOut); file != "" {
+			ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory with "+file+", which holds secrets"
+		}
 	}
 	if !ev.location.InProject(p) && (ev.location.Project != "" || pathname.IsAbs(pathname.Slashes(p))) {
 		ev.addReason("outside the project")
 	}
 }
 
-// hiddenOutside reports whether p may be a hidden place outside the project. Only a rule that
-// spells out the hidden part of the path allows such a call.
+// hiddenOutside reports whether p may be a hidden file or directory outside the project. nod
+// asks about it, unless a rule names its hidden part.
 func (ev *evaluation) hiddenOutside(p string) bool {
 	return slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.Secrets.HiddenOutside(at, ev.location) })
 }
@@ -122,9 +137,9 @@ func (ev *evaluation) addReason(r string) {
 	}
 }
 
-// editable reports whether every path is an ordinary file of the project. If the project is a
-// home directory or contains one, editable returns false, because a path may be a file that
-// every login runs.
+// editable reports whether every path is an ordinary file of the project. It returns false if
+// the project is or contains a home directory, because a path may be a file that every login
+// runs.
 func (ev *evaluation) editable(paths []string) bool {
 	if ev.location.Project != "" && ev.location.HoldsHome(ev.location.Project) {
 		return false

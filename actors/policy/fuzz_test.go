@@ -14,8 +14,7 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// seeds are the first inputs of the fuzz tests: commands of every kind, of which the policy
-// allows some.
+// seeds are the first inputs of the fuzz tests: commands of every kind, some of them allowed.
 var seeds = []string{
 	"ls -la", "cat README.md", "git log --oneline -5 | head", "cd src && ls", "grep -rn --include='*.go' x .", "sed -n '1,5p' a.go", "find . -name '*.go'", "echo 'a; b'", `echo "it's $?"`, "ls 2>/dev/null || true",
 	"jq -r '.a' a.json", "rg -n 'x|y' src", "awk '{print $1}' a", "[ -f a ] && echo b", "wc -l < a", "ls # all", "git diff HEAD~1 -- a b", "cat a\\ b", "sort -u a | uniq -c | sort -rn", "git branch --list 'x*'", "git show HEAD:a",
@@ -41,8 +40,8 @@ func verdict(p *policy.Policy, command string) policy.Verdict {
 	return p.Check(policy.Call{ToolName: "Bash", Input: raw, Cwd: project, Project: project, Home: home})
 }
 
-// If a command that writes is added to any line, in any way that shell syntax offers, the line
-// is not allowed.
+// A line is not allowed if a command that writes is added to it, in any way that shell syntax
+// offers.
 func FuzzInfected(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
@@ -75,9 +74,8 @@ func FuzzInfected(f *testing.F) {
 
 var simpleWord = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 
-// Quotes around plain words, and more spaces between words, do not change the verdict, because
-// they do not change what runs. The first word of a command gets no quotes, because they would
-// switch off aliases.
+// Quotes around plain words, and more spaces, do not change the verdict, because they do not
+// change what runs. The first word of a command gets no quotes, which would switch off aliases.
 func FuzzSpelling(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetReaders)
@@ -142,7 +140,7 @@ func FuzzZsh(f *testing.F) {
 	})
 }
 
-// Check never panics and is never slow. Of several runs the fastest counts, so that a busy
+// Check never panics and is never slow. The fastest of several runs counts, so that a busy
 // machine does not fail the test.
 func FuzzBounded(f *testing.F) {
 	addSeeds(f)
@@ -168,8 +166,8 @@ func FuzzBounded(f *testing.F) {
 	})
 }
 
-// The input of a tool may be any text. Check does not panic on it, and never allows input that
-// is not JSON.
+// A tool's input may be any text. Check does not panic on it, and never allows input that is
+// not JSON.
 func FuzzInput(f *testing.F) {
 	for _, s := range []string{`{"command":"ls"}`, `{"command":["bash","-lc","ls"]}`, `{"file_path":"x"}`, `{"url":"http://x"}`, `{"input":"*** Update File: a"}`, `{`, `[]`, `null`} {
 		for _, tool := range []string{"Bash", "Read", "Edit", "apply_patch", "WebFetch", "Grep", "mcp__a__b", ""} {

@@ -3,13 +3,13 @@ package policy
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -23,16 +23,16 @@ const (
 	AccessNetwork Access = "network"
 )
 
-// Permission is a parsed permission tag. Its path is absolute, but may go through symbolic
-// links, except in the permissions that Missing returns.
+// Permission is a parsed permission tag. Its path is absolute, and may go through symbolic
+// links unless the permission comes from Missing.
 type Permission struct {
 	Access Access
 	Path   string // an absolute path; "" for AccessNetwork
 	Host   string // for AccessNetwork: HOST:PORT, or "" for the whole network
 }
 
-// ParsePermission reads a tag: @read:<path>, @write:<path>, @network or
-// @network:<host>:<port>. Its errors contain no path, because agents are sent them.
+// ParsePermission reads a tag: @read:<path>, @write:<path>, @network or @network:<host>:<port>.
+// Its errors contain no path, because agents get them.
 func ParsePermission(tag string) (Permission, error) {
 	kind, dir, _ := strings.Cut(tag, ":")
 	switch {
@@ -51,8 +51,7 @@ func ParsePermission(tag string) (Permission, error) {
 	return Permission{}, schemas.Errorf(schemas.CodeValidation, "Permission must be @read:<path>, @write:<path> or @network.")
 }
 
-// hostAndPort matches the host and the port of a network permission.
-var hostAndPort = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*:[1-9][0-9]{0,4}$`)
+var hostAndPort = lazyregexp.New(`^[a-z0-9][a-z0-9.-]*:[1-9][0-9]{0,4}$`)
 
 func pathPermission(access Access, dir, word string) (Permission, error) {
 	if strings.TrimSpace(dir) == "" {
@@ -64,9 +63,9 @@ func pathPermission(access Access, dir, word string) (Permission, error) {
 	return Permission{Access: access, Path: path.Clean(dir)}, nil
 }
 
-// CheckPath returns an error if dir cannot be the path of a permission. It refuses ".."
-// because its meaning depends on the symbolic links before it, and a leading ~ because its
-// meaning depends on the user.
+// CheckPath returns an error if dir cannot be the path of a permission. It refuses "..", whose
+// meaning depends on the symbolic links before it, and a leading ~, whose meaning depends on
+// the user.
 func CheckPath(dir string) error {
 	var why string
 	switch {
@@ -104,12 +103,12 @@ func (p Permission) resolved(resolve Resolver) (Permission, error) {
 	return Permission{Access: p.Access, Path: at}, err
 }
 
-// Missing returns those permissions of perms that the permission set does not include, in the
-// same order, with symbolic links resolved. A person is shown these true paths, and Apply adds
-// them. A nil set includes nothing. If a path cannot be resolved, Missing returns an error.
+// Missing returns the permissions in perms that the permission set does not include, in the
+// same order, with symbolic links resolved. People see these true paths, and Apply adds them. A
+// nil set includes nothing. The error means that a path cannot be resolved.
 //
-// Links in the set's directories are not resolved again, because a program that may write
-// beside such a directory could have replaced the directory by a link.
+// Links in the set's own directories are not resolved again: a program that may write beside
+// such a directory could have replaced it by a link.
 func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolver) ([]Permission, error) {
 	var missing []Permission
 	for _, p := range perms {
@@ -124,16 +123,16 @@ func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolv
 	return missing, nil
 }
 
-// Covers reports whether the permission set includes p after the symbolic links in p's path
-// are resolved. It returns false if they cannot be resolved.
+// Covers reports whether the permission set includes p after the symbolic links in the path of
+// p are resolved. It returns false if they cannot be resolved.
 func Covers(set *schemas.SessionPermissions, p Permission, resolve Resolver) bool {
 	missing, err := Missing(set, []Permission{p}, resolve)
 	return err == nil && len(missing) == 0
 }
 
-// includes reports whether the permission set includes p, judged only by the names of paths.
-// The set's working directory may be read and written, and a directory that may be written may
-// be read.
+// includes reports whether the permission set includes p, by the names of paths alone. The
+// set's working directory may be read and written, and a directory that may be written may be
+// read.
 func includes(set *schemas.SessionPermissions, p Permission) bool {
 	if set == nil {
 		return false
@@ -150,9 +149,8 @@ func includes(set *schemas.SessionPermissions, p Permission) bool {
 	return false
 }
 
-// Apply returns a copy of the permission set with perms added. It removes nothing, and adding
-// a permission that the set already includes gives no further access. It resolves no symbolic
-// links, so perms should come from Missing.
+// Apply returns a copy of the permission set with perms added. It removes nothing and resolves
+// no symbolic links, so perms should come from Missing.
 func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionPermissions {
 	set.ReadDirs, set.WriteDirs = slices.Clone(set.ReadDirs), slices.Clone(set.WriteDirs)
 	set.Hosts = slices.Clone(set.Hosts)
@@ -174,8 +172,8 @@ func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionP
 	return set
 }
 
-// Held returns all permissions of a session: those in the set that its owner gave it (nil for
-// none), and those of its grants. The caller must leave out grants that have ended.
+// Held returns all permissions of a session: those in the set from nod's owner (nil means none)
+// and those of its grants. The caller must leave out ended grants.
 func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) schemas.SessionPermissions {
 	var held schemas.SessionPermissions
 	if set != nil {
@@ -199,8 +197,8 @@ func withDir(dirs []string, dir string) []string {
 }
 
 // ExecScope returns the permissions of a command that a session starts: the session's working
-// directory and the given tags. The command gets none of the session's other permissions. If
-// the session's permission set does not include a tag, ExecScope returns an error.
+// directory and the given tags, and no other permissions of the session. The error means that
+// the session lacks a tag.
 func ExecScope(set schemas.SessionPermissions, tags []string, resolve Resolver) (schemas.SessionPermissions, error) {
 	scope := schemas.SessionPermissions{WorkingDir: set.WorkingDir}
 	for _, tag := range tags {

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// asWritten is a Resolver that returns the path unchanged, for paths without symbolic links.
+// asWritten is a Resolver for paths without symbolic links: it returns the path unchanged.
 func asWritten(p string) (string, error) { return p, nil }
 
 func parse(t testing.TB, tags ...string) []policy.Permission {
@@ -148,13 +148,13 @@ func TestApplyOnlyAddsPermissions(t *testing.T) {
 	assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a"}}, before)
 	assert.Equal(t, after, policy.Apply(after, parse(t, "@write:/out", "@read:/a/b", "@network")...))
 
-	// The added permission does not narrow the access that the set gave before.
+	// The added permission must not narrow the access that the set had.
 	assert.True(t, policy.Covers(&after, parse(t, "@read:/home/x")[0], asWritten))
 	assert.True(t, policy.Covers(&after, parse(t, "@read:/a/x")[0], asWritten))
 	odd := []policy.Permission{{Access: policy.AccessRead}, {Access: policy.AccessWrite, Path: "../x"}, {Access: "own", Path: "/x"}}
 	assert.Equal(t, after, policy.Apply(after, odd...), "what is no permission adds nothing")
 
-	// The slice has spare capacity, to which Apply must not write, because two sets share it.
+	// Two sets share this slice, which has spare capacity that Apply must not write to.
 	shared := schemas.SessionPermissions{ReadDirs: append(make([]string, 0, 4), "/a")}
 	one, two := policy.Apply(shared, parse(t, "@read:/one")...), policy.Apply(shared, parse(t, "@read:/two")...)
 	assert.Equal(t, []string{"/a", "/one"}, one.ReadDirs)

@@ -1,19 +1,18 @@
-// Package policy decides tool calls by rules. Check takes a call and returns a verdict: to
-// allow the call, to deny it or to ask a person. (In the comments of this package, a call or a
-// flag "makes nod ask" if the verdict on it is Ask.) The same call always gets the same
-// verdict: the package keeps no state, and only ThisDisk and OnDisk read the file system. It
-// also computes what the permissions of a session cover.
+// Package policy decides tool calls by rules. Check returns a verdict on a call: to allow it,
+// to deny it or to ask a person. (In this package's comments, a call or a flag "makes nod ask"
+// if the verdict on it is Ask.) The same call always gets the same verdict: the package keeps
+// no state, and only ThisDisk and OnDisk read the file system. The package also computes what
+// the permissions of a session cover.
 //
-// Deny rules are tried first, then ask rules, then allow rules, over all layers that match
-// the call; the preset decides only a call that no rule covers. A call in a form that the
-// package does not know makes nod ask. Paths are compared as they are written: symbolic links
-// are not followed. (Permissions are about true paths: see OnDisk.)
+// Deny rules are tried first, then ask rules, then allow rules, over all layers that match the
+// call. The preset decides a call that no rule covers. nod asks about a call in an unknown
+// form. Paths are compared as they are written, without following symbolic links; only
+// permissions are about true paths.
 package policy
 
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/contained"
@@ -22,23 +21,24 @@ import (
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
 // Effect is the outcome of a verdict.
 type Effect string
 
-// The effects. The zero Effect is invalid and must be treated as Ask.
+// The effects. The zero Effect is invalid and counts as Ask.
 const (
 	Allow Effect = "allow"
 	Ask   Effect = "ask"
 	Deny  Effect = "deny"
-	// Contain runs the call without a question, but only in the Verdict's Containment. If that
-	// is not possible, Contain must be treated as Ask.
+	// Contain runs the call without a question, but only in the Verdict's Containment. A caller
+	// that cannot do that must treat Contain as Ask.
 	Contain Effect = "contain"
 )
 
-// Call is a tool call to check. An empty field means that the value is unknown; if the verdict
+// Call is a tool call to check. An empty field means that the value is unknown. If the verdict
 // depends on an unknown value, it is Ask.
 type Call struct {
 	ToolName   string
@@ -46,73 +46,78 @@ type Call struct {
 	Input      json.RawMessage // the tool's input, a JSON object
 	Cwd        string
 
-	Agent   string // the agent's name, with which layers are matched; it comes from the NATS subject of the request, never from the payload
+	Agent   string // the agent's name, for matching layers; from the subject of the request, never from the payload
 	Host    string
 	Project string // the project's root; if empty, Cwd is used
-	Home    string // the directory that ~ stands for
+	Home    string // the home directory, for ~
 	// Tops are the directories of the project in which git uses the project's own repository:
-	// the top of the project and of its work trees. If nil, they are judged by their names.
+	// the top of the project and of its work trees. Nil means that they are recognised by their
+	// names.
 	Tops []string
+	// Exposed are files with secrets in the project that a search of their directory would show,
+	// as Exposure finds them. nil means that none is known.
+	Exposed []string
 }
 
-// CallOf returns the call that an agent's request is about.
+// CallOf returns the call of an agent's request.
 func CallOf(agent string, r *schemas.Request) Call {
 	var where struct {
 		Cwd string `json:"cwd"`
 	}
-	_ = json.Unmarshal(r.ActionDetails, &where) // the schema guarantees that this is an object; if it has no cwd, the directory is unknown
+	_ = json.Unmarshal(r.ActionDetails, &where) // the schema guarantees an object; without a cwd in it, the directory is unknown
 	return Call{
 		ToolName: r.ToolName, ActionType: r.ActionType, Input: r.ActionDetails, Cwd: where.Cwd,
 		Agent: agent, Host: r.Host, Project: r.Project,
 	}
 }
 
-// location returns the directories that give the call's paths a meaning.
+// location returns the directories that relative paths and ~ of the call refer to.
 func (c *Call) location() pathname.Location {
 	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
 	loc.SetTops(c.Tops)
+	for _, file := range c.Exposed {
+		loc.Exposed = append(loc.Exposed, pathname.Clean(file))
+	}
 	return loc
 }
 
-// Default is the Rule of a verdict that comes neither from a rule of the user nor from a
-// built-in rule.
+// Default is the Rule of a verdict without a rule of the user and without a built-in rule.
 const Default = "default"
 
 // Built-in rules, which outrank every allow rule of the user.
 const (
 	secretsRule = "default secrets" // access to secrets makes nod ask
-	ownRule     = "default nod"     // denies agents to write nod's own files, and to run those nod commands that decide, grant or configure
+	ownRule     = "default nod"     // denies agents to write nod's own files, and to run the nod commands that decide, grant or configure
 )
 
 // Verdict is the result of checking a call.
 type Verdict struct {
 	Effect  Effect
-	Rule    string // the rule that decided, with its list, such as "deny Bash(rm:*)"; Default if the preset decided
+	Rule    string // the rule that decided, with its list, such as "deny Bash(rm:*)"; Default if no rule did
 	Risk    schemas.Risk
-	Reasons []string // the reasons for the risk
-	Why     string   // the reason why the call is not allowed, for a person; "" if the call is allowed
-	// Containment is set if the effect is Contain. If the effect is Ask, the call could run in it
-	// if permissions were granted; if it is Allow, the call may run in it as well.
+	Reasons []string // the reasons for the verdict's risk
+	Why     string   // the reason why the call is not allowed, for people; "" if it is allowed
+	// Containment is set if the effect is Contain. With Ask, the call could run contained if
+	// permissions were granted; with Allow, it may also run contained.
 	Containment *Containment
-	// Remembered identifies the remembered answers that allowed the call.
+	// Remembered identifies the remembered rules that allowed the call.
 	Remembered []RememberedRef
 }
 
-// RememberedRef identifies a remembered answer. List is the index of the answer's list, in the
-// order in which With and WithLists added the lists. Index is the answer's index in this list.
+// RememberedRef identifies a remembered rule. List is the index of its list, in the order in
+// which With and WithLists added the lists. Index is the rule's index in the list.
 type RememberedRef struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	shell     shell.Reader // the reader of command lines; its fields also hold the preset and the names of secrets
+	shell     shell.Reader // the reader of command lines, with the preset and the names of secrets
 	layers    []rules.Layer
-	contained *contained.Judge // nil if no call runs contained
-	answers   []*Answers       // lists of remembered answers, in the order in which they were added
+	contained *contained.Judge // tells which lines may run contained; nil under presets that run none contained
+	answers   []*Answers       // lists of remembered rules, in the order of their addition
 }
 
-// New compiles permissions and further layers of rules. If it cannot parse a rule, it returns
-// an error that contains the rule. It does not skip such a rule, because calls that the rule
-// forbids would then be allowed.
+// New compiles permissions and further layers of rules. It fails if it cannot parse a rule, and
+// the error contains the rule: without that rule, calls that it forbids would be allowed.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{shell: shell.Reader{Secrets: secrets.Compile()}}
 	var err error
@@ -137,9 +142,9 @@ func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) 
 	return pol, nil
 }
 
-// Tighten returns a copy of p to which the rules of the project at dir are added. Use it only
-// to check calls of that project. A project's settings may only forbid more, so Tighten leaves
-// out their allow rules and their preset, and returns these as ignored.
+// Tighten returns a copy of p with the rules of the project at dir, for calls of that project
+// only. A project's settings may only forbid more: Tighten leaves out its allow rules and its
+// preset, and returns these as ignored.
 func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy, ignored []string, err error) {
 	for _, r := range project.Allow {
 		ignored = append(ignored, "allow "+r)
@@ -157,9 +162,9 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 	return &out, ignored, nil
 }
 
-// Dirs returns the directories whose project settings apply to a call: its project, its
-// working directory, and the directories that its command line changes to. Unknown
-// directories are left out.
+// Dirs returns the directories whose project settings apply to a call: its project, its working
+// directory, and the directories to which its command line changes. It leaves out unknown
+// directories.
 func (p *Policy) Dirs(c Call) []string {
 	loc := c.location()
 	dirs := loc.Dirs
@@ -174,14 +179,14 @@ func (p *Policy) Dirs(c Call) []string {
 	return dirs
 }
 
-// directoryChange matches the input of a shell tool if the call may run in another directory:
-// it contains cd, as in the command, or dir, as in the name of a field, or an escape that may
-// hide these letters.
-var directoryChange = regexp.MustCompile(`cd|dir|\\u`)
+// directoryChange matches the input of a shell tool that may run in another directory: it
+// contains cd, as in the command, or dir, as in the name of a field, or an escape that may hide
+// these letters.
+var directoryChange = lazyregexp.New(`cd|dir|\\u`)
 
 // Guard returns a copy of p that protects further paths as nod's own: full paths of files or
-// directories, such as a data directory in an unusual place. For a relative path it returns an
-// error, because such a path would protect nothing.
+// directories, such as an unusual data directory. A relative path is an error, because it would
+// protect nothing.
 func (p *Policy) Guard(paths ...string) (*Policy, error) {
 	var own []string
 	for _, at := range paths {

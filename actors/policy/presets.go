@@ -7,9 +7,9 @@ import "fmt"
 // The presets, from the strictest to the most permissive.
 const (
 	PresetDesign    = "design"
-	PresetReaders   = "readers" // the default preset
+	PresetReaders   = "readers"
 	PresetProject   = "project"
-	PresetContained = "contained" // what PresetProject allows; other command lines run contained if nothing can be lost
+	PresetContained = "contained" // also runs other command lines contained, if they can lose nothing
 )
 
 func levelOf(preset string) (commands.Level, error) {
@@ -24,7 +24,7 @@ func levelOf(preset string) (commands.Level, error) {
 	return 0, fmt.Errorf("%q is not a preset: write %q, %q, %q or %q", preset, PresetDesign, PresetReaders, PresetProject, PresetContained)
 }
 
-// Presets returns an explanation of the presets that fits on one screen.
+// Presets returns an explanation of the presets on one screen.
 func Presets() string {
 	return `Choose one as permissions.preset in settings.json. Each allows what the one before it does.
 

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// realCall is a line of the corpus of real sessions: a call that an agent made.
+// realCall is a call of a real agent, a line in the corpus of real sessions.
 type realCall struct {
 	Run       string          `json:"run"`
 	Kind      string          `json:"kind"`

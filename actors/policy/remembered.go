@@ -10,30 +10,30 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// With returns a copy of p with further remembered answers. They allow only calls about which
-// nod would otherwise ask. Deny rules, ask rules and the built-in rules for secrets and nod's
-// own commands outrank them.
+// With returns a copy of p with further remembered rules. They allow only calls about which nod
+// would otherwise ask. Deny rules, ask rules, and the built-in rules for secrets and nod's own
+// commands outrank them.
 func (p *Policy) With(grants ...schemas.RememberedRule) *Policy {
 	return p.WithLists(NewAnswers(grants))
 }
 
-// WithLists does the same as With, for lists that are too long to copy. The policy keeps the
-// lists themselves; Verdict.Remembered refers to them by index.
+// WithLists is With for lists that are too long to copy. The policy keeps the lists themselves;
+// Verdict.Remembered refers to them by index.
 func (p *Policy) WithLists(lists ...*Answers) *Policy {
 	out := *p
 	out.answers = append(p.answers[:len(p.answers):len(p.answers)], lists...)
 	return &out
 }
 
-// rememberedCommand searches the remembered answers whose words are the first words of argv.
-// It returns the first for which covers returns true, with its position. Within a list,
-// answers with fewer words come first.
+// rememberedCommand returns the first remembered rule for which covers returns true, with its
+// position. It tries the rules whose words begin argv, in each list those with fewer words
+// first.
 func (p *Policy) rememberedCommand(argv []string, covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, covers)
 }
 
-// rememberedTool searches the remembered answers that are not for commands. It returns the
-// first for which covers returns true, with its position.
+// rememberedTool returns the first remembered rule for which covers returns true, with its
+// position. It tries the rules that are not for commands.
 func (p *Policy) rememberedTool(covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered((*Answers).tools, covers)
 }
@@ -49,8 +49,7 @@ func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*schema
 	return nil, RememberedRef{}
 }
 
-// inAnswersProject reports whether the call certainly runs in the project for which the answer
-// was given.
+// inAnswersProject reports whether the call certainly runs in the project of a remembered rule.
 func inAnswersProject(a *schemas.RememberedRule, loc *pathname.Location) bool {
 	if a.Project == "" {
 		return true
@@ -62,9 +61,9 @@ func inAnswersProject(a *schemas.RememberedRule, loc *pathname.Location) bool {
 	return !slices.ContainsFunc(loc.Dirs, func(d string) bool { return !pathname.Within(d, project) })
 }
 
-// coversArgv reports whether the answer covers this command.
+// coversArgv reports whether a remembered rule covers this command.
 func coversArgv(a *schemas.RememberedRule, ev *evaluation, argv []string) bool {
-	// The words are compared first, because they rule out most answers.
+	// A comparison of the words rules out most rules, so it comes first.
 	if len(a.Argv) == 0 || len(argv) < len(a.Argv) || !slices.Equal(a.Argv, argv[:len(a.Argv)]) {
 		return false
 	}
@@ -80,10 +79,10 @@ func coversArgv(a *schemas.RememberedRule, ev *evaluation, argv []string) bool {
 	return len(argv) == len(a.Argv)
 }
 
-// coversTool reports whether the answer covers a call that is not a command.
+// coversTool reports whether a remembered rule covers a call that is not a command.
 func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool {
-	// The cheap checks come first, because there may be many answers. No answer covers a web
-	// call: nod asks about it because of its address, and answers do not store addresses.
+	// The cheap checks come first, because the rules may be many. No rule covers a web call:
+	// nod asks about its address, which remembered rules do not contain.
 	if len(a.Argv) > 0 || ev.tool.Kind == tools.Shell || ev.tool.Kind == tools.Web {
 		return false
 	}

@@ -19,11 +19,10 @@ type SessionCall struct {
 	Call
 }
 
-// ReadTranscript reads the tool calls of a transcript with one JSON object per line: of Claude
-// Code, of Codex, or objects {"run","tool_name","tool_input","cwd"}. name is used as the
-// session of lines of Claude Code and Codex that contain no session. ReadTranscript skips
-// lines that are not tool calls. For a line that is not JSON, it returns an error with the
-// line's number.
+// ReadTranscript reads the tool calls of a transcript with one JSON object a line: of Claude
+// Code, of Codex, or {"run","tool_name","tool_input","cwd"}. Lines of Claude Code and Codex
+// that name no session get the session name. ReadTranscript skips other lines. A line that is
+// not JSON is an error with the line's number.
 func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	t := transcript{session: name, projects: map[string]string{}}
 	err := eachLine(r, func(n int, line []byte) error {
@@ -37,7 +36,7 @@ func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	return t.calls, err
 }
 
-// transcriptLine is a line in any of the formats that ReadTranscript reads.
+// transcriptLine is a line in any of the formats of ReadTranscript.
 type transcriptLine struct {
 	Run       string          `json:"run"`
 	Kind      string          `json:"kind"`
@@ -53,7 +52,7 @@ type transcriptLine struct {
 
 type transcript struct {
 	session, cwd string
-	projects     map[string]string // the directory in which each session began, or the highest directory above it to which the session changed
+	projects     map[string]string // the directory in which each session began, or a parent of it to which the session changed
 	calls        []SessionCall
 }
 
@@ -98,7 +97,7 @@ func (t *transcript) claude(e *transcriptLine) {
 		}
 	}
 	if json.Unmarshal(e.Message, &m) != nil {
-		return // a message that is only text has no calls
+		return // a message of text alone has no calls
 	}
 	session := e.SessionID
 	if session == "" {
@@ -120,7 +119,7 @@ func (t *transcript) codex(e *transcriptLine) {
 		}
 	}
 	if json.Unmarshal(e.Payload, &item) != nil {
-		return // items of other forms are not tool calls
+		return // items of other forms are no tool calls
 	}
 	switch item.Type {
 	case "function_call":
@@ -136,16 +135,15 @@ func (t *transcript) codex(e *transcriptLine) {
 	}
 }
 
-// promptlessTools are tools that an agent uses only on itself or to talk to its user. Hosts
-// ask for no permission before these tools run.
+// promptlessTools are tools that an agent uses on itself or to talk to its user. Hosts ask for
+// no permission before these run.
 var promptlessTools = map[string]bool{
 	"Task": true, "Agent": true, "Skill": true, "AskUserQuestion": true, "ExitPlanMode": true, "EnterPlanMode": true, "SendMessage": true, "TaskStop": true,
 	"TeamCreate": true, "TeamDelete": true, "TodoWrite": true, "TodoRead": true, "TaskCreate": true, "TaskUpdate": true, "TaskGet": true, "TaskList": true,
 	"TaskOutput": true, "ToolSearch": true, "update_plan": true, "write_stdin": true, "ask_user": true,
 }
 
-// Replayed counts, for one preset, the calls that nod would have allowed, asked about and
-// denied.
+// Replayed counts the calls that one preset would have allowed, asked about and denied.
 type Replayed struct {
 	Preset      string         `json:"preset"`
 	Sessions    int            `json:"sessions"`
@@ -154,16 +152,16 @@ type Replayed struct {
 	Asked       int            `json:"asked"`
 	Denied      int            `json:"denied"`
 	Contained   int            `json:"contained"` // calls that run contained without a question
-	Median      int            `json:"median"`    // the median number of prompts per session
+	Median      int            `json:"median"`    // the median number of prompts in a session
 	P90         int            `json:"p90"`
 	AllowedBy   map[string]int `json:"allowed_by_tool"`
-	AskedFor    map[string]int `json:"asked_for"`   // the number of prompts by the kind of their reason
-	Suggestions []Suggestion   `json:"suggestions"` // rules that would have spared the most prompts, over all projects
+	AskedFor    map[string]int `json:"asked_for"`   // the number of prompts by kind of reason
+	Suggestions []Suggestion   `json:"suggestions"` // the rules that would have spared the most prompts, over all projects
 }
 
-// Replay checks the calls under each preset in turn, with the given permissions added. For
-// each preset it counts the calls about which nod would have asked, and suggests at most limit
-// rules that would have spared the most of these prompts.
+// Replay checks the calls under each preset, with the given permissions added. For each preset
+// it counts the prompts, and suggests at most limit rules that would have spared the most of
+// them.
 func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replayed, error) {
 	var out []Replayed
 	for _, preset := range []string{PresetDesign, PresetReaders, PresetProject, PresetContained} {
@@ -214,7 +212,7 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 	return r
 }
 
-// kindOfReason groups the reasons for which a call asks.
+// kindOfReason groups the reasons for a prompt.
 func (v Verdict) kindOfReason(kind tools.Kind) string {
 	switch {
 	case v.Rule == secretsRule:

@@ -29,13 +29,12 @@ func TestToolsWithoutRulesHaveTheirDefault(t *testing.T) {
 	}
 }
 
-// TestRules covers the syntax of rules: the calls that each rule covers, and calls that
-// it does not.
+// TestRules has, for each form of rule, calls that the rule covers and calls that it does not.
 func TestRules(t *testing.T) {
 	for _, c := range []struct {
 		rule        string
 		yes, no     []policy.Call
-		onlyForbids []policy.Call // a deny rule covers these calls, an allow rule does not
+		onlyForbids []policy.Call // calls that a deny rule covers and an allow rule does not
 	}{
 		{"Bash(npm test)", []policy.Call{bash(t, "npm test"), bash(t, "npm  'test'"), bash(t, "cd src && npm test 2>&1 | tail -n 40"), bash(t, "npm test; ls")},
 			[]policy.Call{bash(t, "npm testx"), bash(t, "npm test2"), bash(t, "npm run x"), bash(t, "xnpm test")},
@@ -146,15 +145,15 @@ func TestLayers(t *testing.T) {
 		want policy.Effect
 	}{
 		{with(write, "a", "dev", ""), policy.Allow}, {with(write, "a", "dev", "/srv/prod/x"), policy.Ask}, {with(write, "a", "dev", "/srv/production"), policy.Allow},
-		{with(write, "a", "prod", "/srv/prod/x"), policy.Deny}, {with(write, "a", "", ""), policy.Deny}, // if the host is unknown, deny rules for any host apply
+		{with(write, "a", "prod", "/srv/prod/x"), policy.Deny}, {with(write, "a", "", ""), policy.Deny}, // deny rules for any host apply to an unknown host
 		{with(build, "ci-1", "dev", ""), policy.Allow}, {with(build, "ann", "dev", ""), policy.Ask}, {with(build, "", "dev", ""), policy.Ask},
 	} {
 		assert.Equal(t, c.want, p.Check(c.call).Effect, "%+v", c.call)
 	}
 }
 
-// A host may report the same project for all calls of a session. The deny and ask rules for
-// the directory in which a call runs still apply to this call.
+// A host may report the same project for all calls of a session. If a call runs in another
+// directory, the deny and ask rules of that directory apply too.
 func TestLayersOfTheCallsDirectory(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Write", "Bash(make:*)"}},
@@ -182,7 +181,6 @@ func TestLayersOfTheCallsDirectory(t *testing.T) {
 	assert.Equal(t, policy.Ask, p.Check(unknown).Effect, "whose home ~ is is not known")
 }
 
-// Dirs returns every directory whose project settings apply to a call.
 func TestDirsListsDirectoriesWithProjectSettings(t *testing.T) {
 	p := preset(t, policy.PresetDesign)
 	for want, c := range map[string]policy.Call{
@@ -213,8 +211,8 @@ func TestAProjectMayOnlyTighten(t *testing.T) {
 	_, _, err = p.Tighten(schemas.Permissions{Deny: []string{"("}}, project)
 	assert.Error(t, err)
 
-	// Relative paths in a project's rules begin in that project, even if a call reports
-	// another project.
+	// Relative paths in a project's rules begin in that project, even if a call reports another
+	// one.
 	other, _, err := p.Tighten(schemas.Permissions{Deny: []string{"Write(gen/**)", "Read(/private/**)"}}, "/srv/x")
 	require.NoError(t, err)
 	at := func(c policy.Call, cwd string) policy.Call { c.Cwd = cwd; return c }
@@ -251,7 +249,7 @@ func TestProjectPreset(t *testing.T) {
 	assert.Equal(t, policy.Ask, p.Check(unknown).Effect)
 }
 
-// A remembered answer covers the call that the person was shown, and no similar call.
+// A remembered rule covers the call that the person saw, and no similar one.
 func TestARememberedAnswerCoversOnlyTheCallShown(t *testing.T) {
 	exact := preset(t, "").With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"npm", "test"}, Project: project})
 	for _, c := range []string{"npm test", "npm  test", "npm 'test'", "cd src && npm test 2>&1 | tail -n 40", "npm test || true", "npm test && npm test; echo $?", "npm test 2>/dev/null | grep -c ok"} {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/actors/policy/shell"
@@ -11,7 +12,7 @@ import (
 
 // evaluateShell checks a shell tool's command line.
 func (ev *evaluation) evaluateShell(in tools.Input) {
-	src, why := ev.pol.commandAt(in, ev.location)
+	src, why := ev.pol.commandAt(ev.call, in, ev.location)
 	line, file := ev.pol.shell.Read(src, *ev.location)
 	ev.line = line
 	if why != "" {
@@ -67,6 +68,17 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	}
 }
 
+// mayBePowerShell reports whether a shell tool may run the line in PowerShell. On Windows, every
+// host's tool does so but Bash of Claude Code, which runs Git's Bash.
+func (c *Call) mayBePowerShell() bool {
+	return c.ToolName != "Bash" && (onWindows(c.Cwd) || onWindows(c.Project))
+}
+
+// onWindows reports whether a path is one of Windows: with a drive letter, or on another machine.
+func onWindows(p string) bool {
+	return strings.HasPrefix(p, `\\`) || len(p) > 1 && p[1] == ':' && (p[0]|0x20) >= 'a' && (p[0]|0x20) <= 'z'
+}
+
 // shellRules reports whether there are deny or ask rules that may cover a shell command or a
 // path in it.
 func (ev *evaluation) shellRules() bool {
@@ -83,8 +95,8 @@ func (ev *evaluation) shellRules() bool {
 }
 
 // pathRule applies the deny rules or the ask rules about files to every word of the line, and
-// reports whether one of them decided. For example, a file that a rule denies to the Read tool
-// is also denied to cat.
+// reports whether one decided. A file that a rule denies to the Read tool is thus denied to
+// cat.
 func (ev *evaluation) pathRule(effect Effect) bool {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
@@ -105,9 +117,9 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 	return false
 }
 
-// allowedParts returns a rule that allows a part of the line, or "" if the line is not
-// allowed. Each simple command must be harmless, or one rule must cover it completely, and the
-// line must do nothing besides running these commands.
+// allowedParts returns a rule that allows a part of the line, or "" if the line is not allowed.
+// Each simple command must be harmless or covered by one rule, and the line must do nothing
+// else.
 func (ev *evaluation) allowedParts() string {
 	if !ev.mayAllow() || ev.line.Comments || ev.line.Untracked || ev.line.Why != "" || len(ev.line.Parts) == 0 || !ev.line.StandsInProject() {
 		return ""
@@ -130,7 +142,7 @@ func (ev *evaluation) allowedParts() string {
 	return found
 }
 
-// mayAllow reports whether any rule or answer could allow a command.
+// mayAllow reports whether a rule or a remembered rule could allow a command.
 func (ev *evaluation) mayAllow() bool {
 	return len(ev.pol.answers) > 0 || slices.ContainsFunc(ev.pol.layers, func(l rules.Layer) bool { return len(l.Allow) > 0 })
 }
@@ -139,7 +151,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 	argv := make([]string, len(p.Words))
 	for i, w := range p.Words {
 		if w.Glob {
-			return "" // a rule covers no word that the shell would expand
+			return "" // the shell would expand this word, and a rule covers only literal words
 		}
 		argv[i] = w.Text
 	}
@@ -147,7 +159,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 		return "allow " + r.Text
 	}
 	if p.HasInput {
-		return "" // no remembered answer covers a command that reads input, because the input may be code
+		return "" // no remembered rule covers a command that reads input, which may be code
 	}
 	g, which := ev.pol.rememberedCommand(argv, func(g *schemas.RememberedRule) bool { return coversArgv(g, ev, argv) })
 	if g == nil {

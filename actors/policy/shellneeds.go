@@ -9,10 +9,10 @@ import (
 )
 
 // ShellNeeds returns the permissions that a harmless command line needs: to read the
-// directories in which it may run, all paths that its words may mean and, if it runs git,
-// whole work trees. This may be more than the line reads, never less. disk must describe the
-// machine on which the line runs. ShellNeeds returns ErrOtherTool for a tool that is not a
-// shell. After any other error, the reads are unknown and a person must be asked.
+// directories in which it may run, all paths that its words may mean and, if it runs git, whole
+// work trees. This may be more than the line reads, never less. disk must describe the machine
+// of the command line. The error is ErrOtherTool for a tool that is no shell. After any other
+// error the reads are unknown, and a person must be asked.
 func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return nil, ErrOtherTool
@@ -36,23 +36,25 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 }
 
 // callLine reads the command line of a shell call, in the directory in which the tool runs it.
-// why says which part of the call is unknown, or is "". If the input cannot be read, line is
-// nil.
+// why names an unknown part of the call, or is "". line is nil if the input cannot be read.
 func (p *Policy) callLine(c *Call) (line *shell.Line, why string) {
 	in, err := tools.ReadInput(c.Input)
 	if err != nil {
 		return nil, err.Error()
 	}
 	loc := c.location()
-	src, why := p.commandAt(in, &loc)
+	src, why := p.commandAt(c, in, &loc)
 	line, _ = p.shell.Read(src, loc)
 	return line, why
 }
 
 // commandAt returns the command line of a shell call, and moves loc to the directory in which
 // the tool runs it. why says which part of the call is unknown, or is "".
-func (p *Policy) commandAt(in tools.Input, loc *pathname.Location) (src, why string) {
+func (p *Policy) commandAt(c *Call, in tools.Input, loc *pathname.Location) (src, why string) {
 	src, dir, why := in.Command()
+	if why == "" && c.mayBePowerShell() {
+		why = "may run in PowerShell, which nod does not read"
+	}
 	switch all := pathname.Locate(dir, "", "").Dirs; {
 	case in.KeepsShell():
 		loc.Dirs, loc.Lost = nil, true

@@ -15,7 +15,7 @@ import (
 )
 
 // held makes a directory w, which a session may read, a directory out, which it may not read,
-// and symbolic links from w to out. It returns the parent directory of both.
+// and symbolic links from w to out. It returns the parent of both.
 func held(t *testing.T) (dir string) {
 	t.Helper()
 	dir = trueTempDir(t)
@@ -31,9 +31,8 @@ func held(t *testing.T) (dir string) {
 	return dir
 }
 
-// covered checks that policy allows the line, and reports whether a session that works in
-// the directory w has all permissions that the line needs. The text contains the missing
-// permissions or the error.
+// covered requires that policy allows the line, and reports whether a session in the directory
+// w has all permissions that the line needs. The text is the missing permissions or the error.
 func covered(t *testing.T, dir, line string) (bool, string) {
 	t.Helper()
 	c := bash(t, line)
@@ -49,8 +48,8 @@ func covered(t *testing.T, dir, line string) (bool, string) {
 	return err == nil && len(missing) == 0, fmt.Sprint(tags(missing), err)
 }
 
-// A line that the preset allows is covered only if it reads nothing outside the directory w,
-// in whatever form its words contain the paths.
+// The permissions cover an allowed line only if it reads nothing outside the directory w, in
+// whatever form its words contain the paths.
 func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{
@@ -62,9 +61,9 @@ func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 	}
 	for _, line := range []string{
 		"cat " + dir + "/out/x", "ls ..", "cat link/x", "ls link/../../out", "cat ~/x", "head -n3 ../out/x", "cd .. && ls",
-		"cat < " + dir + "/out/x", "wc -l < ../out/x", "cat 0< link/x", "cd sub && cat < ../../out/x", "cat x | grep words < link/x", // lines with redirections
+		"cat < " + dir + "/out/x", "wc -l < ../out/x", "cat 0< link/x", "cd sub && cat < ../../out/x", "cat x | grep words < link/x", // redirections
 		"cat */../../out/x", "cat p*/../../out/x", "ls */", "cat s?b/a.txt", "head -n1 [l]ink/x.txt", // patterns in the middle of a path
-		"cat lin*/x", "cat sub/LEAK*.txt", "cat sub/*.TXT", "cat -- sub/?EAK.txt", "ls lin*", "cat sub/leak*.txt", "ls '[a]'*", "cat -- -odd", // file name patterns that match links, and links with odd names
+		"cat lin*/x", "cat sub/LEAK*.txt", "cat sub/*.TXT", "cat -- sub/?EAK.txt", "ls lin*", "cat sub/leak*.txt", "ls '[a]'*", "cat -- -odd", // patterns that match links, and links with odd names
 		"grep -lR words .", "grep -Rn --include=*.go words .", "grep -rn --dereference-recursive --include=*.go x .", "rg -lL words", "rg --follow -l words", "ls -LR", "ls --dereference", "du -L", "tree -l", "find -L . -name x", "find . -follow -name x", "diff -rq sub plain", // options with which a command follows all links
 		"cat x # ../out/x", "cat x # " + dir + "/out/x", // an interactive Zsh reads the comment as words
 		"cd link && ls", "cd link/../x && cat y", "cd " + dir + "/w/bent/../spot && cat leak", "cd bent/../spot && cat leak", "workmux capture agent",
@@ -74,8 +73,8 @@ func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 	}
 }
 
-// git can show all files of a repository. So the line needs permission to read the top of the
-// repository, even if that is above the directory in which the line runs.
+// git can show all files of a repository. So a git command needs permission to read the top of
+// the repository, even above its own directory.
 func TestGitReadsWholeWorkTrees(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{"git status", "git show HEAD:out/x", "cd .worktrees/hollow && git log -p", "git -C " + dir + "/w/.worktrees/hollow diff", "rtk git log -p", "ls && cd .worktrees/hollow && git show HEAD:../out/x"} {
@@ -101,7 +100,6 @@ func TestGitReadsWholeWorkTrees(t *testing.T) {
 	assert.False(t, ok, "a repository without a work tree is one, too")
 }
 
-// lostDisk is a Disk that returns an error from every method.
 type lostDisk struct{}
 
 func (lostDisk) Links(string) ([]string, error)  { return nil, errors.New("lost") }

@@ -11,10 +11,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxLine is the maximum length of a line of a stream, in bytes; a longer line is an error.
+// maxLine bounds a line of a stream, in bytes; a longer line is an error.
 const maxLine = 4 << 20
 
-// streamVerdict is one line of CheckStream's output.
+// streamVerdict is one line of the output of CheckStream.
 type streamVerdict struct {
 	Verdict Effect       `json:"verdict"`
 	Rule    string       `json:"rule"`
@@ -23,17 +23,17 @@ type streamVerdict struct {
 	Reason  string       `json:"reason"`
 }
 
-// streamCall is one call in a stream or a test file.
+// streamCall is one call in a stream or in a file of test cases.
 type streamCall struct {
 	ToolName  string          `json:"tool_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
 	Cwd       string          `json:"cwd"`
-	Command   string          `json:"command"` // in a test file, the command of a Bash call, in place of a name and an input
-	Verdict   Effect          `json:"verdict"` // in a test file, the expected verdict
+	Command   string          `json:"command"` // in a test case, the command of a Bash call, in place of a name and an input
+	Verdict   Effect          `json:"verdict"` // in a test case, the expected verdict
 }
 
-// fill returns the call that a line describes. base supplies the fields that the line leaves
-// out. If the line names another directory, locate finds its project.
+// fill returns the call in a line. The parameter base has the fields that the line leaves out.
+// If the line names another directory, the function locate finds its project.
 func (a *streamCall) fill(base Call, locate func(*Call)) Call {
 	base.ToolName, base.Input = a.ToolName, a.ToolInput
 	if a.Cwd != "" {
@@ -47,10 +47,11 @@ func (a *streamCall) fill(base Call, locate func(*Call)) Call {
 	return base
 }
 
-// CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object per line, and
-// writes one verdict per line, in the same order. It skips blank lines. For a line that is not
-// such an object, the verdict is Ask. base supplies the fields that all calls share. For
-// a call in another directory, locate sets the fields that depend on the directory. CheckStream returns an error only if r or w fails or a line is longer than 4 MiB.
+// CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object a line, and writes
+// one verdict a line, in the same order. It skips blank lines. The verdict on a line that is no
+// such object is Ask. base has the fields that all calls share; locate sets the fields that
+// depend on a call's directory. The error means that r or w failed, or that a line is longer
+// than 4 MiB.
 func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call, locate func(*Call)) error {
 	out := bufio.NewWriter(w)
 	err := eachLine(r, func(_ int, line []byte) error {
@@ -77,7 +78,7 @@ func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call, locate func(*C
 	return err
 }
 
-// eachLine calls do for each line that is not blank, with the line's number, counted from 1.
+// eachLine calls do for each line that is not blank, with its number, counted from 1.
 func eachLine(r io.Reader, do func(n int, line []byte) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -95,7 +96,7 @@ func eachLine(r io.Reader, do func(n int, line []byte) error) error {
 	return nil
 }
 
-// Mismatch is a case of a test file whose verdict differs from the expected one.
+// Mismatch is a test case whose verdict differs from the expected one.
 type Mismatch struct {
 	Line int    `json:"line"`
 	Case string `json:"case"`
@@ -105,10 +106,10 @@ type Mismatch struct {
 	Why  string `json:"reason"`
 }
 
-// TestFile runs a user's own cases, and returns their number and those that failed. A line is
-// a verdict and a command ("allow git status"), or an object
+// TestFile runs a user's own test cases, and returns their number and those that failed. A line
+// is a verdict and a command ("allow git status"), or an object
 // {"tool_name","tool_input","cwd","verdict"}. TestFile skips blank lines and lines that begin
-// with #. For any other line it returns an error with the line's number.
+// with #. Any other line is an error with the line's number.
 func (p *Policy) TestFile(r io.Reader, base Call, locate func(*Call)) (cases int, failed []Mismatch, err error) {
 	err = eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimSpace(string(line))

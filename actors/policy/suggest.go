@@ -13,10 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Propose returns rules that would allow this call and similar calls, the narrowest first. It
-// returns none if nod does not ask about the call or if no rule can allow it. It also returns
-// none if nod cannot limit what a rule would allow, as for inline code, deletion and computed
-// words.
+// Propose returns rules that would allow this call and similar ones, the narrowest first. It
+// returns none if nod does not ask about the call, if no rule can allow it, or if nod cannot
+// limit the effect of a rule, as for inline code, deletion and computed words.
 func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -31,9 +30,9 @@ func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	return out
 }
 
-// Remember returns the ways to allow, from now on, a call about which nod asks: first exactly
-// this call, then, if nod can limit what that allows, similar calls too. Each way contains all
-// rules that the call needs. Remember returns nil if nod cannot tell what a rule would allow.
+// Remember returns the ways to allow a call about which nod asks, from now on: first only this
+// call, and then similar calls too, if nod can limit the effect. Each way contains all rules
+// that the call needs. Remember returns nil if nod cannot tell what a rule would allow.
 func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -57,8 +56,7 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 }
 
 // missingRules returns, for each part of a call that is not allowed yet, the rules that would
-// allow this part, the narrowest first. If no rule can allow one of these parts, it returns
-// nil.
+// allow this part, the narrowest first. It returns nil if no rule can allow one of the parts.
 func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 	loc := p.locate(&c)
 	t := tools.Named(c.ToolName)
@@ -68,7 +66,7 @@ func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 	}
 	switch t.Kind {
 	case tools.Shell:
-		return p.missingShellRules(in, loc)
+		return p.missingShellRules(&c, in, loc)
 	case tools.Edit:
 		return missingEditRules(in, t, &loc)
 	case tools.Notes:
@@ -77,8 +75,8 @@ func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 	return nil
 }
 
-func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]schemas.RememberedRule {
-	src, why := p.commandAt(in, &loc)
+func (p *Policy) missingShellRules(c *Call, in tools.Input, loc pathname.Location) [][]schemas.RememberedRule {
+	src, why := p.commandAt(c, in, &loc)
 	line, _ := p.shell.Read(src, loc)
 	if why != "" || line.Why != "" || line.Comments || loc.Project == "" {
 		return nil
@@ -131,9 +129,9 @@ func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]
 	return out
 }
 
-// editDir returns the directory for which a rule may allow edits such as the edit of p. This
-// is the top of the project or work tree that contains p. If p's own directory is hidden or is
-// outside the project, it is p's own directory.
+// editDir returns the directory for which a rule may allow edits such as the edit of p: the top
+// of the project or work tree that contains p, or the directory of p if that is hidden or
+// outside the project.
 func editDir(p string, loc *pathname.Location) string {
 	dir := path.Dir(p)
 	if !loc.InTree(p) {
@@ -155,15 +153,15 @@ func editDir(p string, loc *pathname.Location) string {
 // Suggestion is a rule that would have spared a user prompts.
 type Suggestion struct {
 	Rule   schemas.RememberedRule `json:"rule"`
-	Spares int                    `json:"spares"` // number of prompts that this rule spares, in addition to those that earlier suggestions spare
-	Also   []string               `json:"also"`   // descriptions of the other calls that the rule allows, and of their harm
+	Spares int                    `json:"spares"` // the number of prompts that this rule spares, without those that earlier suggestions spare
+	Also   []string               `json:"also"`   // the other calls that the rule allows, with their harm
 }
 
 // Suggest returns at most limit rules that would have spared the most prompts for these calls,
-// the best first. It chooses one rule after another, and counts each spared prompt for only
-// one rule.
+// the best first. It chooses one rule after another, and counts each spared prompt for one rule
+// only.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
-	var open []map[string]bool // the texts of all rules for a call's parts, for each call about which nod asks
+	var open []map[string]bool // a list entry for each call about which nod asks: for each part of the call, the texts of the rules that would allow the part
 	byKey := map[string]schemas.RememberedRule{}
 	var parts [][][]string
 	for _, c := range calls {
@@ -207,7 +205,7 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 			}
 		}
 		// If several rules spare the same number of prompts, the rule with the most words is
-		// chosen, because it is the narrowest.
+		// chosen as the narrowest.
 		best := slices.SortedFunc(maps.Keys(spares), func(a, b string) int {
 			return cmp.Or(spares[b]-spares[a], len(byKey[b].Argv)-len(byKey[a].Argv), cmp.Compare(a, b))
 		})
@@ -225,15 +223,14 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 	return out
 }
 
-// hasRuleForEach reports whether each part has a rule that was already chosen or that equals
-// the parameter next.
+// hasRuleForEach reports whether each part has a rule that was chosen before, or the rule next.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })
 	})
 }
 
-// alsoAllows describes which calls a rule allows besides the call from which it was made.
+// alsoAllows describes the calls that a rule allows besides the call that it was made from.
 func alsoAllows(a schemas.RememberedRule) []string {
 	switch {
 	case a.Prefix:

@@ -14,15 +14,15 @@ import (
 // ErrOtherTool means that permissions do not govern this tool: only rules decide about it.
 var ErrOtherTool = errors.New("permissions are not about this tool")
 
-// webTools are the tools that need the network and that package tools does not list.
+// webTools are tools that need the network and that package tools does not list.
 var webTools = []string{
 	"web_search", "anthropic_search", "openai_search", "gemini_search", "perplexity_search", "exa_search",
 	"anthropic_fetch", "firecrawl_fetch", "web_fetch",
 }
 
-// DefaultNeeds returns the access that each tool needs, by the tool's name. It lists the tools
-// that permissions govern: those that read, search and write files, and those that use the
-// web. The caller may add tools to the map.
+// DefaultNeeds returns the access that each tool needs, by the tool's name, for the tools that
+// permissions govern: those that read, search and write files, and those that use the web. The
+// caller may add tools to the map.
 func DefaultNeeds() map[string]Access {
 	needs := make(map[string]Access)
 	for name, t := range tools.All() {
@@ -41,11 +41,10 @@ func DefaultNeeds() map[string]Access {
 	return needs
 }
 
-// ToolNeeds returns the one or more permissions that a tool's call needs; symbolic links in
-// their paths are not resolved. needs maps the tool's name to its access. details is the
-// call's input, to which the host has added cwd. ToolNeeds returns ErrOtherTool for a tool
-// that is not in needs. After any other error, it is unknown what the call needs, and a person
-// must be asked.
+// ToolNeeds returns the permissions that a tool's call needs, at least one, with symbolic links
+// in their paths. needs has the access by the tool's name; details is the call's input, to
+// which the host has added cwd. The error is ErrOtherTool for a tool that is not in needs.
+// After any other error the needs are unknown, and a person must be asked.
 func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([]Permission, error) {
 	access, ok := needs[name]
 	if !ok {
@@ -62,7 +61,7 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 		return []Permission{{Access: AccessNetwork}}, nil
 	}
 	t := tools.Named(name)
-	if t.Kind == tools.Unknown { // nod does not know this tool, but the caller has added it to needs as one that reads or writes files
+	if t.Kind == tools.Unknown { // the caller has listed this tool, which nod does not know
 		if t.Kind = tools.File; access == AccessWrite {
 			t.Kind = tools.Edit
 		}
@@ -81,11 +80,13 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 	return perms, nil
 }
 
-// Covered returns remembered answers, to be passed to Policy.With, that allow this tool on the
-// files of perms. perms comes from ToolNeeds, and the permission set must include it. As with
-// all remembered answers, deny and ask rules outrank them. A file that decides which programs
-// run, such as .git or agents' settings, is covered only if one of the set's directories is
-// this file or its hidden directory. If a file is not covered, Covered returns nil.
+// Covered returns remembered rules for Policy.With, which allow this tool on the files of
+// perms. perms comes from ToolNeeds, and the permission set must include it. Deny and ask rules
+// outrank these rules.
+//
+// Some files decide which programs run, such as .git or agents' settings. Covered returns nil
+// for such a file, unless a directory of the permission set is the file or its hidden
+// directory.
 func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []schemas.RememberedRule {
 	writes := tools.Named(name).Kind == tools.Edit
 	var rules []schemas.RememberedRule

@@ -14,7 +14,7 @@ import (
 
 var base = policy.Call{Cwd: project, Project: project, Home: home}
 
-// here takes the directory of a call for its project.
+// here makes the directory of a call its project.
 func here(c *policy.Call) { c.Project = c.Cwd }
 
 func TestCheckStream(t *testing.T) {
@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 	assert.Contains(t, preset(t, "").Explain(file(t, "Read", ".env")).String(), "names a secret")
 }
 
-// hard is how a hardened line begins git.
+// hard is the beginning of git in a hardened line.
 const hard = "git -c core.fsmonitor=false -c log.showSignature=false -c core.hooksPath=/dev/null --no-optional-locks --no-pager"
 
 func TestHarden(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// trap is one way in which a command line can hide what it does. ask are lines that use it and
-// must not be allowed; allow are similar harmless lines that must be allowed.
+// trap is one way in which a command line can hide its effects. ask has lines that use it and
+// must not be allowed; allow has similar harmless lines that must be allowed.
 type trap struct {
 	name       string
 	ask, allow []string
@@ -23,8 +23,8 @@ func traps() []trap {
 		{"$'' hides anything", []string{`cat $'\x2eenv'`, `echo $'a'`, `ls $"x"`}, []string{`cat 'x$'`, `grep "a$" f.txt`}},
 		{"braces expand", []string{`cat .{env,x}`, `git diff {--output=x,HEAD}`, `echo a{1..3}`}, []string{`echo '{a,b}'`, `git show HEAD@{1}`, `git log @{u}..HEAD`}},
 		{"a pattern becomes a flag", []string{`git diff *`, `sort *.md`, `rg x *.go`, `git log --out*`, `grep x *.go`, `grep '' ?r src`, `egrep x [-]r`, `wc *rc`, `wc -l *.go`, `strings -- *.log`, `strings -- ?x`}, []string{`cat *.md`, `git diff -- *.go`, `sort ./*.md`, `grep x ./*.go`, `grep x -- *.go`, `wc -l ./*.go`, `strings ./*.log`, `ls *.go`}},
-		// The shell replaces the pattern by the name of a file, which may be any text that
-		// matches the pattern. This name becomes the script.
+		// The shell replaces the pattern by the name of a matching file, which may be any text.
+		// This name becomes the script.
 		{"a pattern becomes a script, a format or a wider pattern", []string{`sed --expression='s|'a*'|b|' README.md`, `sed --expression=p* README.md`, `printf a*d 'x[$(touch pwned)]'`, `printf -- *d 'x[$(touch pwned)]'`, `printf a?s x`, `git log --format=%*H`, `git log --pretty=%[G]x`, `git for-each-ref --sort=-*`, `git branch --format=%*`,
 			`rg --glob=*.go x`, `grep -rn --include=?? '' .`, `grep -rn --include=[*] '' .`, `grep -rn --include=a[b]* '' .`, `grep -rn --include='[b]'*.go '' .`, `grep -rn --include=*x*.go '' .`, `grep -rn --inc*=a.go x .`, `stat --printf=*x a`, `head --lines=* a`},
 			[]string{`grep -rn --include=*.go x .`, `grep -rn --include=*_test.go --exclude-dir=[a-c]?* x .`, `grep -rn --include=a.go --exclude=* x .`, `printf 'a*d' x`, `printf '%s\n' READ*.md`, `sed -n 1p READ*.md`}},
@@ -34,7 +34,7 @@ func traps() []trap {
 			`cat C:\\Users\\ann\\.ssh\\id`, `grep x --include=.env -r .`, `git diff -- ':(glob).env'`, `git blame .env`, `stat ~/.ssh/id_rsa`, `cat ~/.config/gh/hosts.yml`}, []string{`cat .env.example`, `cat env.go`, `echo .env`, `cat environment.md`, `git log -- ':!.env'`, `ls id_rsa.pub`}},
 		{"a directory changes what a path means", []string{`cd ~/.aws && cat credentials`, `cd ~ && cat .netrc`, `cd ~/.config && cat gh/hosts.yml`, `cd /etc && cat shadow`, `cd - && ls`, `cd && cat x`, `cd /etc; cd ..; cat etc/shadow`}, []string{`cd src && cat main.go`, `cd ` + project + ` && ls`}},
 		{"a repository elsewhere has its own configuration", []string{`cd /tmp/evil && git status`, `cd .. && git log`, `git -C /tmp status`, `git -C .. log`, `cd /tmp || git status`, `cd /tmp; cd -; git status`, `git -C ~/other diff`,
-			// A cloned project may contain files that look like a repository.
+			// A cloned project may contain files that form a repository.
 			`cd vendor/x && git status`, `cd src; git log`, `git -C ` + project + `/vendor diff`, `cd ` + project + `/vendor && git status`, `rtk git -C ` + project + `/vendor log`, `cd ` + project + `/.worktrees/x/vendor && git status`, `cd ` + project + `/.worktrees && git status`, `cd vendor && cd ` + project + ` || git status`, `cd vendor; cd ` + project + ` && ls; git status`},
 			[]string{`cd vendor; cd ` + project + ` && git status && git log`, `cd ` + project + `/.worktrees/x && git status`, `cd src && git -C ` + project + ` status`, `git -C ` + project + ` log`, `git -C ` + project + `__worktrees/x status`}},
 		{"git reads outside the repository", []string{`git diff /etc/passwd /etc/hosts`, `git diff ../../a ../../b`, `git diff a/../../../etc/passwd b`, `git diff --no-index a b`, `git diff ~/x ~/y`, `git diff src .`, `git diff -- src test`, `git diff src/.. a`}, []string{`git diff a.go b.go`, `git diff a..b`, `git diff main src`, `git diff HEAD~1 -- src`, `git diff 1a2b3c4 5d6e7f8`, `git diff v1.2 v1.3.0`, `git diff HEAD -- a b`, `git diff src`, `git diff ` + project + `/a`}},
@@ -56,7 +56,6 @@ w x' a`, `awk 'BEGIN{system("id")}'`, `awk '{print > "x"}' a`, `awk '{print | "s
 	}
 }
 
-// Lines with a trap are not allowed. Similar lines without the trap are allowed.
 func TestLinesWithATrapAsk(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, trap := range traps() {
@@ -72,8 +71,8 @@ func TestLinesWithATrapAsk(t *testing.T) {
 	}
 }
 
-// If it is not certain which command an input runs, nod asks. For example, another JSON reader
-// may find another command in it than nod does.
+// nod asks if it is not certain which command an input runs. Another JSON reader, for example,
+// may find another command in it.
 func TestInputs(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, c := range []struct {
@@ -100,7 +99,6 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// The rule about secrets applies to every tool, whatever the other rules allow.
 func TestSecretsAskForEveryTool(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Read", "Edit", "Write", "Bash(cat:*)", "Grep"}})
 	for _, path := range []string{".env", "config/.env.production", "~/.ssh/id_ed25519", "/home/ann/.aws/credentials", ".npmrc", "x/server.pem", "/etc/shadow", "/proc/1/environ", "~/.authinfo", "~/.config/pip/pip.conf", "~/.local/share/com.vercel.cli/auth.json", "/etc/kubernetes/admin.conf", "/home/ann/.zsh_sessions/x.history", "~/.Xauthority", "/etc/ppp/chap-secrets",
@@ -121,7 +119,7 @@ func TestSecretsAskForEveryTool(t *testing.T) {
 	}
 }
 
-// No rule allows an agent to write nod's own files, or to run those nod commands that decide,
+// No rule allows an agent to write nod's own files, or to run the nod commands that decide,
 // grant or configure.
 func TestNoRuleAllowsNodsOwnFilesAndCommands(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write", "Edit"}}).With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"nod"}, Prefix: true})

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// Tops returns the work trees that git itself lists, and git reads are allowed in these alone: a
-// directory that only has the place or the looks of a work tree asks.
+// Tops returns the work trees that git itself lists. Git reads are allowed only in these: nod
+// asks about a directory that only looks like a work tree.
 func TestGitReadsAreAllowedInTheWorkTreesThatGitLists(t *testing.T) {
 	dir, homeDir := scratch(t)
 	run := func(in string, args ...string) string {
@@ -68,7 +68,7 @@ func TestGitReadsAreAllowedInTheWorkTreesThatGitLists(t *testing.T) {
 		assert.Equal(t, policy.Ask, at(dir, "git -C "+other+" status"), other)
 	}
 
-	// Without a repository, git would find only a directory that looks like one.
+	// Without a repository, git would find a directory that only looks like one.
 	plain := t.TempDir()
 	assert.Equal(t, []string{}, disk.Tops(plain))
 	c := bash(t, "git status")

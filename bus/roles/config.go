@@ -11,13 +11,13 @@ import (
 // schemas.MaxPayloadBytes.
 const MaxPayload = 1 << 20
 
-// The fields of each account in the configuration. EDGE and OBSERVE import from STORE;
-// nothing else passes between accounts. Replies through an import are delivered in the
-// importing account, so no reply subject can direct the server's reply to a subject of STORE.
+// The fields of each account in the configuration. EDGE and OBSERVE import from STORE; nothing
+// else passes between accounts. A reply through an import is delivered in the importing
+// account, so no reply subject can direct the server's reply to a subject of STORE.
 //
-// In an account without JetStream, the server itself replies to $JS.API requests ("not
-// enabled") before the import can. The mappings to other subjects avoid this. The server
-// applies mappings before it checks rights, so rights name the mapped subjects.
+// In an account without JetStream, the server answers $JS.API requests with an error before an
+// import can answer. Mappings to other subjects avoid this. The server applies mappings before
+// it checks rights, so rights name the mapped subjects.
 const (
 	storeFields = `    jetstream: enabled
     exports: [
@@ -52,19 +52,19 @@ const (
 `
 )
 
-// Config is a nats-server configuration: the users with their rights, and the directory of
-// the streams. The embedded server and separate NATS servers read the same text.
+// Config is a nats-server configuration: the users with their rights, and the directory of the
+// streams. The embedded server and separate NATS servers read the same text.
 type Config struct {
 	// Users are the users that may connect, each with its key. Without users the server
 	// requires no keys and has one account.
 	Users []User
-	// StoreDir is the directory of the streams; if empty, the file that includes this
+	// StoreDir is the directory of the streams. If it is empty, the file that includes this
 	// text configures JetStream.
 	StoreDir string
-	// SyncInterval is the longest time between the acknowledgement of a write and its sync
-	// to disk; 0 means that every write is synced before it is acknowledged.
+	// SyncInterval is the longest time between the acknowledgement of a write and its sync to
+	// disk; 0 means that every write is synced before it is acknowledged.
 	SyncInterval time.Duration
-	// EngineInProcess admits an engine to the stores only from the server's own process.
+	// EngineInProcess lets engines use the stores only from the server's own process.
 	EngineInProcess bool
 }
 
@@ -116,8 +116,8 @@ func writeUser(b *strings.Builder, u User, inProcess bool) {
 	b.WriteString("}\n")
 }
 
-// writeSubjects denies everything if allow is empty, because an absent allow list would
-// allow everything.
+// writeSubjects writes an allow and a deny list. For an empty allow list it denies everything,
+// because the server takes a missing one as "everything".
 func writeSubjects(b *strings.Builder, verb string, allow, deny []string) {
 	if len(allow) == 0 {
 		deny = []string{">"}

@@ -18,8 +18,8 @@ const keySuffix = ".nk"
 // file in it is ever overwritten.
 type Keys struct{ dir string }
 
-// OpenKeys opens the keys of a data directory, and makes their directory if there is
-// none. It refuses a directory that others may read or write.
+// OpenKeys opens the keys of a data directory, and makes a missing directory. It refuses a
+// directory that others may read or write.
 func OpenKeys(dataDir string) (*Keys, error) {
 	dir := filepath.Join(dataDir, "keys")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -35,17 +35,16 @@ func OpenKeys(dataDir string) (*Keys, error) {
 	return &Keys{dir: dir}, nil
 }
 
-// exposed reports whether other users have rights to a file. On Windows it returns false:
-// files have no mode bits there, and the user profile's own protection must suffice.
+// exposed reports whether other users have rights to a file. On Windows, where files have no
+// mode bits, it returns false: the protection of the user profile must suffice.
 func exposed(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
-// Path returns the path of id's seed file, which may not exist.
+// Path returns the path of the seed file of id, which may not exist.
 func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+keySuffix) }
 
-// Add makes a key for id. If id already has a key, that key stays, and the error is
-// fs.ErrExist.
+// Add makes a key for id. The error is fs.ErrExist if id has a key, which stays.
 func (k *Keys) Add(id ID) (User, error) {
 	if err := id.Check(); err != nil {
 		return User{}, err
@@ -67,7 +66,7 @@ func (k *Keys) Add(id ID) (User, error) {
 	return k.User(id)
 }
 
-// Put stores a key that was made on another machine. If a different key exists, it stays,
+// Put stores a key that was made on another machine. If id has a different key, that key stays,
 // and Put returns an error.
 func (k *Keys) Put(id ID, seed string) error {
 	if err := id.Check(); err != nil {
@@ -75,7 +74,7 @@ func (k *Keys) Put(id ID, seed string) error {
 	}
 	public, err := publicKey([]byte(seed))
 	if err != nil {
-		return fmt.Errorf("the key of %s is damaged", id) // leaves out the library's error, which may quote the seed
+		return fmt.Errorf("the key of %s is damaged", id) // the library's error may quote the seed, so it is left out
 	}
 	err = WriteNew(k.Path(id), []byte(seed+"\n"))
 	if errors.Is(err, fs.ErrExist) {
@@ -90,14 +89,14 @@ func (k *Keys) Put(id ID, seed string) error {
 	return nil
 }
 
-// Ensure makes the keys that are missing, and fails if an existing key is unusable.
+// Ensure makes missing keys. It fails if an existing key is unusable.
 func (k *Keys) Ensure(ids ...ID) error {
 	for _, id := range ids {
 		_, err := k.User(id)
 		if errors.Is(err, fs.ErrNotExist) {
 			_, err = k.Add(id)
 		}
-		if errors.Is(err, fs.ErrExist) { // another process made the key in between
+		if errors.Is(err, fs.ErrExist) { // another process has just made the key
 			_, err = k.User(id)
 		}
 		if err != nil {
@@ -107,7 +106,7 @@ func (k *Keys) Ensure(ids ...ID) error {
 	return nil
 }
 
-// User reads id's key and returns its public half. It refuses a file that is absent
+// User returns the public half of the key of id. It refuses a file that is absent
 // (fs.ErrNotExist), damaged or readable by others.
 func (k *Keys) User(id ID) (User, error) {
 	path := k.Path(id)
@@ -126,7 +125,7 @@ func (k *Keys) User(id ID) (User, error) {
 	defer clear(seed)
 	public, err := publicKey(seed)
 	if err != nil {
-		// The library's error is left out, because it may quote the seed.
+		// The library's error may quote the seed, so it is left out.
 		return User{}, fmt.Errorf("the key %s is damaged: restore it, or remove it to have a new one made", path)
 	}
 	return User{ID: id, PublicKey: public}, nil
@@ -145,9 +144,8 @@ func publicKey(seed []byte) (string, error) {
 	return public, err
 }
 
-// Users returns the users of all keys in the directory, in the order of their names. It
-// fails if a key is unusable: if it left out that user, the fault would show only when the
-// user tries to connect.
+// Users returns the users of all keys in the directory, sorted by name. It fails if a key is
+// unusable: without its user, the fault would show only when that user connects.
 func (k *Keys) Users() ([]User, error) {
 	entries, err := os.ReadDir(k.dir)
 	if err != nil {
@@ -157,7 +155,7 @@ func (k *Keys) Users() ([]User, error) {
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), keySuffix)
 		if !ok {
-			continue // a temporary file, or a file that is not nod's
+			continue // a temporary or foreign file
 		}
 		id, err := ParseID(name)
 		if err != nil {
@@ -172,11 +170,10 @@ func (k *Keys) Users() ([]User, error) {
 	return users, nil
 }
 
-// WriteNew writes a new file that only its owner can read, either completely or not at
-// all. If the file exists, WriteNew fails with fs.ErrExist: it uses a link, which unlike a
-// rename never replaces a file.
+// WriteNew writes a new file that only its owner can read, completely or not at all. The error
+// is fs.ErrExist if the file exists: a link, unlike a rename, never replaces a file.
 func WriteNew(path string, content []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp makes the file with mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp makes files with mode 0600
 	if err != nil {
 		return err
 	}
@@ -192,10 +189,10 @@ func WriteNew(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes new file names in dir durable, so that they survive a power cut.
+// syncDir syncs the names in a directory, so that new files survive a power cut.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // Windows cannot sync directories
+		return nil
 	}
 	d, err := os.Open(dir)
 	if err != nil {

@@ -93,7 +93,6 @@ func TestAddNeverOverwrites(t *testing.T) {
 	requireOneLine(t, err, "../bob")
 }
 
-// Concurrent first starts agree on the keys.
 func TestConcurrentFirstStartsAgreeOnTheKeys(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup

@@ -7,18 +7,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Permissions are the subjects that one user may use. All other subjects are refused; an
-// empty Publish or Subscribe refuses every subject. If All is set, every subject is allowed.
+// Permissions are the subjects that one user may use. All other subjects are refused: an empty
+// list refuses every subject. If All is set, every subject is allowed.
 type Permissions struct {
 	All         bool
 	Publish     []string
-	DenyPublish []string // subjects that are refused, even if Publish allows them
-	// Subscribe patterns must not end in "*": the server matches the ">" of a subscription
-	// as if it were one token, so "_INBOX.*" would allow a subscription to "_INBOX.>".
+	DenyPublish []string // subjects that are refused even if Publish allows them
+	// A pattern in Subscribe must not end in "*". The server matches the ">" of a subscription
+	// as one token, so "_INBOX.*" would allow a subscription to "_INBOX.>".
 	Subscribe []string
-	// Responses lets the user reply once to each message that it receives, within two
-	// minutes, whatever the message's reply subject. No deny rule limits this. Give it only
-	// to users to whom no untrusted client can send a message.
+	// Responses lets the user reply once to each message that it receives, within two minutes,
+	// on any reply subject. No deny rule limits this. It is only for users to whom no untrusted
+	// client can send a message.
 	Responses bool
 }
 
@@ -54,7 +54,7 @@ func rights(id ID) Permissions {
 	}
 }
 
-// The subjects to which each role may send requests, without "nod.v1.": a verb, % for the
+// The subjects to which each role may send requests, without "nod.v1.": a verb, then % for the
 // role's own name, and * for each further token.
 var (
 	agentVerbs  = schemas.Rights(schemas.Agents)
@@ -81,33 +81,33 @@ func agent(name string) Permissions {
 }
 
 // inbox returns the rights of an inbox connector: to see every request, and to answer in its
-// own name. It may revoke grants, because that never gives an agent more rights.
+// own name. It may revoke grants, which never gives an agent more rights.
 func inbox(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(inboxVerbs, name),
 		Subscribe: append([]string{"nod.v1.view.>"}, discovery("nod-connector-"+name)...),
-		Responses: true, // for replies to $SRV requests, which only the owner may send
+		Responses: true, // for replies to $SRV requests, which only nod's owner may send
 	}
 }
 
-// worker returns the rights of a worker: to take prompts from its connector's consumer,
-// which an engine makes in STORE, and to answer in the connector's name. It may revoke a
-// grant for a person; the engine checks whether that person has the right to. The patterns
-// of acknowledgements fix the number of tokens: with a looser pattern, the longer form of an
-// acknowledgement could name another connector's consumer.
+// worker returns the rights of a worker: to take prompts from its connector's consumer in the
+// account STORE, and to answer in the connector's name. It may revoke a grant for a person; the
+// engine checks that person's right. The patterns of acknowledgements have a fixed number of
+// tokens: under a looser pattern, the longer form of an acknowledgement could name another
+// connector's consumer.
 func worker(name string) Permissions {
 	return Permissions{
 		Publish: append(verbs(workerVerbs, name),
 			"$JS.API.CONSUMER.MSG.NEXT.permission_prompts."+name,
-			"_NOD.consumer_info."+name, // the mapped subject of $JS.API.CONSUMER.INFO.permission_prompts.<name>
+			"_NOD.consumer_info."+name, // the subject to which $JS.API.CONSUMER.INFO.permission_prompts.<name> is mapped
 			"$JS.ACK.permission_prompts."+name+".*.*.*.*.*",
 			"$JS.ACK.*.*.permission_prompts."+name+".*.*.*.*.>"),
 		Subscribe: discovery("nod-connector-" + name),
-		Responses: true, // for replies to $SRV requests, which only the owner may send
+		Responses: true, // for replies to $SRV requests, which only nod's owner may send
 	}
 }
 
-// discovery returns the $SRV subjects that a NATS micro service of this name subscribes to.
+// discovery returns the $SRV subjects to which a NATS micro service with this name subscribes.
 func discovery(service string) []string {
 	var subjects []string
 	for _, verb := range []string{"$SRV.PING", "$SRV.INFO", "$SRV.STATS"} {
@@ -116,10 +116,10 @@ func discovery(service string) []string {
 	return subjects
 }
 
-// engine returns the rights of an engine in EDGE. It receives all requests. It may not
-// publish requests and answers: otherwise a client could name such a subject as its reply
-// subject, and the engine's reply would pass as a request. It may not use JetStream, because
-// prompts are queued in STORE. It asks the other engines for their statistics.
+// engine returns the rights of an engine in the account EDGE. It receives all requests, and
+// asks other engines for their statistics. It may not publish requests or answers: otherwise a
+// client could name such a subject as its reply subject, and the engine's reply would pass as a
+// request. It may not use JetStream, because prompts are queued in the account STORE.
 func engine() Permissions {
 	heard := discovery("nod-engine")
 	for _, verb := range schemas.Verbs() {
@@ -131,8 +131,8 @@ func engine() Permissions {
 	}
 }
 
-// engineStore returns the rights of an engine in STORE: to write the stores, to queue the
-// prompts, and to append to the log, which it cannot purge. Only the server itself publishes
+// engineStore returns the rights of an engine in the account STORE: to write the stores, to
+// queue prompts, and to append to the log, which it cannot purge. Only the server publishes
 // fired timers (nod.v1.due).
 func engineStore() Permissions {
 	return Permissions{
@@ -147,8 +147,9 @@ func engineStore() Permissions {
 	}
 }
 
-// owner returns the owner's rights in EDGE: to manage and query in any connector's name, to
-// answer as the terminal, to query the services, and to receive nod's messages there.
+// owner returns the rights of nod's owner in the account EDGE: to manage and query in any
+// connector's name, to answer as the terminal, to query the services, and to receive nod's
+// messages.
 func owner() Permissions {
 	return Permissions{
 		Publish:   append(append(verbs(ownerVerbs, "*"), verbs(inboxVerbs, Terminal)...), "$SRV.>"),
@@ -156,19 +157,19 @@ func owner() Permissions {
 	}
 }
 
-// observer returns the rights of an observer: to follow the log and to read it back, through
-// imports from STORE that allow nothing else; see observeFields.
+// observer returns the rights of an observer: to follow the log and to read it back. Imports
+// from the account STORE allow nothing else; see observeFields.
 func observer() Permissions {
 	return Permissions{
-		Publish:   []string{"_NOD.log_get", "_NOD.log_info"}, // the mapped subjects of MSG.GET and INFO for permission_log
+		Publish:   []string{"_NOD.log_get", "_NOD.log_info"}, // the subjects to which MSG.GET and INFO for permission_log are mapped
 		Subscribe: []string{"nod.v1.log.>"},
 	}
 }
 
 // OwnReply reports whether reply is an inbox of a role that may send requests to subject. An
-// engine replies only to such inboxes. The engine's rights cannot enforce this, because it
-// must be able to publish decisions: a request whose reply subject is another agent's
-// decision subject would make the engine publish there.
+// engine replies only to such inboxes. Its rights do not enforce this, because they must allow
+// decisions: with another agent's decision subject as the reply subject, a request would make
+// the engine publish on that subject.
 func OwnReply(subject, reply string) bool {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 4 || tokens[0] != "nod" || tokens[1] != "v1" {
@@ -189,8 +190,8 @@ func OwnReply(subject, reply string) bool {
 		name == Terminal && asker(ID{Role: Owner}, inboxVerbs)
 }
 
-// covers reports whether the tokens of a subject, without "nod.v1.", match a pattern, in
-// which % and * match any token.
+// covers reports whether a subject's tokens, without "nod.v1.", match a pattern, in which % and
+// * match any token.
 func covers(pattern string, subject []string) bool {
 	if strings.Count(pattern, ".")+1 != len(subject) {
 		return false

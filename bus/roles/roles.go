@@ -1,14 +1,15 @@
-// Package roles defines the rights on the bus: the accounts, the roles with their exact
-// rights, the keys, and the server configuration made from them.
+// Package roles defines the rights on the bus: the accounts, the roles with their exact rights,
+// the keys, and the server configuration made from them.
 //
-// The account STORE has all streams: records, timers, the log, queued prompts. Only engines
-// and the owner have users there. Agents, connectors and engines exchange messages in EDGE,
-// which has no streams; workers reach their queue through an import. STORE and EDGE are
-// separate because the server and micro services send a reply to any reply subject, even one
-// to which the requester may not publish. With one account, a harmless request with a
-// record's subject as its reply subject would overwrite the record, and an empty pull with
-// $JS.API.STREAM.DELETE.<stream> as its reply subject would delete the stream. OBSERVE is
-// for readers of the log; they can write nothing.
+// The account STORE has all streams: records, timers, the log, queued prompts. Only engines and
+// nod's owner have users there. Agents, connectors and engines exchange messages in the account
+// EDGE, which has no streams; workers use their queue through an import.
+//
+// STORE and EDGE are separate because the server and micro services reply to any reply subject,
+// even one on which the requester may not publish. In a common account, a harmless request with
+// a record's subject as its reply subject would overwrite the record, and an empty pull with
+// $JS.API.STREAM.DELETE.<stream> as its reply subject would delete the stream. The account
+// OBSERVE is for readers of the log; they can write nothing.
 package roles
 
 import (
@@ -18,11 +19,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Account is one of the server's accounts. Users of one account cannot reach subjects of
-// another, except through imports.
+// Account is one of the server's accounts. Its users cannot use subjects of another account,
+// except through imports.
 type Account string
 
-// The accounts; the package comment describes the purpose of each.
 const (
 	Store   Account = "STORE"
 	Edge    Account = "EDGE"
@@ -32,8 +32,8 @@ const (
 // Role is the purpose of a key.
 type Role string
 
-// The roles. Inbox connectors (terminal, web) query for all pending requests and show
-// them; workers take their prompts from a queue.
+// The roles. Inbox connectors (terminal, web) query and show all pending requests; workers take
+// prompts from a queue.
 const (
 	Owner            Role = "owner"
 	OwnerStore       Role = "owner-store"
@@ -45,19 +45,19 @@ const (
 	Observer         Role = "observer"
 )
 
-// The names of the inbox connectors. Connectors of every other name have workers.
+// The names of the inbox connectors. A connector with any other name has workers.
 const (
 	Terminal = "terminal"
 	Web      = "web"
 )
 
-// ID identifies a key: its role, and for agents and connectors their name.
+// ID identifies a key: by its role and, for agents and connectors, their name.
 type ID struct {
 	Role Role
 	Name string
 }
 
-// First returns the IDs whose keys the first start makes.
+// First returns the IDs whose keys nod makes at its first start.
 func First() []ID {
 	return []ID{
 		{Role: Owner}, {Role: OwnerStore}, {Role: Engine}, {Role: EngineStore},
@@ -68,8 +68,8 @@ func First() []ID {
 // AgentID returns the ID of the agent with this name.
 func AgentID(name string) ID { return ID{Role: Agent, Name: name} }
 
-// ConnectorID returns the ID of the connector with this name. Its role is Inbox for
-// terminal and web, and CarrierConnector for every other name.
+// ConnectorID returns the ID of the connector with this name: an Inbox for terminal and web, a
+// CarrierConnector otherwise.
 func ConnectorID(name string) ID {
 	if name == Terminal || name == Web {
 		return ID{Role: Inbox, Name: name}
@@ -77,7 +77,7 @@ func ConnectorID(name string) ID {
 	return ID{Role: CarrierConnector, Name: name}
 }
 
-// String returns the key's name, as in keys/<name>.nk: "owner", "terminal",
+// String returns the name of the key's file without its suffix: "owner", "terminal",
 // "agent-local", "connector-telegram".
 func (id ID) String() string {
 	switch id.Role {
@@ -90,7 +90,7 @@ func (id ID) String() string {
 	}
 }
 
-// ParseID is the reverse of String. It refuses every name that String cannot return.
+// ParseID is the inverse of String. It refuses every name that String cannot return.
 func ParseID(s string) (ID, error) {
 	id := ID{Role: Role(s)}
 	if name, ok := strings.CutPrefix(s, string(Agent)+"-"); ok {
@@ -103,8 +103,8 @@ func ParseID(s string) (ID, error) {
 	return id, id.Check()
 }
 
-// Check returns a one-line error if id is not valid, such as a name that its role does
-// not allow.
+// Check returns a one-line error if id is not valid, such as a name that its role does not
+// allow.
 func (id ID) Check() error {
 	switch id.Role {
 	case Owner, OwnerStore, Engine, EngineStore, Observer:
@@ -126,7 +126,7 @@ func (id ID) Check() error {
 	return nil
 }
 
-// Account returns the account of id's user.
+// Account returns the account of the user id.
 func (id ID) Account() Account {
 	switch id.Role {
 	case OwnerStore, EngineStore:
@@ -138,10 +138,9 @@ func (id ID) Account() Account {
 	}
 }
 
-// InboxPrefix returns the only prefix under which id may receive replies; pass it to
-// nats.CustomInboxPrefix. All prefixes start with "_INBOX.", so that the right to publish
-// there lets an engine reply. Engines do not use allow_responses, because no deny rule
-// limits it.
+// InboxPrefix returns the only prefix under which id may receive replies, for
+// nats.CustomInboxPrefix. All prefixes start with "_INBOX.", which engines may publish to.
+// Engines do not use allow_responses, because no deny rule limits it.
 func (id ID) InboxPrefix() string {
 	switch id.Role {
 	case Inbox, CarrierConnector:
@@ -153,7 +152,7 @@ func (id ID) InboxPrefix() string {
 	}
 }
 
-// User is an ID with the public half of its key. A server needs no more.
+// User is an ID with the public half of its key.
 type User struct {
 	ID
 	PublicKey string

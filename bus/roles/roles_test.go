@@ -45,7 +45,8 @@ func TestInboxPrefixesDoNotOverlap(t *testing.T) {
 	}
 }
 
-// The server matches the > of a subscription as one token: see Permissions.Subscribe.
+// The server matches the > of a subscription as one token; Permissions.Subscribe explains the
+// danger.
 func TestNoSubscribeRightEndsInAStar(t *testing.T) {
 	for _, id := range everybody() {
 		for _, subject := range id.Permissions().Subscribe {
@@ -54,8 +55,8 @@ func TestNoSubscribeRightEndsInAStar(t *testing.T) {
 	}
 }
 
-// An engine replies only to the requester's own inbox, and every subject that an engine
-// subscribes to has a role that may publish to it.
+// An engine replies only to the requester's own inbox. For every subject that an engine
+// subscribes to, a role may publish to it.
 func TestOwnReply(t *testing.T) {
 	asked := map[string]bool{}
 	for _, id := range everybody() {

@@ -74,7 +74,6 @@ func (c *acpCmd) options(e *env) acp.Options {
 	}
 }
 
-// serve starts the HTTP server of --listen; end stops it.
 func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -100,12 +99,12 @@ func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 		stream.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx) // calls that take longer end with the process
+		_ = server.Shutdown(ctx) // HTTP calls that are still open end with the process
 	}, nil
 }
 
-// sendAnswer passes an answer from HTTP on to nod, as this user's answer at the
-// terminal. The answer covers all identical calls that are pending at that time.
+// sendAnswer passes an answer that came over HTTP on to nod. It counts as this user's answer at the
+// terminal, for all identical calls that are pending at that time.
 func (e *env) sendAnswer(_ context.Context, r schemas.Request, optionID string) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -140,7 +139,6 @@ func (a *acpAsker) connect(ctx context.Context) (acp.Nod, error) {
 	return a, nil
 }
 
-// close closes the connection. Call it after the last request.
 func (a *acpAsker) close() {
 	if a.client != nil {
 		a.client.Close()

@@ -46,8 +46,7 @@ func (c *allowCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, c.choose, a, answerStyle{json: c.JSON, sure: c.Yes, only: isCall, confirm: "Allow it?"})
 }
 
-// draft returns an answer with the values of the flags; choose and env.answer add
-// the request, its option and the rule.
+// draft returns an answer with the values of the flags, but without a request, an option and a rule.
 func (c *allowCmd) draft() (schemas.Answer, error) {
 	a := schemas.Answer{Message: c.Message, Scope: schemas.Scope(c.Scope), CodeWord: c.Code, ForSeconds: int(time.Duration(c.For) / time.Second)}
 	switch {
@@ -64,7 +63,7 @@ func (c *allowCmd) draft() (schemas.Answer, error) {
 		a.Scope = schemas.ScopeSession
 	case c.Always:
 		a.Scope = schemas.ScopeAgent
-	case c.Rule != "": // --rule has no effect without a lasting allow: refuse it
+	case c.Rule != "": // --rule without a lasting allow would have no effect, so it is refused
 		return a, errors.New("--rule chooses the rule of a lasting grant: add --always or --for")
 	}
 	return a, nil
@@ -72,8 +71,8 @@ func (c *allowCmd) draft() (schemas.Answer, error) {
 
 func notDigit(r rune) bool { return r < '0' || r > '9' }
 
-// choose sets the option that allows once and, for a lasting allow, the index of
-// the rule to remember.
+// choose sets the answer's option to "allow once". For a lasting allow it also sets the index of the
+// rule to remember.
 func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {
 	if a.Scope != "" {
 		if a.Reach, err = reachOf(p, c.Rule); err != nil {
@@ -83,8 +82,8 @@ func (c *allowCmd) choose(p *schemas.Prompt, a *schemas.Answer) (err error) {
 	return ofKind(schemas.AllowOnce)(p, a)
 }
 
-// reachOf returns the index in p.Remember of the rule with this number, counted
-// from 1, or with this exact text. Empty text means the first rule, the narrowest.
+// reachOf returns the index in p.Remember of a rule. The parameter named is the rule's number, counted
+// from 1, or its exact text. If it is empty, reachOf returns the first rule, which is the narrowest.
 func reachOf(p *schemas.Prompt, named string) (int, error) {
 	if len(p.Remember) == 0 {
 		return 0, fmt.Errorf("nod cannot tell which other calls a rule for %s would allow: allow it once", p.PendingID)

@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A desk lists and answers requests as the terminal connector, in this user's name.
+// A desk lists requests and answers them in this user's name. It connects as the terminal connector.
 type desk struct {
 	*connector.Desk
 	user string
@@ -40,8 +40,8 @@ func (e *env) desk() (ctx context.Context, d *desk, done func(), err error) {
 	return ctx, &desk{connector.NewDesk(conn, schemas.ConnectorTerminal), u.Username}, done, nil
 }
 
-// requestRow is a request as commands print it in JSON: flat, with the field names
-// of the message format.
+// requestRow is a request as commands print it in JSON: without nested objects, and with the field
+// names of nod's messages.
 type requestRow struct {
 	schemas.Request
 	Agent    string       `json:"agent"`
@@ -51,7 +51,7 @@ type requestRow struct {
 	Tier     schemas.Tier `json:"tier"`
 	Deadline time.Time    `json:"deadline"`
 	Revision uint64       `json:"revision"`
-	// Waiters and Waiting count the identical calls: see schemas.Prompt.
+	// Waiters and Waiting count the pending calls that are identical to this one: see schemas.Prompt.
 	Waiters   int                   `json:"waiters,omitempty"`
 	Waiting   int                   `json:"waiting,omitempty"`
 	Decision  *schemas.Decision     `json:"decision,omitempty"`
@@ -75,14 +75,14 @@ func (c *pendingCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	d.PageTimeout = callTimeout // each page is one call, with the time limit of a call
+	d.PageTimeout = callTimeout // a page is read by one call, so it gets the time limit of a call
 	prompts, err := d.Pending(e.ctx, schemas.Query{SessionID: c.Session})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := e.soon()
 	defer cancel()
-	if state, err := d.Settings(ctx); err == nil { // after an error the list is shown without the freezes
+	if state, err := d.Settings(ctx); err == nil { // after an error the command lists the requests without the freezes
 		e.warnFrozen(state.Freezes)
 	}
 	if c.JSON {
@@ -155,10 +155,9 @@ func (c *answerCmd) Run(e *env) error {
 func isQuestion(p *schemas.Prompt) bool { return p.Request.Kind == schemas.KindQuestion }
 func isCall(p *schemas.Prompt) bool     { return p.Request.Kind != schemas.KindQuestion }
 
-// choice sets the option of an answer to an option that the prompt offers.
+// A choice sets the option of an answer to one of the options that the prompt offers.
 type choice func(*schemas.Prompt, *schemas.Answer) error
 
-// ofKind returns a choice of the prompt's option of this kind, such as allow once.
 func ofKind(kind schemas.OptionKind) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind == schemas.KindQuestion && kind.Allows() {
@@ -173,9 +172,9 @@ func ofKind(kind schemas.OptionKind) choice {
 	}
 }
 
-// ofWords returns the choice that the user's words make: a number chooses the option with
-// that number, and any other text chooses the free-text option, with said as the text. The
-// choice fails if the request is no question or has no such option.
+// ofWords returns the choice that the user typed. A number chooses the option with that number. Any
+// other text chooses the free-text option and becomes its text. The choice fails if the request is no
+// question or has no such option.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind != schemas.KindQuestion {
@@ -207,16 +206,16 @@ func (c *denyCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofKind(schemas.RejectOnce), schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON, only: isCall, confirm: "Deny it?"})
 }
 
-// answerStyle contains those flags of the answering commands that env.answer needs.
+// answerStyle contains the flags of an answering command that do not change the answer.
 type answerStyle struct {
 	json    bool
-	sure    bool                       // the user is not asked to confirm the rule of a lasting allow
-	only    func(*schemas.Prompt) bool // the requests that a command without an id is about
-	confirm string                     // the question to ask before a request is answered that the user did not name
+	sure    bool                       // do not ask the user to confirm the rule of a lasting allow
+	only    func(*schemas.Prompt) bool // without an id, the command considers only requests for which this is true
+	confirm string                     // question to the user before the command answers a request that the user did not name
 }
 
-// answer sends this user's answer and prints the decision: the new one, or the
-// earlier one if the request was decided already.
+// answer sends this user's answer and prints the decision. If the request was decided before, it
+// prints that earlier decision.
 func (e *env) answer(session, id string, choose choice, a schemas.Answer, style answerStyle) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -244,7 +243,7 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 	a.SessionID, a.PendingID, a.Digest, a.Waiters = p.SessionID, p.PendingID, p.Digest, p.Waiters
 	a.From = schemas.From{UserID: d.user}
 	p.Request.CreatedAt, page.Now = p.Request.CreatedAt.Local(), page.Now.Local()
-	ctx, cancel := e.soon() // the user may have taken long to confirm
+	ctx, cancel := e.soon() // a new time limit, because the user may have taken long to confirm
 	defer cancel()
 	decision, err := d.Answer(ctx, a)
 	if err != nil {
@@ -261,8 +260,7 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 	return nil
 }
 
-// confirm shows the rule of the lasting allow that an answer makes, and asks the user
-// to confirm it.
+// confirm shows the rule that a lasting allow creates, and asks the user to confirm it.
 func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	reach := p.Remember[a.Reach]
 	g := schemas.StandingAnswer{Scope: a.Scope, Rules: reach.Rules, Permissions: reach.Permissions, CreatedAt: time.Now()}
@@ -284,8 +282,8 @@ func shellQuoted(text string) string {
 	return "'" + strings.ReplaceAll(people.Line(text), "'", `'\''`) + "'"
 }
 
-// notRead returns the error to show if the request could not be read. If nod is
-// unavailable, the error says that nothing was answered.
+// notRead returns the error to show if a request could not be read. If nod is unavailable, the error
+// says that no request was answered.
 func (e *env) notRead(err error, asJSON bool) error {
 	refused := e.refused(err, time.Now(), asJSON)
 	var se *schemas.Error
@@ -295,8 +293,8 @@ func (e *env) notRead(err error, asJSON bool) error {
 	return refused
 }
 
-// refused returns an error of nod as an error with a message for people. With
-// asJSON it also prints the original error as JSON.
+// refused turns an error from nod into an error with a message for people. With asJSON it also prints
+// the original error as JSON.
 func (e *env) refused(err error, now time.Time, asJSON bool) error {
 	var se *schemas.Error
 	if !errors.As(err, &se) {
@@ -329,8 +327,8 @@ func (e *env) width() int {
 	return w
 }
 
-// readInput returns the value of --input: for @FILE the content of the file, for -
-// the content of standard input, else the text itself.
+// readInput returns the value of --input. For @FILE it returns the content of the file, for - the
+// content of standard input, and otherwise the value itself.
 func (e *env) readInput(text string) ([]byte, error) {
 	if text == "-" {
 		data, err := io.ReadAll(io.LimitReader(e.stdin, schemas.MaxRequestBytes+1))

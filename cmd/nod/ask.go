@@ -11,6 +11,7 @@ import (
 	"time"
 
 	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
@@ -20,7 +21,7 @@ type askCmd struct {
 	Session        string   `required:"" placeholder:"S" help:"The session of the request."`
 	Tool           string   `placeholder:"T" xor:"what" help:"Ask to use this tool, such as Bash."`
 	Input          string   `placeholder:"JSON" help:"The tool's input, a JSON object; @FILE reads a file, - standard input."`
-	Permission     []string `placeholder:"TAG" xor:"what" help:"Ask for this permission: @read:PATH, @write:PATH or @network."`
+	Permission     []string `sep:"none" placeholder:"TAG" xor:"what" help:"Ask for this permission: @read:PATH, @write:PATH, @network, or @network:HOST:PORT for one host; repeatable."`
 	Reason         string   `help:"The agent's reason, for the approver."`
 	TimeoutMinutes int      `name:"timeout-minutes" placeholder:"N" help:"How long a permission may wait, 1 to 60 (15)."`
 	ID             string   `placeholder:"ID" help:"The request's id: if it was sent before, wait for it again."`
@@ -31,8 +32,8 @@ type askCmd struct {
 	JSON           bool     `name:"json" help:"Print the decision, or the receipt, as JSON."`
 }
 
-// agent connects as an agent for one command. The caller must call done, which
-// closes the connection and cancels ctx.
+// agent connects as an agent for one command. The caller must call done, which closes the connection
+// and cancels ctx.
 func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done func(), err error) {
 	ctx, cancel := e.soon()
 	if client, err = nod.Connect(ctx, nod.Options{Place: e.place, Agent: name, Log: e.log}); err != nil {
@@ -48,7 +49,7 @@ func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done 
 func (c *askCmd) Run(e *env) error {
 	request, err := c.request(e)
 	if err != nil {
-		return err
+		return c.failed(e, err)
 	}
 	ctx, client, done, err := e.agent(c.Agent)
 	if err != nil {
@@ -105,6 +106,11 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 		if c.TimeoutMinutes < 0 || c.TimeoutMinutes > 60 {
 			return r, fmt.Errorf("--timeout-minutes is %d: use 1 to 60", c.TimeoutMinutes)
 		}
+		for _, tag := range c.Permission {
+			if _, err := policy.ParsePermission(tag); err != nil {
+				return r, schemas.Errorf(schemas.CodeValidation, "%s: %v", people.Line(tag), err)
+			}
+		}
 		wanted := nod.Permission(c.Reason, c.Permission...)
 		r.Kind, r.Title, r.Permissions = wanted.Kind, wanted.Title, wanted.Permissions
 		r.ActionType, r.ActionDetails = wanted.ActionType, wanted.ActionDetails
@@ -115,9 +121,8 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 	return r, nil
 }
 
-// details returns the tool's input as JSON, with the working directory in its field cwd,
-// and the working directory by itself. If the input has no cwd, the working directory is
-// this process's.
+// details returns the tool's input as JSON, and the call's working directory. If the input has no
+// field cwd, details sets that field to this process's working directory.
 func (c *askCmd) details(e *env) (details json.RawMessage, cwd string, err error) {
 	input, err := e.readInput(cmp.Or(c.Input, "{}"))
 	if err != nil {
@@ -157,9 +162,8 @@ func (c *askCmd) printReceipt(e *env, r schemas.Receipt) error {
 	return exit(exitOpen)
 }
 
-// printDecision prints a decision and returns the decision's exit code.
 func (c *askCmd) printDecision(e *env, r *schemas.Request, d schemas.Decision) error {
-	reply := agents.DescribeRefusingEdits(r, &d) // a script runs its original input after exit code 0, so an allowed request with an edited input counts as refused
+	reply := agents.DescribeRefusingEdits(r, &d) // a script runs its original input after exit code 0, so an allow with an edited input counts as a refusal
 	if c.JSON {
 		if err := e.printJSON(d); err != nil {
 			return err
@@ -179,8 +183,8 @@ func (c *askCmd) printDecision(e *env, r *schemas.Request, d schemas.Decision) e
 	}
 }
 
-// failed returns the error to show for err. If --json is set and err is an error of
-// nod, it also prints err as JSON.
+// failed returns the error to show for err. With --json it also prints err as JSON, if nod returned
+// it.
 func (c *askCmd) failed(e *env, err error) error {
 	var se *schemas.Error
 	if !errors.As(err, &se) {

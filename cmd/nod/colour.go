@@ -4,27 +4,35 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// coloured reports whether w is a terminal on which colours are wanted: NO_COLOR is not set,
-// and TERM is not dumb.
+// coloured reports whether nod may write colours to w. It must be a terminal, NO_COLOR must not be
+// set, and TERM must not be dumb.
 func coloured(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// printParts writes parts for the width of the terminal, with colours if w takes them.
+// printParts writes parts for the width of the terminal, with colours if coloured(w).
 func (e *env) printParts(w io.Writer, parts []people.Part) {
-	colours := coloured(w)
+	fmt.Fprint(w, e.formatParts(parts, coloured(w)))
+}
+
+// formatParts returns parts for the width of the terminal.
+func (e *env) formatParts(parts []people.Part, colours bool) string {
+	var text strings.Builder
 	for _, row := range people.Rows(parts, e.width()) {
-		text := row.Text
 		if colours {
-			text = row.Paint(people.ANSI)
+			text.WriteString(row.Paint(people.ANSI))
+		} else {
+			text.WriteString(row.Text)
 		}
-		fmt.Fprintln(w, text)
+		text.WriteByte('\n')
 	}
+	return text.String()
 }

@@ -11,8 +11,8 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Run prints a script for the shell. It names the commands and flags of this version, and
-// asks nod pending for the ids of requests.
+// Run prints a completion script for a shell. The script contains the commands and flags of this
+// version, and runs nod pending to complete the ids of requests.
 func (c *completionCmd) Run(e *env, app *kong.Kong) error {
 	words := completions(app.Model.Node)
 	switch c.Shell {
@@ -26,18 +26,19 @@ func (c *completionCmd) Run(e *env, app *kong.Kong) error {
 	return nil
 }
 
-// completion is a command's path, such as "settings apply", with the words that may follow it.
+// A completion is a command's path, such as "settings apply", with the words that may follow that
+// path.
 type completion struct {
 	path  string
 	words []string
-	help  []string // one for each of words
-	ids   bool     // the id of a request may follow
+	help  []string // help[i] describes words[i]
+	ids   bool     // the id of a request may also follow
 }
 
 // takeIDs are the commands whose first argument is the id of a request.
 var takeIDs = map[string]bool{"show": true, "allow": true, "deny": true, "answer": true}
 
-// completions returns the completions of a node and, after it, of the nodes below.
+// completions returns the completions of a command and of all its subcommands.
 func completions(n *kong.Node) []completion {
 	c := completion{path: strings.TrimPrefix(strings.TrimPrefix(n.FullPath(), "nod"), " "), ids: takeIDs[n.Name]}
 	var below []completion

@@ -17,8 +17,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// waitForServers is how long an engine or a connector waits for servers that are
-// not up yet.
+// waitForServers is how long an engine or a connector waits for NATS servers that are not up yet.
 const waitForServers = time.Minute
 
 type engineCmd struct {

@@ -18,11 +18,10 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// networkTag begins the permission to reach one host: @network:HOST:PORT.
 const networkTag = "@network:"
 
-// containSpec returns what a contained command may use: the project and the permissions in
-// tags. All paths must be absolute.
+// containSpec returns the limits of a contained command: the project, and the permissions in tags. All
+// paths must be absolute.
 func containSpec(project, dir string, command, tags []string) (contain.Spec, error) {
 	names, protected := secrets.Compile(), secrets.CompileProtected()
 	s := contain.Spec{
@@ -59,8 +58,9 @@ func containSpec(project, dir string, command, tags []string) (contain.Spec, err
 // scratchAge is the time after which the directory of an unused session is removed.
 const scratchAge = 7 * 24 * time.Hour
 
-// scratchDir returns the directory that keeps /tmp and the changes to the toolchains' caches
-// for the contained commands of a session in a project. It removes those of old sessions.
+// scratchDir returns the directory that keeps /tmp and the toolchains' changed caches for the
+// contained commands of one session in one project. It also removes the directories of sessions that
+// were not used for scratchAge.
 func scratchDir(session, project string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -82,7 +82,7 @@ func scratchDir(session, project string) (string, error) {
 	return dir, os.Chtimes(dir, now, now)
 }
 
-// contained runs the command of c contained, and tells what it was refused.
+// contained runs the command in a container, and prints the accesses that the kernel refused.
 func (c *execCmd) contained(e *env) error {
 	args, err := commandAfter(c.Command)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *execCmd) contained(e *env) error {
 	if e.ctx.Err() != nil {
 		return errors.New("stopped before the command ran")
 	}
-	// The command itself handles the signals that end e.ctx.
+	// WithoutCancel: the command gets the signals that end e.ctx, and handles them itself.
 	report, err := contain.Run(context.WithoutCancel(e.ctx), s)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *execCmd) contained(e *env) error {
 	return nil
 }
 
-// printContained tells what a contained command was refused, and how to ask for it.
+// printContained prints the accesses that a contained command was refused, and how to ask for them.
 func (e *env) printContained(r contain.Report, limit time.Duration) {
 	if r.TimedOut {
 		fmt.Fprintf(e.stderr, "nod: the command was killed after %s\n", limit)
@@ -150,7 +150,8 @@ func (e *env) printContained(r contain.Report, limit time.Duration) {
 	}
 }
 
-// projectAround returns the top of the work tree that contains dir, or dir itself.
+// projectAround returns the root of the git work tree that contains dir. Without a work tree it
+// returns dir.
 func projectAround(dir string) string {
 	for at := dir; at != "/"; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {

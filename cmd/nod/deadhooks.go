@@ -12,12 +12,11 @@ import (
 // sweepEvery is the interval at which nod up looks for hooks that died while they waited.
 const sweepEvery = 2 * time.Second
 
-// sweepWithin is the time limit of one sweep.
 const sweepWithin = 5 * time.Second
 
-// sweepHooks withdraws each request of this machine whose hook died while it waited.
-// If client is nil, it connects for each such request. The next sweep withdraws the
-// requests that remain after an error.
+// sweepHooks withdraws each request of this machine whose hook died while it waited. If client is nil,
+// it opens a connection for each such request. After an error, the next sweep withdraws the requests
+// that remain.
 func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
@@ -36,7 +35,6 @@ func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client
 	})
 }
 
-// runSweeps calls sweepHooks every sweepEvery until ctx ends.
 func (e *env) runSweeps(ctx context.Context, dataDir string) {
 	ticks := time.NewTicker(sweepEvery)
 	defer ticks.Stop()

@@ -21,7 +21,7 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 		return nil, err
 	}
 	host := agent.NewHost(sys, conn, "local", e.log)
-	id := "demo-" + bus.NewID()[:8] // a new session at each start: an earlier denial must not answer
+	id := "demo-" + bus.NewID()[:8] // a new session at each start, so that an earlier denial does not decide this request
 	session, err := host.Join(id, nil)
 	if err != nil {
 		return nil, err

@@ -15,8 +15,7 @@ type doctorCmd struct {
 	Wait   time.Duration `default:"10m" placeholder:"D" help:"How long --prompt waits for the answer (10m)."`
 }
 
-// Run makes all checks and prints the findings. It exits with 1 if a finding is a
-// fault.
+// Run makes all checks and prints the findings. It exits with 1 if a finding is Wrong.
 func (c *doctorCmd) Run(e *env) error {
 	dir, err := e.dataDir()
 	if err != nil {

@@ -18,6 +18,7 @@ var examples = map[string]string{
 	"doctor":            "nod doctor",
 	"uninstall":         "nod uninstall",
 	"status":            "nod status\nnod status --short",
+	"bench":             "nod bench\nnod bench --quick --json",
 	"completion":        "source <(nod completion bash)\nnod completion fish > ~/.config/fish/completions/nod.fish",
 	"version":           "nod version",
 	"help":              "nod help allow",
@@ -68,7 +69,7 @@ var examples = map[string]string{
 	"opencode":          "nod opencode",
 }
 
-// addExamples adds the examples to the help of a command and of the commands below it.
+// addExamples adds the examples to the help of a command and of all its subcommands.
 func addExamples(n *kong.Node) {
 	path := strings.TrimSpace(strings.TrimPrefix(n.FullPath(), "nod"))
 	if text := examples[path]; text != "" {

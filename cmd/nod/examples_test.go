@@ -19,8 +19,7 @@ func parserOf(t *testing.T) (*kong.Kong, *cli) {
 	return parser, &c
 }
 
-// Every command has an example in its help, and every example is a command line that nod
-// takes.
+// Every command has an example in its help, and nod parses every example without an error.
 func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 	parser, _ := parserOf(t)
 	for _, leaf := range parser.Model.Leaves(true) {
@@ -44,7 +43,7 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 	}
 }
 
-// The shells accept the scripts that complete nod's commands, and bash completes with them.
+// The completion scripts are valid in each shell, and bash completes commands with its script.
 func TestCompletionScriptsWork(t *testing.T) {
 	parser, _ := parserOf(t)
 	words := completions(parser.Model.Node)

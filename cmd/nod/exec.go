@@ -40,9 +40,9 @@ func (execCmd) Help() string {
 		". Name a program's files in the home directory (git: ~/.gitconfig) by --permission, or tell the program to do without them."
 }
 
-// Run runs the command. With --contain it returns the command's exit code. Otherwise it replaces
-// this process by the command, and returns only on failure. If the command did not run, the exit
-// code is that of a shell.
+// Run runs the command. With --contain it returns the command's exit code. Otherwise it replaces this
+// process by the command, and returns only on failure. If the command could not start, the exit code
+// is the one that a shell uses for that failure.
 func (c *execCmd) Run(e *env) error {
 	become := c.become
 	switch {
@@ -112,9 +112,9 @@ func (c *execCmd) permissions(e *env) (schemas.SessionPermissions, error) {
 	return set, nil
 }
 
-// startIn returns the directory in which to start the command: the session's
-// working directory if the command may not read the current directory, else "",
-// which means the current directory.
+// startIn returns the directory in which to start the command. An empty result means the current
+// directory. If the command may not read the current directory, startIn returns the session's working
+// directory.
 func startIn(e *env, scope *schemas.SessionPermissions) string {
 	cwd, err := os.Getwd()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// decided runs the command of an allowed call contained. nod must confirm, immediately before the
-// start, that the call may run, and names the container.
+// decided runs the command of an allowed call contained. Immediately before the start, nod must
+// confirm that the call may run, and return the limits of its container.
 func (c *execCmd) decided(e *env) error {
 	if c.Contain || c.Session != "" || len(c.Permission) > 0 || c.Project != "" {
 		return errors.New("--run takes the container from nod's decision: leave out --contain, --session, --permission and --project")
@@ -44,7 +44,7 @@ func (c *execCmd) decided(e *env) error {
 	if err != nil {
 		return err
 	}
-	// The command itself handles the signals that end e.ctx.
+	// WithoutCancel: the command gets the signals that end e.ctx, and handles them itself.
 	report, err := contain.Run(context.WithoutCancel(e.ctx), spec)
 	code := report.ExitCode
 	var refused *agents.ExitError
@@ -65,13 +65,13 @@ func (c *execCmd) decided(e *env) error {
 	return nil
 }
 
-// runSpec returns what a command may use in the container that nod decided.
+// runSpec returns the limits for a command in the container that nod decided on.
 func runSpec(c schemas.Container, args []string, session string) (contain.Spec, error) {
 	project, err := filepath.EvalSymlinks(c.Project)
 	if err != nil {
 		return contain.Spec{}, err
 	}
-	if project != c.Project { // an earlier command may have made the link
+	if project != c.Project { // the project path has become a symbolic link, possibly by an earlier command
 		return contain.Spec{}, fmt.Errorf("the project %s leads to %s: start the agent in that directory", c.Project, project)
 	}
 	dir, err := filepath.EvalSymlinks(c.Dir)
@@ -87,7 +87,7 @@ func runSpec(c schemas.Container, args []string, session string) (contain.Spec, 
 	return spec, err
 }
 
-// reportOf returns the report of a command with this exit code, within the limits of a message.
+// reportOf returns the report of a contained command, cut to the size limits of a message.
 func reportOf(r contain.Report, code int) schemas.RunReport {
 	out := schemas.RunReport{ExitCode: min(max(code, 0), 255), Changes: r.Changes, Partial: r.Partial}
 	for _, f := range r.Refused[:min(len(r.Refused), schemas.MaxRefusedHosts)] {
@@ -98,7 +98,8 @@ func reportOf(r contain.Report, code int) schemas.RunReport {
 	return out
 }
 
-// reportRun tells nod that a command has ended. The command's result does not depend on it.
+// reportRun reports to nod that a command has ended. If nod cannot be reached, the command's exit code
+// stays the same.
 func (e *env) reportRun(client *nod.Client, ran schemas.Ran) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), callTimeout)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// freezeTarget contains the flags that name the agent or session to freeze or thaw.
-// Without these flags the command freezes or thaws all agents.
+// freezeTarget contains the flags that name an agent or a session. Without these flags, freeze and
+// thaw apply to all agents.
 type freezeTarget struct {
 	Agent   string `placeholder:"A" xor:"what" help:"Only this agent, by the name of its key."`
 	Session string `placeholder:"S" xor:"what" help:"Only this session."`
@@ -26,9 +26,8 @@ type freezeCmd struct {
 	Message string `short:"m" placeholder:"TEXT" help:"The reason, for agents and people."`
 }
 
-// Run freezes the target. If an engine has not confirmed the freeze, Run returns an
-// error that names that engine; the freeze is stored, and the other engines follow
-// it.
+// Run freezes the target. If an engine does not confirm the freeze, Run returns an error that names
+// that engine. The freeze is stored nevertheless, and the other engines follow it.
 func (c *freezeCmd) Run(e *env) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -59,8 +58,8 @@ func (c *freezeTarget) request(user string) schemas.FreezeRequest {
 	return schemas.FreezeRequest{Agent: c.Agent, SessionID: c.Session, From: schemas.From{UserID: user}}
 }
 
-// known reports whether nod knows the target: a session by its record, an agent by its stored
-// requests. If nod cannot tell, known returns true.
+// known reports whether the target exists: a session has a record, an agent has stored requests. If
+// nod cannot find out, known returns true.
 func (c *freezeTarget) known(ctx context.Context, d *desk) bool {
 	switch {
 	case c.Session != "":
@@ -79,8 +78,8 @@ type thawCmd struct {
 	Code string `name:"code-word" placeholder:"WORD" help:"The code word, if the settings require one."`
 }
 
-// Run ends a freeze. Without a code word, the user has to type a displayed word at
-// a terminal, so that no script thaws by mistake.
+// Run ends a freeze. If no code word is set, the user has to type a displayed word at a terminal, so
+// that no script can thaw by mistake.
 func (c *thawCmd) Run(e *env) error {
 	if c.Code == "" {
 		if err := e.confirmThaw(); err != nil {
@@ -123,7 +122,7 @@ func (e *env) confirmThaw() error {
 	return nil
 }
 
-// warnFrozen prints the freezes in force, and the command that ends each, to standard error.
+// warnFrozen prints each freeze in force to standard error, with the command that ends the freeze.
 func (e *env) warnFrozen(freezes []schemas.Freeze) {
 	for i := range freezes {
 		thaw := thawLine(&schemas.FreezeRequest{Agent: freezes[i].Agent, SessionID: freezes[i].SessionID})

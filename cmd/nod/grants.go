@@ -16,7 +16,7 @@ type grantsCmd struct {
 	JSON    bool   `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists the standing answers, the newest first.
+// Run lists the standing answers, newest first.
 func (c *grantsCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -49,7 +49,7 @@ type revokeCmd struct {
 	ID string `arg:"" help:"The standing answer's id, or the beginning of it; see nod grants."`
 }
 
-// Run ends a standing answer: nod asks again about the calls that it covered.
+// Run ends a standing answer. nod then asks again about the calls that the answer covered.
 func (c *revokeCmd) Run(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *revokeCmd) Run(e *env) error {
 	}
 	g, now := grants[0], time.Now()
 	before := people.DescribeStanding(&g, now)
-	if err := owner.Revoke(ctx, &g); err != nil { // revoke g even if it has ended: grants shared from g may still be in force
+	if err := owner.Revoke(ctx, &g); err != nil { // revoke even an expired grant: grants that were shared from it may still be in force
 		return err
 	}
 	switch before.Undo {

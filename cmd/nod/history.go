@@ -10,14 +10,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// decided returns the decided requests that are still stored, the newest decision first.
+// decided returns the stored requests that have a decision, newest decision first.
 func (e *env) decided(session string) ([]schemas.Prompt, error) {
 	_, d, done, err := e.desk()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	d.PageTimeout = callTimeout // a page is one call
+	d.PageTimeout = callTimeout // a page is read by one call, so it gets the time limit of a call
 	prompts, err := d.History(e.ctx, session)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ type historyCmd struct {
 	JSON    bool   `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists the decided requests that are still stored, the newest first.
+// Run lists the stored requests that have a decision, newest first.
 func (c *historyCmd) Run(e *env) error {
 	if c.Limit < 1 {
 		return errors.New("--limit: give 1 or more")
@@ -61,7 +61,7 @@ type sessionsCmd struct {
 	JSON bool `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists the sessions with requests that wait, or that were decided and are still stored.
+// Run lists the sessions that have stored requests, pending or decided.
 func (c *sessionsCmd) Run(e *env) error {
 	decided, err := e.decided("")
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *sessionsCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	sessions := people.Sessions(append(pending, decided...))
+	sessions := people.Sessions(append(pending, decided...), time.Now())
 	switch {
 	case c.JSON:
 		return e.printJSON(append([]people.Session{}, sessions...))

@@ -8,14 +8,15 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
+	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 )
@@ -63,13 +64,16 @@ func (c *hookCmd) Run(e *env) error {
 	}
 	dir, dirErr := e.dataDir()
 	waits := func(sessionID, pendingID string) (func(), error) { return hookwait.Hold(dir, sessionID, pendingID) }
+	var notes hook.Unsettled = unsettled(dir)
 	if dirErr != nil {
-		waits = nil
+		waits, notes = nil, nil
 	}
+	project := os.Getenv("CLAUDE_PROJECT_DIR")
+	possible, nodPath := containable(project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Stderr: e.stderr,
-		Contain: containable(os.Getenv("CLAUDE_PROJECT_DIR")),
+		Host: hostname, User: name, Project: project, Waits: waits, Unsettled: notes, Stderr: e.stderr,
+		Contain: possible, NodPath: nodPath, NodData: namedData(dir),
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
@@ -77,65 +81,110 @@ func (c *hookCmd) Run(e *env) error {
 			installs.Ran(dir, host.Name, version())
 		}
 	}
-	if client != nil {
-		client.Close()
-	}
+	// The connection ends with the process. Every call has its reply by now, so that nothing is
+	// left to send; Client.Close would wait 10 ms longer.
 	if code != exitOK {
 		return exit(code)
 	}
 	return nil
 }
 
-// containable returns the hook.Options.Contain for a project.
-func containable(project string) string {
-	switch {
-	case runtime.GOOS != "linux":
-		return "this system cannot run it contained"
-	case !filepath.IsAbs(project):
-		return "the hook was given no project directory, so it cannot run contained"
-	case leadsElsewhere(project):
-		return "the project's directory is a link, or lies below one, so it cannot run contained"
-	case !found(os.Getenv("PATH"), project):
-		return "a directory of the project comes before nod's in PATH, so a contained command could put another nod there"
-	}
-	return schemas.ContainPossible
+// unsettled is hook.Unsettled in a data directory.
+type unsettled string
+
+func (dir unsettled) Note(sessionID, tool string) error {
+	return hookwait.NoteUnsettled(string(dir), sessionID, tool)
 }
 
-// leadsElsewhere reports whether a path is not the real path of its directory.
+func (dir unsettled) Noted(sessionID, tool string) bool {
+	return hookwait.IsUnsettled(string(dir), sessionID, tool)
+}
+
+func (dir unsettled) Forget(sessionID string) { hookwait.Settle(string(dir), sessionID) }
+
+// containable returns the hook.Options.Contain for a project, and the nod program that starts its
+// contained calls.
+func containable(project string) (possible, nodPath string) {
+	switch {
+	case runtime.GOOS != "linux":
+		return "this system cannot run it contained", ""
+	case !filepath.IsAbs(project):
+		return "the hook was given no project directory, so it cannot run contained", ""
+	case leadsElsewhere(project):
+		return "the project's directory is a link, or lies below one, so it cannot run contained", ""
+	}
+	nodPath, err := ownProgram(project)
+	if err != nil {
+		return err.Error() + ", so it cannot run contained", ""
+	}
+	if level, why := knownSupport(); level != contain.Namespaces {
+		return fmt.Sprintf("this machine cannot run it contained (%v): nod doctor", why), ""
+	}
+	return schemas.ContainPossible, nodPath
+}
+
+// knownSupport returns how this machine can contain commands. A hook cannot try this for every
+// call, so the result is kept.
+func knownSupport() (contain.Level, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return contain.Support()
+	}
+	return contain.KnownSupport(filepath.Join(cache, "nod"))
+}
+
+// namedData returns the data directory, or "" if it is the default one. A host's shell may lack
+// the options and variables of its hooks.
+func namedData(dir string) string {
+	if home, err := bus.DataHome(); err != nil || home != dir {
+		return dir
+	}
+	return ""
+}
+
+// leadsElsewhere reports whether the project's path contains a symbolic link.
 func leadsElsewhere(project string) bool {
 	real, err := filepath.EvalSymlinks(project)
 	return err != nil || real != filepath.Clean(project)
 }
 
-// found reports whether a shell with this PATH finds nod, and finds it before it looks into a
-// directory of the project. The changed call runs nod by its name, outside of any container.
-func found(path, project string) bool {
-	projects := []string{filepath.Clean(project)}
-	if real, err := filepath.EvalSymlinks(project); err == nil {
-		projects = append(projects, real)
+// ownProgram returns the absolute path of the nod program that runs now. It returns an error if
+// the program at that path is another one, as after an update, or if a contained command could
+// replace it.
+func ownProgram(project string) (string, error) {
+	p, err := os.Executable()
+	if err != nil {
+		return "", errors.New("nod cannot tell where its own program is")
 	}
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			return false
-		}
-		for _, at := range []string{dir, filepath.Join(dir, "nod")} {
-			real, err := filepath.EvalSymlinks(at)
-			for _, p := range append([]string{filepath.Clean(at)}, real) {
-				if slices.ContainsFunc(projects, func(top string) bool { return p == top || strings.HasPrefix(p, top+"/") }) {
-					return false
-				}
-			}
-			if info, statErr := os.Stat(at); err == nil && at != dir && statErr == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				return true
-			}
-		}
+	running, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return "", errors.New("nod cannot tell where its own program is")
 	}
-	return false
+	return checkedProgram(p, running, project)
 }
 
-// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached:
-// a hook may then let the host ask its own user. Other errors, such as refused keys, stay
-// as they are, and make a hook deny.
+// checkedProgram returns the real path of p, which must lead to the running program, outside of
+// the project.
+func checkedProgram(p string, running os.FileInfo, project string) (string, error) {
+	real, err := filepath.EvalSymlinks(p)
+	if err != nil || !filepath.IsAbs(real) {
+		return "", errors.New("nod's own program has been moved")
+	}
+	info, err := os.Stat(real)
+	switch {
+	case err != nil || !os.SameFile(info, running):
+		return "", errors.New("nod's own program has been replaced")
+	case policy.CheckPath(real) != nil:
+		return "", errors.New("the path of nod's own program has characters that a command line must not have")
+	case strings.HasPrefix(real, filepath.Clean(project)+"/"):
+		return "", errors.New("nod's own program lies in the project, where a contained command could replace it")
+	}
+	return real, nil
+}
+
+// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached. After this
+// code a hook may let the host ask its own user. Other errors, such as refused keys, stay unchanged,
+// and make a hook deny.
 func unavailable(err error) error {
 	if errors.Is(err, bus.ErrNotRunning) || errors.Is(err, bus.ErrNoServer) {
 		return schemas.Errorf(schemas.CodeUnavailable, "%v", err)
@@ -146,10 +195,9 @@ func unavailable(err error) error {
 // asker adapts nod.Client to the interfaces of hooks and of agent connectors.
 type asker struct{ *nod.Client }
 
-// Ask waits for nod to store the request, and then for the decision until ctx ends.
-// If nod does not store the request within callTimeout, the error is UNAVAILABLE.
-// When ctx ends, the request stays pending, and the caller decides whether to
-// withdraw it.
+// Ask waits until nod has stored the request, and then for the decision until ctx ends. If nod does
+// not store the request within callTimeout, the error is UNAVAILABLE. When ctx ends, the request stays
+// pending; the caller may withdraw it.
 func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -161,7 +209,8 @@ func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, er
 	return open.Await(ctx)
 }
 
-// Withdraw ends a request. Its decision does not matter to the caller.
+// Withdraw ends a request. If the request was decided before, Withdraw has no effect and returns no
+// error.
 func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	_, err := a.Client.Withdraw(ctx, sessionID, pendingID, reason)
 	return err

@@ -3,40 +3,46 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
 )
 
-func TestAPathThroughTheProjectIsNotContainable(t *testing.T) {
-	top := t.TempDir()
-	project, system, empty := top+"/project", top+"/system", top+"/empty"
-	for _, dir := range []string{project + "/.venv/bin", system, empty} {
+func TestAContainedCallStartsTheRunningProgramByItsPath(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	project, system := top+"/project", top+"/my programs"
+	for _, dir := range []string{project, system} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
-	testprogram.Write(t, system+"/nod", "exit 0")
+	at := system + "/nod"
+	testprogram.Write(t, at, "exit 0")
+	running, err := os.Stat(at)
+	require.NoError(t, err)
 	link := top + "/link"
-	require.NoError(t, os.Symlink(project+"/.venv/bin", link))
-	for path, want := range map[string]bool{
-		system:                                true,
-		empty + ":" + system:                  true,
-		system + ":" + project + "/.venv/bin": true,
-		project + "/.venv/bin:" + system:      false,
-		project + "/not/there:" + system:      false,
-		link + ":" + system:                   false,
-		".:" + system:                         false,
-		":" + system:                          false,
-		empty:                                 false,
-		"":                                    false,
-		filepath.Dir(project) + "/./project:" + system: false,
-	} {
-		assert.Equal(t, want, found(path, project), path)
+	require.NoError(t, os.Symlink(at, link))
+	for _, p := range []string{at, link} {
+		found, err := checkedProgram(p, running, project)
+		require.NoError(t, err)
+		assert.Equal(t, at, found)
 	}
+
+	_, err = checkedProgram(at, running, system)
+	assert.ErrorContains(t, err, "lies in the project")
+	_, err = checkedProgram(top+"/none", running, project)
+	assert.ErrorContains(t, err, "has been moved")
+	odd := top + "/a\nb"
+	require.NoError(t, os.Rename(at, odd))
+	_, err = checkedProgram(odd, running, project)
+	assert.ErrorContains(t, err, "characters")
+	testprogram.Write(t, at, "exit 1")
+	_, err = checkedProgram(at, running, project)
+	assert.ErrorContains(t, err, "has been replaced")
 }
 
 func TestAProjectThatIsALinkRunsNothingContained(t *testing.T) {
@@ -44,13 +50,15 @@ func TestAProjectThatIsALinkRunsNothingContained(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(top+"/project", 0o755))
 	require.NoError(t, os.Symlink(top+"/project", top+"/link"))
-	testprogram.Write(t, top+"/nod", "exit 0")
-	t.Setenv("PATH", top)
 	t.Setenv("XDG_CACHE_HOME", top+"/cache")
-	if runtime.GOOS == "linux" {
-		assert.Equal(t, schemas.ContainPossible, containable(top+"/project"))
+	if level, _ := knownSupport(); level == contain.Namespaces {
+		possible, nodPath := containable(top + "/project")
+		assert.Equal(t, schemas.ContainPossible, possible)
+		assert.True(t, filepath.IsAbs(nodPath))
 	}
-	assert.NotEqual(t, schemas.ContainPossible, containable(top+"/link"))
+	possible, nodPath := containable(top + "/link")
+	assert.NotEqual(t, schemas.ContainPossible, possible)
+	assert.Empty(t, nodPath)
 
 	_, err = runSpec(schemas.Container{Project: top + "/project", Dir: top + "/project"}, []string{"true"}, "S")
 	require.NoError(t, err)

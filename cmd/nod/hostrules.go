@@ -16,17 +16,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostRules are the rules in one file of an agent program: the rules that nod can
-// import, and the rules that it leaves out.
+// hostRules are the rules from one file of an agent program: the rules that nod can import, and the
+// rules that nod cannot import.
 type hostRules struct {
 	file    string
-	project string // the only project to which the rules apply; empty means all projects
+	project string // the rules apply to this project only; empty means all projects
 	rules   schemas.Permissions
 	left    []rules.NotImported
 }
 
-// ruleFiles returns glob patterns for the files of an agent program's rules: the
-// user's files, and those of the project in the current directory.
+// ruleFiles returns glob patterns for the files with an agent program's rules: the user's own files,
+// and the files of the project in the current directory.
 func ruleFiles(agent string) ([]string, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -51,8 +51,8 @@ func ruleFiles(agent string) ([]string, error) {
 	return nil, nil
 }
 
-// readHostRules reads an agent program's rules from its usual files, and from file
-// if that is not empty.
+// readHostRules reads an agent program's rules from its usual files. If file is not empty, it also
+// reads that file.
 func readHostRules(agent, file string) (all []hostRules, err error) {
 	patterns, err := ruleFiles(agent)
 	if err != nil {
@@ -76,7 +76,7 @@ func readHostRules(agent, file string) (all []hostRules, err error) {
 			continue
 		}
 		one, err := readRuleFile(agent, f)
-		if err != nil { // this error does not stop the reading of the other files
+		if err != nil { // an error in one file does not prevent reading the others
 			one.left = []rules.NotImported{{List: "file", Rule: f, Why: err.Error()}}
 		}
 		seen, all = append(seen, info), append(all, one)
@@ -105,8 +105,8 @@ func readRuleFile(agent, file string) (hostRules, error) {
 	return r, nil
 }
 
-// projectOf returns the directory of the project whose rules a file contains, or ""
-// for a file with the user's own rules.
+// projectOf returns the directory of the project to which a rule file belongs. It returns "" if the
+// file contains the user's own rules.
 func projectOf(file string) string {
 	dir := filepath.Dir(file)
 	if base := filepath.Base(dir); base == "rules" || base == "policies" {
@@ -151,16 +151,16 @@ func settingsWith(all []hostRules) (s schemas.Settings) {
 	return s
 }
 
-// offerImport offers to import an agent program's own rules after its hook was installed.
-// Such a hook asks nod about every call: without the rules, nod asks people about calls
-// that the rules allow. The parameter changed is the path of the settings file with the new
-// hook. If ask is false, offerImport only prints the commands for the import.
+// offerImport offers to import an agent program's own rules after the installation of its hook. The
+// hook asks nod about every call. Without the imported rules, nod would ask people about calls that
+// the agent program's rules already allow. The parameter changed is the path of the settings file with
+// the new hook. If ask is false, offerImport only prints the commands for the import.
 func (e *env) offerImport(agent, changed string, ask bool) error {
 	host, err := hostNamed(agent)
 	if err != nil {
 		return err
 	}
-	if agent != hook.ClaudeCode().Name { // only Claude Code has hooks and rules in one file
+	if agent != hook.ClaudeCode().Name { // only Claude Code keeps hooks and rules in one file
 		changed = ""
 	}
 	all, err := readHostRules(agent, changed)
@@ -193,8 +193,8 @@ func (e *env) offerImport(agent, changed string, ask bool) error {
 	return e.changeSettings("", func(s *schemas.Settings) ([]member, error) { return additions(s, settingsWith(all)), nil })
 }
 
-// showRules prints the allow rules of a file that nod would import, and the reasons
-// why it leaves other rules out.
+// showRules prints the allow rules of a file that nod would import. For each rule that nod cannot
+// import it prints the reason.
 func (e *env) showRules(agent string, r hostRules) {
 	if len(r.rules.Allow) > 0 {
 		where := ""
@@ -217,8 +217,8 @@ func (e *env) showRules(agent string, r hostRules) {
 	}
 }
 
-// additions returns the members to set in settings.json, so that its settings, s, also
-// contain the rules in more.
+// additions returns the members to set in settings.json so that the settings s also contain the rules
+// in more.
 func additions(s *schemas.Settings, more schemas.Settings) (all []member) {
 	lists := func(at string, has, more schemas.Rules) {
 		for _, list := range []struct {

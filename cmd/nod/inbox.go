@@ -31,7 +31,7 @@ func (inboxCmd) Run(e *env) error {
 		return fmt.Errorf("find this user's name: %w", err)
 	}
 	log := e.log
-	if isTerminal(e.stderr) { // the log would overwrite the screen, which shows errors itself
+	if isTerminal(e.stderr) { // no log on the terminal: it would overwrite the screen, and the screen shows errors itself
 		log = slog.New(slog.DiscardHandler)
 	}
 	joining, cancel := e.soon()
@@ -61,8 +61,8 @@ func (inboxCmd) Run(e *env) error {
 	return screen.Run()
 }
 
-// inTime calls leave and waits at most 2 s for it, so that a user who has closed the
-// screen does not wait for a slow bus.
+// inTime calls leave and waits at most 2 s for its return. A user who has closed the screen must not
+// wait for a slow server.
 func inTime(leave func()) {
 	left := make(chan struct{})
 	go func() { leave(); close(left) }()

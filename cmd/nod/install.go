@@ -27,7 +27,7 @@ type installCmd struct {
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 
-	// Unasked skips the offer to import the agent program's own rules.
+	// If Unasked is true, the command does not offer to import the agent program's own rules.
 	Unasked bool `kong:"-"`
 }
 
@@ -65,8 +65,8 @@ func (c *installCmd) Run(e *env) error {
 	return nil
 }
 
-// asksNow returns a line that says about which calls the agent program now asks
-// nod, or why it does not ask yet. start tells how to start nod.
+// asksNow returns a line about the installed hook: for which calls the agent program now asks nod, or
+// why it does not ask yet. The parameter start is the command that starts nod.
 func (c *installCmd) asksNow(path, start string) string {
 	host, err := hostNamed(c.Agent)
 	if err != nil {
@@ -86,7 +86,8 @@ func (c *installCmd) asksNow(path, start string) string {
 	return path + " asks nod now" + start
 }
 
-// startHint tells how to start nod. It is empty if nod runs here already, or elsewhere.
+// startHint returns the command that starts nod. It is empty if nod already runs, or runs on another
+// machine.
 func (e *env) startHint() string {
 	place, err := e.place.WithDefaults()
 	if err != nil || place.URL != "" {
@@ -98,17 +99,16 @@ func (e *env) startHint() string {
 	return ""
 }
 
-// isStrict reports whether a settings file has the hooks of an installation with --strict.
+// isStrict reports whether the hooks in a settings file were installed with --strict.
 func isStrict(host hook.Host, path string) bool {
 	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
 	return err == nil && slices.ContainsFunc(at.Hooks, func(i hook.Installed) bool { return slices.Contains(host.Setup.Strict, i.Event) })
 }
 
-// seesAll reports whether the hook also sees calls that the agent program would allow
-// by itself.
+// seesAll reports whether the host calls the hook also for calls that it would allow by itself.
 func (c *installCmd) seesAll() bool {
 	switch c.Agent {
-	case hook.Gemini().Name, hook.Copilot().Name: // these programs have only one kind of hook, which sees all calls
+	case hook.Gemini().Name, hook.Copilot().Name: // these programs have only one kind of hook, and call it for every tool call
 		return true
 	case hook.ClaudeCode().Name, hook.Codex().Name:
 		return c.Strict
@@ -116,8 +116,8 @@ func (c *installCmd) seesAll() bool {
 	return false
 }
 
-// installed contains the changes of an installation: to an agent program's settings
-// and, if the program has one, to its list of trusted hooks.
+// installed contains the changed files of an installation: an agent program's settings and, for Codex,
+// its list of trusted hooks.
 type installed struct {
 	hook.Change
 	trust hook.Change
@@ -127,7 +127,7 @@ func (i installed) Changed() bool { return i.Change.Changed() || i.trust.Changed
 
 func (i installed) Diff() string { return i.Change.Diff() + i.trust.Diff() }
 
-// install makes the changes. With --dry-run it only computes them.
+// install installs the hook. With --dry-run it computes the changes and writes nothing.
 func (c *installCmd) install(e *env) (installed, error) {
 	switch c.Agent {
 	case hook.OpenCodeName:
@@ -156,9 +156,9 @@ func (c *installCmd) install(e *env) (installed, error) {
 	return made, e.remember(host.Name, change, o)
 }
 
-// trust marks the hook as trusted in Codex's config.toml, because Codex runs
-// trusted hooks only; with --uninstall it removes the mark. It reports a failure as
-// a note, not as an error, because the hook itself is installed.
+// trust marks the hook as trusted in Codex's config.toml, because Codex runs only trusted hooks. With
+// --uninstall it removes the mark. A failure becomes a note for the user instead of an error, because
+// the hook itself is installed.
 func (c *installCmd) trust(host hook.Host, made *installed) {
 	was, is, err := hook.InspectChange(host, made.Change)
 	switch {
@@ -225,7 +225,7 @@ func (c *installCmd) installServer(e *env) (hook.Change, error) {
 	return change, e.remember(c.Agent, change, o)
 }
 
-// remember stores the path of the changed settings file, for nod uninstall.
+// remember stores the path of the changed settings file. nod uninstall reads it later.
 func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) error {
 	if o.DryRun {
 		return nil
@@ -244,11 +244,11 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) 
 	return installs.Remember(dir, in, change.Changed())
 }
 
-// options returns the installation options for the flags. The hook's command line
-// names the data directory, servers and key that this command uses, because the host
-// may run it in another environment. The hook runs the launcher, a link to nod in the
-// data directory. options creates this link before the hook is installed: if a hook's
-// program is missing, some hosts run the tool without asking.
+// options returns the installation options for the flags. The hook's command line names the data
+// directory, servers and key of this command, because the host may run the hook in another
+// environment. The hook's program is the launcher: a link to nod in the data directory. options
+// creates the launcher before the installation, because some hosts run a tool without asking if the
+// hook's program is missing.
 func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
 	if c.Uninstall {
@@ -262,7 +262,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the host's environment may lack the variable from which this process got the data directory
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // name the data directory on the command line: the host's environment may lack the variable that sets it
 		o.Args = append(o.Args, "--data", dir)
 	}
 	if place.URL != "" {
@@ -286,7 +286,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	}
 	if host, err := hostNamed(c.Agent); err == nil && len(host.Setup.Newer) > 0 {
 		ctx, cancel := e.soon()
-		o.HostVersion, _ = host.Version(ctx) // if this fails, nod doctor reports it
+		o.HostVersion, _ = host.Version(ctx) // nod doctor reports an unknown version
 		cancel()
 	}
 	o.Program = launcher.Path(dir)

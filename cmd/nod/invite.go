@@ -46,8 +46,8 @@ func (c *inviteCmd) Run(e *env) error {
 	return nil
 }
 
-// defaultAddress returns this machine's name with the port of the nod that runs on
-// dataDir, or with preferredPort if none runs.
+// defaultAddress returns this machine's name, with the port of the nod that runs on dataDir. If no nod
+// runs on it, the port is preferredPort.
 func defaultAddress(dataDir string) (string, error) {
 	host, err := os.Hostname()
 	if err != nil {

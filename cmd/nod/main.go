@@ -23,7 +23,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// The exit codes of nod ask; every other failure is 1.
+// The exit codes of nod ask. The exit code of any other failure is 1.
 const (
 	exitOK        = 0
 	exitError     = 1
@@ -33,14 +33,19 @@ const (
 	exitOpen      = 6 // with --async: the request is pending
 )
 
-// cli is the command line: the commands and the flags that all of them have.
-type cli struct {
+// globals are the flags that all commands have.
+type globals struct {
 	NatsURL string `name:"nats-url" placeholder:"URL,…" help:"NATS servers to use instead of the nod that runs here (NOD_URL)."`
 	Creds   string `placeholder:"FILE" type:"path" help:"Key file for those servers (NOD_CREDS)."`
 	Data    string `placeholder:"DIR" type:"path" help:"Data directory (NOD_DATA)."`
 	Verbose bool   `short:"v" help:"Log more."`
 
 	VersionFlag versionFlag `name:"version" help:"Print the version."`
+}
+
+// cli is the command line: the commands and the flags that all of them have.
+type cli struct {
+	globals
 
 	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine, terminal and web inbox."`
 	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
@@ -51,6 +56,7 @@ type cli struct {
 	Uninstall uninstallCmd `cmd:"" group:"run" help:"Remove nod's hooks and service from this machine; its data stays."`
 
 	Status     statusCmd     `cmd:"" group:"run" help:"Say whether nod runs and how many requests wait; --short is for status bars."`
+	Bench      benchCmd      `cmd:"" group:"run" help:"Measure nod on this machine, beside bare NATS."`
 	Completion completionCmd `cmd:"" group:"run" help:"Print a script that completes nod's commands in bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" group:"run" help:"Print the version."`
 	Help       helpCmd       `cmd:"" group:"run" help:"Explain a command, with examples."`
@@ -100,7 +106,6 @@ var groups = kong.ExplicitGroups([]kong.Group{
 	{Key: "operate", Title: "Operate:"},
 })
 
-// env is the environment of one command.
 type env struct {
 	ctx            context.Context // the command's context, which ends when the process gets a signal to stop
 	stdin          io.Reader
@@ -109,8 +114,7 @@ type env struct {
 	log            *slog.Logger
 }
 
-// exit is an error that only sets the exit code. The command has already printed its
-// messages.
+// exit is an error that sets only the exit code. The command has already printed its messages.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -121,18 +125,43 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	var c cli
-	done := -1 // kong's exit code after it has printed help or the version; -1 otherwise
-	parser, err := newParser(&c, stdout, stderr, func(code int) { done = code })
-	if err != nil {
-		return fail(stderr, err)
+// hookLine is the part of cli that a hook needs. Reading the whole cli takes milliseconds, which
+// each tool call of an agent would wait for.
+type hookLine struct {
+	globals
+
+	Hook hookCmd `cmd:""`
+}
+
+// parserFor returns the parser for a command line, and the flags that it sets.
+func parserFor(args []string, stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, *globals, error) {
+	if args[0] == "hook" && !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
+		debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(hookMemory)
+		var h hookLine
+		parser, err := kong.New(&h, kong.Name("nod"), kong.Writers(stdout, stderr), kong.Exit(exit))
+		return parser, &h.globals, err
 	}
+	var c cli
+	parser, err := newParser(&c, stdout, stderr, exit)
+	return parser, &c.globals, err
+}
+
+// hookMemory is the size of a hook's memory, in bytes, from which on it collects garbage. Most
+// hooks end before.
+const hookMemory = 64 << 20
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
 	case args[0] == "help" && !slices.Contains(args, "--help"):
 		args = append(slices.Clone(args[1:]), "--help")
+	}
+	done := -1 // kong's exit code after it has printed help or the version; -1 otherwise
+	parser, c, err := parserFor(args, stdout, stderr, func(code int) { done = code })
+	if err != nil {
+		return fail(stderr, err)
 	}
 	parsed, err := parser.Parse(args)
 	if done >= 0 {
@@ -140,7 +169,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if err != nil {
 		code := fail(stderr, misuse(err))
-		if slices.Contains(args, "hook") { // without a refusal on stdout, the host would run the tool
+		if slices.Contains(args, "hook") { // a hook must print a refusal on stdout, or the host would run the tool
 			code = hook.Refuse(stdout)
 		}
 		return code
@@ -181,7 +210,7 @@ func newParser(c *cli, stdout, stderr io.Writer, exit func(code int)) (*kong.Kon
 	return parser, err
 }
 
-// misuse adds to a parse error a hint at the right --help command.
+// misuse adds a hint to a parse error: the --help command to use.
 func misuse(err error) error {
 	text, read, command := err.Error(), "nod", false
 	var parse *kong.ParseError
@@ -199,8 +228,8 @@ func misuse(err error) error {
 	return fmt.Errorf("%s: see %s --help", text, read)
 }
 
-// commandAfter returns args, the command line of another program, without a leading --. It
-// refuses args that begin with a flag: nod does not have that flag.
+// commandAfter returns the command line of another program, without a leading --. If the first
+// argument is a flag, it returns an error, because nod does not have that flag.
 func commandAfter(args []string) ([]string, error) {
 	switch {
 	case len(args) == 0:
@@ -233,14 +262,13 @@ func (e *env) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// warnOpen prints a warning if the server requires no credentials.
 func (e *env) warnOpen(open bool) {
 	if open {
 		fmt.Fprintln(e.stderr, "nod: warning: this NATS server asks for no credentials, so anyone on it can answer")
 	}
 }
 
-// helpCmd is the command help, which run turns into the flag --help of the command.
+// helpCmd is the command nod help, which the function run changes into the flag --help.
 type helpCmd struct {
 	Command []string `arg:"" optional:"" help:"The command to explain."`
 }
@@ -260,7 +288,7 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 	return nil
 }
 
-// version returns the module's version from the build, without "v" and metadata.
+// version returns the module's version from the build, without the leading "v" and without metadata.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || !strings.HasPrefix(info.Main.Version, "v") {

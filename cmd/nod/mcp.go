@@ -25,8 +25,8 @@ type mcpCmd struct {
 	AllowHost []string `name:"allow-host" sep:"none" placeholder:"NAME" help:"A name by which other machines reach this one over HTTP; repeatable."`
 }
 
-// Run serves MCP until the client disconnects or the process gets a signal to stop.
-// While nod is not running, Run refuses calls.
+// Run serves MCP until the client disconnects or the process gets a signal to stop. While nod does not
+// run, every call is refused.
 func (c *mcpCmd) Run(e *env) error {
 	if c.Session != "" && !schemas.ValidID(c.Session) {
 		return fmt.Errorf("--session %q is no id: use 1 to 128 letters, digits, _ or -", c.Session)
@@ -39,7 +39,7 @@ func (c *mcpCmd) Run(e *env) error {
 		o.User = u.Username
 	}
 	if o.Project == "" && c.HTTP == "" {
-		o.Project, _ = os.Getwd() // if the directory is unknown, allow rules that depend on it do not apply
+		o.Project, _ = os.Getwd() // if the directory is unknown, allow rules that depend on the directory do not apply
 	}
 	server := mcp.New(late, o)
 	defer server.Stop()
@@ -78,15 +78,15 @@ func (c *mcpCmd) http(e *env, server *mcp.Server) error {
 // connectWithin is the time limit of one attempt to connect to nod.
 const connectWithin = 5 * time.Second
 
-// lateNod connects to nod at the first call, and tries again at each call until it
-// succeeds: an agent program starts its MCP servers whether or not nod runs.
+// lateNod connects to nod at the first call, because an agent program starts its MCP servers even if
+// nod does not run. If that fails, each later call tries again.
 type lateNod struct {
 	e      *env
-	turn   chan struct{} // a lock: a full channel means locked; unlike a mutex, a channel lets the wait end with a context
+	turn   chan struct{} // a lock, locked while the channel is full; unlike a mutex, it can be given up when a context ends
 	client *nod.Client   // the connection to nod; guarded by turn
 }
 
-// lock takes the turn, unless ctx ends before.
+// lock locks turn. It returns an error if ctx ends first.
 func (l *lateNod) lock(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -124,8 +124,8 @@ func (l *lateNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	return asker{client}.Ask(ctx, r)
 }
 
-// Withdraw withdraws a request. Without a connection it does nothing, because no
-// request was sent.
+// Withdraw withdraws a request. Without a connection it does nothing, because then no request was
+// sent.
 func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	if err := l.lock(ctx); err != nil {
 		return err

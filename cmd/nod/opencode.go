@@ -25,8 +25,7 @@ func (opencodeCmd) Help() string {
 		"The server's password is read from OPENCODE_SERVER_PASSWORD, and its user name from OPENCODE_SERVER_USERNAME."
 }
 
-// Run passes OpenCode's permission prompts on to nod until the process gets a signal
-// to stop.
+// Run passes OpenCode's permission prompts on to nod until the process gets a signal to stop.
 func (c *opencodeCmd) Run(e *env) error {
 	hostname, _ := os.Hostname() // the host name is only shown to people
 	name := ""
@@ -44,8 +43,7 @@ func (c *opencodeCmd) Run(e *env) error {
 	})
 }
 
-// lateAsker connects to nod at the first request, so nod may be started after the
-// command.
+// lateAsker connects to nod at the first request, so that the user may start nod after this command.
 type lateAsker struct {
 	env *env
 

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// owner connects as the owner, who may change settings and sessions, for one
-// command. The caller must call done, which closes the connection and cancels ctx.
+// owner connects for one command in the role of the owner, who may change settings and sessions. The
+// caller must call done, which closes the connection and cancels ctx.
 func (e *env) owner() (ctx context.Context, owner *connector.Owner, done func(), err error) {
 	ctx, conn, done, err := e.join(roles.ID{Role: roles.Owner})
 	if err != nil {
@@ -48,8 +48,8 @@ type settingsApplyCmd struct {
 	File string `arg:"" optional:"" type:"path" help:"The file (DATA/settings.json)."`
 }
 
-// Run applies the settings and returns once every running engine follows them. If
-// some engines do not, the error names those.
+// Run applies the settings. It returns once every running engine uses them. If some engines do not,
+// the error names them.
 func (c *settingsApplyCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -93,8 +93,8 @@ func (c *settingsApplyCmd) Run(e *env) error {
 	return nil
 }
 
-// warnApprovers warns if the new settings take away this user's right to answer, or name a
-// connector that nod does not have.
+// warnApprovers warns if the new settings take away this user's right to answer, or name an unknown
+// connector.
 func (e *env) warnApprovers(before, after *schemas.Settings) {
 	u, err := user.Current()
 	answers := func(s *schemas.Settings) bool {
@@ -160,7 +160,7 @@ type keysListCmd struct {
 	JSON bool `name:"json" help:"Print a JSON array."`
 }
 
-// Run lists the keys with their public halves, and no secrets.
+// Run lists the keys with their public halves. It prints no secrets.
 func (c *keysListCmd) Run(e *env) error {
 	keys, err := e.keys()
 	if err != nil {
@@ -193,7 +193,7 @@ type keysAddCmd struct {
 	Name string `arg:"" help:"The role and name: agent-NAME, connector-NAME, web or observer."`
 }
 
-// Run makes a key. A running server accepts it only after a restart.
+// Run creates a key. A running server accepts the key only after a restart.
 func (c *keysAddCmd) Run(e *env) error {
 	id, err := roles.ParseID(c.Name)
 	if err != nil {
@@ -217,8 +217,8 @@ func (c *keysAddCmd) Run(e *env) error {
 
 type keysConfigCmd struct{}
 
-// Run prints the accounts and users of this data directory's keys, for the
-// configuration of a NATS server.
+// Run prints the NATS accounts and users for this data directory's keys, in the syntax of a
+// nats-server configuration.
 func (keysConfigCmd) Run(e *env) error {
 	keys, err := e.keys()
 	if err != nil {

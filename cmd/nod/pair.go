@@ -23,11 +23,11 @@ type pairCmd struct {
 	Yes      bool   `help:"Accept the person who sends the code without a question here."`
 }
 
-// pairingPoll is the time between two reads of a pairing.
+// pairingPoll is the interval at which the command reads the state of a pairing.
 const pairingPoll = 500 * time.Millisecond
 
-// Run shows a code, waits until a person has sent it on the channel, and makes that
-// person an approver.
+// Run shows a code and waits until a person has sent the code on the channel. That person becomes an
+// approver.
 func (c *pairCmd) Run(e *env) error {
 	if schemas.IsViewer(c.Channel) {
 		return fmt.Errorf("%s needs no pairing: name its users under approvers.people in settings.json", c.Channel)
@@ -82,8 +82,8 @@ func (c *pairCmd) Run(e *env) error {
 	return nil
 }
 
-// checkChannel returns an error if the channel does not exist, or if the settings do
-// not name it: then there is no bot to which a person could send the code.
+// checkChannel returns an error if the channel does not exist, or if the settings do not name it.
+// Without settings there is no bot to which a person could send the code.
 func (c *pairCmd) checkChannel(ctx context.Context, owner *connector.Owner) error {
 	if known := embed.ChannelNames(); !slices.Contains(known, c.Channel) {
 		return fmt.Errorf("there is no channel %q: there is %s", c.Channel, strings.Join(known, ", "))
@@ -98,8 +98,7 @@ func (c *pairCmd) checkChannel(ctx context.Context, owner *connector.Owner) erro
 	return nil
 }
 
-// awaitCode waits until a person has sent the code, and returns that person's
-// identity.
+// awaitCode waits until a person has sent the code. It returns that person's identity on the channel.
 func (e *env) awaitCode(owner *connector.Owner, channel string) (*schemas.From, error) {
 	poll := time.NewTicker(pairingPoll)
 	defer poll.Stop()

@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// find returns the request that id names: by its whole id, by the beginning of the id of one
-// pending request, or, if id is empty, as the only pending request or the one that the user
-// picks. only selects the pending requests that the command is about; nil selects all.
+// find returns the request with this id. A unique prefix of the id of a pending request is enough. If
+// id is empty, find returns the only pending request, or lets the user pick one. The function only
+// selects the pending requests to consider; nil selects all.
 func (e *env) find(ctx context.Context, d *desk, session, id string, only func(*schemas.Prompt) bool) (p schemas.Prompt, page schemas.Page, err error) {
 	if len(id) < schemas.MinPrefix {
 		waiting, err := d.Pending(ctx, schemas.Query{SessionID: session})
@@ -35,13 +35,13 @@ func (e *env) find(ctx context.Context, d *desk, session, id string, only func(*
 			return p, page, fmt.Errorf("%q begins the ids of %d requests that wait (%s): give more of it", id, len(found), strings.Join(people.ShortIDs(found), ", "))
 		}
 	}
-	ctx, cancel := e.soon() // picking may have taken long
+	ctx, cancel := e.soon() // a new time limit, because the user may have taken long to pick
 	defer cancel()
 	return d.Find(ctx, session, id)
 }
 
-// withPrefix returns the prompts whose ids begin with a prefix. A command without a prefix is
-// about those that only selects.
+// withPrefix returns the prompts whose ids begin with prefix. If prefix is empty, it returns the
+// prompts that only selects.
 func withPrefix(all []schemas.Prompt, prefix string, only func(*schemas.Prompt) bool) (found []schemas.Prompt) {
 	for i := range all {
 		if strings.HasPrefix(all[i].PendingID, prefix) && (prefix != "" || only == nil || only(&all[i])) {
@@ -51,7 +51,6 @@ func withPrefix(all []schemas.Prompt, prefix string, only func(*schemas.Prompt) 
 	return found
 }
 
-// pick lets the user choose one of several requests by its number in a list.
 func (e *env) pick(all []schemas.Prompt) (schemas.Prompt, error) {
 	if len(all) == 0 {
 		return schemas.Prompt{}, errors.New("no such request is waiting: see nod pending")
@@ -75,8 +74,8 @@ func (e *env) pick(all []schemas.Prompt) (schemas.Prompt, error) {
 	return all[n-1], nil
 }
 
-// showFirst shows a request that the user did not name, and asks whether to go on. Without a
-// terminal it returns an error: nothing is allowed that the user has neither named nor seen.
+// showFirst shows a request that the user did not name, and asks whether to go on. Without a terminal
+// it returns an error, because a user must name or see a request before it is allowed.
 func (e *env) showFirst(p *schemas.Prompt, now time.Time, question string) error {
 	if !e.interactive() {
 		return fmt.Errorf("nothing was answered: name the request, which is %s; see nod show %s", p.PendingID, p.PendingID)

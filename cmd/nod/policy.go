@@ -28,7 +28,7 @@ type policyCmd struct {
 	Presets policyPresetsCmd `cmd:"" help:"Explain the presets."`
 }
 
-// rulesFlag names the settings with the rules to use.
+// rulesFlag is the flag that names the settings with the rules to use.
 type rulesFlag struct {
 	Settings string `placeholder:"FILE" type:"path" help:"Use the rules of this settings.json (DATA/settings.json, if there is one)."`
 }
@@ -65,8 +65,7 @@ func (f rulesFlag) policy(e *env) (*policy.Policy, error) {
 	return p.Guard(data)
 }
 
-// policyHere returns the policy with the rules of the project in the current
-// directory.
+// policyHere returns the policy for the project in the current directory.
 func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 	p, err := f.policy(e)
 	if err != nil {
@@ -76,8 +75,8 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 	return files.Tighten(p, here().Cwd, here().Project)
 }
 
-// here returns a call without a tool, made by the agent "local" in the current directory on
-// this host.
+// here returns a policy.Call without a tool. The call's agent is "local", and its directory and host
+// are those of this process.
 func here() policy.Call {
 	cwd, _ := os.Getwd()        // if the directory is unknown, allow rules that depend on it do not apply
 	home, _ := os.UserHomeDir() // if the home directory is unknown, allow rules that depend on it do not apply
@@ -87,7 +86,7 @@ func here() policy.Call {
 	return c
 }
 
-// locate sets the project of a call by its directory, as a hook does.
+// locate sets the project of a call from the call's directory, in the same way as a hook.
 func locate(c *policy.Call) {
 	c.Project = agents.ProjectOf(c.Cwd)
 	c.Tops = policy.ThisDisk{}.Tops(c.Project)
@@ -132,7 +131,7 @@ type policyTestCmd struct {
 	File string `arg:"" type:"existingfile" help:"File of cases, one per line, such as: allow git status"`
 }
 
-// Run fails if a case gets another verdict than the file expects.
+// Run fails if the verdict for a case differs from the verdict in the test file.
 func (c *policyTestCmd) Run(e *env) error {
 	p, err := c.policyHere(e)
 	if err != nil {
@@ -186,8 +185,8 @@ func (c *policySuggestCmd) Run(e *env) error {
 	return nil
 }
 
-// calls returns the tool calls of the named transcripts or, if no transcript is
-// named, of nod's log.
+// calls returns the tool calls of the named transcripts. If no transcript is named, it returns those
+// of nod's log.
 func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
 	if len(c.Paths) == 0 {
 		return e.loggedCalls()
@@ -199,8 +198,8 @@ func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
 	return flat, err
 }
 
-// loggedCalls returns the tool calls that people were asked about, from the log of
-// the running nod. The log has their inputs only if the settings turn log.payloads on.
+// loggedCalls returns the tool calls that nod asked people about, from the log of the running nod. The
+// log contains their inputs only if the setting log.payloads is on.
 func (e *env) loggedCalls() ([]policy.Call, error) {
 	ctx, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
 	if err != nil {
@@ -237,8 +236,8 @@ type policyImportCmd struct {
 	File  string `placeholder:"PATH" type:"path" help:"Read this file alone (by default the user's and this project's files)."`
 }
 
-// Run prints a settings.json with the rules to standard output, and the rules that
-// it leaves out to standard error.
+// Run prints a settings.json with the imported rules to standard output. To standard error it prints
+// the rules that it could not import.
 func (c *policyImportCmd) Run(e *env) (err error) {
 	var all []hostRules
 	if c.File == "" {
@@ -297,8 +296,8 @@ func (policyPresetsCmd) Run(e *env) error {
 	return err
 }
 
-// readTranscripts reads the transcripts, files of JSON lines, at these paths. In a
-// directory it reads all .jsonl files. It fails if they contain no tool call.
+// readTranscripts reads transcripts, which are files of JSON lines, at these paths. In a directory it
+// reads all .jsonl files. It fails if the files contain no tool call.
 func readTranscripts(paths []string) ([]policy.SessionCall, error) {
 	var files []string
 	for _, root := range paths {

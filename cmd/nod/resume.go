@@ -21,9 +21,9 @@ type resumeCmd struct {
 	Args    []string `arg:"" optional:"" passthrough:"" help:"Arguments for Claude Code, after --."`
 }
 
-// Run waits until the session has no pending requests, and then resumes it in
-// Claude Code. Claude Code asks nod again about its unfinished call, under the same
-// id, and gets the decision.
+// Run waits until the session has no pending requests, and then resumes the session in Claude Code.
+// Claude Code asks nod again about its unfinished call, with the same request id, and gets the
+// decision.
 func (c *resumeCmd) Run(e *env) error {
 	if err := e.awaitDecisions(agents.ID(c.Session)); err != nil {
 		return err
@@ -45,7 +45,6 @@ func (c *resumeCmd) Run(e *env) error {
 	return nil
 }
 
-// awaitDecisions returns once a session has no pending requests.
 func (e *env) awaitDecisions(session string) error {
 	ctx, conn, done, err := e.join(roles.ConnectorID(schemas.ConnectorTerminal))
 	if err != nil {
@@ -68,7 +67,7 @@ func (e *env) awaitDecisions(session string) error {
 	}
 	defer func() {
 		stopWatching()
-		_ = viewer.Stop(e.ctx) // an error does not matter: the viewer has no work left
+		_ = viewer.Stop(e.ctx) // the viewer has no work left, so an error has no effect
 	}()
 	pending, err := connector.NewDesk(conn, schemas.ConnectorTerminal).Pending(ctx, schemas.Query{SessionID: session})
 	if err != nil {

@@ -46,8 +46,8 @@ func (c *serviceInstallCmd) Run(e *env) error {
 	return e.installService(manager, spec)
 }
 
-// plan returns the service to install. It fails if this nod program is temporary,
-// such as one built by go run.
+// plan returns the service to install. It fails if this program is temporary, for example built by go
+// run.
 func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error) {
 	var spec service.Spec
 	if len(c.Args) > 0 && c.Args[0] == "--" {
@@ -67,8 +67,8 @@ func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error)
 	return manager, service.Spec{Program: launcher.Path(dir), DataDir: dir, Args: c.Args}, err
 }
 
-// checkUp returns an error if nod up does not accept these flags. With such flags
-// the service would exit at every start.
+// checkUp returns an error if nod up rejects these flags. With rejected flags the service would exit
+// at every start.
 func checkUp(args []string) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
@@ -81,8 +81,8 @@ func checkUp(args []string) error {
 	return nil
 }
 
-// installService installs the service, and prints its files and the commands that
-// the user still has to run.
+// installService installs the service. It prints the service's files, and the commands that the user
+// still has to run.
 func (e *env) installService(manager *service.Manager, spec service.Spec) error {
 	if _, err := launcher.Ensure(spec.DataDir); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (e *env) installService(manager *service.Manager, spec service.Spec) error 
 	return nil
 }
 
-// warnOfOther prints a warning if the nod that runs on dir is not the service.
+// warnOfOther prints a warning if a nod runs on dir that the service manager did not start.
 func (e *env) warnOfOther(manager *service.Manager, dir string) {
 	run, err := bus.ReadRun(dir)
 	if err != nil {
@@ -114,8 +114,8 @@ func (e *env) warnOfOther(manager *service.Manager, dir string) {
 	}
 }
 
-// printTodo prints the commands that the user has to run if err is a
-// service.Unreached, and returns any other error.
+// printTodo returns nil and prints the commands that the user has to run, if err is a
+// service.Unreached. It returns any other error unchanged.
 func (e *env) printTodo(err error) error {
 	var u *service.Unreached
 	if !errors.As(err, &u) {
@@ -152,7 +152,6 @@ type serviceStatusCmd struct {
 	JSON bool `name:"json" help:"Print one JSON object."`
 }
 
-// serviceStatus is the state of the service and of the running nod.
 type serviceStatus struct {
 	service.State
 	URL     string    `json:"url,omitempty"`
@@ -202,7 +201,6 @@ func (e *env) serviceStatus() (serviceStatus, error) {
 	return s, err
 }
 
-// dataDir returns the absolute path of the data directory.
 func (e *env) dataDir() (string, error) {
 	place, err := e.place.WithDefaults()
 	if err != nil {

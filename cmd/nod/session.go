@@ -39,7 +39,7 @@ func (c *sessionShowCmd) Run(e *env) error {
 	return e.printRuns(c.Session)
 }
 
-// printRuns sums up the session's contained runs, if there are any.
+// printRuns prints a summary of the session's contained runs, if there are any.
 func (e *env) printRuns(session string) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -68,7 +68,7 @@ type sessionSetCmd struct {
 	JSON       bool           `name:"json" help:"Print one JSON object."`
 }
 
-// Run changes a session. Properties without a flag stay as they are.
+// Run changes a session. A property whose flag is absent keeps its value.
 func (c *sessionSetCmd) Run(e *env) error {
 	change, err := c.change()
 	if err != nil {
@@ -105,8 +105,8 @@ func (c *sessionSetCmd) change() (schemas.SessionChange, error) {
 	return change, nil
 }
 
-// permissions returns the change of the session's permissions, or nil if no flag
-// changes a permission.
+// permissions returns the change of the session's permissions. It returns nil if no flag changes a
+// permission.
 func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 	change := schemas.PermissionsChange{Network: c.Network}
 	if c.WorkingDir != nil {
@@ -114,7 +114,7 @@ func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 		if err != nil {
 			return nil, err
 		}
-		dir := strings.Join(dirs, "") // "" if the flag is empty: that removes the working directory
+		dir := strings.Join(dirs, "") // an empty flag removes the working directory
 		change.WorkingDir = &dir
 	}
 	for _, named := range []struct {
@@ -137,8 +137,8 @@ func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 	return &change, nil
 }
 
-// trueDirs resolves a flag's paths to absolute paths without symbolic links, and
-// drops empty paths.
+// trueDirs resolves the paths of a flag to absolute paths without symbolic links. It drops empty
+// paths.
 func trueDirs(flag string, paths []string) ([]string, error) {
 	dirs := []string{}
 	for _, p := range slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == "" }) {

@@ -14,16 +14,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// member is a new value in settings.json; path is a JSON Pointer.
+// A member is a new value in settings.json. Its path is a JSON Pointer.
 type member struct {
 	path  string
 	value any
 }
 
-// changeSettings changes settings.json and applies it to a running nod. The function change
-// gets the file's settings, with this user as the approver if the file has no approvers,
-// and returns the members to set. The rest of the file stays, with its comments. If nod
-// refuses the settings because of a freeze, the file gets its old content back.
+// changeSettings changes settings.json and applies it to a running nod. The function change gets the
+// current settings and returns the members to set. If the file has no approvers, this user is the
+// approver in those settings. The rest of the file, with its comments, stays the same. If nod refuses
+// the new settings because of a freeze, the file gets its old content back.
 func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]member, error)) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -91,7 +91,6 @@ func withMembers(data []byte, members []member) ([]byte, error) {
 	return v.Pack(), nil
 }
 
-// replaceFile writes a file atomically: a crash leaves the old or the new content.
 func replaceFile(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".settings-*")
 	if err != nil {

@@ -25,8 +25,8 @@ type setupCmd struct {
 	Wait      time.Duration `default:"10m" placeholder:"D" help:"How long to wait for nod to run, and for the answer (10m)."`
 }
 
-// Run sets nod up on this machine, one change at a time, and ends once a test
-// question is answered.
+// Run sets nod up on this machine, one change at a time. It ends when a person has answered a test
+// question.
 func (c *setupCmd) Run(e *env) error {
 	if _, err := launcher.Self(); err != nil {
 		return err
@@ -128,8 +128,8 @@ func (c *setupCmd) try(e *env) error {
 	return nil
 }
 
-// phone offers to pair a phone, unless an approver has an identity on a channel. If
-// the settings name no channel, it prints how to set one up.
+// phone offers to pair a phone if no approver has an identity on a channel. If the settings name no
+// channel, it prints how to set one up.
 func (c *setupCmd) phone(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *setupCmd) phone(e *env) error {
 		return nil
 	}
 	ch := channels[i]
-	if c.Yes { // --yes is for scripts, which cannot send the code from a phone
+	if c.Yes { // --yes is for scripts, and a script cannot send the code from a phone
 		fmt.Fprintf(e.stdout, "A %s is set up and no approver is on it yet: nod pair %s.\n", ch.Account, ch.Name())
 		return nil
 	}
@@ -163,10 +163,9 @@ func (c *setupCmd) phone(e *env) error {
 	return (&pairCmd{Channel: ch.Name()}).Run(e)
 }
 
-// runPoll is the interval at which awaitNod looks for a running nod.
 const runPoll = 200 * time.Millisecond
 
-// awaitNod returns once a nod runs. After some seconds it prints how to start one.
+// awaitNod returns once a nod runs. If none runs after some seconds, it prints how to start one.
 func (e *env) awaitNod(wait time.Duration) error {
 	place, err := e.place.WithDefaults()
 	if err != nil || place.URL != "" {
@@ -175,7 +174,7 @@ func (e *env) awaitNod(wait time.Duration) error {
 	deadline, tick := time.NewTimer(wait), time.NewTicker(runPoll)
 	defer deadline.Stop()
 	defer tick.Stop()
-	soon := time.NewTimer(5 * time.Second) // this is longer than a service needs to start
+	soon := time.NewTimer(5 * time.Second) // longer than a service needs to start
 	defer soon.Stop()
 	for {
 		if _, err = bus.ReadRun(place.DataDir); !errors.Is(err, bus.ErrNotRunning) {
@@ -211,20 +210,20 @@ func (c *setupCmd) agree(e *env, question string) (bool, error) {
 	return ok, nil
 }
 
-// interactive reports whether standard input is a terminal, so a person can be asked.
+// interactive reports whether standard input is a terminal: only then can the command ask a person.
 func (e *env) interactive() bool {
 	f, ok := e.stdin.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// agree asks a yes-or-no question at the terminal. An empty answer and a signal to
-// stop mean no.
+// agree asks a yes-or-no question at the terminal. An empty answer means no, and so does a signal to
+// stop.
 func (e *env) agree(question string) bool {
 	word := strings.ToLower(e.typed(question + " [y/N] "))
 	return word == "y" || word == "yes"
 }
 
-// typed reads one word from the terminal; after a signal to stop, the word is empty.
+// typed reads one word from the terminal. After a signal to stop it returns "".
 func (e *env) typed(prompt string) string {
 	fmt.Fprint(e.stderr, prompt)
 	typed := make(chan string, 1)

@@ -9,14 +9,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// preset offers the preset contained if this machine can contain commands, an agent program here
-// runs a changed call, and the settings name no preset. It never does so for a script.
+// preset offers the preset "contained". It does so if this machine can contain commands, an installed
+// agent program lets a hook change its calls, and the settings name no preset. It never asks without a
+// terminal or with --yes.
 func (c *setupCmd) preset(e *env) error {
 	if c.Yes || !e.interactive() || !changesInputHere() {
 		return nil
 	}
 	if level, _ := contain.Support(); level != contain.Namespaces {
-		return nil // nod doctor tells why
+		return nil // nod doctor prints the reason
 	}
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -34,7 +35,8 @@ func (c *setupCmd) preset(e *env) error {
 	return e.changeSettings("", choosePreset(policy.PresetContained))
 }
 
-// changesInputHere reports whether an agent program on this machine runs changed calls.
+// changesInputHere reports whether an agent program on this machine lets a hook change a call before
+// the call runs.
 func changesInputHere() bool {
 	for _, host := range hook.Hosts() {
 		if host.ChangesInput && host.Present() {
@@ -44,7 +46,7 @@ func changesInputHere() bool {
 	return false
 }
 
-// choosePreset returns the change of the settings that sets the preset and keeps everything else.
+// choosePreset returns the settings change that sets only the preset.
 func choosePreset(name string) func(*schemas.Settings) ([]member, error) {
 	return func(s *schemas.Settings) ([]member, error) {
 		s.Permissions.Preset = name

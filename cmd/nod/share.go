@@ -12,7 +12,7 @@ import (
 type grantCmd struct {
 	Session    string   `required:"" placeholder:"S" help:"The session that shares."`
 	To         string   `required:"" placeholder:"S" help:"The session that gets it."`
-	Permission []string `sep:"none" placeholder:"TAG" help:"A permission of the session to share: @read:PATH, @write:PATH or @network; repeatable."`
+	Permission []string `sep:"none" placeholder:"TAG" help:"A permission of the session to share: @read:PATH, @write:PATH, @network or @network:HOST:PORT; repeatable."`
 	Reason     string   `required:"" placeholder:"WHY" help:"The reason."`
 	Agent      string   `hidden:"" help:"The agent's name on the bus."`
 	JSON       bool     `name:"json" help:"Print the grant as JSON."`
@@ -39,14 +39,14 @@ type gateCmd struct {
 	Session    string   `required:"" placeholder:"S" help:"The session that the task runs in."`
 	Name       string   `required:"" placeholder:"N" help:"The task's name."`
 	ID         string   `required:"" placeholder:"I" help:"The task's id."`
-	Permission []string `required:"" sep:"none" placeholder:"TAG" help:"A permission that the task needs: @read:PATH, @write:PATH or @network; repeatable."`
+	Permission []string `required:"" sep:"none" placeholder:"TAG" help:"A permission that the task needs: @read:PATH, @write:PATH, @network or @network:HOST:PORT; repeatable."`
 	Strict     bool     `help:"Ask for the missing permissions; unless they are allowed, exit with 3 to 5, and the task must not run."`
 	Agent      string   `hidden:"" help:"The agent's name on the bus."`
 	JSON       bool     `name:"json" help:"Print the missing permissions as JSON."`
 }
 
-// Run checks whether the session has the permissions that a scheduled task needs.
-// Without --strict it only reports missing permissions and exits with 0.
+// Run checks whether the session has the permissions that a scheduled task needs. Without --strict it
+// reports missing permissions and exits with 0.
 func (c *gateCmd) Run(e *env) error {
 	ctx, client, done, err := e.agent(c.Agent)
 	if err != nil {
@@ -70,8 +70,8 @@ func (c *gateCmd) Run(e *env) error {
 	return nil
 }
 
-// strict requests the task's permissions. An approver decides about the permissions
-// that the session does not have.
+// strict requests the permissions of the task. An approver decides about those that the session does
+// not have yet.
 func (c *gateCmd) strict(e *env, client *nod.Client, gate schemas.Gate) error {
 	r := nod.Permission(fmt.Sprintf("scheduled task %q (%s)", gate.Name, gate.GateID), gate.Permissions...)
 	r.SessionID = gate.SessionID

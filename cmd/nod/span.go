@@ -2,22 +2,23 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// span is a length of time in a flag: Go's units, and d for days.
+// A span is a duration in a flag. It has Go's units, and d for days.
 type span time.Duration
 
-var days = regexp.MustCompile(`^(\d{1,6})d(.*)$`)
+var days = lazyregexp.New(`^(\d{1,6})d(.*)$`)
 
 // UnmarshalText reads "30m", "8h", "1d" or "1d12h".
 func (s *span) UnmarshalText(text []byte) error {
 	var total time.Duration
 	rest := string(text)
 	if m := days.FindStringSubmatch(rest); m != nil {
-		n, _ := strconv.Atoi(m[1]) // the pattern admits at most six digits
+		n, _ := strconv.Atoi(m[1]) // the pattern matches at most six digits, so Atoi cannot fail
 		total, rest = time.Duration(n)*24*time.Hour, m[2]
 		if rest == "" {
 			rest = "0s"

@@ -17,12 +17,12 @@ type statusCmd struct {
 type status struct {
 	Running bool             `json:"running"`
 	Waiting int              `json:"waiting"`
-	High    int              `json:"high"` // number of waiting requests with a high or an unknown risk
+	High    int              `json:"high"` // number of pending requests with a high or an unknown risk
 	Oldest  time.Time        `json:"oldest,omitzero"`
 	Freezes []schemas.Freeze `json:"freezes"`
 }
 
-// Run prints how many requests wait, and exits with 1 if nod does not run.
+// Run prints the number of pending requests. It exits with 1 if nod does not run.
 func (c *statusCmd) Run(e *env) error {
 	s, err := e.status()
 	switch {
@@ -73,8 +73,8 @@ func (e *env) status() (status, error) {
 	return s, nil
 }
 
-// short returns the status in a few characters: "nod 3 !1" if three requests wait, one of them
-// with a high risk.
+// short returns the status for a status bar: "nod 3 !1" means three pending requests, one of them with
+// a high risk.
 func (s status) short() string {
 	var all []string
 	if len(s.Freezes) > 0 {

@@ -10,11 +10,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// testSession is the session of test questions.
 const testSession = "nod-test"
 
-// testQuestion sends a request without consequences and waits for its decision, for at
-// most the duration wait. The test passes whether a person allows or denies.
+// testQuestion sends a request without consequences and waits at most the duration wait for its
+// decision. The test passes if a person allows, and also if a person denies.
 func (e *env) testQuestion(wait time.Duration) (schemas.Decision, error) {
 	ctx, client, done, err := e.agent("local")
 	if err != nil {
@@ -43,8 +42,8 @@ func (e *env) testQuestion(wait time.Duration) (schemas.Decision, error) {
 	return d, err
 }
 
-// takeBackTest withdraws an unanswered test question. If a person's answer came
-// first, it returns that decision; otherwise it returns an error.
+// takeBackTest withdraws an unanswered test question and returns an error. If a person has answered in
+// the meantime, it returns that decision instead.
 func (e *env) takeBackTest(client *nod.Client, r schemas.Request, waited time.Duration) (schemas.Decision, error) {
 	d, err := (&askCmd{}).takeBack(client, r)
 	if err == nil && d.By.Kind == schemas.ByHuman {

@@ -23,9 +23,9 @@ type uninstallCmd struct {
 	Yes   bool `short:"y" help:"Do not ask before the data directory is removed."`
 }
 
-// Run removes nod's hooks, service and launcher from this machine, and with --purge
-// its data. If a hook cannot be removed, Run returns an error and keeps the launcher,
-// because the hook needs it.
+// Run removes nod's hooks, service and launcher from this machine. With --purge it also removes nod's
+// data. If Run cannot remove a hook, it returns an error and keeps the launcher, because that hook
+// runs it.
 func (c *uninstallCmd) Run(e *env) error {
 	dir, err := e.dataDir()
 	if err != nil {
@@ -59,9 +59,8 @@ func (c *uninstallCmd) Run(e *env) error {
 	return nil
 }
 
-// removeHooks removes nod's hook from every agent program's user settings, and from
-// every other file in which it was installed. After a failure it goes on with the
-// other files.
+// removeHooks removes nod's hook from every agent program's user settings, and from every other
+// settings file in the list of installations. After a failure it continues with the other files.
 func (e *env) removeHooks(dir string) error {
 	remembered, err := installs.List(dir)
 	if err != nil {
@@ -109,9 +108,9 @@ func (e *env) removeHook(agent, path string) error {
 	return nil
 }
 
-// removeEmpty removes a settings file that nod made and that has no settings any
-// more, and then the two directories above it if they are empty. dir is the data
-// directory, which lists the files that nod made.
+// removeEmpty removes a settings file that nod created if the file has no settings left. It then
+// removes the two directories above the file if they are empty. The data directory dir has the list of
+// the files that nod created.
 func removeEmpty(dir string, in installs.Install) error {
 	all, err := installs.List(dir)
 	if err != nil {
@@ -120,13 +119,13 @@ func removeEmpty(dir string, in installs.Install) error {
 	made := slices.ContainsFunc(all, func(i installs.Install) bool { return i.Agent == in.Agent && i.Path == in.Path && i.Created })
 	data, err := os.ReadFile(in.Path)
 	if !made || err != nil {
-		return nil // nod did not make the file, or it is gone
+		return nil // the user created the file, or it is gone
 	}
 	var holds map[string]json.RawMessage
 	if json.Unmarshal(data, &holds) != nil {
 		return nil
 	}
-	delete(holds, "version") // nod wrote the version when it made the file
+	delete(holds, "version") // nod wrote the version when it created the file
 	if len(holds) > 0 {
 		return nil
 	}
@@ -135,7 +134,7 @@ func removeEmpty(dir string, in installs.Install) error {
 	}
 	parent := filepath.Dir(in.Path)
 	if os.Remove(parent) == nil { // Remove fails if the directory has other entries
-		_ = os.Remove(filepath.Dir(parent)) // fails as well if the directory above, such as .copilot above .copilot/hooks, has other entries
+		_ = os.Remove(filepath.Dir(parent)) // Remove fails if the directory, such as .copilot, has other entries
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,7 +25,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// preferredPort is the default port of NATS, so NATS tools find nod without flags.
+// preferredPort is the default port of NATS. With it, NATS tools find nod without flags.
 const preferredPort = 4222
 
 type upCmd struct {
@@ -44,7 +43,7 @@ type upCmd struct {
 // syncMode is the value of --sync: an interval, bus.SyncGroup or bus.SyncAlways.
 type syncMode time.Duration
 
-// UnmarshalText reads the flag. 0 was the default of earlier versions.
+// UnmarshalText reads the flag. It reads 0, the default of earlier versions, as "always".
 func (m *syncMode) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "group":
@@ -143,8 +142,8 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	return nil
 }
 
-// commandNotes returns notes on the flags that other nod commands need to reach this
-// nod. It ignores environment variables, because the other commands see them too.
+// commandNotes returns notes about the flags that other nod commands need to reach this nod. It does
+// not mention values from environment variables, because other commands read the same variables.
 func (e *env) commandNotes() []string {
 	var notes []string
 	switch {
@@ -190,13 +189,13 @@ func (c *upCmd) watch(e *env, n *embed.Nod) error {
 	return nil
 }
 
-// view starts the terminal connector, which prints prompts and outcomes.
+// view starts a viewer that prints prompts and outcomes.
 func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), err error) {
 	conn, err := n.Connect(e.ctx, roles.ConnectorID(schemas.ConnectorTerminal))
 	if err != nil {
 		return nil, err
 	}
-	screen := &screen{env: e}
+	screen := &screen{env: e, colours: coloured(e.stdout)}
 	viewer, err := connector.View(e.ctx, system, conn, schemas.ConnectorTerminal, e.log, screen.show)
 	if err != nil {
 		conn.Close()
@@ -208,10 +207,11 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 	}, nil
 }
 
-// screen prints prompts and outcomes, one at a time.
+// A screen prints prompts and outcomes, one at a time.
 type screen struct {
 	*env
-	mu sync.Mutex
+	colours bool
+	mu      sync.Mutex
 }
 
 func (s *screen) show(p schemas.Prompt) {
@@ -222,18 +222,16 @@ func (s *screen) show(p schemas.Prompt) {
 		fmt.Fprintf(s.stdout, "\n%s  %s\n", people.Outcome(p.Decision, &p), people.Summary(&p, 60))
 		return
 	}
-	fmt.Fprintln(s.stdout)
-	parts := people.Parts(&p, time.Now())
-	s.printParts(s.stdout, slices.DeleteFunc(parts, func(part people.Part) bool { return part.Group == people.Rest })) // nod show prints the rest
+	question := s.formatParts(people.Unfolded(&p, time.Now()), s.colours) // nod show prints the rest
+	how := "nod allow " + p.PendingID + " · nod deny " + p.PendingID
 	if isQuestion(&p) {
-		fmt.Fprintf(s.stdout, "\n  nod answer %s NUMBER, or your own words\n", p.PendingID)
-		return
+		how = "nod answer " + p.PendingID + " NUMBER, or your own words"
 	}
-	fmt.Fprintf(s.stdout, "\n  nod allow %s · nod deny %s\n", p.PendingID, p.PendingID)
+	fmt.Fprintf(s.stdout, "\n%s\n  %s\n", question, how)
 }
 
-// readSettings reads the settings file at path. If path is empty, it reads
-// settings.json of the data directory, and returns nil if there is no such file.
+// readSettings reads the settings file at path. If path is empty, it reads settings.json of the data
+// directory. It returns nil if that file does not exist.
 func readSettings(path, dir string) ([]byte, error) {
 	named := path != ""
 	if !named {
@@ -241,7 +239,7 @@ func readSettings(path, dir string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(path)
 	if !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
-		return nil, nil // if the directory itself is wrong, nod reports that when it opens the directory
+		return nil, nil // if the directory itself is wrong, nod reports that later, when it opens the directory
 	}
 	if !named && errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("read the settings: %w: fix its permissions, or name another directory with --data", err)
@@ -266,8 +264,8 @@ func splitAddr(addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// voiceTimeout reads NOD_PERMISSION_TIMEOUT, or PERMISSION_TIMEOUT, in seconds. It
-// returns 0 if neither is set.
+// voiceTimeout returns the seconds in NOD_PERMISSION_TIMEOUT or PERMISSION_TIMEOUT as a duration. It
+// returns 0 if both are unset.
 func voiceTimeout() (time.Duration, error) {
 	for _, name := range []string{"NOD_PERMISSION_TIMEOUT", "PERMISSION_TIMEOUT"} {
 		text := os.Getenv(name)

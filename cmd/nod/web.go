@@ -10,7 +10,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// webFlags configure the address of the web inbox.
 type webFlags struct {
 	HTTP        string `name:"http" placeholder:"ADDR" default:"127.0.0.1:4280" help:"Address of the web inbox, or off; if the port is taken, another free one is used."`
 	HTTPCert    string `name:"http-cert" placeholder:"FILE" type:"path" help:"TLS certificate of the web inbox."`
@@ -19,12 +18,11 @@ type webFlags struct {
 	loginKeyFlag
 }
 
-// loginKeyFlag names the key that signs web logins.
 type loginKeyFlag struct {
 	LoginKey string `placeholder:"FILE" type:"path" help:"Key that signs web logins; web inboxes behind one address need the same key (web/key in the data directory)."`
 }
 
-// listen returns the web inbox's address, or nil if it is off.
+// listen returns the web inbox's address, or nil if the web inbox is off.
 func (f *webFlags) listen() *httpserve.Listen {
 	if f.HTTP == "off" {
 		return nil
@@ -32,7 +30,7 @@ func (f *webFlags) listen() *httpserve.Listen {
 	return &httpserve.Listen{Addr: f.HTTP, TLSCert: f.HTTPCert, TLSKey: f.HTTPKey, BehindProxy: f.BehindProxy}
 }
 
-// welcomeToWeb prints the inbox's address, as a link that logs this process's user in.
+// welcomeToWeb prints a link to the web inbox. The link logs this process's user in.
 func welcomeToWeb(w *embed.Web, out func(format string, args ...any)) error {
 	if w == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package agents holds the code that agent connectors share: the interface to nod, the
-// conversion of a host's ids to nod's, and the words that tell an agent the decision.
+// Package agents contains code that several agent connectors share: the interface to nod, the
+// conversion of a host's ids to ids for nod, and the sentences that tell an agent the decision.
 package agents
 
 import (
@@ -15,22 +15,21 @@ import (
 
 // Asker is the interface to nod that an agent connector needs.
 type Asker interface {
-	// Ask sends r and blocks until r is decided, however long that takes. If nod has
-	// stored r already, Ask waits for that request's decision. If nod refuses r, the
-	// error is a *schemas.Error; its code is UNAVAILABLE if nod does not accept r in
-	// time. When ctx ends, Ask returns an error and r may stay pending: the caller must
-	// Withdraw it.
+	// Ask sends r and blocks until r is decided, without a time limit. If nod has stored r already,
+	// Ask waits for the decision about the stored request. If nod refuses r, the error is a
+	// *schemas.Error; its code is UNAVAILABLE if nod does not accept r in time. When ctx ends, Ask
+	// returns an error and r may stay pending. The caller must then Withdraw r.
 	Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error)
-	// Withdraw ends a request that its agent no longer waits for, even if the request
-	// has not reached nod yet. If the request was decided first, its decision stands,
-	// and Withdraw returns nil.
+	// Withdraw ends a request that its agent no longer waits for. It also has an effect if the request
+	// has not reached nod yet. If the request was decided before, the decision stays and Withdraw
+	// returns nil.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
-// MayBeOpen reports whether the request may be pending after Ask failed with err, so that the
-// caller must withdraw it. It returns false if nod refused the request with a code other than
-// UNAVAILABLE and INTERNAL_ERROR: nod has not stored this request. After CONFLICT, its id
-// belongs to another request, which must not be withdrawn.
+// MayBeOpen reports whether a request may be pending after Ask failed with err. The caller must then
+// withdraw it. MayBeOpen returns false if nod refused the request with a code other than UNAVAILABLE
+// and INTERNAL_ERROR: nod has not stored this request. After CONFLICT, the id belongs to another
+// request, which the caller must not withdraw.
 func MayBeOpen(err error) bool {
 	var refused *schemas.Error
 	if !errors.As(err, &refused) {
@@ -39,9 +38,8 @@ func MayBeOpen(err error) bool {
 	return refused.Code == schemas.CodeUnavailable || refused.Code == schemas.CodeInternal
 }
 
-// ID converts a host's id of a request or session to an id for nod. It keeps a valid id,
-// replaces an invalid id by "h-" and 32 hex digits of its SHA-256, and replaces an empty
-// id by a random one.
+// ID converts a host's id of a request or session to an id for nod. It keeps a valid id. It replaces
+// an invalid id by "h-" and 32 hex digits of its SHA-256, and an empty id by a random one.
 func ID(host string) string {
 	switch {
 	case host == "":
@@ -53,6 +51,6 @@ func ID(host string) string {
 	return "h-" + hex.EncodeToString(sum[:16])
 }
 
-// NewID returns a random id of 16 lower-case letters and digits (80 bits). A person can
-// usually name it by its first schemas.MinPrefix characters.
+// NewID returns a random id of 16 lower-case letters and digits (80 bits). Its first schemas.MinPrefix
+// characters are usually enough for a person to name the request.
 func NewID() string { return strings.ToLower(rand.Text()[:16]) }

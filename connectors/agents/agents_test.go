@@ -123,12 +123,12 @@ func TestDescribeErrorNeverAllows(t *testing.T) {
 
 func TestAccess(t *testing.T) {
 	assert.Equal(t, "Permission already granted for read access to /a.", agents.AlreadyGranted([]string{"@read:/a"}))
-	assert.Equal(t, "network access, write access to /p:q and read access to /r",
-		agents.Access([]string{"@network", "@write:/p:q", "@read:/r"}))
+	assert.Equal(t, "network access, network access to x.org:443, write access to /p:q and read access to /r",
+		agents.Access([]string{"@network", "@network:x.org:443", "@write:/p:q", "@read:/r"}))
 }
 
-// TestActionOfKnowsEachAgentsToolNames: each agent's own name for a tool has the right action
-// type; an unknown name has ActionOther.
+// TestActionOfKnowsEachAgentsToolNames: the tool names of every supported agent have the right action
+// type. An unknown name has ActionOther.
 func TestActionOfKnowsEachAgentsToolNames(t *testing.T) {
 	for name, want := range map[string]schemas.ActionType{
 		"Bash": schemas.ActionCommand, "bash": schemas.ActionCommand, "run_shell_command": schemas.ActionCommand,

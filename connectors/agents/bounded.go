@@ -1,11 +1,10 @@
 package agents
 
-// MaxKept limits the entries of a map to which only PutBounded adds.
+// MaxKept is the largest number of entries in a map to which only PutBounded adds.
 const MaxKept = 4096
 
-// PutBounded stores a value under a key in a map that an agent makes grow. It empties a full
-// map first, so the caller must be safe without the entries: a request that lacks them must
-// reach a person.
+// PutBounded stores a value in a map that an agent could otherwise fill without limit. It empties a
+// full map first. Without the lost entries the caller must remain safe: it must ask a person.
 func PutBounded[K comparable, V any](m map[K]V, key K, value V) {
 	if _, known := m[key]; !known && len(m) >= MaxKept {
 		clear(m)

@@ -1,9 +1,9 @@
 package agents
 
-// The exit codes for a command that did not run, as env and shells use them.
+// The exit codes for a command that did not run. They are the same as those of env and of shells.
 const (
 	CodeRefused  = 125 // nod refused to run the command, or could not contain it
-	CodeCannot   = 126 // the program exists and cannot be run
+	CodeCannot   = 126 // the program exists but cannot be executed
 	CodeNotFound = 127 // the program does not exist
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// cwdField names the field for a call's working directory, which the host reports. If the
-// tool's own input has a field "cwd", it is renamed to ownCwdField, because rules may rely on
-// the host's value only. No rule matches ownCwdField, so a person is asked.
+// cwdField is the field for a call's working directory. Rules rely on the host's value in it. A field
+// "cwd" in the tool's own input is therefore renamed to ownCwdField. No rule matches ownCwdField, so
+// nod asks a person.
 const (
 	cwdField    = "cwd"
 	ownCwdField = "cwd, in the input"
@@ -22,10 +22,10 @@ func IsObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }
 
-// WithCwd returns a tool's input as people and rules see it: with the host's "cwd" as the
-// last field, unless cwd is empty, so that a person sees where a command runs. It keeps
-// all other bytes: a number that is decoded and encoded again could differ from the
-// number that the tool gets.
+// WithCwd returns a tool's input in the form for people and rules. Unless cwd is empty, it adds the
+// host's "cwd" as the last field, so that a person sees where a command runs. It keeps all other
+// bytes, because a number that was decoded and encoded again could differ from the number that the
+// tool gets.
 func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	v, obj, err := ParseObject(input)
 	if err != nil {
@@ -50,9 +50,9 @@ func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	return v.Pack(), nil
 }
 
-// WithoutCwd reverses WithCwd: it converts the input that a person edited to the input
-// for the tool. If the person changed the host's "cwd", it returns an error, because the
-// tool would run in the old directory anyway.
+// WithoutCwd reverses WithCwd: it converts the input that a person edited to the input for the tool.
+// If the person changed the host's "cwd", it returns an error, because the tool would still run in the
+// original directory.
 func WithoutCwd(edited, input json.RawMessage, cwd string) (json.RawMessage, error) {
 	_, original, err := ParseObject(input)
 	if err != nil {
@@ -74,8 +74,8 @@ func WithoutCwd(edited, input json.RawMessage, cwd string) (json.RawMessage, err
 	return v.Pack(), nil
 }
 
-// ParseObject parses a JSON object into a tree that keeps every byte. It returns an error
-// for any other JSON value.
+// ParseObject parses a JSON object into a tree that keeps every byte. For any other JSON value it
+// returns an error.
 func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 	if !IsObject(raw) {
 		return hujson.Value{}, nil, errors.New("it is not a JSON object")
@@ -87,8 +87,8 @@ func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 	return v, v.Value.(*hujson.Object), nil // IsObject has checked the type
 }
 
-// Member returns the index of the member with this name, or -1. If several members have
-// the name, it returns the last one's index, because hosts use the last value.
+// Member returns the index of the member with this name, or -1. If several members have the name, it
+// returns the index of the last, because hosts use the last value.
 func Member(obj *hujson.Object, name string) int {
 	for i, m := range slices.Backward(obj.Members) {
 		if m.Name.Value.(hujson.Literal).String() == name { // member names are always literals

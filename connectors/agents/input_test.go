@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOnlyTheHostSaysWhereACallRuns: a "cwd" in the tool's own input never replaces the
-// "cwd" that the host reported.
+// TestOnlyTheHostSaysWhereACallRuns: a "cwd" in the tool's own input never replaces the "cwd" from the
+// host.
 func TestOnlyTheHostSaysWhereACallRuns(t *testing.T) {
 	for _, c := range []struct{ input, cwd, shown string }{
 		{`{"n":12345678901234567890, "s":"é"}`, "", `{"n":12345678901234567890, "s":"é"}`},

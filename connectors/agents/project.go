@@ -5,16 +5,16 @@ import (
 	"path/filepath"
 )
 
-// ProjectOf returns the project of a call that runs in dir, if the host does not name the
-// project: the outermost directory from dir upwards that is the top of a repository. An agent
-// can change its directory, and a directory below the project may contain a repository of a
-// stranger. The home directory, the directories above it, and directories in which every user
-// may write do not count. Without a repository, the project is dir.
+// ProjectOf returns the project of a call that runs in dir, for hosts that do not name the project. It
+// is the outermost git repository that contains dir. It is not the innermost one, because an agent can
+// change its directory, and a directory below the project may contain a stranger's repository. The
+// home directory, the directories above it, and directories that every user may write are never a
+// project. Without a repository, the project is dir.
 func ProjectOf(dir string) string {
 	if !filepath.IsAbs(dir) {
 		return dir
 	}
-	home, _ := os.UserHomeDir() // if unknown, no directory is excluded for being the home directory
+	home, _ := os.UserHomeDir() // if the home directory is unknown, it is not excluded
 	project := filepath.Clean(dir)
 	for up := project; ; up = filepath.Dir(up) {
 		info, err := os.Stat(up)

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Question is a question of an agent to its user, in Claude Code's format. A person
-// answers it; nod never allows or denies it.
+// Question is a question of an agent to its user, in Claude Code's format. A person answers the
+// question; nod never allows or denies it.
 type Question struct {
 	Text    string           `json:"question"`
 	Header  string           `json:"header"`
@@ -27,15 +27,15 @@ type QuestionChoice struct {
 	Description string `json:"description"`
 }
 
-// ownWords and noAnswer are the ids of the two options that nod adds to the agent's
-// choices: write another answer, and give no answer.
+// ownWords and noAnswer are the ids of the two options that nod adds to the agent's choices. With
+// ownWords a person writes an answer, and with noAnswer gives none.
 const (
 	ownWords = "own_words"
 	noAnswer = "no_answer"
 )
 
-// Questions returns the questions in the input of Claude Code's tool AskUserQuestion. It
-// returns nil if there are none, or if nod cannot show each of them unchanged.
+// Questions returns the questions in the input of Claude Code's tool AskUserQuestion. It returns nil
+// if the input has no questions, or if nod cannot show every question unchanged.
 func Questions(input json.RawMessage) []Question {
 	var in struct {
 		Questions []Question `json:"questions"`
@@ -48,7 +48,7 @@ func Questions(input json.RawMessage) []Question {
 		if strings.TrimSpace(q.Text) == "" || seen[q.Text] || len(q.Choices) > 12 {
 			return nil
 		}
-		seen[q.Text] = true // the answers' keys are the questions' texts, so each must be unique
+		seen[q.Text] = true // the text must be unique, because it is the key of the answer
 		for _, c := range q.Choices {
 			if c.Label == "" || utf8.RuneCountInString(c.Label) > 256 {
 				return nil
@@ -58,9 +58,9 @@ func Questions(input json.RawMessage) []Question {
 	return in.Questions
 }
 
-// Request returns a request that asks a person question q. It has a new id; its session, agent
-// and host are those of r, the request for the whole tool call. leave is the label of the
-// option that gives no answer. Request returns an error if q cannot be encoded as JSON.
+// Request returns a request that asks a person question q. The request has a new id. Its session,
+// agent and host are those of r, the request for the whole tool call. leave is the label of the option
+// that gives no answer. Request returns an error if q cannot be encoded as JSON.
 func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, error) {
 	details := map[string]any{"question": q.Text}
 	var about []map[string]string
@@ -81,7 +81,7 @@ func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, er
 	if q.Header != "" {
 		r.Title = "Question: " + cut(q.Header, 100)
 	}
-	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // a call may hold several questions, so the call's ids cannot identify this request
+	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // the call may contain several questions, so its ids do not identify this request
 	r.Options = nil
 	for i, c := range q.Choices {
 		r.Options = append(r.Options, schemas.Option{OptionID: fmt.Sprintf("answer_%d", i+1), Name: c.Label, Kind: schemas.AllowOnce})
@@ -103,8 +103,8 @@ func cut(s string, n int) string {
 	return s
 }
 
-// Answer returns the text of the answer to q: r is the request that q.Request made, and d
-// its decision. ok is false if d holds no answer by a person.
+// Answer returns the text of the answer to q. r is the request that q.Request made, and d is the
+// decision about r. ok is false if d is not the answer of a person.
 func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, ok bool) {
 	option, offered := r.Option(d.OptionID)
 	if !Allows(r, d) || !offered || d.By.Kind != schemas.ByHuman {
@@ -116,8 +116,8 @@ func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, o
 	return option.Name, true
 }
 
-// WithAnswers adds answers, keyed by question text, to the input of AskUserQuestion and
-// keeps its other bytes. It returns an error if the input has a field "answers" already.
+// WithAnswers adds the answers to the input of AskUserQuestion; a key is the text of a question. It
+// keeps all other bytes. It returns an error if the input already has a field "answers".
 func WithAnswers(input json.RawMessage, answers map[string]string) (json.RawMessage, error) {
 	v, obj, err := ParseObject(input)
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// AgentReply tells an agent the outcome of its request in words.
+// AgentReply is a text that tells an agent the outcome of its request.
 type AgentReply struct {
-	Allowed bool   // set only if the decision is about this request and allows it
-	IsError bool   // the request failed; a denial is no error
-	Text    string // the words; never empty
+	Allowed bool   // the decision is about this request and allows it
+	IsError bool   // the request failed; a denial is no failure
+	Text    string // never empty
 }
 
-// DescribeDecision returns decision d in words for the agent that sent r. A tool call that
-// timed out or was withdrawn counts as denied; for a permission these outcomes are errors.
+// DescribeDecision returns a text about decision d for the agent that sent r. It describes a tool call
+// that timed out or was withdrawn as denied. For a request for permissions, these outcomes are errors.
 func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := AgentReply{Allowed: Allows(*r, *d)}
 	permission := r.Kind == schemas.KindPermission
@@ -26,7 +26,7 @@ func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 		reply.Text = "Permission granted for " + Access(r.Permissions) + "."
 	case reply.Allowed:
 		reply.Text = withDecider("Allowed", d)
-	case d.Outcome == schemas.TimedOut: // the message of d, from the engine, says how long r waited
+	case d.Outcome == schemas.TimedOut: // the engine's message in d contains the time for which r waited
 		reply.IsError, reply.Text = permission, orElse(d.Message, "Permission request timed out.")
 	case d.Outcome == schemas.Withdrawn:
 		reply.IsError, reply.Text = permission, withMessage("Permission request was withdrawn", d.Message)
@@ -48,8 +48,8 @@ func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	return reply
 }
 
-// DescribeRefusingEdits does what DescribeDecision does, for an agent that cannot run an
-// edited input: an allow with an edited input becomes a denial whose text contains that input.
+// DescribeRefusingEdits is DescribeDecision for an agent that cannot run an edited input. An allow
+// with an edited input becomes a denial, and the text contains the edited input.
 func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := DescribeDecision(r, d)
 	if reply.Allowed && d.UpdatedInput != nil {
@@ -58,7 +58,7 @@ func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
 	return reply
 }
 
-// DescribeError returns nod's refusal in words for the agent. The reply never allows.
+// DescribeError returns a text about nod's refusal for the agent. The reply never allows.
 func DescribeError(err *schemas.Error) AgentReply {
 	text := err.Message
 	if err.Code == schemas.CodeUndeliverable {
@@ -72,13 +72,17 @@ func AlreadyGranted(tags []string) string {
 	return "Permission already granted for " + Access(tags) + "."
 }
 
-// Access returns permission tags in words, such as "write access to /p and network
-// access" for @write:/p and @network. It does not change the paths.
+// Access describes permission tags. For @write:/p and @network it returns "write access to /p and
+// network access". It does not change the paths.
 func Access(tags []string) string {
 	var all []string
 	for _, tag := range tags {
 		switch kind, path, _ := strings.Cut(tag, ":"); kind {
 		case "@network":
+			if path != "" {
+				all = append(all, "network access to "+path)
+				continue
+			}
 			all = append(all, "network access")
 		case "@read":
 			all = append(all, "read access to "+path)
@@ -94,9 +98,9 @@ func Access(tags []string) string {
 	return strings.Join(all, "")
 }
 
-// withDecider returns the outcome, the name of the rule or person that decided, and the
-// decision's message. If a rule decided with a message, it returns only the message, which
-// names the rule.
+// withDecider returns the outcome, the name of the rule or person that decided, and the decision's
+// message. If a rule decided with a message, it returns only the message, because the message names
+// the rule.
 func withDecider(outcome string, d *schemas.Decision) string {
 	if d.By.Kind == schemas.ByPolicy && d.Message != "" {
 		return d.Message + "."

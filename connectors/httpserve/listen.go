@@ -1,5 +1,5 @@
-// Package httpserve holds what nod's HTTP servers share: it opens a server's address only
-// if that is safe, recognizes the host names of a server, and makes and reads tokens.
+// Package httpserve contains code that nod's HTTP servers share. It opens a server's address only if
+// that is safe, checks the host names in requests, and creates and reads tokens.
 package httpserve
 
 import (
@@ -15,12 +15,12 @@ import (
 	"strings"
 )
 
-// Listen says where a server listens and how its connections are protected.
+// Listen describes the address of a server and the protection of its connections.
 type Listen struct {
 	// Addr is the address to listen on, as HOST:PORT.
 	Addr string
 	// PublicURL is the URL by which people and agents reach the server, such as
-	// https://nod.example.com; empty if they use Addr.
+	// https://nod.example.com. It is empty if they use Addr.
 	PublicURL string
 	// TLSCert and TLSKey are the names of PEM files; both are empty without TLS.
 	TLSCert, TLSKey string
@@ -28,9 +28,10 @@ type Listen struct {
 	BehindProxy bool
 }
 
-// Server holds names that errors mention: the server's own, and those of its settings.
+// Server contains names for error messages: the name of the server, and those of its flags and
+// settings.
 type Server struct {
-	Name      string // the server's name, such as "the web inbox"
+	Name      string // such as "the web inbox"
 	Flag      string // the flag that sets Listen.Addr
 	Default   string // an example for Listen.Addr
 	PublicURL string // the flag or setting that sets Listen.PublicURL
@@ -47,10 +48,9 @@ type Address struct {
 	hosts []string // the values of the Host header that the server accepts
 }
 
-// Open starts to listen. It returns an error if other machines could reach the server without
-// TLS. It also returns an error if they could reach a server without a PublicURL, because the
-// host names in their requests could not be checked. Each error is one line that names the
-// setting to change.
+// Open starts to listen. It returns an error if other machines could reach the server without TLS. It
+// also returns an error if they could reach a server without a PublicURL, because the server could not
+// check the host names in their requests. Each error is one line that names the setting to change.
 func (l Listen) Open(s Server) (net.Listener, Address, error) {
 	host, _, err := net.SplitHostPort(l.Addr)
 	if err != nil {
@@ -116,8 +116,8 @@ func (l Listen) address(public *url.URL, port int, host string) Address {
 	return a
 }
 
-// Serve handles requests on listener with s, over TLS if l.TLSCert is set. It returns nil once
-// s is shut down.
+// Serve handles requests on listener with s, over TLS if l.TLSCert is set. It returns nil when s has
+// been shut down.
 func (l Listen) Serve(s *http.Server, listener net.Listener) error {
 	var err error
 	if l.TLSCert != "" {
@@ -131,9 +131,9 @@ func (l Listen) Serve(s *http.Server, listener net.Listener) error {
 	return err
 }
 
-// Answers reports whether a request's Host header names this server. A request with
-// another name must be refused: a web page may have let its own name resolve to this
-// machine (DNS rebinding).
+// Answers reports whether a request's Host header names this server. The server must refuse a request
+// with another name: a web page may have made its own host name resolve to this machine (DNS
+// rebinding).
 func (a Address) Answers(host string) bool {
 	return slices.ContainsFunc(a.hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }

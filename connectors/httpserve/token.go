@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// minToken is the minimum length of a token in bytes. A shorter token could be guessed.
+// minToken is the minimum length of a token in bytes. An attacker could guess a shorter token.
 const minToken = 16
 
-// Token returns the token in a file. If the file does not exist, Token creates it with a
-// new token, readable by its owner only. It returns a one-line error if other users may
-// read the file, or if the token is shorter than minToken or has spaces.
+// Token returns the token in a file. If the file does not exist, Token creates it with a new token,
+// readable only by its owner. It returns an error of one line if other users may read the file, if the
+// token is shorter than minToken, or if it contains spaces.
 func Token(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,8 +39,8 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// newToken creates the file with its whole content or not at all. If two processes call
-// it at once, one creates the file and both return its token.
+// newToken creates the token file completely or not at all. If two processes call it at the same time,
+// one creates the file and both return that token.
 func newToken(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

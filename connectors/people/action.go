@@ -12,18 +12,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// action is the input of a tool on its way to the screen: the parts so far, and the fields
-// that no part shows yet.
+// action collects the parts that show the input of a tool call. It also contains the fields that no
+// part shows yet.
 type action struct {
 	r      *schemas.Request
 	parts  []Part
 	fields []field
 }
 
-// actionParts returns what a call would do, in the payload's own form: a command as a command,
-// an edit as a diff, an address as an address. Every field that has no form of its own follows
-// by its name, so the parts show the whole input. The input's field cwd is returned as cwd if
-// it is a non-empty string.
+// actionParts returns parts that show a call in the form that fits its input: a command as a command
+// line, an edit as a diff, an address as an address. Every other field follows with its name, so the
+// parts show the whole input. If the input's field cwd is a non-empty string, actionParts returns it
+// as cwd.
 func actionParts(r *schemas.Request) (parts []Part, cwd string) {
 	raw := bytes.TrimSpace(r.ActionDetails)
 	fields, err := fieldsOf(raw)
@@ -61,7 +61,7 @@ func (a *action) text(name string) (string, bool) {
 	return "", false
 }
 
-// first returns the first of names whose field is a non-empty string, and the string.
+// first returns the first of names whose field is a non-empty string, and that string.
 func (a *action) first(names ...string) (name, text string) {
 	for _, name := range names {
 		if text, ok := a.text(name); ok && text != "" {
@@ -71,7 +71,7 @@ func (a *action) first(names ...string) (name, text string) {
 	return "", ""
 }
 
-// drop removes fields, because a part shows them.
+// drop removes fields that a part already shows.
 func (a *action) drop(names ...string) {
 	a.fields = slices.DeleteFunc(a.fields, func(f field) bool { return slices.Contains(names, f.name) })
 }
@@ -81,13 +81,13 @@ func (a *action) quote(label, text string, styles []payload.Span) {
 	a.parts = append(a.parts, Part{Label: label, Quote: true, Lines: lines, Spans: spans})
 }
 
-// head appends a line with the verb, in nod's words, and its object.
+// head appends a line with a verb, which nod chose, and its object, from the input.
 func (a *action) head(verb, object string, styles []payload.Span) {
 	line, spans := styledLine(object, styles)
 	a.parts = append(a.parts, Part{Label: verb, Lines: []string{line}, Spans: [][]payload.Span{spans}})
 }
 
-// question appends the question. Its options are among the answers.
+// question appends the text of a question. The answers list its options.
 func (a *action) question() {
 	name, text := a.first("question", "message", "prompt")
 	if name == "" || strings.TrimSpace(a.r.Title) == strings.TrimSpace(text) {
@@ -101,7 +101,7 @@ func (a *action) question() {
 	}
 }
 
-// shells are the programs whose argument after -c or -lc is shown as a command line.
+// shells are the programs whose argument after -c or -lc nod shows as a command line.
 var shells = []string{"bash", "sh", "zsh"}
 
 func (a *action) command() bool {
@@ -125,7 +125,7 @@ func (a *action) command() bool {
 	return false
 }
 
-// pathFields are the names by which the hosts' tools call the file of a call.
+// pathFields are the field names under which the hosts' tools give the path of a file.
 var pathFields = []string{"file_path", "filePath", "absolute_path", "notebook_path", "path"}
 
 func (a *action) edit() bool {
@@ -143,7 +143,7 @@ func (a *action) edit() bool {
 	return false
 }
 
-// change is one element of the field edits of MultiEdit.
+// change is one element in the field edits of the tool MultiEdit.
 type change struct {
 	Old *string `json:"old_string"`
 	New *string `json:"new_string"`
@@ -173,7 +173,7 @@ func (a *action) edits() bool {
 	return true
 }
 
-// plainObjects reports whether raw is a list of objects whose decoding loses nothing: no name
+// plainObjects reports whether raw is a list of objects that decode without a loss: no member name
 // occurs twice or in another case, and every string is valid text.
 func plainObjects(raw json.RawMessage) bool {
 	var all []json.RawMessage
@@ -254,7 +254,7 @@ func (a *action) read() bool {
 	return true
 }
 
-// call names the tool, because nod knows no better form for its input.
+// call appends the tool's name. It is for tools whose input nod shows field by field.
 func (a *action) call() {
 	a.head("Call", orElse(a.r.ToolName, orElse(a.r.Title, "a tool without a name")), nil)
 	if len(a.fields) == 0 {
@@ -262,7 +262,7 @@ func (a *action) call() {
 	}
 }
 
-// fileName returns the style of a file's name at the end of its path.
+// fileName returns a span that styles the last element of a path.
 func fileName(file string) []payload.Span {
 	if from := len(file) - len(path.Base(file)); from >= 0 && strings.HasSuffix(file, path.Base(file)) {
 		return []payload.Span{{From: from, To: len(file), Style: payload.Key}}
@@ -282,14 +282,20 @@ func counts(added, removed int) string {
 	return strings.Join(all, " ")
 }
 
-// noBreak marks a last line without a line break, if the other side of the diff has one.
+// noBreak marks a last line without a line break in a diff whose other side ends with one.
 const noBreak = "⟦no line break⟧"
 
-// diff appends the file's name with the numbers of lines, and the lines of a diff, each after
-// its mark: "+ ", "- " or two spaces.
+// diff appends a line with the file's name and the numbers of changed lines, and then the lines of a
+// diff. Each line begins with its mark: "+ ", "- " or two spaces.
 func (a *action) diff(verb, file string, lines []payload.Line) {
 	a.head(strings.TrimSpace(verb+" "+counts(payload.Count(lines))), file, fileName(file))
 	part := Part{Quote: true}
+	part.Lines, part.Spans = diffLines(lines)
+	a.parts = append(a.parts, part)
+}
+
+// diffLines returns the lines of a diff, each after its mark, and their styles.
+func diffLines(lines []payload.Line) (shownLines []string, spans [][]payload.Span) {
 	uneven := lastBreak(lines, payload.Add)*lastBreak(lines, payload.Remove) < 0
 	for _, l := range lines {
 		text, whole := strings.CutSuffix(l.Text, "\n")
@@ -298,14 +304,14 @@ func (a *action) diff(verb, file string, lines []payload.Line) {
 			shown += noBreak
 		}
 		mark := string(l.Op) + " "
-		part.Lines = append(part.Lines, mark+shown)
-		part.Spans = append(part.Spans, overlay(map[payload.Op]payload.Style{payload.Add: payload.Added, payload.Remove: payload.Removed}[l.Op], len(mark), len(mark+shown), words))
+		shownLines = append(shownLines, mark+shown)
+		spans = append(spans, overlay(map[payload.Op]payload.Style{payload.Add: payload.Added, payload.Remove: payload.Removed}[l.Op], len(mark), len(mark+shown), words))
 	}
-	a.parts = append(a.parts, part)
+	return shownLines, spans
 }
 
-// lastBreak returns 1 if one side of a diff, without the lines of the other op, ends in a line
-// break, -1 if it does not, and 0 if it is empty.
+// lastBreak examines one side of a diff: the lines without those of the operation other. It returns 1
+// if that side ends in a line break, -1 if it does not, and 0 if it is empty.
 func lastBreak(lines []payload.Line, other payload.Op) int {
 	for _, l := range slices.Backward(lines) {
 		switch {
@@ -319,8 +325,8 @@ func lastBreak(lines []payload.Line, other payload.Op) int {
 	return 0
 }
 
-// overlay returns the spans of a whole line with one style, in which words, moved by shift,
-// keep their own.
+// overlay returns spans that give the whole line one style, except for words, which keep their own
+// styles. It moves words by shift bytes.
 func overlay(style payload.Style, shift, end int, words []payload.Span) (all []payload.Span) {
 	at := 0
 	add := func(from, to int, style payload.Style) {
@@ -337,7 +343,7 @@ func overlay(style payload.Style, shift, end int, words []payload.Span) (all []p
 	return all
 }
 
-// styledLine returns a text as Line does, with the styles of its pieces.
+// styledLine makes a text safe to show, as Line does, and keeps the styles of its spans.
 func styledLine(s string, styles []payload.Span) (string, []payload.Span) {
 	lines, spans := styledLines(s, styles)
 	var all []payload.Span

@@ -8,16 +8,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxItem is the width, in columns, of the longest item of a caption; maxSentence is that of the
-// risk with its reasons.
+// maxItem is the largest width, in columns, of an item of a caption. maxSentence is the largest width
+// of the last item, the risk with its reasons.
 const (
 	maxItem     = 40
 	maxSentence = 400
 )
 
-// caption returns the line below the payload: the agent's program, the place, the session's
-// label and the risk with its reasons, such as "— Claude Code · app · fix-ci · high: deletes
-// files outside the project". cwd is the directory of the call, or empty. No item except the last can contain the separator.
+// caption returns the line below the payload: the agent's program, the project and directory, the
+// session's label, and the risk with its reasons. An example is "— Claude Code · app · fix-ci · high:
+// deletes files outside the project". cwd is the directory of the call, or empty. Only the last item
+// can contain the separator "·".
 func caption(p *schemas.Prompt, cwd string) Part {
 	items := lines(
 		captionItem(orElse(p.Request.AgentName, p.Agent)),
@@ -42,8 +43,8 @@ func captionItem(text string) string {
 	return cut(strings.ReplaceAll(Line(text), "·", "⟦U+00B7⟧"), maxItem)
 }
 
-// place returns the project's name, with the directory in it: "app", "app/web". A directory
-// outside the project follows in full: "app, in /etc".
+// place returns the project's name with the directory in it, such as "app" or "app/web". For a
+// directory outside the project it returns the full path too, such as "app, in /etc".
 func place(project, cwd string) string {
 	name := path.Base(project)
 	switch below, inside := strings.CutPrefix(cwd, strings.TrimSuffix(project, "/")+"/"); {
@@ -57,8 +58,8 @@ func place(project, cwd string) string {
 	return name + ", in " + cwd
 }
 
-// riskSentence returns the risk with its reasons as one sentence: "high: deletes files outside
-// the project", "low risk".
+// riskSentence returns the risk with its reasons as one sentence, such as "high: deletes files outside
+// the project" or "low risk".
 func riskSentence(p *schemas.Prompt) string {
 	var all []string
 	outside := false

@@ -7,24 +7,23 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Channel describes a people connector to the rest of nod. One line in package embed
-// registers a connector by its Channel; settings.json, nod setup, nod doctor, nod pair and
-// nod connector then accept the connector's name.
+// Channel describes a people connector to the rest of nod. Package embed registers each Channel in one
+// line. settings.json, nod setup, nod doctor, nod pair and nod connector then accept the connector's
+// name.
 type Channel struct {
-	// Settings holds the channel's name and describes its section connectors.NAME in
+	// Settings contains the channel's name, and describes the section connectors.NAME of
 	// settings.json.
 	Settings schemas.ChannelSettings
-	// Open makes a carrier from its settings. It reads the secrets that the settings name and
-	// calls no server. An error is one line that names the setting.
+	// Open creates a carrier from its settings. It reads the secrets that the settings name, and does
+	// not connect to any server. An error is one line that names the setting.
 	//
-	// If the Carrier has a method Check(context.Context) error, nod doctor calls it to find
-	// out whether the channel can be reached.
+	// If the Carrier has a method Check(context.Context) error, nod doctor calls it to test the
+	// connection to the channel.
 	Open func(settings json.RawMessage, log *slog.Logger) (Carrier, error)
-	// Account is the account that the channel needs, such as "Telegram bot".
+	// Account is the kind of account that the channel needs, such as "Telegram bot".
 	Account string
-	// Guide is the page of the documentation that explains how to set up the channel.
+	// Guide is the page of nod's documentation about this channel.
 	Guide string
 }
 
-// Name returns the name of the channel's connector.
 func (c Channel) Name() string { return c.Settings.Name }

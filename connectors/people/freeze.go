@@ -8,12 +8,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// FreezeTarget returns the target of a freeze in words: "any agent", "agent ada" or
-// "session S".
+// FreezeTarget describes the target of a freeze: "any agent", "agent ada" or "session S".
 func FreezeTarget(b *schemas.FreezeRequest) string { return cmp.Or(TargetArgs(b), "any agent") }
 
-// TargetArgs returns the target as arguments of the freeze and thaw commands: "agent ada"
-// or "session S". It is empty for all agents.
+// TargetArgs returns the target as arguments of the freeze and thaw commands, such as "agent ada" or
+// "session S". For all agents it returns "".
 func TargetArgs(b *schemas.FreezeRequest) string {
 	switch {
 	case b.SessionID != "":
@@ -24,8 +23,8 @@ func TargetArgs(b *schemas.FreezeRequest) string {
 	return ""
 }
 
-// Laggards returns a warning that names the engines that have not confirmed the freeze. It
-// is empty if all engines have confirmed it.
+// Laggards returns a warning with the names of the engines that have not confirmed the freeze. If all
+// engines have confirmed it, the warning is empty.
 func Laggards(f *schemas.FreezeState) string {
 	if len(f.Laggards) == 0 {
 		return ""
@@ -33,8 +32,8 @@ func Laggards(f *schemas.FreezeState) string {
 	return Line("These engines have not confirmed the freeze and may still allow by a rule: " + strings.Join(f.Laggards, ", ") + ". See their logs.")
 }
 
-// Denials returns a text with the number of pending requests that a freeze has denied,
-// such as "Open requests denied: 12". If nod is still denying more, the text says so.
+// Denials returns a text with the number of pending requests that a freeze has denied, such as "Open
+// requests denied: 12". If nod is still denying requests, the text says so.
 func Denials(f *schemas.FreezeState) string {
 	text := fmt.Sprintf("Open requests denied: %d", f.Denied)
 	if f.Unfinished {

@@ -13,7 +13,7 @@ type Word int
 
 // The meanings of an answer.
 const (
-	Unclear Word = iota // the person is asked again
+	Unclear Word = iota // the text is no answer, so the channel asks the person again
 	Yes
 	No
 )
@@ -21,20 +21,20 @@ const (
 // An Utterance is the content of a typed or spoken answer.
 type Utterance struct {
 	Word   Word
-	Code   string // the code of a request, in capitals; empty for a bare yes or no
+	Code   string // the code of a request, in capitals; empty if the answer is only yes or no
 	Reason string // the text after "no CODE", unchanged
 }
 
-// A code has no vowels, so that no code is a word, and no L, which looks like 1. There are
-// 810,000 codes of CodeLength characters.
+// The code of a prompt has no vowels, so that it is never a word, and no L, which looks like 1. There
+// are 810,000 codes with CodeLength characters.
 const (
 	codeAlphabet = "0123456789BCDFGHJKMNPQRSTVWXYZ"
 	CodeLength   = 4
 )
 
-// NewCode returns a random code for a prompt in a chat. It skips codes for which taken
-// returns true. The code is not derived from the request: otherwise an agent could search
-// for a request whose code a person is about to type.
+// NewCode returns a random code for a prompt in a chat. It skips codes for which taken returns true.
+// It does not derive the code from the request: an agent could otherwise search for a request with a
+// code that a person is about to type.
 func NewCode(taken func(code string) bool) string {
 	for {
 		code := make([]byte, 0, CodeLength)
@@ -51,9 +51,9 @@ func NewCode(taken func(code string) bool) string {
 	}
 }
 
-// ReadText parses a typed answer: "yes", "no", "yes 7F3K", "no 7F3K" and "no 7F3K reason",
-// in upper or lower case, with spaces around and between the words. For any other text it
-// returns the zero Utterance, whose Word is Unclear.
+// ReadText parses a typed answer: "yes", "no", "yes 7F3K", "no 7F3K" or "no 7F3K reason". It ignores
+// upper and lower case, and spaces around and between the words. For any other text it returns the
+// zero Utterance, whose Word is Unclear.
 func ReadText(text string) Utterance {
 	word, rest := cutWord(trim(text))
 	code, reason := cutWord(rest)
@@ -88,13 +88,13 @@ var voiceWords = map[string]Word{
 	"no": No, "reject": No, "stop": No, "cancel": No,
 }
 
-// ReadVoice parses a transcript whose whole text is one of yes, approve, ok, continue, no,
-// reject, stop and cancel. If codeWord is set, a yes counts only with the code word after
-// it ("approve tango"); a no counts without the code word. A longer transcript, above all
-// a negation, is Unclear. nod cannot notice that the speech recogniser dropped a "do not":
-// the channel must read the answer back to the person before the answer counts.
+// ReadVoice parses a transcript that consists of one of the words yes, approve, ok, continue, no,
+// reject, stop and cancel. If codeWord is not empty, a yes counts only with the code word after it
+// ("approve tango"); a no counts without it. A longer transcript, such as a negation, is Unclear. nod
+// cannot notice that a speech recogniser has dropped a "do not". The channel must therefore read the
+// answer back to the person before it counts.
 func ReadVoice(transcript, codeWord string) Utterance {
-	// Speech recognisers add a full stop.
+	// Speech recognisers add a full stop at the end.
 	text := lower(strings.TrimSuffix(trim(transcript), "."))
 	if voiceWords[text] == No {
 		return Utterance{Word: No}
@@ -112,10 +112,9 @@ func ReadVoice(transcript, codeWord string) Utterance {
 	return Utterance{}
 }
 
-// Pick returns the index, in open, of the request that the utterance decides. open holds
-// the codes of the requests that wait for this person in this chat. An utterance without
-// a code matches only if a single request waits. ok is false if the utterance is Unclear,
-// or if no request or more than one matches.
+// Pick returns the index, in open, of the request that the utterance answers. open contains the codes
+// of this person's pending requests in this chat. An utterance without a code matches only if open has
+// one element. ok is false if the utterance is Unclear, and if no request or more than one matches.
 func (said Utterance) Pick(open []string) (i int, ok bool) {
 	found := -1
 	for i, code := range open {
@@ -130,8 +129,8 @@ func (said Utterance) Pick(open []string) (i int, ok bool) {
 	return max(found, 0), found >= 0 && said.Word != Unclear
 }
 
-// NotUnderstood returns the reply to a text that decided nothing. open holds the codes of
-// the requests that wait for the person.
+// NotUnderstood returns the reply to a text that is no answer. open contains the codes of the person's
+// pending requests.
 func NotUnderstood(open []string) string {
 	switch len(open) {
 	case 0:
@@ -143,11 +142,11 @@ func NotUnderstood(open []string) string {
 		len(open), strings.Join(open, ", "), open[0])
 }
 
-// Answer returns the person's answer to p. A yes chooses only an option that allows once; a no
-// chooses an option that denies once, or cancels the request if p has no such option. ok is
-// false if the utterance is Unclear, if no option fits a yes, or if a yes is the reply to a
-// question; the caller must then send no answer. The answer counts for p.Waiters calls, so p
-// must be the prompt that the person saw.
+// Answer returns the person's answer to p. A yes chooses an option that allows once. A no chooses an
+// option that denies once; if p has none, it cancels the request. ok is false if the utterance is
+// Unclear, if p has no option for a yes, or if p is a question and the utterance is a yes. The caller
+// must then send no answer. The answer counts for p.Waiters calls, so p must be the prompt that the
+// person saw.
 func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
 	a = schemas.Answer{
 		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -157,7 +156,7 @@ func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.An
 	switch said.Word {
 	case Yes:
 		if p.Request.Kind == schemas.KindQuestion {
-			return a, false // a yes would choose an answer that the person did not name
+			return a, false // a yes would choose an answer to the question that the person did not name
 		}
 		option, ok = p.Request.OptionOfKind(schemas.AllowOnce)
 	case No:
@@ -169,8 +168,8 @@ func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.An
 	return a, ok
 }
 
-// lower and upper change ASCII letters only. Unicode case folding would also turn other
-// characters into ASCII letters, such as the Kelvin sign into k.
+// lower and upper change ASCII letters only. Unicode case folding would also turn other characters,
+// such as the Kelvin sign, into ASCII letters.
 func lower(s string) string { return mapASCII(s, 'A', 'Z', 'a'-'A') }
 func upper(s string) string { return mapASCII(s, 'a', 'z', 'A'-'a') }
 

@@ -27,7 +27,7 @@ func TestReadText(t *testing.T) {
 	}
 }
 
-// unclear lists texts that decide nothing, typed or spoken. "yes." decides if it is spoken
+// unclear lists typed and spoken texts that are no answer. "yes." is an answer only if it is spoken
 // and no code word is set.
 var unclear = []string{
 	"", " ", "y", "yes.", "yes!", "yes?", "yes, 7F3K", "yes 7F3", "yes 7F3KX", "yes 7F3I", "yes7F3K", "7F3K", "7F3K yes", "yes yes",
@@ -72,7 +72,7 @@ func TestPick(t *testing.T) {
 	for _, c := range []struct {
 		said Utterance
 		open []string
-		want int // the index of the picked request; -1 if no request is picked
+		want int // the index of the request that Pick must return; -1 if it must return none
 	}{
 		{yes, nil, -1}, {coded, nil, -1},
 		{yes, []string{"7F3K"}, 0}, {no, []string{"7F3K"}, 0},
@@ -110,7 +110,7 @@ func TestAnswer(t *testing.T) {
 	_, ok = Utterance{}.Answer(p, from)
 	assert.False(t, ok, "an unclear word answers nothing")
 
-	// A yes chooses neither the first option nor one that lasts.
+	// A yes chooses only an option that allows once, even if other options come first.
 	p.Request.Options = []schemas.Option{{OptionID: "1", Kind: schemas.RejectAlways}, {OptionID: "2", Kind: schemas.AllowAlways}}
 	_, ok = Utterance{Word: Yes}.Answer(p, from)
 	assert.False(t, ok)
@@ -146,8 +146,7 @@ var (
 	spokenNo  = regexp.MustCompile(`^[ \t\r\n]*([nN][oO]|[rR][eE][jJ][eE][cC][tT]|[sS][tT][oO][pP]|[cC][aA][nN][cC][eE][lL])\.?[ \t\r\n]*$`)
 )
 
-// A text decides a request only if it has one of the forms that ReadText and ReadVoice
-// document.
+// A text is an answer only if it has one of the forms that ReadText and ReadVoice document.
 func FuzzGrammar(f *testing.F) {
 	for _, text := range append(unclear, "yes", "no 7F3K why", "yes 7f3k", "OK.", "approve tango", "continue") {
 		f.Add(text)

@@ -1,30 +1,50 @@
 package people
 
 import (
-	"path"
+	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
 
-// Session is one conversation of an agent, as its requests show it.
+// Session is one conversation of an agent, described by its requests.
 type Session struct {
-	ID      string    `json:"session_id"`
-	Agent   string    `json:"agent"`
-	Name    string    `json:"agent_name,omitempty"`
-	Project string    `json:"project,omitempty"`
-	Label   string    `json:"session_label,omitempty"`
-	Waiting int       `json:"waiting"`
-	Asked   int       `json:"asked"` // number of stored requests
-	LastAt  time.Time `json:"last_at"`
-	Last    string    `json:"last"` // the summary of the newest request
+	ID       string       `json:"session_id"`
+	Agent    string       `json:"agent"`
+	Name     string       `json:"agent_name,omitempty"`
+	Project  string       `json:"project,omitempty"`
+	Host     string       `json:"host,omitempty"`
+	Label    string       `json:"session_label,omitempty"`
+	State    SessionState `json:"state"`
+	Waiting  int          `json:"waiting"`
+	Risk     schemas.Risk `json:"risk,omitempty"` // the highest risk of the requests that wait
+	Asked    int          `json:"asked"`          // number of stored requests
+	ThisHour int          `json:"this_hour"`      // number of stored requests of the last 60 minutes
+	LastAt   time.Time    `json:"last_at"`
+	Last     string       `json:"last"` // the summary of the newest request
 }
+
+// SessionState is what a session does, as far as its requests show it.
+type SessionState string
+
+// The states of a session.
+const (
+	SessionWaiting SessionState = "waiting for you"       // a call or a permission waits
+	SessionAsking  SessionState = "waiting for an answer" // only questions wait
+	SessionWorking SessionState = "working"               // it asked within the last workingFor
+	SessionIdle    SessionState = "idle"
+)
+
+// workingFor is the age of the newest request up to which a session counts as working.
+const workingFor = 5 * time.Minute
 
 // Sessions returns the sessions of prompts: first those with requests that wait, then those
 // with the newest request.
-func Sessions(prompts []schemas.Prompt) []Session {
+func Sessions(prompts []schemas.Prompt, now time.Time) []Session {
 	found := map[string]*Session{}
 	for i := range prompts {
 		p := &prompts[i]
@@ -33,17 +53,14 @@ func Sessions(prompts []schemas.Prompt) []Session {
 			s = &Session{ID: p.SessionID}
 			found[p.SessionID] = s
 		}
-		s.Asked++
-		if p.Decision == nil {
-			s.Waiting++
-		}
-		if r := &p.Request; !r.CreatedAt.Before(s.LastAt) {
-			s.Agent, s.Name, s.Project, s.Label = p.Agent, r.AgentName, r.Project, r.SessionLabel
-			s.LastAt, s.Last = r.CreatedAt, Summary(p, 100)
-		}
+		s.add(p, now)
 	}
 	var all []Session
 	for _, s := range found {
+		if s.State == "" && now.Sub(s.LastAt) <= workingFor {
+			s.State = SessionWorking
+		}
+		s.State = cmp.Or(s.State, SessionIdle)
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, func(a, b Session) int {
@@ -58,27 +75,58 @@ func Sessions(prompts []schemas.Prompt) []Session {
 	return all
 }
 
+// add counts one request of the session.
+func (s *Session) add(p *schemas.Prompt, now time.Time) {
+	r := &p.Request
+	s.Asked++
+	if now.Sub(r.CreatedAt) <= time.Hour {
+		s.ThisHour++
+	}
+	if p.Decision == nil {
+		s.Waiting++
+		if riskRank(p.Risk) > riskRank(s.Risk) || s.Risk == "" {
+			s.Risk = p.Risk
+		}
+		if r.Kind != schemas.KindQuestion {
+			s.State = SessionWaiting
+		} else {
+			s.State = cmp.Or(s.State, SessionAsking)
+		}
+	}
+	if !r.CreatedAt.Before(s.LastAt) {
+		s.Agent, s.Name, s.Project, s.Host, s.Label = p.Agent, r.AgentName, r.Project, r.Host, r.SessionLabel
+		s.LastAt, s.Last = r.CreatedAt, Summary(p, 100)
+	}
+}
+
+// riskRank orders risks. A risk that this version does not know counts as high.
+func riskRank(r schemas.Risk) int {
+	switch r {
+	case schemas.RiskLow:
+		return 1
+	case schemas.RiskMedium:
+		return 2
+	}
+	return 3
+}
+
 // SessionTable returns a header and one line for each session, for a terminal of width
 // columns. Width 0 cuts nothing.
 func SessionTable(all []Session, now time.Time, width int) string {
-	t := table{titles: []string{"SESSION", "AGENT", "PROJECT", "WAITING", "LAST", "WHAT"}}
+	t := table{titles: []string{"SESSION", "AGENT", "PROJECT", "STATE", "HOUR", "LAST", "WHAT"}}
 	for i := range all {
 		s := &all[i]
-		project := ""
-		if s.Project != "" {
-			project = path.Base(s.Project)
+		state := string(s.State)
+		if s.Waiting > 1 {
+			state += fmt.Sprintf(" ×%d", s.Waiting)
 		}
-		waiting := "–"
-		if s.Waiting > 0 {
-			waiting = count(s.Waiting, "request")
-		}
-		t.add(Line(orElse(s.Label, s.ID)), Line(orElse(s.Name, s.Agent)), Line(project), waiting, compactDuration(now.Sub(s.LastAt))+" ago", s.Last)
+		t.add(Line(orElse(s.Label, s.ID)), Line(orElse(s.Name, s.Agent)), ProjectName(s.Project), state, strconv.Itoa(s.ThisHour), compactDuration(now.Sub(s.LastAt))+" ago", s.Last)
 	}
 	return t.text(width)
 }
 
-// HistoryTable returns a header and one line for each decided prompt, for a terminal of width
-// columns. Width 0 cuts nothing. Times of day are in the zone of now.
+// HistoryTable returns a header and one line for each decided prompt. It cuts lines to width columns;
+// if width is 0, it cuts none. It gives times of day in the time zone of now.
 func HistoryTable(prompts []schemas.Prompt, now time.Time, width int) string {
 	t := table{titles: []string{"WHEN", "AGENT", "WHAT", "OUTCOME"}}
 	most := 1 << 16
@@ -93,7 +141,7 @@ func HistoryTable(prompts []schemas.Prompt, now time.Time, width int) string {
 	return t.text(width)
 }
 
-// table is text in columns, of which only the last is cut to the width of the terminal.
+// table is text in columns. Only the last column is cut if a line is wider than the terminal.
 type table struct {
 	titles []string
 	rows   [][]string

@@ -2,12 +2,12 @@ package people
 
 import "github.com/nodbus/nod/schemas"
 
-// AgentRemembers is the warning that people read before they choose an option that the
-// agent itself applies to later calls.
+// AgentRemembers is a warning. People read it before they choose an option that the agent itself
+// applies to later calls.
 const AgentRemembers = "what the agent remembers is its own: nod cannot say what it covers, nor revoke it"
 
-// OptionWords returns an option's effect in nod's words, such as "allow once", and whether
-// the effect lasts. It returns "" for an option kind that nod does not know.
+// OptionWords describes an option's effect, such as "allow once", and reports whether the effect
+// lasts. For an unknown kind of option it returns "".
 func OptionWords(r *schemas.Request, o schemas.Option) string {
 	words, known := map[schemas.OptionKind]string{
 		schemas.AllowOnce:    "allow once",
@@ -18,7 +18,7 @@ func OptionWords(r *schemas.Request, o schemas.Option) string {
 	if !known {
 		return ""
 	}
-	if r.Kind == schemas.KindPermission && o.Kind.Allows() { // a permission lasts beyond the request
+	if r.Kind == schemas.KindPermission && o.Kind.Allows() { // an allowed permission lasts longer than the request
 		words = "allow, in this session until it is revoked"
 	}
 	if o.Kind.Remembered() {

@@ -9,21 +9,21 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Texts for an answer whose result is not known: Recording while nod may still reply,
-// NotConfirmed if no reply came. The answer may have been stored in both cases.
+// Texts for an answer without a known result. A channel shows Recording while nod may still reply, and
+// NotConfirmed if no reply came. In both cases nod may have stored the answer.
 const (
 	Recording    = "Your answer is being recorded. It counts once this message says so."
 	NotConfirmed = "Not confirmed: nod could not be reached. Look at the request again before you answer anew."
 )
 
-// maxQuoted is the greatest width, in columns, of a name or a text in an outcome line.
+// maxQuoted is the largest width, in columns, of a name or a text in an outcome line.
 const maxQuoted = 120
 
-// Outcome returns the line that replaces the choices of p after decision d. Only the line of
-// an allowed request reads as allowed. If a call ended otherwise at its host than d decided,
-// the line begins with that end. The time is given in the zone of the request's time. The line has the number of calls if there are several. If a
-// person allowed the request, the line also has the time from the request to the decision,
-// unless p lacks the time of the request.
+// Outcome returns the line that replaces the choices of p after decision d. Only the line of an
+// allowed request says that it was allowed. If a call ended differently at its host, the line begins
+// with that end. Times are in the time zone of the request's time. If there are several calls, the
+// line contains their number. If a person allowed the request, the line also contains the time from
+// the request to the decision, unless p lacks the time of the request.
 //
 //	✅ Allowed once · 3 calls · Ann · 14:21 UTC · Telegram · after 48 s
 //	⛔ Denied · Bob · 14:21 UTC · web · "use make clean"
@@ -34,14 +34,14 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	asked := p.Request.CreatedAt
 	head, by := outcomeHead(d), byline(d)
 	if p.Run != nil {
-		head = strings.TrimSuffix(head, changesText(d)) // the change is that the call runs contained
+		head = strings.TrimSuffix(head, changesText(d)) // the change only makes the call run contained
 	}
 	if otherwise := aftermath(d, p); otherwise != "" {
 		head, by = otherwise, ""
 	}
 	switch d.Outcome {
 	case schemas.Allowed, schemas.Denied, schemas.Cancelled:
-	case schemas.TimedOut, schemas.Withdrawn: // the decider and the time are left out
+	case schemas.TimedOut, schemas.Withdrawn: // without the decider and the time
 		return join([]string{head, callsText(p)})
 	default:
 		return head
@@ -54,8 +54,8 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	return join(append(items, quoted(d.Message)))
 }
 
-// Recorded returns the reply to an answer to p that made decision d or agrees with it: the
-// outcome line. If d created a standing answer, a second line has the command that ends it.
+// Recorded returns the reply to an answer to p that made decision d or agrees with it. The reply is
+// the outcome line. If d created a standing answer, a second line contains the command that ends it.
 func Recorded(d *schemas.Decision, p *schemas.Prompt) string {
 	return strings.Join(lines(Outcome(d, p), UndoHint(d)), "\n")
 }
@@ -77,9 +77,8 @@ func outcomeHead(d *schemas.Decision) string {
 	return "⛔ Not allowed: ended in a way that this version of nod does not know"
 }
 
-// aftermath returns a text about the calls that ended otherwise than d decided: they ran
-// although d did not allow them, or never ran although d allowed them. It is empty if p
-// reports no such call.
+// aftermath returns a text about the calls that did not end as d decided: they ran although d did not
+// allow them, or never ran although d allowed them. If p reports no such call, the text is empty.
 func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	kind, mark := schemas.AftermathRan, "❗ "
 	if d.Outcome == schemas.Allowed {
@@ -123,8 +122,8 @@ func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	return text
 }
 
-// callsText returns the number of calls that the answer to p is for. It is empty for a
-// single call.
+// callsText returns a text with the number of calls that the answer to p covers. For a single call it
+// returns "".
 func callsText(p *schemas.Prompt) string {
 	if p.Waiting < 2 {
 		return ""
@@ -146,8 +145,8 @@ func scopeText(d *schemas.Decision) string {
 	return ""
 }
 
-// grantText describes the rules or permissions that d allows from now on. It is empty if d
-// created no grant, or only a grant for one call.
+// grantText describes the rules or permissions that d allows from now on. It returns "" if d created
+// no grant, or a grant for only one call.
 func grantText(d *schemas.Decision) string {
 	if d.Outcome != schemas.Allowed || d.Grant == nil || forOneCall(d.Grant) {
 		return ""
@@ -162,7 +161,7 @@ func changesText(d *schemas.Decision) string {
 	return ""
 }
 
-// byline returns the name of the decider, safe to show.
+// byline returns the name of the decider in a form that is safe to show.
 func byline(d *schemas.Decision) string { return cut(Line(deciderName(d.By)), maxQuoted) }
 
 // deciderName returns the name of the person or the rule that decided.
@@ -187,8 +186,8 @@ func quoted(message string) string {
 
 func join(items []string) string { return strings.Join(lines(items...), " · ") }
 
-// clock formats the time of day in the zone of at. It adds the date if at and other are on
-// different days.
+// clock formats the time at as a time of day in its own time zone. If at and other are on different
+// days, it adds the date.
 func clock(at, other time.Time) string {
 	if other.IsZero() || sameDay(at, other) {
 		return at.Format("15:04 MST")
@@ -196,7 +195,7 @@ func clock(at, other time.Time) string {
 	return at.Format("2 Jan 15:04 MST")
 }
 
-// sameDay reports whether a and b are on the same day in the zone of a.
+// sameDay reports whether a and b are on the same day in the time zone of a.
 func sameDay(a, b time.Time) bool {
 	return a.Format(time.DateOnly) == b.In(a.Location()).Format(time.DateOnly)
 }
@@ -220,7 +219,7 @@ func channelName(connector string) string {
 	return Line(connector)
 }
 
-// throughChannel returns the channel as part of a sentence: " on the web".
+// throughChannel returns the channel as the end of a sentence, such as " on the web".
 func throughChannel(connector string) string {
 	if c, ok := channels[connector]; ok {
 		return " " + c.where
@@ -231,16 +230,16 @@ func throughChannel(connector string) string {
 	return " through " + Line(connector)
 }
 
-// AlreadyDecided returns the reply to an answer that agrees with an earlier decision. The
-// reply names the decider and the time. now is the broker's time.
+// AlreadyDecided returns the reply to an answer that agrees with an earlier decision. It contains the
+// decider and the time. now is the broker's time.
 func AlreadyDecided(d *schemas.Decision, now time.Time) string {
 	return "Nothing left to do: " + describeEnd(d, now)
 }
 
-// Refusal returns the reply to an answer that failed with err. If err carries the stored
-// decision, the reply states how the request really ended. If err leaves open whether the
-// answer was stored, the reply is NotConfirmed. An unknown request and another person's
-// request get the same reply, so that the reply reveals nothing. now is the broker's time.
+// Refusal returns the reply to an answer that failed with err. If err contains the stored decision,
+// the reply says how the request ended. If err does not tell whether the answer was stored, the reply
+// is NotConfirmed. The reply is the same for an unknown request and for a request of other people, so
+// that it reveals nothing. now is the broker's time.
 func Refusal(err *schemas.Error, now time.Time) string {
 	if d := err.Decision(); d != nil {
 		return "Nothing changed: " + describeEnd(d, now)
@@ -262,7 +261,7 @@ func Refusal(err *schemas.Error, now time.Time) string {
 	return NotConfirmed
 }
 
-// describeEnd returns a sentence about how a request ended.
+// describeEnd returns a sentence about the end of a request.
 func describeEnd(d *schemas.Decision, now time.Time) string {
 	at := atTime(d.DecidedAt, now)
 	if d.By.Kind == schemas.ByHuman {
@@ -292,7 +291,7 @@ func describeEnd(d *schemas.Decision, now time.Time) string {
 	return fmt.Sprintf("this ended%s and was not allowed.", at)
 }
 
-// atTime returns a time as " at 14:20", with the date if at is on another day than now.
+// atTime returns a time such as " at 14:20". If at and now are on different days, it adds the date.
 func atTime(at, now time.Time) string {
 	zero := at.IsZero()
 	at = at.In(now.Location())

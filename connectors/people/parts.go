@@ -11,45 +11,58 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Part is one piece of a prompt's full text. A channel shows all parts, in order.
+// A Part is one section of a prompt's full text. A channel shows all parts, in order.
 type Part struct {
-	// Label is nod's own word for the part. If Field is set, Label is instead the name of
-	// a field of the tool's input, which the agent chose. A quotation may have no label.
+	// Label is the heading of the part. Usually it is a word of nod. If Field is set, it is the name
+	// of a field in the tool's input, which the agent chose. A quotation may have no label.
 	Label string
 	Field bool
-	// Quote means that Lines holds a complete text of the agent. The channel marks each of
-	// these lines as a quotation, so that no line can pass for nod's own words.
+	// Quote means that Lines contains a complete text of the agent. The channel marks each of these
+	// lines as a quotation, so that people cannot mistake it for a text of nod.
 	Quote bool
-	// Caption means that Label is the one line below the payload: agent, place, session and
-	// risk. It begins with captionMark, so that no agent's name can pass for nod's own words.
+	// Caption means that Label is the line below the payload, with the agent, the project, the session
+	// and the risk. It begins with captionMark, so that people cannot mistake an agent's name for a
+	// text of nod.
 	Caption bool
-	// Lines holds text that is safe to show. If Quote is not set, each line is either a single
-	// value, or nod's own words, which a text of the agent may follow.
+	// Lines contains text that is safe to show. If Quote is false, each line is either a single value
+	// or a text of nod, which may end with a text of the agent.
 	Lines []string
-	// Spans holds the styles of each line, with offsets in bytes; nil if no line has any.
+	// Spans contains the styles of each line, with offsets in bytes. It is nil if no line has a style.
 	Spans [][]payload.Span
 	Group Group
 }
 
-// Group tells how much of a prompt a person must see.
+// Group says whether a person must see a part.
 type Group int
 
 // The groups, in reading order.
 const (
-	Essential Group = iota // the payload or the question with its answers, the caption, the number of calls: Allow counts only after all of it was in view
+	Essential Group = iota // the payload or the question with its answers, the caption, the number of calls: an allow counts only after the person could see all of it
 	About                  // the agent's reason, the directory, the deadline, the answers
 	Rest                   // ids and names, which a channel may fold
 )
 
 const captionMark = "— "
 
-// Parts returns a prompt in reading order: what would happen, in the payload's own form; the
-// caption, with the agent and the risk; then the agent's reason, the directory, the deadline
-// and the answers; and last the ids and names. now is the broker's time; times of day are
-// given in its zone. For a decided prompt, the outcome replaces the deadline and the answers.
+// Parts returns a prompt in reading order: the action that the agent requests, in the form that fits
+// its input; the caption, with the agent and the risk; the agent's reason, the directory, the deadline
+// and the answers; and finally the ids and names. now is the broker's time, and times of day are in
+// its time zone. For a decided prompt, the outcome replaces the deadline and the answers.
 func Parts(p *schemas.Prompt, now time.Time) []Part {
+	parts, rest := unfolded(p, now)
+	return slices.Concat(parts, inGroup(Rest, append(rest, restParts(p)...)))
+}
+
+// Unfolded returns the Parts of the groups Essential and About.
+func Unfolded(p *schemas.Prompt, now time.Time) []Part {
+	parts, _ := unfolded(p, now)
+	return parts
+}
+
+// unfolded returns the parts that a channel must not fold. rest holds the fields of a question's
+// input, without their group.
+func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	essential, cwd := actionParts(&p.Request)
-	var rest []Part
 	if p.Request.Kind == schemas.KindQuestion { // an answer grants nothing, so only the question itself is essential
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
 		if first >= 0 {
@@ -64,7 +77,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 	}
 	essential = append(essential, caption(p, cwd))
 	essential = append(essential, callsPart(p)...)
-	return slices.Concat(essential, inGroup(About, aboutParts(p, cwd, now)), inGroup(Rest, append(rest, restParts(p)...)))
+	return append(essential, inGroup(About, aboutParts(p, cwd, now))...), rest
 }
 
 func inGroup(g Group, parts []Part) []Part {
@@ -99,8 +112,8 @@ func aboutParts(p *schemas.Prompt, cwd string, now time.Time) (parts []Part) {
 	return append(parts, Part{Label: "Answers", Lines: slices.Concat(answers(&p.Request), standingRules(p), allowRequirements(p))})
 }
 
-// restParts returns the ids and names. The request and its session come last, so that in a
-// message the last lines that begin with these words are nod's own.
+// restParts returns the ids and names. The request and its session come last. In a message, the last
+// lines with these labels are therefore nod's, not the agent's.
 func restParts(p *schemas.Prompt) []Part {
 	r := &p.Request
 	return []Part{
@@ -112,10 +125,10 @@ func restParts(p *schemas.Prompt) []Part {
 	}
 }
 
-// Brief returns a short form of p, for a channel on which the full text does not fit. It
-// has less than 2,000 characters, enough to tell p from other requests, and names the
-// command that shows all of p. It lacks most of the payload, so a channel that shows it
-// must not offer to allow. For a decided prompt, the outcome replaces the deadline.
+// Brief returns a short form of p, for a channel that cannot show the full text. It has less than
+// 2,000 characters, distinguishes p from other requests, and contains the command that shows all of p.
+// It lacks most of the payload, so a channel that shows it must not offer to allow the request. For a
+// decided prompt, the outcome replaces the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
 	_, cwd := actionParts(&p.Request)
@@ -143,7 +156,7 @@ func lines(all ...string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// labelled formats a text that the agent supplied and that nod cannot verify.
+// labelled formats a text from the agent that nod cannot verify.
 func labelled(what, text string) string {
 	if text == "" {
 		return ""
@@ -187,8 +200,8 @@ func wants(r *schemas.Request) string {
 	return "to use a tool"
 }
 
-// riskWord returns the risk as a word. A risk that this version does not know is never
-// shown as low.
+// riskWord returns a word for the risk. For a risk that this version does not know, the word is not
+// "low".
 func riskWord(r schemas.Risk) string {
 	switch r {
 	case schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh:
@@ -215,7 +228,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	return []string{at + ", which has passed; " + then}
 }
 
-// waiterNote returns a warning if perhaps no call waits for the answer any more.
+// waiterNote returns a warning if it is possible that no call waits for the answer.
 func waiterNote(p *schemas.Prompt) []string {
 	switch {
 	case p.Detached:
@@ -226,8 +239,8 @@ func waiterNote(p *schemas.Prompt) []string {
 	return nil
 }
 
-// callsPart returns a part with the number of identical calls that wait for the answer to
-// p, or no part if p is decided or a single call waits.
+// callsPart returns a part with the number of identical calls that wait for the answer to p. It
+// returns no part if p is decided or only one call waits.
 func callsPart(p *schemas.Prompt) []Part {
 	n := p.Waiting
 	if n < 2 || p.Decision != nil {
@@ -240,8 +253,8 @@ func callsPart(p *schemas.Prompt) []Part {
 	return []Part{{Label: "Calls", Lines: []string{text}}}
 }
 
-// AsShown returns p with waiters, the number of calls that its message showed. An answer
-// made from the result is then for these calls alone, not for calls that joined later.
+// AsShown returns p with the number of calls that its message showed. An answer made from the result
+// covers only these calls, not calls that joined later.
 func AsShown(p schemas.Prompt, waiters int) schemas.Prompt {
 	p.Waiters = max(1, waiters)
 	if p.Decision == nil {
@@ -250,8 +263,7 @@ func AsShown(p schemas.Prompt, waiters int) schemas.Prompt {
 	return p
 }
 
-// Times returns "×3" if three identical calls wait for the answer. It is empty for one
-// call.
+// Times returns "×3" if three identical calls wait for the answer. For one call it returns "".
 func Times(p *schemas.Prompt) string {
 	if p.Waiting < 2 {
 		return ""
@@ -272,7 +284,7 @@ func Choice(o schemas.Option) string {
 	return Line(o.Name)
 }
 
-// answers returns a line for each option: its effect, then the agent's name for it.
+// answers returns a line for each option with the option's effect and the agent's name for it.
 func answers(r *schemas.Request) []string {
 	options := r.Offered()
 	var all []string
@@ -284,7 +296,7 @@ func answers(r *schemas.Request) []string {
 	}
 	for i, o := range options {
 		what := orElse(OptionWords(r, o), "of a kind that nod does not know, allows nothing")
-		if o.Kind.Remembered() { // a button that is too narrow for the option's name shows the option's number instead
+		if o.Kind.Remembered() { // a narrow button shows the option's number instead of its name
 			what += fmt.Sprintf(", %d", i+1)
 		}
 		all = append(all, fmt.Sprintf("%s: %s", what, Line(o.Name)))
@@ -295,11 +307,11 @@ func answers(r *schemas.Request) []string {
 	return all
 }
 
-// standingRules returns a line for each rule that a lasting allow can store. Each line has
-// the number by which a person chooses the rule.
+// standingRules returns a line for each rule that a lasting allow can store. The line contains the
+// number by which a person chooses the rule.
 func standingRules(p *schemas.Prompt) []string {
 	if p.Request.Kind == schemas.KindPermission {
-		return nil // there is no rule to list, because every allow of a permission lasts
+		return nil // every allow of a permission lasts, so there is no rule to choose
 	}
 	var all []string
 	for i := range p.Remember {
@@ -316,8 +328,8 @@ func allowRequirements(p *schemas.Prompt) []string {
 	return all
 }
 
-// requestedPermissions returns the permissions that an allow would grant: the requested
-// ones that the session does not have yet.
+// requestedPermissions returns the permissions that an allow would grant. They are the requested ones
+// that the session does not have.
 func requestedPermissions(p *schemas.Prompt) []string {
 	all := p.Request.Permissions
 	if p.Request.Kind == schemas.KindPermission && len(p.Remember) > 0 {
@@ -332,8 +344,8 @@ func requestedPermissions(p *schemas.Prompt) []string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
 
-// fieldName returns a field's name, in quotation marks if it is empty, longer than 40
-// characters or contains a character other than ASCII letters, digits, _, . and -.
+// fieldName returns a field's name. It adds quotation marks if the name is empty, longer than 40
+// characters, or contains other characters than ASCII letters, digits, _, . and -.
 func fieldName(name string) string {
 	if plainName.MatchString(name) {
 		return name

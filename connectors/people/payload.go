@@ -19,13 +19,13 @@ type field struct {
 	raw  json.RawMessage
 }
 
-// mainFields lists the fields that hold the action itself. They are shown before the other
-// fields, which may only explain the action.
+// mainFields lists the fields that contain the action itself. They are shown before other fields,
+// which may only explain the action.
 var mainFields = []string{"command", "cmd", "file_path", "filePath", "absolute_path", "notebook_path", "path", "url"}
 
-// Exact returns the input of a request as the agent sent it: each field with all its bytes,
-// line breaks and blanks marked, and then the JSON itself. A person who doubts the other form
-// reads this one.
+// Exact returns the input of a request exactly as the agent sent it: each field with all bytes and
+// with marked line breaks and blanks, and then the JSON text. It is for people who doubt the output of
+// Parts.
 func Exact(p *schemas.Prompt) []Part {
 	raw := bytes.TrimSpace(p.Request.ActionDetails)
 	var parts []Part
@@ -77,7 +77,7 @@ func fieldPart(f field) Part {
 	return part
 }
 
-// maxShort is the width, in columns, of the longest text that is shown beside its field's
+// maxShort is the largest width, in columns, of a text that is shown on the same line as its field's
 // name.
 const maxShort = 50
 
@@ -85,9 +85,9 @@ func isShort(text string) bool {
 	return !strings.ContainsAny(text, "\n“”") && Cells(Line(text)) <= maxShort
 }
 
-// fieldsOf splits a JSON object into its fields, in their order. If the fields would not show
-// everything that the agent sent, for example because a name occurs twice, it returns the
-// reason as an error.
+// fieldsOf splits a JSON object into its fields, in their order. If the fields would not contain
+// everything that the agent sent, for example because a name occurs twice, fieldsOf returns an error
+// with the reason.
 func fieldsOf(raw json.RawMessage) ([]field, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -119,8 +119,8 @@ func fieldsOf(raw json.RawMessage) ([]field, error) {
 	return fields, err
 }
 
-// textOf decodes raw if it is a JSON string. It returns false for any other value, and for
-// a string that decoding would change; the caller then shows raw itself.
+// textOf decodes raw if it is a JSON string. It returns false for any other value, and for a string
+// that would change by decoding. The caller then shows raw itself.
 func textOf(raw json.RawMessage) (string, bool) {
 	var s string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
@@ -129,9 +129,8 @@ func textOf(raw json.RawMessage) (string, bool) {
 	return s, !strings.ContainsRune(s, utf8.RuneError) || utf8.Valid(raw) && !hasHalfPair(raw)
 }
 
-// escape matches one escape sequence in a JSON string; a surrogate pair counts as one. Its
-// group matches an unpaired surrogate, because decoding would turn every unpaired surrogate
-// into the same character.
+// escape matches one escape sequence in a JSON string, or two if they form a surrogate pair. Its group
+// matches an unpaired surrogate. Decoding would turn all unpaired surrogates into the same character.
 var escape = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)`)
 
 func hasHalfPair(raw []byte) bool {
@@ -143,19 +142,18 @@ func hasHalfPair(raw []byte) bool {
 	return false
 }
 
-// maxIndented is the greatest nesting depth of JSON that is indented. Deeper JSON would
-// become mostly blanks and rows with a single bracket, which bury the content.
+// maxIndented is the deepest nesting of JSON that jsonLines indents. Deeper JSON would become mostly
+// blanks and brackets, in which the content is hard to find.
 const maxIndented = 10
 
-// jsonLines formats JSON with one value on a line, every value as it was sent. JSON that
-// is invalid or nested deeper than maxIndented is not formatted.
+// jsonLines formats JSON with one value per line, each exactly as it was sent. It does not format JSON
+// that is invalid or nested deeper than maxIndented.
 func jsonLines(raw json.RawMessage) (all []string, spans [][]payload.Span) {
 	var buf bytes.Buffer
 	if depth(raw) > maxIndented || json.Indent(&buf, raw, "", "  ") != nil {
 		return quotation(string(raw), nil)
 	}
-	// Every line break in buf comes from json.Indent, because a line break inside a JSON
-	// string is written \n.
+	// json.Indent has added every line break in buf, because JSON strings contain no line breaks.
 	for line := range strings.Lines(buf.String()) {
 		line = strings.TrimSuffix(line, "\n")
 		text, styles := styledLine(line, payload.JSON(line))

@@ -10,7 +10,7 @@ import (
 
 var now = time.Date(2026, 1, 18, 0, 0, 48, 0, time.UTC)
 
-// asks returns a prompt for a tool call with this input, made 48 seconds before now.
+// asks returns a prompt for a tool call with this input. The request was made 48 seconds before now.
 func asks(tool string, action schemas.ActionType, input string) *schemas.Prompt {
 	return &schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: "session-abc", PendingID: "perm-123", Agent: "agent-local",

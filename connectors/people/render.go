@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The layout on a plain terminal. Nod's own words start in the first column, and names of
-// input fields in the third. Each line of the agent's text starts with bar. If a line is
-// broken to fit, its further rows start with brokenBar.
+// The layout on a plain terminal. Labels of nod start in the first column, and names of input fields
+// in the third. Each line of an agent's text starts with bar. If a line is broken, its other rows
+// start with brokenBar.
 const (
 	labelWidth = 12
 	bar        = "│ "
@@ -25,7 +25,7 @@ type Row struct {
 	Group Group
 }
 
-// Paint returns the row with each styled piece passed through f.
+// Paint returns the row after it has passed each styled piece through f.
 func (r Row) Paint(f func(payload.Style, string) string) string {
 	var b strings.Builder
 	at := 0
@@ -36,15 +36,15 @@ func (r Row) Paint(f func(payload.Style, string) string) string {
 	return b.String() + r.Text[at:]
 }
 
-// Text returns all Parts of p, laid out for a plain terminal of width columns. If width
-// is 0, no line is broken; this suits files, and channels that break lines themselves.
-// now is the broker's time.
+// Text returns all Parts of p in the layout for a plain terminal of width columns. If width is 0, it
+// breaks no line; this is for files, and for channels that break lines themselves. now is the broker's
+// time.
 func Text(p *schemas.Prompt, now time.Time, width int) string {
 	return Layout(Parts(p, now), width)
 }
 
-// Layout lays parts out for a plain terminal of width columns, or of minWidth columns if
-// width is less. If width is 0, no line is broken. Each line ends in a line break.
+// Layout arranges parts for a plain terminal of width columns, but at least minWidth columns. If width
+// is 0, it breaks no line. Each line ends with a line break.
 func Layout(parts []Part, width int) string {
 	var b strings.Builder
 	for _, row := range Rows(parts, width) {
@@ -53,7 +53,7 @@ func Layout(parts []Part, width int) string {
 	return b.String()
 }
 
-// Rows lays parts out as Layout does, and returns the rows with their styles.
+// Rows arranges parts as Layout does, and returns the rows with their styles.
 func Rows(parts []Part, width int) []Row {
 	if width > 0 {
 		width = max(width, minWidth)
@@ -111,8 +111,8 @@ func (p Part) spans(i int) []payload.Span {
 	return nil
 }
 
-// line adds one line of a part, broken into rows of at most width columns after their prefix:
-// first for the first row, next for the others.
+// line adds one line of a part, broken into rows of at most width columns. The first row begins with
+// the prefix first, the others with next.
 func (l *layout) line(p Part, first, next, text string, spans []payload.Span, width int, words bool) {
 	at := 0
 	for i, row := range wrap(text, width, words) {
@@ -125,8 +125,8 @@ func (l *layout) line(p Part, first, next, text string, spans []payload.Span, wi
 	}
 }
 
-// within returns the pieces of spans in a text's bytes from..to, as spans of a row in which
-// these bytes start at shift.
+// within returns the spans of the bytes from..to of a text. It shifts them for a row in which these
+// bytes start at shift.
 func within(spans []payload.Span, from, to, shift int) (all []payload.Span) {
 	for _, s := range spans {
 		if a, b := max(s.From, from), min(s.To, to); a < b {
@@ -136,7 +136,7 @@ func within(spans []payload.Span, from, to, shift int) (all []payload.Span) {
 	return all
 }
 
-// room returns the number of columns that prefix leaves free. 0 means no limit.
+// room returns the number of columns that remain beside prefix. 0 means no limit.
 func room(width int, prefix string) int {
 	if width == 0 {
 		return 0

@@ -51,7 +51,7 @@ func TestTextGolden(t *testing.T) {
 	t.Run("brief.txt", func(t *testing.T) { requireGolden(t, "brief.txt", Layout(Brief(hostile(), now), 80)) })
 }
 
-// waits sets the number of identical calls that wait for the answer to p.
+// waits sets the number of identical calls that wait for an answer to p.
 func waits(n int, p *schemas.Prompt) *schemas.Prompt {
 	p.Waiters, p.Waiting = n, n
 	return p
@@ -66,8 +66,8 @@ func remembered() *schemas.Prompt {
 	return p
 }
 
-// ownRow matches a row that starts with nod's own words, or with the bar that marks a text
-// of the agent.
+// ownRow matches a row that starts with a label of nod, or with the bar that marks a text of the
+// agent.
 var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Calls|Directory|Host|Expires|Answers) {3,}\S|` +
 	`— .+|(?:Call|Fetch|Read|Write|Edit)[0-9+− /a-z]* \S|Patch[0-9+− ]*$|(?:ba|z)?sh -l?c$|Permissions$|Input +\(none\)$|Input, as sent \([a-z' ]+\)$|Reason, in the agent's own words$|│ |  │ |  ┆ |┆ | {10}┆ | {12}[a-z (]|  \S|$)`)
 
@@ -102,7 +102,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// The payload can be recovered from the rows that show it, at any width.
+// At any width, the rows contain the whole payload.
 func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
 	commands := []string{
 		"rm -rf .", strings.Repeat("漢字 x", 100), strings.Repeat("a", 20_000), "a\n\n b\t\n", strings.Repeat("\u202e\u200b", 90),
@@ -125,7 +125,7 @@ func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
 	}
 }
 
-// The exact form of a payload has every byte that the agent sent.
+// The exact form of a payload contains every byte from the agent.
 func FuzzTheExactFormHasEveryByte(f *testing.F) {
 	for _, p := range []*schemas.Prompt{hostile(), runs("rm -rf .\n"), edit(), tool()} {
 		f.Add(string(p.Request.ActionDetails))
@@ -233,14 +233,14 @@ func TestShortIDs(t *testing.T) {
 }
 
 func TestInputOfAnyKindKeepsItsBytes(t *testing.T) {
-	// Input that does not split into fields is shown as JSON, with its escapes.
+	// nod shows input that does not split into fields as JSON, with escapes.
 	p := asks("T", schemas.ActionOther, `{"x":{"u":"\u202e","q":"a\"b"}}`)
 	require.True(t, json.Valid(p.Request.ActionDetails))
 	assert.Contains(t, Text(p, now, 0), `"u": "\u202e"`)
 	assert.Contains(t, Text(p, now, 0), `"q": "a\"b"`)
 }
 
-// A terminal with colours shows the same characters as one without.
+// Colours change no character on the terminal.
 func TestPaintChangesNoCharacter(t *testing.T) {
 	for _, p := range []*schemas.Prompt{hostile(), runs("rm -rf \"$A\" | sh # x"), edit(), tool()} {
 		for _, row := range Rows(Parts(p, now), 60) {

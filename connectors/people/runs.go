@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// RunText describes the contained run of a call in one line, or is empty if the call was not
-// allowed to run contained.
+// RunText describes the contained run of a call in one line. It returns "" if the call was not allowed
+// to run contained.
 func RunText(p *schemas.Prompt) string {
 	run := p.Run
 	switch {
@@ -33,7 +33,7 @@ func RunText(p *schemas.Prompt) string {
 	return text
 }
 
-// RunsText sums up the contained runs of a session in one line, or is empty if there are none.
+// RunsText summarizes the contained runs of a session in one line. It returns "" if there are none.
 func RunsText(prompts []schemas.Prompt) string {
 	runs, changes, failed := 0, 0, 0
 	refused := map[string]bool{}

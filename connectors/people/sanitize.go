@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,23 +14,23 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// The longest runs that are shown as they are. A longer run is replaced by a mark with
-// its length, so that it cannot push text out of sight.
+// The longest runs that are shown unchanged. A mark with the run's length replaces a longer run, so
+// that it cannot push text out of view.
 const (
 	maxGap    = 24 // spaces and tabs in a row
 	maxBreaks = 4  // line breaks in a row
 	maxAccent = 3  // combining marks on one letter
-	maxRTL    = 18 // characters in one ⟦rtl … ltr⟧ mark, which is never split over two rows
+	maxRTL    = 18 // characters in one ⟦rtl … ltr⟧ mark, which is always on one row
 )
 
 const (
-	lineBreak = "⏎"    // the mark that stands for a line break; a ⏎ of the text itself becomes ⟦U+23CE⟧
-	tab       = "⇥   " // the mark that stands for a tab
+	lineBreak = "⏎"    // the mark for a line break; nod shows a ⏎ in the text as ⟦U+23CE⟧
+	tab       = "⇥   " // the mark for a tab
 )
 
-// Line returns a text that an agent supplied as one line that is safe to show. The result
-// holds only printable characters, shows every character of s, and differs for every two
-// different texts:
+// Line converts a text from an agent to one line that is safe to show. The result contains only
+// printable characters and shows every character of s. Different texts have different results. The
+// rules are:
 //
 //   - an invisible character, or one that merges with its neighbours, is shown as its
 //     number, ⟦U+202E⟧, with a count if it repeats, ⟦U+200B ×180⟧; a byte that is not
@@ -46,25 +47,54 @@ const (
 // Words of a single script are shown as they are.
 func Line(s string) string { return strings.Join(Lines(s), "") }
 
-// Lines returns a text as Line does, split after its line breaks. Every line except the last
-// ends in ⏎ or in a mark that counts line breaks. The caller must start each line with a
-// prefix of its own, so that no line can pass for nod's words. An empty text has no lines.
+// Lines sanitises a text as Line does, and splits it after its line breaks. Every line except the last
+// ends with ⏎ or with a mark that counts line breaks. The caller must start each line with a prefix,
+// so that people cannot mistake a line for a text of nod. An empty text has no lines.
 func Lines(s string) []string {
 	lines, _ := styledLines(s, nil)
 	return lines
 }
 
-// styledLines returns the lines of s, and for each line its styles: those that styles gives to
-// the pieces of s, and payload.Mark for nod's own marks.
+// styledLines returns the lines of s with a list of styles for each line: the styles that styles gives
+// to the pieces of s, and payload.Mark for the marks that nod adds.
 func styledLines(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	m := marker{text: s}
 	for at := 0; at < len(s); {
 		m.style = payload.StyleAt(styles, at)
-		at += m.next(at)
+		if n := visibleASCII(s[at:styleEnd(styles, at, len(s))]); n > 0 {
+			m.line.WriteString(s[at : at+n])
+			m.cluster = s[at+n-1 : at+n]
+			at += n
+		} else {
+			at += m.next(at)
+		}
 		m.paint(m.style)
 	}
 	m.end()
 	return m.lines, m.spans
+}
+
+// visibleASCII returns the length of the ASCII characters without blanks with which s begins.
+// All of them are shown as they are.
+func visibleASCII(s string) int {
+	n := 0
+	for n < len(s) && ' ' < s[n] && s[n] <= '~' {
+		n++
+	}
+	return n
+}
+
+// styleEnd returns the offset at which the style of the byte at an offset ends; end is the
+// length of the text.
+func styleEnd(styles []payload.Span, at, end int) int {
+	i, _ := slices.BinarySearchFunc(styles, at, func(s payload.Span, at int) int { return cmp.Compare(s.To, at+1) })
+	switch {
+	case i == len(styles):
+		return end
+	case styles[i].From > at:
+		return min(styles[i].From, end)
+	}
+	return min(styles[i].To, end)
 }
 
 // quotation returns a text for a Part with Quote: its lines without the ⏎ at their ends,
@@ -83,21 +113,21 @@ func quotation(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	return all, spans
 }
 
-// marker builds the sanitised form of a text; see Line.
+// marker computes the sanitised form of a text; see Line.
 type marker struct {
 	text  string
 	word  wordSpan
 	lines []string
 	spans [][]payload.Span
 	line  strings.Builder
-	style payload.Style  // of the character that is being written
-	open  []payload.Span // the styles of line so far
-	// cluster holds the last letter of the line with its combining marks. A further combining
-	// mark would attach to that letter. cluster is empty after a ⟦…⟧ mark or a blank.
+	style payload.Style  // the style of the next character
+	open  []payload.Span // the styles of the unfinished line so far
+	// cluster contains the last letter of the line with its combining marks. Another combining mark
+	// would attach to that letter. After a ⟦…⟧ mark or a blank, cluster is empty.
 	cluster string
 }
 
-// paint gives a style to the end of the line that has none yet.
+// paint gives a style to the end of the line, as far as it has none.
 func (m *marker) paint(style payload.Style) {
 	from, to := 0, m.line.Len()
 	last := len(m.open) - 1
@@ -113,8 +143,8 @@ func (m *marker) paint(style payload.Style) {
 	}
 }
 
-// next writes the sanitised form of the character at an offset of the text, or of the run
-// that starts there. It returns the length in the text, in bytes, of what it wrote.
+// next writes the sanitised form of the character at an offset of the text, or of the run that starts
+// there. It returns the number of bytes of the text that it has handled.
 func (m *marker) next(at int) int {
 	s := m.text[at:]
 	if n := len(s) - len(strings.TrimLeft(s, " \t\n")); n > 0 {
@@ -158,8 +188,8 @@ func (m *marker) end() {
 	m.cluster = ""
 }
 
-// hidden writes a ⟦…⟧ mark for char and its repeats at the beginning of s. It returns the
-// length of the run in bytes.
+// hidden writes a ⟦…⟧ mark for char and its repetitions at the start of s. It returns the length of
+// the repetitions in bytes.
 func (m *marker) hidden(char, s string) int {
 	n := 1
 	for strings.HasPrefix(s[n*len(char):], char) {
@@ -176,8 +206,7 @@ func (m *marker) hidden(char, s string) int {
 	return n * len(char)
 }
 
-// blanks writes a run of spaces, tabs and line breaks. last means that the text ends with
-// this run.
+// blanks writes a run of spaces, tabs and line breaks. last is true if the text ends with this run.
 func (m *marker) blanks(s string, last bool) {
 	m.cluster = ""
 	if strings.Count(s, "\n") > maxBreaks {
@@ -218,9 +247,8 @@ func (m *marker) counted(s string) {
 	}
 }
 
-// rightToLeft writes the right-to-left text at the beginning of s as one ⟦rtl … ltr⟧
-// mark. The Latin letters at both ends fix its order on the screen and keep the
-// surrounding text in place.
+// rightToLeft writes the right-to-left text at the start of s as one ⟦rtl … ltr⟧ mark. The Latin
+// letters at both ends of the mark keep the surrounding text in its order on the screen.
 func (m *marker) rightToLeft(s string) int {
 	m.line.WriteString("⟦rtl ")
 	m.cluster = ""
@@ -248,12 +276,12 @@ func rightToLeft(r rune) bool {
 	return p.Class() == bidi.R || p.Class() == bidi.AL
 }
 
-// looksBlank holds the characters that unicode.IsPrint accepts although they show nothing:
-// the Braille blank, a musical null note, the placeholder of an embedded object.
+// looksBlank contains characters that are invisible although unicode.IsPrint accepts them: the Braille
+// blank, a musical null note, the placeholder of an embedded object.
 var looksBlank = map[rune]bool{0x2800: true, 0x1D159: true, 0xFFFC: true}
 
-// mustMark reports whether r, written after the current cluster, must be replaced by a
-// ⟦…⟧ mark. size is the length of r in bytes.
+// mustMark reports whether a ⟦…⟧ mark must replace r after the current cluster. size is the length of
+// r in bytes.
 func (m *marker) mustMark(r rune, size int) bool {
 	if r < utf8.RuneSelf {
 		return !unicode.IsPrint(r)
@@ -265,23 +293,22 @@ func (m *marker) mustMark(r rune, size int) bool {
 	case '⟦', '⟧', '⏎', '⇥':
 		return true
 	}
-	// IsPrint is false for control, format, private-use and unassigned characters, and
-	// for every space except the ASCII space.
+	// IsPrint is false for control, format, private-use and unassigned characters, and for all spaces
+	// except the ASCII space.
 	if !unicode.IsPrint(r) || looksBlank[r] ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
 		return true
 	}
 	if p, _ := bidi.LookupRune(r); p.Class() == bidi.AN {
-		return true // on the screen, Arabic digits may swap places with their neighbours
+		return true // on a screen, Arabic digits may change places with their neighbours
 	}
 	return m.looksDifferent(r)
 }
 
-// looksDifferent reports whether r would not show as itself: because it looks the same as
-// another character (U+212A is K), because it changes the character before it (e and
-// U+0301 are é), or because it has no character to attach to. It is true for every
-// combining mark that belongs to no particular script, because such marks can be stacked
-// to cover other text.
+// looksDifferent reports whether r would not look like a character of its own. Such a character looks
+// the same as another (U+212A looks like K), changes the character before it (e and U+0301 become é),
+// or has no character to which to attach. looksDifferent is true for every combining mark without a
+// particular script, because such marks can be stacked to cover other text.
 func (m *marker) looksDifferent(r rune) bool {
 	char := string(r)
 	if !norm.NFC.IsNormalString(char) {
@@ -306,14 +333,14 @@ func startsCluster(r rune) bool {
 	return r < utf8.RuneSelf || !unicode.IsMark(r) && norm.NFC.PropertiesString(string(r)).BoundaryBefore()
 }
 
-// wordSpan is the end of a word in the text, and whether the word has a Latin letter.
+// wordSpan is the end of a word in the text, and tells whether the word contains a Latin letter.
 type wordSpan struct {
 	end   int
 	latin bool
 }
 
-// inLatinWord reports whether the word at an offset of the text has a Latin letter. The
-// offset is at a letter; next visits all letters of a word in order.
+// inLatinWord reports whether the word at an offset of the text contains a Latin letter. The offset
+// must be that of a letter, and calls must be in the order of the text.
 func (m *marker) inLatinWord(at int) bool {
 	if at < m.word.end {
 		return m.word.latin
@@ -325,7 +352,7 @@ func (m *marker) inLatinWord(at int) bool {
 	return m.word.latin
 }
 
-// looksLatin reports whether r belongs to a script with letters that look like Latin ones.
+// looksLatin reports whether r belongs to a script with letters that look like Latin letters.
 func looksLatin(r rune) bool {
 	return r >= utf8.RuneSelf && unicode.IsLetter(r) && unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic, unicode.Lisu)
 }

@@ -80,8 +80,8 @@ func TestLinesKeepBreaksApart(t *testing.T) {
 	}
 }
 
-// Every character is visible in Line's result and can be recovered from it. The test skips
-// most of the long ranges of ideographs, syllables, unassigned and private characters.
+// Every character is visible in the result of Line and can be recovered from it. The test skips most
+// characters in the long ranges of ideographs, syllables, unassigned and private characters.
 func TestEveryCharacterShows(t *testing.T) {
 	const block = 0x100
 	for first := rune(0); first <= unicode.MaxRune; first += block {
@@ -117,8 +117,8 @@ func FuzzLines(f *testing.F) {
 	f.Fuzz(requireShown)
 }
 
-// Random mixtures of the characters that are hardest to show are shown correctly. The
-// random numbers are seeded, so every run tests the same mixtures.
+// Line correctly shows random mixtures of the most difficult characters. The random numbers have a
+// fixed seed, so every run tests the same mixtures.
 func TestMixturesOfHardCharactersAreShown(t *testing.T) {
 	pieces := []string{
 		" ", "  ", "\t", "\n", "\r", "a", "Z", "5", "/", "(", ")", "-", "⟦", "⟧", "⏎", "⇥", "⟦rtl ", " ltr⟧", "\u202e", "\u2066", "\u200b",
@@ -135,8 +135,7 @@ func TestMixturesOfHardCharactersAreShown(t *testing.T) {
 	}
 }
 
-// requireShown fails if Lines loses, hides or reorders a part of the text, or pushes a part
-// out of sight.
+// requireShown fails the test if Lines loses, hides or reorders text, or pushes text out of view.
 func requireShown(t *testing.T, in string) {
 	all := Lines(in)
 	for i, line := range all {
@@ -153,12 +152,12 @@ func requireShown(t *testing.T, in string) {
 		require.LessOrEqual(t, Cells(mark), minWidth-labelWidth, "a mark that fits no row")
 	}
 	require.True(t, norm.NFC.IsNormalString(out), "it would change where it is normalised: %+q", out)
-	// If the text can be recovered from its sanitised form, nothing is lost, and no other text
+	// If readBack recovers the text from its sanitised form, no character is lost, and no other text
 	// has the same form.
 	require.Equal(t, in, readBack(t, out))
 }
 
-// requireVisible fails if s has a character that shows nothing.
+// requireVisible fails the test if s contains an invisible character.
 func requireVisible(t *testing.T, s string) {
 	t.Helper()
 	require.True(t, utf8.ValidString(s))
@@ -169,8 +168,8 @@ func requireVisible(t *testing.T, s string) {
 	}
 }
 
-// requireInOrder fails if a screen that reorders right-to-left text would move more
-// than the letters inside one mark.
+// requireInOrder fails the test if a screen that reorders right-to-left text would move other letters
+// than those inside one mark.
 func requireInOrder(t *testing.T, s string) {
 	t.Helper()
 	var p bidi.Paragraph

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// StandingText describes a standing answer in sanitised words. Every channel shows the
-// same words, in its own layout. A field that does not apply is empty.
+// StandingText describes a standing answer in sanitised sentences. All channels show the same
+// sentences, in different layouts. A field that does not apply is empty.
 type StandingText struct {
 	ID      string // a prefix of the standing answer's id, which nod revoke accepts
 	Effect  string // the effect, "allow" or "deny"
@@ -22,13 +22,13 @@ type StandingText struct {
 	When    string
 	From    string // the question that the approver answered, such as "question r-1"
 	Message string // the approver's message
-	Undo    string // the verb for ending the standing answer, "revoke" or "forget"; empty if it has ended
+	Undo    string // the verb for ending the standing answer: "revoke" or "forget"; empty if it has ended
 }
 
-// shortGrant is the length of the id prefix that people are shown.
+// shortGrant is the length of the id prefix that people see.
 const shortGrant = 8
 
-// DescribeStanding returns the description of g at now, the broker's time.
+// DescribeStanding describes g. now is the broker's time.
 func DescribeStanding(g *schemas.StandingAnswer, now time.Time) StandingText {
 	s := StandingText{
 		ID: Line(g.GrantID[:min(shortGrant, len(g.GrantID))]), Effect: string(schemas.EffectAllow), Covers: covers(g),
@@ -53,13 +53,13 @@ func DescribeStanding(g *schemas.StandingAnswer, now time.Time) StandingText {
 	return s
 }
 
-// String returns all of s in one line.
+// String returns all fields of s in one line.
 func (s StandingText) String() string {
 	items := lines(s.Effect+" "+s.Covers, s.Where, s.Uses, s.Until, "by "+s.By+", "+s.When, s.From, s.Message)
 	return strings.Join(append([]string{s.ID}, items...), "  ")
 }
 
-// forOneCall reports whether g applies to repetitions of one call, and holds no rules or
+// forOneCall reports whether g applies only to repetitions of one call, and has no rules or
 // permissions.
 func forOneCall(g *schemas.StandingAnswer) bool { return g.Call != nil }
 
@@ -98,7 +98,7 @@ func until(g *schemas.StandingAnswer, now time.Time) string {
 	return "for another " + schemas.FormatRoughly(g.ExpiresAt.Sub(now))
 }
 
-// SortNewestFirst sorts standing answers by creation time, the newest first.
+// SortNewestFirst sorts standing answers by creation time, newest first.
 func SortNewestFirst(all []schemas.StandingAnswer) {
 	slices.SortStableFunc(all, func(a, b schemas.StandingAnswer) int { return b.CreatedAt.Compare(a.CreatedAt) })
 }
@@ -116,8 +116,8 @@ func ScopeAndTerm(g *schemas.StandingAnswer) string {
 	return where + ", for " + schemas.FormatDuration(g.ExpiresAt.Sub(g.CreatedAt))
 }
 
-// UndoHint returns one line with the command that ends the standing answer that d
-// created. It is empty if d created none.
+// UndoHint returns a line with the command that ends the standing answer of d. If d created none, it
+// returns "".
 func UndoHint(d *schemas.Decision) string {
 	g := d.Grant
 	if g == nil {

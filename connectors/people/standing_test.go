@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Standing answers of every kind are described in one line, with the same fields in the
-// same order.
+// The description of a standing answer is one line. For all kinds of standing answers the fields and
+// their order are the same.
 func TestStandingAnswersAreDescribedInOneLine(t *testing.T) {
 	rules := []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}}
 	given := func(change func(*schemas.StandingAnswer)) *schemas.StandingAnswer {
@@ -60,7 +60,7 @@ func TestTheUndoOfAStandingAnswer(t *testing.T) {
 	}
 }
 
-// The text about a denial that also applies to later calls names the command that ends it.
+// The text about a denial that also applies to later calls contains the command that ends the denial.
 func TestADenialOfLaterCallsNamesItsUndo(t *testing.T) {
 	d := decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "")
 	assert.Empty(t, UndoHint(d))

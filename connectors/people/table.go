@@ -11,12 +11,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// minShort is the least length of a shortened id.
+// minShort is the smallest length of a shortened id.
 const minShort = 8
 
-// ShortIDs returns a prefix of each prompt's id. A prefix fits no other id of these
-// prompts, and has at least minShort characters unless the id is shorter. If the prefix
-// also fits another record that nod keeps, nod refuses it and decides nothing.
+// ShortIDs returns a prefix of each prompt's id. Within these prompts the prefix is unique. It has at
+// least minShort characters, unless the id is shorter. If another stored record has the same prefix,
+// nod refuses the prefix and decides nothing.
 func ShortIDs(prompts []schemas.Prompt) []string {
 	short, order := make([]string, len(prompts)), make([]int, len(prompts))
 	for i := range prompts {
@@ -44,12 +44,11 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// summaryBytes is the number of bytes of a payload that a summary reads.
 const summaryBytes = 2048
 
-// Summary returns the first line of p's subject, such as its command, in at most width
-// columns. A summary that leaves text out ends in ⟦…⟧, which sanitised text of an agent
-// cannot contain. A summary helps to find a request; it never suffices to decide one.
+// Summary returns the beginning of p's payload, such as a command, in at most width columns. If it
+// leaves text out, it ends with ⟦…⟧, which the sanitised text of an agent cannot contain. A summary
+// helps to find a request, but is never sufficient to decide it.
 func Summary(p *schemas.Prompt, width int) string {
 	subject, more := subjectOf(&p.Request), ""
 	if len(subject) > summaryBytes {
@@ -65,7 +64,7 @@ func Summary(p *schemas.Prompt, width int) string {
 	return cut(all[0]+more, width)
 }
 
-// subjectOf returns the part of the payload that best tells a request from others.
+// subjectOf returns the piece of the payload that best distinguishes the request.
 func subjectOf(r *schemas.Request) string {
 	if r.Kind == schemas.KindPermission && len(r.Permissions) > 0 {
 		return strings.Join(r.Permissions, " ")
@@ -86,7 +85,7 @@ func subjectOf(r *schemas.Request) string {
 	return compact.String()
 }
 
-// column is a column of the table. A narrow table leaves out the columns marked spare.
+// column is a column of the table. A narrow table omits the columns marked spare.
 type column struct {
 	title string
 	spare bool
@@ -101,15 +100,14 @@ func (c *column) width() int {
 	return widest + 2
 }
 
-// minSummary is the width, in columns, that each summary should have. The table leaves out
-// spare columns to reach it.
+// minSummary is the desired smallest width of the summaries, in columns. To reach it, the table omits
+// spare columns.
 const minSummary = 16
 
-// Table returns a header and one line for each prompt, for a terminal of width columns:
-// id, age, agent, tool, risk, time left, the number of identical calls if any prompt has
-// several, and the Summary. A narrow table leaves out the tool, then also the agent. Width
-// 0 cuts nothing, for files and pipes. now is the broker's time. Without prompts the table is
-// empty.
+// Table returns a header and one line for each prompt, for a terminal of width columns. The columns
+// are id, age, agent, tool, risk, time left, the number of identical calls if a prompt has several,
+// and the Summary. A narrow table omits the tool, and then also the agent. If width is 0, for files
+// and pipes, no line is cut. now is the broker's time. Without prompts the table is empty.
 func Table(prompts []schemas.Prompt, now time.Time, width int) string {
 	if len(prompts) == 0 {
 		return ""
@@ -165,15 +163,15 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 		}
 	}
 	if last := len(columns) - 1; !slices.ContainsFunc(columns[last].cells, func(cell string) bool { return cell != "" }) {
-		columns = columns[:last] // no prompt is about several calls: leave out the column with their number
+		columns = columns[:last] // no prompt has several calls, so the column with their number is omitted
 	}
 	return columns
 }
 
 func compactDuration(d time.Duration) string { return strings.ReplaceAll(shortDuration(d), " ", "") }
 
-// squeeze removes spare columns of the table, the last first, until the summaries are at least
-// minSummary wide. It returns the remaining columns and the width of the summaries.
+// squeeze removes spare columns of the table, last first, until the summaries are at least minSummary
+// wide. It returns the remaining columns and the width of the summaries.
 func squeeze(columns []column, width int) (left []column, room int) {
 	for {
 		room = width

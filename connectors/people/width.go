@@ -9,12 +9,12 @@ import (
 	"golang.org/x/text/width"
 )
 
-// cutMark ends a shortened text. A text sanitised by Line cannot contain it.
+// cutMark is the end of a shortened text. A text sanitised by Line cannot contain it.
 const cutMark = "⟦…⟧"
 
-// Cells returns the number of terminal columns that s takes. Terminals differ in the width of
-// character clusters. Cells returns the greatest width, because a row that is too wide would
-// continue on another row.
+// Cells returns the number of terminal columns that s needs. Terminals draw character clusters with
+// different widths. Cells returns the largest width, because a row that is too wide would continue on
+// another row.
 func Cells(s string) int {
 	n := 0
 	for _, r := range s {
@@ -46,14 +46,14 @@ func UTF16(s string) int {
 	return n
 }
 
-// Fits reports whether the whole text is within limit, in the channel's own measure
-// (UTF16, utf8.RuneCountInString, …). If the text does not fit, the channel must not offer
-// to allow: only to deny, and to review the request in full.
+// Fits reports whether the whole text is within limit, in the unit of the channel: measure is UTF16,
+// utf8.RuneCountInString or a similar function. If the text does not fit, the channel must not offer
+// to allow. It may offer to deny, and to show the whole request elsewhere.
 func Fits(text string, limit int, measure func(string) int) bool {
 	return measure(text) <= limit
 }
 
-// atom returns the beginning of s that must stay on one row: a ⟦…⟧ mark, or a character
+// atom returns the beginning of s that must not be split over two rows: a ⟦…⟧ mark, or a character
 // with its combining marks.
 func atom(s string) string {
 	if strings.HasPrefix(s, "⟦") {
@@ -69,14 +69,14 @@ func atom(s string) string {
 	return s
 }
 
-// Wrap breaks a line into rows of at most width columns, between words where possible. It
-// loses no text.
+// Wrap breaks a line into rows of at most width columns, between words if possible. The rows contain
+// the whole text.
 func Wrap(s string, width int) []string { return wrap(s, width, true) }
 
-// wrap breaks s into rows of at most width columns without losing text. If words is set,
-// it breaks between words where possible. It never splits a ⟦…⟧ mark. Spaces at a break
-// start the next row, because they would be invisible at the end of a row. If width is 0,
-// it does not break s.
+// wrap breaks s into rows of at most width columns that contain the whole text. If words is true, it
+// breaks between words if possible. It never splits a ⟦…⟧ mark. A space at a break becomes the first
+// character of the next row, because it would be invisible at the end of a row. If width is 0, wrap
+// does not break s.
 func wrap(s string, width int, words bool) []string {
 	if width <= 0 || Cells(s) <= width {
 		return []string{s}
@@ -105,8 +105,7 @@ func wrap(s string, width int, words bool) []string {
 	return append(rows, s[start:])
 }
 
-// cut shortens s to at most width columns. If it leaves text out, the result ends in
-// cutMark.
+// cut shortens s to at most width columns. If it removes text, the result ends with cutMark.
 func cut(s string, width int) string {
 	if Cells(s) <= width {
 		return s
@@ -121,10 +120,9 @@ func cut(s string, width int) string {
 	}
 }
 
-// Shorten returns a text as Line does, shortened to at most width columns.
+// Shorten sanitises a text as Line does, and shortens it to at most width columns.
 func Shorten(s string, width int) string { return cut(Line(s), width) }
 
-// pad appends spaces to s until it is width columns wide.
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-Cells(s)))
 }

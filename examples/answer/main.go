@@ -28,8 +28,8 @@ func main() {
 	}
 }
 
-// run asks before it publishes a branch. If the approver denies it or does not answer in
-// time, run publishes nothing and prints the reason.
+// run asks before it publishes a branch. If the approver denies the request or does not answer
+// in time, run publishes nothing and prints the reason.
 func run(ctx context.Context, client *nod.Client, branch string, timeoutSeconds int, out io.Writer) error {
 	request := nod.Permission("publish "+branch, "@network")
 	request.SessionID = branch // the permission counts for this session alone
@@ -43,5 +43,5 @@ func run(ctx context.Context, client *nod.Client, branch string, timeoutSeconds 
 		fmt.Fprintf(out, "%s is not published: %v\n", branch, err)
 		return nil
 	}
-	return err // nod failed, so there is no decision
+	return err // nod failed without a decision
 }

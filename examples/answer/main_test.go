@@ -19,7 +19,7 @@ func TestRun(t *testing.T) {
 		case "publish main":
 			return nodtest.Deny("main is published at night")
 		}
-		return nodtest.Answer{} // no answer: the request times out
+		return nodtest.Answer{} // without an answer, the request times out
 	})
 	for branch, want := range map[string]string{
 		"feature-1": "published feature-1\n",

@@ -29,20 +29,19 @@ func main() {
 	}
 }
 
-// run asks nod for permission to run command, and runs only the allowed command.
 func run(ctx context.Context, o nod.Options, command string, out io.Writer) error {
 	client, err := nod.Connect(ctx, o)
 	if err != nil {
-		return err // nod may not be running: there is no decision, so do not act
+		return err // nod may not be running; without a decision, do not act
 	}
 	defer client.Close()
 	request := nod.Command(command)
-	request.AgentName = "Example agent" // shown to the approver
+	request.AgentName = "Example agent" // the approver sees this name
 	request.Reason = "to show how a program asks"
 	decision, err := client.Ask(ctx, request)
 	switch {
 	case errors.Is(err, nod.ErrEdited):
-		// The approver allowed another command in place of this one.
+		// The approver may have allowed another command in place of this one.
 		var edited struct{ Command string }
 		if err := json.Unmarshal(decision.UpdatedInput, &edited); err != nil {
 			return fmt.Errorf("read the command that was allowed: %w", err)

@@ -12,17 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// carrier implements people.Carrier. It keeps no state: each line that it offers for typing
-// contains all that an answer needs, so answers work after a restart.
+// carrier implements people.Carrier without state: each line that it offers for typing contains
+// all that an answer needs, so answers work after a restart.
 type carrier struct {
 	user  string // the approver who types; a real channel names the sender of each message
 	lines <-chan string
-	mu    sync.Mutex // guards out: the worker calls Prompt and Settle from several goroutines
+	mu    sync.Mutex // guards out, because the worker calls Prompt and Settle from several goroutines
 	out   io.Writer
 }
 
-// Prompt writes a prompt and, for each choice, the line to type. The line holds the digest
-// and the number of waiters that the approver was shown, because an answer must name both.
+// Prompt writes a prompt and, for each choice, the line to type. The line contains the digest
+// and the number of waiters in the prompt, because an answer must contain them.
 func (c *carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
 	text := people.Text(&p, time.Now(), 0)
 	if p.Repeat {
@@ -36,12 +36,12 @@ func (c *carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error
 	return people.Ref(p.PendingID), c.write(text) // a channel with message ids returns the message's id
 }
 
-// Settle writes the outcome as a new message: written lines cannot be edited.
+// Settle writes the outcome as a new message, because it cannot edit a written line.
 func (c *carrier) Settle(_ context.Context, _ people.Ref, p schemas.Prompt) error {
 	return c.write(p.PendingID + ": " + people.Outcome(p.Decision, &p))
 }
 
-// Run sends answers to nod until ctx ends. It sends an answer again each second until nod has
+// Run sends answers to nod until ctx ends. It repeats an answer each second until nod has
 // stored or refused it.
 func (c *carrier) Run(ctx context.Context, desk people.Desk) error {
 	for {
@@ -56,8 +56,7 @@ func (c *carrier) Run(ctx context.Context, desk people.Desk) error {
 	}
 }
 
-// answer sends one line to nod. It returns an error only if nod may accept the same line
-// later.
+// answer sends one line to nod. An error means that nod may accept the same line later.
 func (c *carrier) answer(ctx context.Context, desk people.Desk, line string) error {
 	a := schemas.Answer{From: schemas.From{UserID: c.user}}
 	if _, err := fmt.Sscan(line, &a.SessionID, &a.PendingID, &a.Digest, &a.Waiters, &a.OptionID); err != nil {

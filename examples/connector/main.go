@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// run shows prompts to user and sends user's answers to nod until ctx ends.
+// run shows prompts to a user and sends the user's answers to nod until ctx ends.
 func run(ctx context.Context, place bus.Place, user string, in io.Reader, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	conn, err := bus.Join(ctx, place, roles.ConnectorID(name), log)

@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
-	require.NoError(t, keys.Ensure(roles.ConnectorID(name))) // the key of the connector, as nod keys add makes it
+	require.NoError(t, keys.Ensure(roles.ConnectorID(name))) // the key of the connector, as the command nod keys add makes it
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: dir, EngineAlone: true,
 		Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"lines","user_id":"ann"}]}]}}`),
@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 
-	await("ready") // without a worker, nod has no way to reach Ann and refuses requests
+	await("ready") // without a worker, nod cannot reach Ann and refuses requests
 	client, err := nod.Connect(ctx, nod.Options{Place: place})
 	require.NoError(t, err)
 	defer client.Close()
@@ -71,7 +71,7 @@ func TestRun(t *testing.T) {
 		line := await(choice)
 		_, err := io.WriteString(typed, line+"\n")
 		require.NoError(t, err)
-		await(strings.Fields(line)[1] + ": ") // wait for the outcome
+		await(strings.Fields(line)[1] + ": ") // waits for the outcome
 		require.ErrorIs(t, <-decided, want)
 	}
 	stop()

@@ -1,8 +1,8 @@
-// Package testprogram puts programs into place for tests that run them.
+// Package testprogram writes the programs that tests run.
 //
-// Linux refuses to run a file that any process has open for writing ("text file busy"). A child
-// that a parallel test forks at that moment inherits the open file until its exec. So no test
-// writes a program with os.WriteFile.
+// Linux refuses to run a file that any process has open for writing ("text file busy"). If a
+// parallel test forks while a program is being written, the child inherits the open file until
+// it calls exec. Tests must not write programs with os.WriteFile for this reason.
 package testprogram
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Write writes an executable script, and its directory if that is missing. While the file is
-// open, this process forks no child.
+// Write writes an executable script, and makes a missing directory. While the file is open,
+// this process forks no child.
 func Write(t testing.TB, path, script string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -25,9 +25,9 @@ func Write(t testing.TB, path, script string) {
 	require.NoError(t, os.WriteFile(path, []byte(script), 0o755))
 }
 
-// Copy copies a program to path, and makes its directory if that is missing. It runs cp, so
-// that this process never opens the new file: to write a large program takes too long to hold
-// up every fork.
+// Copy copies a program to path, and makes a missing directory. It runs cp, so that this
+// process never opens the new file: a large program takes too long to write while every fork
+// waits.
 func Copy(t testing.TB, program, path string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Scripts and copies that are made while other goroutines fork can be run at once.
+// A test can run a script or a copy at once, even if other goroutines forked while it was made.
 func TestProgramsCanBeRunWhileOthersFork(t *testing.T) {
 	dir := t.TempDir()
 	program, err := exec.LookPath("true")

@@ -1,18 +1,16 @@
-// Package agents_test runs real agent programs with nod, in the versions that package hook
-// lists as tested. It installs them from npm into the directory that NOD_TEST_AGENTS names,
-// and keeps them there. If that variable is not set, the tests are skipped:
+// Package agents_test runs real agent programs with nod, in the versions that package hook lists as
+// tested. It installs them from npm into the directory in NOD_TEST_AGENTS, and keeps them there. If
+// that variable is not set, all tests are skipped:
 //
 //	NOD_TEST_AGENTS=$HOME/.cache/nod-agents go test -v -timeout 30m ./test/agents/...
 //
-// Each test gives its agent a new home and project, and a fake model at a loopback address.
-// The model asks for one call of a tool, and ends its turn when it gets the result. It is also
-// the agent's HTTP proxy, and refuses all traffic to other hosts. The test answers requests by
-// nod commands. It checks the file that the tool call leaves behind, and the result that the
-// model got.
+// Each test gives its agent a new home, a new project, and a fake model at a loopback address. The
+// model asks for one tool call, and ends its turn when it gets the result. The fake model is also the
+// HTTP proxy of the agent, and refuses all traffic to other hosts. The test answers requests by nod
+// commands. It checks the file that the tool call creates, and the result that the model gets.
 //
-// Not covered: Codex's PermissionRequest, which codex exec never raises, and its
-// request_user_input, which nod leaves to Codex. docs/testing.md has a table of what is
-// covered.
+// These tests do not cover Codex's PermissionRequest, which codex exec never raises, or its
+// request_user_input, which nod leaves to Codex. The table in docs/testing.md lists the covered cases.
 package agents_test
 
 import (
@@ -26,8 +24,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// each runs a test with every version of an agent in host.Tested; pkg is the agent's npm
-// package. It skips the test if NOD_TEST_AGENTS is not set.
+// each runs a test with every version of an agent in host.Tested. pkg is the npm package of the agent.
+// If NOD_TEST_AGENTS is not set, each skips the test.
 func each(t *testing.T, host hook.Host, pkg string, test func(t *testing.T, program string)) {
 	var agents []npm.Agent
 	for _, version := range host.Tested {
@@ -36,7 +34,7 @@ func each(t *testing.T, host hook.Host, pkg string, test func(t *testing.T, prog
 	with(t, test, agents...)
 }
 
-// with runs a test with each of these agents. It skips the test if NOD_TEST_AGENTS is not set.
+// with runs a test with each of these agents. If NOD_TEST_AGENTS is not set, it skips the test.
 func with(t *testing.T, test func(t *testing.T, program string), agents ...npm.Agent) {
 	dir := os.Getenv(npm.OptIn)
 	if dir == "" {

@@ -15,8 +15,7 @@ import (
 
 const claudePackage = "@anthropic-ai/claude-code"
 
-// claude returns a command that runs Claude Code. program is Claude Code, or a program that
-// starts it.
+// claude returns a command for Claude Code. program is Claude Code itself or a program that starts it.
 func (x *machine) claude(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "ANTHROPIC_BASE_URL="+x.model.URL, "ANTHROPIC_API_KEY=none",
@@ -28,7 +27,7 @@ func (x *machine) claudeSettings() string { return filepath.Join(x.home, ".claud
 
 var claudeTouch = call{"Bash", map[string]any{"command": touch, "description": "leave a file"}}
 
-// Claude Code asks a strictly installed hook before each tool call, in print mode too.
+// Claude Code asks a strictly installed hook before each tool call, also in print mode.
 func TestClaudeCodeByStrictHook(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -57,8 +56,8 @@ func TestClaudeCodeByHook(t *testing.T) {
 	})
 }
 
-// Claude asks its user a question. A person answers it through the hook, and the model gets
-// the answer.
+// Claude Code asks its user a question. A person answers the question through the hook, and the model
+// gets the answer.
 func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		x := newMachine(t, newModel(t, call{"AskUserQuestion", map[string]any{"questions": []any{map[string]any{
@@ -76,8 +75,8 @@ func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	})
 }
 
-// With --defer-after, a run ends if no person answers in time. After the answer, nod resume
-// continues the run: Claude Code makes the same call again and gets the decision.
+// With --defer-after, Claude Code's run ends if no person answers in time. After the answer, nod
+// resume continues the run: Claude Code makes the same call again and gets the decision.
 func TestClaudeCodeIsResumed(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -96,9 +95,9 @@ func TestClaudeCodeIsResumed(t *testing.T) {
 	})
 }
 
-// If the model makes several calls at once, --defer-after does not end the run: after a resume
-// Claude Code would not ask about the calls again, and would run those that its own rules
-// allow. Instead all calls are denied, and the model gets the text that the requests stay open.
+// If the model makes several calls at once, --defer-after does not end the run. After a resume, Claude
+// Code would not ask nod about the calls again, and would run those that its own rules allow. Instead
+// nod denies all the calls, and tells the model that the requests stay open.
 func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for name, whole := range map[string]bool{"streamed": false, "in one piece": true} {
@@ -118,8 +117,7 @@ func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	})
 }
 
-// Claude Code asks nod mcp, as its permission prompt tool, about a call that its own settings
-// do not allow.
+// If Claude Code's own settings do not allow a call, it asks nod mcp, its permission prompt tool.
 func TestClaudeCodeByMCP(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -132,7 +130,7 @@ func TestClaudeCodeByMCP(t *testing.T) {
 	})
 }
 
-// claudeAsks runs Claude Code, answers its request to run a shell command, and checks that the
+// claudeAsks runs Claude Code and answers its request to run a shell command. It requires that the
 // command ran only if it was allowed.
 func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 	a := x.starts(c)
@@ -143,10 +141,10 @@ func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 	x.shows(answer, "said by Ann")
 }
 
-// claudeHosted installs the hook, runs Claude Code until its model has a result, and calls
-// answer with Claude Code's request. The test acts as Claude Code's host, over its standard
-// streams, but answers no permission prompts. Without a host, print mode does not offer
-// AskUserQuestion to the model, and version 2.1.197 calls no PermissionRequest hook.
+// claudeHosted installs the hook and runs Claude Code until the model has a result. It calls answer
+// with Claude Code's request. The test acts as Claude Code's host over the standard streams, and
+// answers no permission prompts. A host is necessary: in print mode without one, the model cannot use
+// AskUserQuestion, and version 2.1.197 calls no PermissionRequest hook.
 func (x *machine) claudeHosted(program string, answer func(request)) {
 	x.does("install", "claude-code", "--settings", x.claudeSettings())
 	c := x.claude(program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")

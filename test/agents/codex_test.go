@@ -43,7 +43,7 @@ func (x *machine) codexUsesTheModel() {
 	x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
 }
 
-// codex exec never asks a user, so it asks nod about a shell command only if the hook is
+// codex exec never asks a user. It therefore asks nod about a shell command only if the hook was
 // installed with --strict.
 func TestCodexByHook(t *testing.T) {
 	each(t, hook.Codex(), "@openai/codex", func(t *testing.T, program string) {
@@ -52,7 +52,7 @@ func TestCodexByHook(t *testing.T) {
 				x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
 				x.codexUsesTheModel()
 				c := x.codex(x.nod, "install", "codex", "--strict")
-				c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // nod install runs Codex to get its version, on which the installed events depend
+				c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // nod install runs Codex to find its version, because the installed events depend on the version
 				out, err := c.CombinedOutput()
 				require.NoError(t, err, "%s", out)
 				x.codexTrusts(program)
@@ -73,15 +73,14 @@ type codexHook struct {
 	Status string `json:"trustStatus"`
 }
 
-// codexTrusts checks that Codex and nod doctor report the hooks that nod install wrote as
-// trusted.
+// codexTrusts requires that both Codex and nod doctor report the installed hooks as trusted.
 func (x *machine) codexTrusts(program string) {
 	found := x.codexHooks(program)
 	require.Len(x.t, found, 5)
 	for _, h := range found {
 		require.Equal(x.t, "trusted", h.Status, h.Key)
 	}
-	findings, _ := x.command(x.nod, "doctor").Output() // the error is only the exit code, which depends on other findings too
+	findings, _ := x.command(x.nod, "doctor").Output() // the exit code also depends on other findings
 	assert.Contains(x.t, string(findings), "Codex trusts the hook")
 }
 
@@ -93,7 +92,7 @@ func (x *machine) codexHooks(program string) []codexHook {
 	out, err := c.StdoutPipe()
 	require.NoError(x.t, err)
 	stop := start(x.t, c)
-	defer func() { stop(); _ = c.Wait() }() // stop kills the process, so Wait fails
+	defer func() { stop(); _ = c.Wait() }() // stop kills the process, so Wait returns an error
 	_, err = fmt.Fprintf(in, "%s\n%s\n",
 		`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"test","version":"1"}}}`,
 		text(map[string]any{"id": 2, "method": "hooks/list", "params": map[string]any{"cwds": []string{x.project}}}))

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// editor is an ACP client. It fails the test if it gets a permission request, because nod acp
-// must send permission requests to nod.
+// editor is an ACP client. It fails the test if it gets a permission request, because nod acp must
+// send such requests to nod.
 type editor struct {
-	acp.Client // the methods that editor does not define are never called
+	acp.Client // nil: no test calls the methods that editor does not define
 	t          *testing.T
 }
 
@@ -26,9 +26,8 @@ func (e editor) RequestPermission(context.Context, acp.RequestPermissionRequest)
 
 func (editor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
-// edits runs c, a command of nod acp with an agent. It logs in by method, if method is not
-// empty, sends a prompt, and answers the agent's request. When the agent has ended, it returns
-// the request.
+// edits runs c, a command of nod acp with an agent. If method is not empty, it logs in by that method.
+// It sends a prompt and answers the agent's request. When the agent has ended, it returns the request.
 func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	in, err := c.StdinPipe()
 	require.NoError(x.t, err)
@@ -44,8 +43,8 @@ func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	return r
 }
 
-// prompts opens a session in dir and sends a prompt. When the prompt's turn ends, the channel
-// receives the turn's error, or nil.
+// prompts opens a session in dir and sends a prompt. At the end of the prompt's turn, the channel gets
+// the error of the turn, or nil.
 func prompts(t *testing.T, conn *acp.ClientSideConnection, method, dir string) <-chan error {
 	conn.SetLogger(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)

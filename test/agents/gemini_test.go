@@ -16,12 +16,11 @@ const geminiPackage = "@google/gemini-cli"
 
 var geminiTouch = call{"run_shell_command", map[string]any{"command": touch, "description": "leave a file"}}
 
-// gemini returns a command that runs Gemini CLI. program is Gemini CLI, or a program that
-// starts it.
+// gemini returns a command for Gemini CLI. program is Gemini CLI itself or a program that starts it.
 func (x *machine) gemini(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "GOOGLE_GEMINI_BASE_URL="+x.model.URL, "GEMINI_API_KEY=none", "GEMINI_CLI_TRUST_WORKSPACE=true",
-		"GEMINI_MODEL=gemini-2.5-flash") // without the name of a model, Gemini CLI asks a model which model to use
+		"GEMINI_MODEL=gemini-2.5-flash") // without this, Gemini CLI asks a model to choose a model
 	return c
 }
 
@@ -32,7 +31,7 @@ func (x *machine) geminiUsesAKey() {
 	require.NoError(x.t, os.WriteFile(settings, []byte(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}`), 0o600))
 }
 
-// Gemini CLI asks its hook even without a terminal and with --yolo, which makes it run every
+// Gemini CLI asks its hook even without a terminal and with --yolo, a flag that makes it run every
 // call without asking its user.
 func TestGeminiByHook(t *testing.T) {
 	each(t, hook.Gemini(), geminiPackage, func(t *testing.T, program string) {
@@ -52,7 +51,7 @@ func TestGeminiByHook(t *testing.T) {
 	})
 }
 
-// With nod acp, the model gets a denial without its reason, because ACP has no field for it.
+// Through nod acp, the model gets a denial without its reason, because ACP has no field for a reason.
 func TestGeminiByACP(t *testing.T) {
 	each(t, hook.Gemini(), geminiPackage, func(t *testing.T, program string) {
 		for answer := range answers {

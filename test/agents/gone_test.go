@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// unattendedHost is a host that is started with a flag by which it runs every call without
-// asking its user. It asks only nod's hook.
+// unattendedHost is a host with a flag that makes it run every call without asking its user. With this
+// flag it asks only nod's hook.
 type unattendedHost struct {
 	host  hook.Host
 	pkg   string
@@ -49,8 +49,8 @@ func unattendedHosts() []unattendedHost {
 	}
 }
 
-// If a hook is killed while it waits, the host does not run the call, and the hook's request is
-// withdrawn. The host does not run the call either if the hook's program is missing.
+// If a hook is killed while it waits, the host does not run the call, and nod withdraws the hook's
+// request. If the hook's program is missing, the host does not run the call either.
 func TestNoCallRunsIfItsHookIsKilledOrMissing(t *testing.T) {
 	for how, gone := range map[string]func(x *machine, c *exec.Cmd) *agent{
 		"killed": func(x *machine, c *exec.Cmd) *agent {
@@ -88,7 +88,7 @@ func (x *machine) launcher() string {
 	return filepath.Join(x.home, ".local", "share", "nod", "launcher", "nod")
 }
 
-// hook waits until a hook runs on this machine, and returns its process id.
+// hook waits until a hook is running on this machine. It returns the hook's process id.
 func (x *machine) hook() (pid int) {
 	x.until("there is a hook", func() bool {
 		all, err := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -21,7 +21,7 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// binary builds nod once, in the directory of the agent programs, and returns its path.
+// binary builds nod once, in the directory of the agent programs. It returns the path of nod.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(os.Getenv(npm.OptIn), "nod")
 	out, err := exec.Command("go", "build", "-o", path, "../../cmd/nod").CombinedOutput()
@@ -31,11 +31,11 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// machine is a user's machine with a running nod, a home and a project. Its programs get only
-// PATH from the test's environment.
+// machine is a user's machine with a running nod, a home directory and a project. From the test's
+// environment its programs get only PATH.
 type machine struct {
 	t                       *testing.T
-	nod, home, project, ran string // four paths; ran is the file that touch creates
+	nod, home, project, ran string // paths; ran is the file that touch creates
 	model                   *model
 }
 
@@ -53,7 +53,7 @@ func newMachine(t *testing.T, m *model) *machine {
 	var errs bytes.Buffer
 	up.Stderr = &errs
 	require.NoError(t, up.Start())
-	t.Cleanup(func() { _ = up.Process.Kill(); _ = up.Wait() }) // Kill fails if nod has ended
+	t.Cleanup(func() { _ = up.Process.Kill(); _ = up.Wait() }) // fails if nod has ended
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err, "nod up said: %s", &errs)
 	require.Contains(t, line, "nod is up on")
@@ -61,8 +61,8 @@ func newMachine(t *testing.T, m *model) *machine {
 	return x
 }
 
-// command returns a command of this machine, not started. Its HTTP requests to other hosts go
-// to the fake model as its proxy, which refuses them.
+// command returns a command of this machine, not started yet. Its HTTP proxy is the fake model, which
+// refuses requests to other hosts.
 func (x *machine) command(program string, args ...string) *exec.Cmd {
 	c := exec.Command(program, args...)
 	c.Dir = x.project
@@ -74,7 +74,7 @@ func (x *machine) command(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// does runs a nod command that must succeed, and returns its stdout.
+// does runs a nod command and requires that it succeeds. It returns the command's stdout.
 func (x *machine) does(args ...string) string {
 	c := x.command(x.nod, args...)
 	var out, errs bytes.Buffer
@@ -87,25 +87,23 @@ func (x *machine) does(args ...string) string {
 type agent struct {
 	out, errs bytes.Buffer
 	ended     chan struct{}
-	err       error // the reason why the agent ended; set before ended is closed
+	err       error // the reason for the end of the agent; set before ended is closed
 }
 
-// patience is how long a test waits for each step of an agent.
 const patience = 2 * time.Minute
 
-// start starts a program in a new process group. stop kills the whole group, because the
-// program's children may outlive it. If stop is not called within 4*patience, the group is
-// killed anyway.
+// start starts a program in a new process group. stop kills the whole group, because child processes
+// may outlive the program. If the test does not call stop within 4*patience, start kills the group.
 func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, c.Start())
-	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // Kill fails if the group has ended
+	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // fails if the group has ended
 	latest := time.AfterFunc(4*patience, kill)
 	return func() { latest.Stop(); kill() }
 }
 
-// starts starts an agent program. At the end of the test it is killed with its children, and
-// its output is logged if the test failed.
+// starts starts an agent program. The end of the test kills the program and its child processes. If
+// the test has failed, it logs their output.
 func (x *machine) starts(c *exec.Cmd) *agent {
 	a := &agent{ended: make(chan struct{})}
 	if c.Stderr = &a.errs; c.Stdout == nil {
@@ -132,7 +130,7 @@ func (a *agent) hasEnded() bool {
 	}
 }
 
-// ends waits until the agent ends, which must be with exit code 0.
+// ends waits until the agent has ended, and requires exit code 0.
 func (x *machine) ends(a *agent) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -144,7 +142,7 @@ func (x *machine) ends(a *agent) {
 	}
 }
 
-// request holds the fields of a pending request that the tests check.
+// request contains the fields of a pending request that the tests check.
 type request struct {
 	Session string `json:"session_id"`
 	ID      string `json:"pending_id"`
@@ -155,8 +153,8 @@ type request struct {
 // tick is the interval at which the tests poll.
 const tick = 200 * time.Millisecond
 
-// until polls a condition until it holds. It fails the test after patience. The text
-// what describes the condition.
+// until polls until so returns true. It fails the test after the time patience. what describes the
+// condition.
 func (x *machine) until(what string, so func() bool) {
 	ticks, deadline := time.NewTicker(tick), time.NewTimer(patience)
 	defer ticks.Stop()
@@ -170,8 +168,8 @@ func (x *machine) until(what string, so func() bool) {
 	}
 }
 
-// asked waits until an agent has a pending request, and returns the request. It fails the test
-// if several requests are pending.
+// asked waits until an agent has a pending request, and returns the request. If several requests are
+// pending, it fails the test.
 func (x *machine) asked(a *agent) request {
 	var all []request
 	x.until("the agent asks", func() bool {
@@ -189,14 +187,15 @@ func (x *machine) pending() (all []request) {
 	return all
 }
 
-// answers holds the nod commands by which tests answer requests, and whether the call runs then.
+// answers contains the nod commands by which tests answer requests. The value is true if the tool call
+// then runs.
 var answers = map[string]bool{"allow": true, "deny": false}
 
 // touch is a shell command that creates the file ran in the project.
 const touch = "echo yes > ran"
 
-// shows checks, after the agent's end, that touch ran if the answer was allow. If it was deny,
-// touch must not have run, and the model must have got a text that contains refusal.
+// shows checks the result after the agent has ended. After an allow, the command touch must have run.
+// After a deny, it must not have run, and the model must have got a text that contains refusal.
 func (x *machine) shows(answer, refusal string) {
 	if answers[answer] {
 		assert.FileExists(x.t, x.ran)

@@ -14,25 +14,25 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// call is a tool call that the fake model makes: the tool's name and its input.
+// call is a tool call of the fake model.
 type call struct {
 	tool  string
 	input map[string]any
 }
 
-// model is a fake language model, with the APIs of three providers. Once an agent offers the
-// tool of the model's first call, the model makes all its calls in one answer. Once it gets a
-// call's result, it keeps the result and ends the turn. It is also the agent's HTTP proxy,
-// which refuses all traffic.
+// model is a fake language model with the APIs of three providers. When an agent offers the tool of
+// the first call, the model makes all its calls in one answer. When it gets the result of a call, it
+// stores the result and ends the turn. It is also the HTTP proxy of the agent, and refuses all
+// traffic.
 type model struct {
 	URL   string
 	t     *testing.T
 	calls []call
-	whole bool // the model refuses requests for a stream, so that the agent asks for one JSON answer
+	whole bool // refuse requests for a stream, so that the agent asks for one JSON answer
 
 	mu   sync.Mutex
-	told []string // the calls' results, as the agent sent them
-	seen []string // the agent's requests, one line each
+	told []string // the results of the calls, as the agent sent them
+	seen []string // the requests of the agent, one line each
 }
 
 func newModel(t *testing.T, calls ...call) *model {
@@ -47,7 +47,7 @@ func newModel(t *testing.T, calls ...call) *model {
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
-		server.CloseClientConnections() // a killed agent may have left a connection open
+		server.CloseClientConnections() // an agent that was killed may have left a connection open
 		server.Close()
 		if t.Failed() {
 			t.Logf("the model was asked:\n%s", strings.Join(m.seen, "\n"))
@@ -57,15 +57,15 @@ func newModel(t *testing.T, calls ...call) *model {
 	return m
 }
 
-// turn holds the parts of an agent's request that the model uses: the names of the offered
-// tools, and the results of calls so far.
+// turn contains the data in an agent's request that the model needs: the names of the offered tools,
+// and the results of calls so far.
 type turn struct {
 	tools, results []string
 	whole          bool // the answer must be one JSON value, not a stream of events
 }
 
-// serve returns the handler of one provider's API. The function read converts a request to a
-// turn. The function write writes an answer: the calls or, without calls, the end of the turn.
+// serve returns the handler for the API of one provider. The function read converts a request to a
+// turn. The function write writes an answer: the calls or, if there are none, the end of the turn.
 func serve[Request any](m *model, read func(Request) turn, write func(io.Writer, turn, []call)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -109,7 +109,7 @@ func (m *model) note(format string, args ...any) {
 	m.seen = append(m.seen, fmt.Sprintf(format, args...))
 }
 
-// heard returns the results of all calls that the model has got so far.
+// heard returns the results of all calls so far.
 func (m *model) heard() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +128,7 @@ func event(w io.Writer, name string, data map[string]any) {
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
-		return "{}" // cannot happen: the tests' values can be encoded
+		return "{}" // impossible, because the values of the tests can be encoded
 	}
 	return string(out)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// The settings that nod install writes make OpenCode ask its editor, in whose place nod acp
-// answers. After a denial OpenCode ends the turn, so the model gets no result.
+// With the settings from nod install, OpenCode asks its editor for permission, and nod acp answers in
+// the editor's place. After a denial OpenCode ends the turn, so the model gets no result.
 func TestOpenCodeByACP(t *testing.T) {
 	with(t, func(t *testing.T, program string) {
 		for answer := range answers {

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// This file implements those parts of three providers' model APIs that tool calls need. Answers
-// are streams of events, unless the agent asks for one JSON value.
+// This file implements the model APIs of three providers, as far as tool calls need them. An answer is
+// a stream of events, unless the agent asks for one JSON value.
 
 // anthropicRequest is a request of Anthropic's Messages API.
 type anthropicRequest struct {
@@ -28,7 +28,7 @@ func readAnthropic(in anthropicRequest) (t turn) {
 	for _, message := range in.Messages {
 		var blocks []json.RawMessage
 		if json.Unmarshal(message.Content, &blocks) != nil {
-			continue // the content is a string, without blocks
+			continue // the content is a plain string
 		}
 		for _, block := range blocks {
 			var kind struct {
@@ -55,7 +55,7 @@ func writeAnthropic(w io.Writer, t turn, calls []call) {
 		"usage": map[string]any{"input_tokens": 1, "output_tokens": 1},
 	}
 	if t.whole {
-		_, _ = io.WriteString(w, text(message)) // if the agent has closed the connection, the test fails anyway
+		_, _ = io.WriteString(w, text(message)) // fails if the agent has closed the connection, and then the test fails
 		return
 	}
 	message["content"], message["stop_reason"] = []any{}, nil
@@ -159,7 +159,7 @@ func writeGemini(w io.Writer, t turn, calls []call) {
 		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
 	}
 	if t.whole {
-		_, _ = io.WriteString(w, text(out)) // if the agent has closed the connection, the test fails anyway
+		_, _ = io.WriteString(w, text(out)) // fails if the agent has closed the connection, and then the test fails
 		return
 	}
 	event(w, "", out)

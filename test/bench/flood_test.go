@@ -16,15 +16,16 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/internal/bench"
 	"github.com/nodbus/nod/schemas"
 )
 
-// flood is the number of the busy session's pending requests.
+// flood is the number of pending requests of the busy session.
 var flood = flag.Int("flood", 3000, "how many pending requests one session has, to be withdrawn")
 
-// BenchmarkFlood withdraws all requests of one session, with 1 caller and with 16 callers.
-// Meanwhile other sessions make four requests a second. Their prompts must reach the phone of
-// the same approver, whose channel takes 10 ms for each call. worst-delay-s is the longest
+// BenchmarkFlood withdraws all requests of one session, with 1 caller and with 16 callers. At the same
+// time, other sessions send four requests a second. Their prompts go to the phone of the same
+// approver, and the phone's channel needs 10 ms for each call. The metric worst-delay-s is the longest
 // time from such a request to its prompt on the phone.
 //
 //	go test -run xxx -bench Flood -benchtime 1x ./test/bench
@@ -38,8 +39,7 @@ func BenchmarkFlood(b *testing.B) {
 	}
 }
 
-// phone is a carrier that takes 10 ms for each call, and calls the function shown for each
-// prompt.
+// phone is a carrier that needs 10 ms for each call. It calls the function shown for each prompt.
 type phone struct {
 	shown func(schemas.Prompt)
 	calls atomic.Int64
@@ -52,7 +52,7 @@ func (*phone) Run(ctx context.Context, _ people.Desk) error {
 
 func (p *phone) Prompt(_ context.Context, prompt schemas.Prompt) (people.Ref, error) {
 	p.calls.Add(1)
-	time.Sleep(10 * time.Millisecond) // the time that the channel takes
+	time.Sleep(10 * time.Millisecond) // the time that a real channel needs
 	p.shown(prompt)
 	return people.Ref(prompt.PendingID), nil
 }
@@ -73,7 +73,7 @@ func withdrawAll(b *testing.B, callers int) {
 	n, err := embed.Start(ctx, embed.Options{URL: server.URL(), Log: quiet, Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"telegram","user_id":"1"}]}]}}`)})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, n.Stop(context.Background())) }()
-	var other sync.Map // the time when each request of the other sessions was made, by the request's id
+	var other sync.Map // the time of each request of the other sessions, by request id
 	came := make(chan time.Duration, 10000)
 	p := &phone{shown: func(prompt schemas.Prompt) {
 		if at, ok := other.LoadAndDelete(prompt.PendingID); ok {
@@ -88,7 +88,7 @@ func withdrawAll(b *testing.B, callers int) {
 	defer asker.Close()
 
 	submit := func(session string, i int) string {
-		asked, err := asker.Submit(ctx, request(session, "Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
+		asked, err := asker.Submit(ctx, bench.Request(session, "Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
 		require.NoError(b, err)
 		return asked.PendingID
 	}
@@ -114,7 +114,7 @@ func withdrawAll(b *testing.B, callers int) {
 			}
 			id := bus.NewID()
 			other.Store(id, time.Now())
-			r := request(fmt.Sprint("other-", asked/8), "Frobnicate", fmt.Sprintf(`{"n":%d}`, asked), schemas.ActionOther) // 8 requests of each session: few enough to be prompted at once
+			r := bench.Request(fmt.Sprint("other-", asked/8), "Frobnicate", fmt.Sprintf(`{"n":%d}`, asked), schemas.ActionOther) // 8 requests of each session: few enough to be prompted at once
 			r.PendingID = id
 			if _, err := asker.Submit(ctx, r); err != nil {
 				b.Error(err)

@@ -17,16 +17,16 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/internal/bench"
 	"github.com/nodbus/nod/schemas"
 )
 
 // many is the number of pending requests.
 const many = 100_000
 
-// BenchmarkMany lists many pending requests and then denies them with a freeze. Its metrics
-// are times in seconds: list-s to list all requests, session-s to list those of one session,
-// told-s until the freeze is acknowledged, and freeze-s until no request is pending. One run
-// takes minutes:
+// BenchmarkMany lists many pending requests and then denies them by a freeze. Its metrics are times in
+// seconds: list-s to list all requests, session-s to list those of one session, told-s until nod
+// acknowledges the freeze, and freeze-s until no request is pending. One run takes minutes:
 //
 //	go test -run xxx -bench Many -benchtime 1x ./test/bench
 func BenchmarkMany(b *testing.B) {
@@ -72,7 +72,7 @@ func BenchmarkMany(b *testing.B) {
 	}
 }
 
-// idle waits until the outbox has handled the records that the function fill stored.
+// idle waits until the outbox has handled the records that fill has stored.
 func idle(b *testing.B, ctx context.Context, url string) {
 	nc, err := nats.Connect(url)
 	require.NoError(b, err)
@@ -85,7 +85,7 @@ func idle(b *testing.B, ctx context.Context, url string) {
 	}, 5*time.Minute, 100*time.Millisecond)
 }
 
-// fill stores many pending requests as an engine would. No engine runs yet.
+// fill stores many pending requests, as an engine would. No engine is running yet.
 func fill(b *testing.B, ctx context.Context, url string) {
 	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "fill", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
@@ -98,7 +98,7 @@ func fill(b *testing.B, ctx context.Context, url string) {
 	for part := range inFlight {
 		work.Go(func() {
 			for i := part; i < many; i += inFlight {
-				r := request(fmt.Sprint("S", i%100), "Frobnicate", fmt.Sprintf(`{"command":"rm -rf build%06d","cwd":"/workspace"}`, i), schemas.ActionOther)
+				r := bench.Request(fmt.Sprint("S", i%100), "Frobnicate", fmt.Sprintf(`{"command":"rm -rf build%06d","cwd":"/workspace"}`, i), schemas.ActionOther)
 				r.Type, r.PendingID, r.CreatedAt = schemas.TypeRequest, fmt.Sprint("p", i), at
 				r.Options = schemas.DefaultOptions()
 				data, err := json.Marshal(r)

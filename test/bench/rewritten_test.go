@@ -14,9 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// BenchmarkRewritten scans the records of all sessions after each record was written five
-// times, which is usual for a decided record. It shows whether the server's work for each
-// message grows with the number of records:
+// BenchmarkRewritten reads the records of all sessions after each record was written five times, as
+// usual for a decided record. It shows whether the server's work per message grows with the number of
+// records:
 //
 //	go test -run xxx -bench Rewritten -benchtime 3x ./test/bench
 func BenchmarkRewritten(b *testing.B) {

@@ -19,25 +19,26 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram"
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/internal/bench"
 	"github.com/nodbus/nod/schemas"
 )
 
 const (
 	botToken = "777:AAsecretsecretsecretsecretsecretsec"
 	chats    = 200
-	rounds   = 2 // the number of requests, each of which is shown in every chat
+	rounds   = 2 // the number of requests; each chat shows each request
 	latency  = 50 * time.Millisecond
-	// atOnce is how many prompts a worker sends at the same time. Without this limit, one
-	// worker would serve all chats at the same time, and more workers would be no faster.
+	// atOnce is how many prompts a worker sends at the same time. Without this limit, one worker would
+	// serve all chats at the same time, and more workers would not be faster.
 	atOnce = 1
 )
 
-// BenchmarkWorkers compares four workers of the Telegram connector with one, for prompts in
-// 200 chats. The fake Telegram server takes 50 ms for each call.
+// BenchmarkWorkers compares four workers of the Telegram connector with one. They show prompts in 200
+// chats. The fake Telegram server needs 50 ms for each call.
 //
 //	go test -run xxx -bench Workers -benchtime 1x ./test/bench
 //
-// scale-out is the time of one worker over the time of four.
+// The metric scale-out is the time of one worker divided by the time of four.
 func BenchmarkWorkers(b *testing.B) {
 	var one, four []time.Duration
 	for b.Loop() {
@@ -50,7 +51,7 @@ func BenchmarkWorkers(b *testing.B) {
 	b.ReportMetric(ratio(one, four), "scale-out")
 }
 
-// deliver returns the time that some workers need to show every request in every chat.
+// deliver returns the time that this number of workers needs to show every request in every chat.
 func deliver(b *testing.B, workers int) time.Duration {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -86,7 +87,7 @@ func deliver(b *testing.B, workers int) time.Duration {
 
 	start := time.Now()
 	for i := range rounds {
-		_, err := asker.Submit(ctx, request("bench", "Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
+		_, err := asker.Submit(ctx, bench.Request("bench", "Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
 		require.NoError(b, err)
 	}
 	select {
@@ -100,7 +101,7 @@ func deliver(b *testing.B, workers int) time.Duration {
 	return took
 }
 
-// everyChat opens all chats, and returns settings with an approver for each chat.
+// everyChat opens all chats. It returns settings with an approver for each chat.
 func everyChat(b *testing.B, phones *telegramtest.Server) []byte {
 	settings := schemas.Settings{Approvers: &schemas.Approvers{}}
 	for id := int64(1); id <= chats; id++ {
@@ -114,8 +115,8 @@ func everyChat(b *testing.B, phones *telegramtest.Server) []byte {
 	return data
 }
 
-// serve starts a worker with its own actor system and connection, as in a process of its own.
-// stop ends the worker, its actor system and its connection.
+// serve starts a worker with a separate actor system and connection, like a separate process. stop
+// ends all three.
 func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (stop func()) {
 	quiet := slog.New(slog.DiscardHandler)
 	conn, err := n.Connect(ctx, roles.ConnectorID(telegram.Name))
@@ -130,8 +131,8 @@ func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (s
 	}
 }
 
-// narrow is a carrier that sends at most cap(room) prompts at the same time. When a prompt has
-// got its buttons, narrow calls the function in its field done.
+// narrow is a carrier that sends at most cap(room) prompts at the same time. When a prompt has its
+// buttons, narrow calls done.
 type narrow struct {
 	*telegram.Carrier
 	room chan struct{}

@@ -10,16 +10,16 @@ import (
 	"sync"
 )
 
-// programs are the paths of the commands that a scenario runs.
+// programs are the paths of the programs that a scenario runs.
 type programs struct{ nod, natsServer string }
 
-// scratch is this test process's temporary directory; TestMain makes and removes it.
+// scratch is the temporary directory of this test process. TestMain creates and removes it.
 var scratch string
 
-// plain builds the programs as they are released.
+// plain builds the programs as for a release.
 var plain = sync.OnceValues(func() (programs, error) { return build("plain") })
 
-// stepped builds the same programs with a wall clock that a file moves; see clockFile.
+// stepped builds the programs with a wall clock that the test can change by a file; see clockFile.
 var stepped = sync.OnceValues(func() (programs, error) {
 	overlay, err := clockOverlay()
 	if err != nil {
@@ -35,7 +35,7 @@ func build(name string, flags ...string) (programs, error) {
 		return p, err
 	}
 	for out, what := range map[string]string{p.nod: "../../cmd/nod", p.natsServer: "github.com/nats-io/nats-server/v2"} {
-		// go run with cp in place of an execution: unlike go build, it keeps the linked program in
+		// go run executes cp with the linked program. Unlike go build, it keeps the linked program in
 		// the build cache.
 		args := append(append([]string{"run", "-exec", "cp"}, flags...), what, out)
 		if said, err := exec.Command("go", args...).CombinedOutput(); err != nil {
@@ -45,14 +45,14 @@ func build(name string, flags ...string) (programs, error) {
 	return p, nil
 }
 
-// clockFile is the environment variable that names a process's clock file. The file holds
-// the number of seconds by which a stepped program's wall clock is ahead; the process reads
-// it every 50 ms. As in a real clock step, the monotonic clock does not move.
+// clockFile is the environment variable with the path of a process's clock file. The file contains the
+// number of seconds by which the wall clock of a stepped program is ahead. The process reads the file
+// every 50 ms. As in a real clock step, the monotonic clock does not change.
 const clockFile = "NOD_CHAOS_CLOCK"
 
-// clockOverlay returns the path of a build overlay that replaces time.Now of the standard
-// library; nod's own code is unchanged. Other ways do not work: Go programs read the clock
-// without libc, which libfaketime needs, and time namespaces do not move the wall clock.
+// clockOverlay returns the path of a build overlay that replaces time.Now in the standard library.
+// nod's own code is unchanged. Other methods do not work: libfaketime needs libc, which Go programs do
+// not use for the clock, and time namespaces do not change the wall clock.
 func clockOverlay() (path string, err error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

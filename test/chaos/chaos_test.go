@@ -38,25 +38,24 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// scenario is a nod under test (a place) and the faults that happen to it.
+// scenario is a nod under test (a place) with the faults that the test causes there.
 type scenario struct {
 	name  string
 	open  func(ctx context.Context, dir string) (place, error)
-	gap   [2]time.Duration // the shortest and the longest time between two faults
+	gap   [2]time.Duration // the shortest and the longest pause between two faults
 	fault func(place) []fault
-	// short is the scenario's duration in runs without -duration. Such runs leave out a
-	// scenario whose short is 0.
+	// short is the duration of the scenario in runs without -duration. If short is 0, such runs skip
+	// the scenario.
 	short time.Duration
 }
 
-// The gaps between faults.
+// The pauses between faults.
 var (
 	soon = [2]time.Duration{100 * time.Millisecond, 3 * time.Second}
 	near = [2]time.Duration{500 * time.Millisecond, 5 * time.Second}
 	far  = [2]time.Duration{2 * time.Second, 20 * time.Second}
 )
 
-// scenarios lists all scenarios.
 var scenarios = []scenario{
 	{"embedded", openEmbedded, soon, func(p place) []fault { return p.(*embedded).crashes() }, 8 * time.Second},
 	{"mixed", openCluster, near, func(p place) []fault {
@@ -98,7 +97,7 @@ func openStepped(ctx context.Context, dir string) (place, error) {
 	return newCluster(ctx, dir, p, 0)
 }
 
-// diskBytes is the size of each server's disk in the scenario disks.
+// diskBytes is the size of the disk of each server in the scenario "disks".
 const diskBytes = 96 << 20
 
 func openSmall(ctx context.Context, dir string) (place, error) {
@@ -123,12 +122,17 @@ func TestChaos(t *testing.T) {
 				lasts /= 2
 			}
 		}
-		t.Run(sc.name, func(t *testing.T) { sc.run(t, seed, lasts) })
+		t.Run(sc.name, func(t *testing.T) {
+			if *flagDuration == 0 {
+				t.Parallel() // the short forms mostly wait: for faults, and for deadlines after the last fault
+			}
+			sc.run(t, seed, lasts)
+		})
 	}
 }
 
-// choose returns the scenarios to run and the duration of each. If the duration is 0, each
-// scenario runs for its own short.
+// choose returns the scenarios to run and their duration. If the duration is 0, each scenario runs for
+// the time in its field short.
 func choose(t *testing.T) (chosen []scenario, each time.Duration) {
 	for _, sc := range scenarios {
 		switch {
@@ -186,17 +190,16 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	told := map[string]int{}
 	for _, v := range found {
 		if told[v.Check]++; told[v.Check] > reported {
-			continue // the log line above counts this violation
+			continue // the log line above already counts this violation
 		}
 		t.Errorf("%s\n%s\nreplay: go test ./test/chaos -run TestChaos -scenario %s -seed %d -duration %s", v, e.story(v), sc.name, seed, lasts)
 	}
 }
 
-// reported is the maximum number of violations of one check that are printed with their
-// history.
+// reported is the largest number of violations of one check whose history is printed.
 const reported = 3
 
-// count summarizes the violations by check.
+// count lists the number of violations for each check.
 func count(found []violation) string {
 	var counted []string
 	for _, c := range checks {

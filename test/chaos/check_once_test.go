@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runs returns the decisions in events that agents received and that allow a call, by the call's
-// key.
+// runs returns the decisions by which agents were told that a call is allowed. The key is that of the
+// call.
 func runs(events []*event) map[string]*schemas.Decision {
 	all := map[string]*schemas.Decision{}
 	for _, ev := range events {
@@ -20,15 +20,15 @@ func runs(events []*event) map[string]*schemas.Decision {
 	return all
 }
 
-// ruled maps each group of calls that a rule decides to the rule's outcome.
+// ruled maps each group of calls that a rule decides to the outcome of that rule.
 var ruled = map[string]schemas.Outcome{"Lookup": schemas.Allowed, "Forbidden": schemas.Denied}
 
-// allowOnce checks that identical calls run no more often than approvers have allowed. Each
-// "allow once" allows as many calls as its prompt counted.
+// allowOnce checks that identical calls run no more often than approvers have allowed. An "allow once"
+// allows as many calls as its prompt counted.
 func allowOnce(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for group, events := range groups {
-		allowed := map[string]int{} // number of calls by decision id, or by the answer's index if its outcome is unknown
+		allowed := map[string]int{} // number of calls by decision id; for an answer with an unknown outcome, by the index of the answer
 		lasting := ruled[group] != ""
 		for i, ev := range events {
 			if (ev.Op != opAnswer && ev.Op != opPress) || ev.Option != "allow_once" {
@@ -63,8 +63,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// counted checks that an answer decides all calls of a group if its prompt counted all of
-// them. It skips groups in which a call may no longer have waited.
+// counted checks that an answer decides all calls of a group if its prompt counted all of them. It
+// skips a group if one of its calls may no longer have waited.
 func counted(e *evidence) (found []violation) {
 	for group, events := range by(e.Events, func(ev *event) string { return ev.Group }) {
 		calls, answer := map[string]bool{}, (*event)(nil)
@@ -76,7 +76,7 @@ func counted(e *evidence) (found []violation) {
 			case opAnswer, opPress:
 				said, answer = said+1, ev
 			case opWithdraw, opDetach, opRevoke, opFreeze:
-				said += 2 // skips the group: a call no longer waits, or ended for another reason
+				said += 2 // skip the group: a call no longer waits, or has ended for another reason
 			}
 		}
 		if said != 1 || answer.Err != nil || answer.Decision == nil || answer.Waiters != len(calls) {
@@ -94,7 +94,7 @@ func counted(e *evidence) (found []violation) {
 	return found
 }
 
-// answersItsOwnRequest checks that an answer decides only the request that it names.
+// answersItsOwnRequest checks that an answer decides only the request that the answer names.
 func answersItsOwnRequest(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
 		if d := ev.Decision; ev.Op == opAnswer && ev.Err == nil && d != nil && (d.SessionID != ev.Session || d.PendingID != ev.ID) {
@@ -104,8 +104,8 @@ func answersItsOwnRequest(e *evidence) (found []violation) {
 	return found
 }
 
-// whoAllowed checks each decision to allow that names an approver: before the agent was sent
-// the decision, this approver must have answered "allow once" for a call of the same group.
+// whoAllowed checks each decision that allows and names an approver. Before the agent got this
+// decision, the approver must have answered "allow once" for a call of the same group.
 func whoAllowed(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for _, events := range groups {

@@ -8,14 +8,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// bound is the time within which nod must send a decision or show a request. If there is a
-// fault in this time, the time starts again at the fault's end.
+// bound is the time limit for nod to send a decision or show a request. If a fault happens in this
+// time, the time starts again at the end of the fault.
 const bound = 15 * time.Second
 
-// violation is one broken promise.
+// violation is a broken guarantee.
 type violation struct {
 	Check string
-	Key   string // the key of a request, or the group if the violation is about several
+	Key   string // the key of a request; if the violation is about several requests, their group
 	Text  string
 }
 
@@ -59,7 +59,7 @@ func violates(key, format string, args ...any) violation {
 	return violation{Key: key, Text: fmt.Sprintf(format, args...)}
 }
 
-// byKey groups the events by request.
+// byKey groups the events by the key of their request.
 func (e *evidence) byKey() map[string][]*event {
 	all := map[string][]*event{}
 	for _, ev := range e.Events {
@@ -70,8 +70,8 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// by groups events by the text that the function of returns, in the order of the history.
-// It leaves out events for which the text is empty.
+// by groups events by the text that the function of returns, in the order of the history. It omits
+// events for which the text is empty.
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {
@@ -82,9 +82,9 @@ func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	return groups
 }
 
-// oneDecision checks that all parties are sent the same decision about a request, and that
-// this decision is stored. If several calls wait for a question, approvers are sent one
-// decision about it, and agents one decision per call.
+// oneDecision checks that all parties get the same decision about a request, and that nod has stored
+// it. If several calls wait for a question, approvers get one decision about the question, and agents
+// one decision per call.
 func oneDecision(e *evidence) (found []violation) {
 	type told struct {
 		decision *schemas.Decision
@@ -125,7 +125,7 @@ func oneDecision(e *evidence) (found []violation) {
 	return found
 }
 
-// acknowledgedIsStored checks that a decision is stored if it was the reply to an answer, a
+// acknowledgedIsStored checks that nod has stored every decision that it returned for an answer, a
 // withdrawal or an ask.
 func acknowledgedIsStored(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
@@ -141,16 +141,17 @@ func acknowledgedIsStored(e *evidence) (found []violation) {
 	return found
 }
 
-// toldIn reports whether any record that names the decision's request has a decision with
-// the same outcome: a call that waited with others may be decided in another call's record.
+// toldIn reports whether a record that names the decision's request has a decision with the same
+// outcome. The record may be that of another call, because calls that wait together are decided in one
+// record.
 func (e *evidence) toldIn(d *schemas.Decision) bool {
 	return slices.ContainsFunc(e.Stored.named(d.SessionID, d.PendingID), func(r schemas.Record) bool {
 		return r.Decision != nil && r.Decision.Outcome == d.Outcome
 	})
 }
 
-// refusedIsNotStored checks that an answer that was finally refused is not the stored
-// decision.
+// refusedIsNotStored checks that the stored decision is not from an answer that nod has refused
+// permanently.
 func refusedIsNotStored(e *evidence) (found []violation) {
 	answers := by(e.Events, func(ev *event) string {
 		if ev.Op != opAnswer && ev.Op != opPress {
@@ -161,7 +162,7 @@ func refusedIsNotStored(e *evidence) (found []violation) {
 	for _, all := range answers {
 		ev := all[0]
 		if len(all) > 1 || ev.unknown() || ev.Err == nil {
-			continue // this answer, or another answer of the same approver, may be the stored decision
+			continue // another answer of the same approver may be the stored decision
 		}
 		d := e.Stored.decision(ev.key())
 		if d != nil && d.By.Kind == schemas.ByHuman && d.By.Name == ev.Who && ev.told() == nil {
@@ -171,8 +172,8 @@ func refusedIsNotStored(e *evidence) (found []violation) {
 	return found
 }
 
-// afterDeadline checks that no request is allowed at or after its deadline in broker time,
-// or by an answer that was sent after the deadline, and that no request times out before
+// afterDeadline checks three guarantees in broker time. No request is allowed at or after its
+// deadline. No answer that was sent after the deadline allows a request. No request times out before
 // its deadline.
 func afterDeadline(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
@@ -201,8 +202,8 @@ func afterDeadline(e *evidence) (found []violation) {
 	return found
 }
 
-// afterRevocation checks that a standing answer allows no call that was asked after its
-// revocation was acknowledged.
+// afterRevocation checks that a revoked standing answer allows no call that was asked after nod had
+// acknowledged the revocation.
 func afterRevocation(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for _, events := range groups {
@@ -224,9 +225,9 @@ func begunAfter(events []*event, ev *event, at time.Duration) bool {
 	return i >= 0 && events[i].Call > at
 }
 
-// afterFreeze checks a freeze from the time when all engines have acknowledged it: no
-// request of its session is allowed before a thaw begins, and the requests that were pending
-// at the freeze are never allowed.
+// afterFreeze checks the effect of a freeze after all engines have acknowledged it. Before a thaw
+// begins, no request of the frozen session may be allowed. The requests that were pending at the time
+// of the freeze must never be allowed.
 func afterFreeze(e *evidence) (found []violation) {
 	sessions := by(e.Events, func(ev *event) string { return ev.Session })
 	for _, events := range sessions {
@@ -268,8 +269,8 @@ func frozen(events []*event, freeze *event) (found []violation) {
 	return found
 }
 
-// settledBy returns the time by which the effects of an event must show. It is the event's
-// time plus bound or, if there is a fault in between, the fault's end plus bound.
+// settledBy returns the time at which the effects of an event must be visible. It is the time of the
+// event plus bound. If there is a fault in between, it is the end of the fault plus bound.
 func (e *evidence) settledBy(at time.Duration) time.Duration {
 	until := at + bound
 	for _, f := range e.Faults {

@@ -18,8 +18,8 @@ const (
 	workers = 2
 )
 
-// cluster is three nats-servers with three replicas of every stream, three engines and two
-// Telegram workers, each a process. Every connection to a server goes through a way, a network
+// cluster consists of three nats-servers with three replicas of every stream, three engines, and two
+// Telegram workers, each as a process. Every connection to a server uses a way, which is a network
 // path that a fault can cut.
 type cluster struct {
 	*site
@@ -27,13 +27,12 @@ type cluster struct {
 	engines [engines]*process
 	workers [workers]*process
 
-	ports  [servers]int   // the servers' own ports for clients; connections to them bypass the network paths in ways
-	routes [servers]int   // the servers' own ports for other servers
-	net    *namespaces    // the private network; nil if the network paths are proxies
-	disks  []func() error // functions that unmount the servers' own disks
-	// ways holds the network paths, by client and then by server. The clients are "n0" to
-	// "n2" for the servers' routes, "engine0" to "engine2", "workers", "agents" and
-	// "people".
+	ports  [servers]int   // the client ports of the servers; connections to them do not use ways
+	routes [servers]int   // the ports of the servers for other servers
+	net    *namespaces    // the private network; nil if proxies are the network paths
+	disks  []func() error // functions that unmount the disks of the servers
+	// ways contains the network paths, by client and then by server. The clients are "n0" to "n2" for
+	// connections between servers, "engine0" to "engine2", "workers", "agents" and "people".
 	ways map[string][servers]way
 }
 
@@ -92,8 +91,8 @@ func (c *cluster) build(ctx context.Context) error {
 	return nil
 }
 
-// beginEngine starts an engine, and starts it again if it ended because a server has not joined
-// the cluster yet. The supervisor of a real engine does the same.
+// beginEngine starts an engine. If the engine ends because a server has not joined the cluster yet, it
+// starts the engine again, as a supervisor would.
 func (c *cluster) beginEngine(ctx context.Context, p *process) error {
 	err := c.begin(ctx, p)
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -109,8 +108,8 @@ func (c *cluster) beginEngine(ctx context.Context, p *process) error {
 	return err
 }
 
-// clients lists the clients, except the servers, that have their own network path to each
-// server.
+// clients lists the clients that have separate network paths to each server, without the servers
+// themselves.
 func (c *cluster) clients() []string {
 	all := []string{"workers", "agents", "people"}
 	for n := range engines {
@@ -119,7 +118,7 @@ func (c *cluster) clients() []string {
 	return all
 }
 
-// lay finds ports and makes the network paths: proxies, or roads between namespaces.
+// lay finds free ports and creates the network paths: proxies, or roads between network namespaces.
 func (c *cluster) lay() error {
 	free, err := freePorts(2 * servers)
 	if err != nil {
@@ -175,8 +174,8 @@ func (c *cluster) host(n int) string {
 	return "127.0.0.1"
 }
 
-// args returns the command line args with a prefix that runs it in the network namespace of
-// the client who. Without namespaces it returns args.
+// args returns the command line args with a prefix that runs it in the network namespace of the client
+// who. Without namespaces it returns args unchanged.
 func (c *cluster) args(who string, args ...string) []string {
 	if c.net == nil {
 		return args
@@ -184,9 +183,9 @@ func (c *cluster) args(who string, args ...string) []string {
 	return append(c.net.in(who), args...)
 }
 
-// config returns one server's configuration. Its routes go over the network paths to the
-// other servers. The server does not advertise its address, because connections to that
-// address would bypass these paths.
+// config returns the configuration of one server. The server connects to other servers over the
+// network paths. It does not advertise its address, because clients would connect to that address
+// directly.
 func (c *cluster) config(n int, accounts string) string {
 	var routes []string
 	for to, way := range c.ways[fmt.Sprint("n", n)] {
@@ -215,7 +214,7 @@ func (c *cluster) server(n int) *process {
 	}
 }
 
-// answers waits until a NATS server answers at an address.
+// answers waits until a NATS server answers at this address.
 func answers(ctx context.Context, addr string) error {
 	return every(ctx, 20*time.Millisecond, func() bool {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
@@ -224,14 +223,14 @@ func answers(ctx context.Context, addr string) error {
 		}
 		defer conn.Close()
 		var hello [4]byte
-		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // SetReadDeadline fails only for a closed connection, and then Read fails too
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // fails only for a closed connection, and then Read fails too
 		_, err = conn.Read(hello[:])
 		return err == nil && string(hello[:]) == "INFO"
 	})
 }
 
-// every calls f, with a pause after each call, until f returns true. If ctx ends first, it
-// returns ctx's error.
+// every calls f, with a pause after each call, until f returns true. If ctx ends first, every returns
+// ctx's error.
 func every(ctx context.Context, pause time.Duration, f func() bool) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -254,7 +253,7 @@ func (c *cluster) engine(n int) *process {
 	}
 }
 
-// program returns the arguments that run a nod command; with -keep the command logs more.
+// program returns the arguments that run a nod command. With the flag -keep, the command logs more.
 func (c *cluster) program(name string) []string {
 	if *flagKeep != "" {
 		return []string{c.nod, name, "--verbose"}
@@ -285,7 +284,7 @@ func (c *cluster) command(client, key string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// mount gives each server its own disk of this size in bytes.
+// mount gives each server a separate disk of this size in bytes.
 func (c *cluster) mount(bytes int) error {
 	for n := range servers {
 		unmount, err := smallDisk(c.store(n), bytes)

@@ -7,8 +7,7 @@ import (
 	"os/exec"
 )
 
-// embedded is one process of nod up, which contains an engine, a server and a Telegram
-// worker.
+// embedded is one process nod up, which contains an engine, a server and a Telegram worker.
 type embedded struct {
 	*site
 	up   *process

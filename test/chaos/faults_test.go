@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
-// fault is one disturbance. begin starts the fault and returns its target (what) and a
-// function that ends it. begin returns once the fault has begun, end once it has ended.
+// fault is a disturbance. The function begin starts it, and returns its target (what) and a function
+// that ends it. Both functions return only when the fault has begun or ended.
 type fault struct {
 	name string
 	// lasts is the shortest and the longest duration of the fault.
@@ -20,8 +20,8 @@ type fault struct {
 	begin func(ctx context.Context, rng *rand.Rand) (end func(context.Context) error, what string, err error)
 }
 
-// schedule runs faults one after another until a deadline. rng determines their order,
-// durations and gaps; a fault chooses its target when it begins.
+// schedule runs faults one after another until a deadline. rng determines their order, durations and
+// pauses. Each fault chooses its target when it begins.
 type schedule struct {
 	rng    *rand.Rand
 	faults []fault
@@ -34,13 +34,13 @@ func between(rng *rand.Rand, d [2]time.Duration) time.Duration {
 	return d[0] + time.Duration(rng.Int64N(int64(d[1]-d[0])+1))
 }
 
-// run runs faults until the deadline, and returns once the last fault has ended. If ctx
-// ends first, it returns ctx's error.
+// run runs faults until the deadline. It returns when the last fault has ended. If ctx ends first, it
+// returns ctx's error.
 func (s *schedule) run(ctx context.Context, h *history, deadline time.Time) error {
 	for len(s.faults) > 0 {
 		gap, f, lasts := between(s.rng, s.gap), s.faults[s.rng.IntN(len(s.faults))], time.Duration(0)
 		lasts = between(s.rng, f.lasts)
-		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // each fault has a random generator of its own, so that its choices do not change later faults
+		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // a separate random generator, so that the choices of a fault do not change later faults
 		if pauses(ctx, gap); ctx.Err() != nil || !time.Now().Before(deadline) {
 			return ctx.Err()
 		}
@@ -59,7 +59,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 		return fmt.Errorf("begin %s: %w", f.name, err)
 	}
 	pauses(ctx, lasts)
-	// A fault must end even if ctx has ended, or it would affect the tests after it.
+	// End the fault even if ctx has ended, or it would affect later tests.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := end(ending); err != nil {
@@ -75,7 +75,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 // brief is the duration of most faults.
 var brief = [2]time.Duration{1 * time.Second, 8 * time.Second}
 
-// kills returns a fault that kills a process and, at its end, starts the process again.
+// kills returns a fault that kills a process. At its end the fault starts the process again.
 func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := pick(ctx, rng)
@@ -86,16 +86,16 @@ func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)
 	}}
 }
 
-// The calls to Telegram during which a fault kills their callers.
+// Calls to Telegram during which a fault kills the caller.
 var (
-	// messageTaken is a message that Telegram shows, and whose handle no worker has received.
+	// messageTaken is a call that Telegram executes, but whose reply no worker gets.
 	messageTaken = telegramtest.Fault{Method: "sendMessage", Done: true}
-	// messageUnedited is a stored message that does not get its buttons, or its outcome.
+	// messageUnedited is an edit that fails: the message does not get its buttons or its outcome.
 	messageUnedited = telegramtest.Fault{Method: "editMessageText"}
 )
 
-// killsAsTold returns a fault that kills processes during the next call of this kind to Telegram,
-// or after 3 s without such a call. At its end, it starts them again.
+// killsAsTold returns a fault that kills processes during their next call of this kind to Telegram, or
+// after 3 s without such a call. At its end the fault starts the processes again.
 func (s *site) killsAsTold(name string, call telegramtest.Fault, victims ...*process) fault {
 	return fault{name, brief, func(ctx context.Context, _ *rand.Rand) (func(context.Context) error, string, error) {
 		killed := make(chan error, 1)
@@ -121,7 +121,8 @@ func (s *site) killsAsTold(name string, call telegramtest.Fault, victims ...*pro
 	}}
 }
 
-// pausesOf returns a fault that suspends a process (SIGSTOP) and, at its end, resumes it.
+// pausesOf returns a fault that suspends a process (SIGSTOP). At its end the fault resumes the
+// process.
 func pausesOf(name string, pick func(context.Context, *rand.Rand) (*process, error)) fault {
 	return fault{name, [2]time.Duration{2 * time.Second, 14 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := pick(ctx, rng)
@@ -132,8 +133,8 @@ func pausesOf(name string, pick func(context.Context, *rand.Rand) (*process, err
 	}}
 }
 
-// repeats returns a fault that calls the function do again and again while the fault lasts,
-// after random pauses between every[0] and every[1].
+// repeats returns a fault that calls the function do repeatedly. The pauses are random, between
+// every[0] and every[1].
 func repeats(name string, every [2]time.Duration, do func(context.Context, *rand.Rand) error) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		ctx, stop := context.WithCancel(ctx)

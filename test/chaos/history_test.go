@@ -12,43 +12,42 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// op is the kind of an event.
 type op string
 
 const (
-	opAsk      op = "ask"      // an agent asks; ends with a receipt, a decision or an error
-	opHear     op = "hear"     // an asker waits; ends with its decision
+	opAsk      op = "ask"      // an agent asks; the result is a receipt, a decision or an error
+	opHear     op = "hear"     // an asker waits; the result is the decision
 	opAnswer   op = "answer"   // an approver answers
 	opWithdraw op = "withdraw" // an agent withdraws a request
 	opDetach   op = "detach"   // an agent stops waiting and leaves its call open
 	opRevoke   op = "revoke"   // an approver revokes a standing answer
 	opFreeze   op = "freeze"
 	opThaw     op = "thaw"
-	opShow     op = "show"  // an approver reads one request
+	opShow     op = "show"  // an approver reads a request
 	opView     op = "view"  // a viewer shows a version of a request
-	opPress    op = "press" // an approver presses a button on the phone; has no result
+	opPress    op = "press" // an approver presses a button on the phone; there is no result
 )
 
-// event is one action of an agent or an approver, with its result. Call and Return are
-// times since the history's start, on the test's monotonic clock.
+// event is one action of an agent or an approver, with its result. Call and Return are the times of
+// its start and end, counted from the start of the history on the monotonic clock of the test.
 type event struct {
 	Op      op
-	Story   string // the story's kind and number
+	Story   string // the kind and the number of the story
 	Session string
 	ID      string
-	Who     string // the agent's connection, or the approver's name
+	Who     string // the connection of the agent, or the name of the approver
 	Call    time.Duration
-	Return  time.Duration // the constant never if the event did not return
+	Return  time.Duration // the constant never, if the action did not return
 
-	Pending  bool // the result is that the request is pending
+	Pending  bool // the request is pending
 	Deadline time.Time
 	Decision *schemas.Decision
 	Err      error
 
-	Group   string // a name that is the same for identical calls, and for all calls that one standing answer covers
+	Group   string // the same for identical calls, and for all calls that one standing answer covers
 	Option  string
 	Scope   schemas.Scope
-	Waiters int    // the number of calls that the answered prompt counted; at least 1
+	Waiters int    // the number of calls in the answered prompt; at least 1
 	Grant   string // the standing answer to revoke
 	Lags    bool   // some engines had not confirmed the freeze
 }
@@ -65,7 +64,7 @@ func (e *event) refused() *schemas.Error {
 	return refused
 }
 
-// told returns the decision in the event's result or error, or nil.
+// told returns the decision in the result or the error of the event, or nil.
 func (e *event) told() *schemas.Decision {
 	if e.Decision != nil {
 		return e.Decision
@@ -76,14 +75,15 @@ func (e *event) told() *schemas.Decision {
 	return nil
 }
 
-// about reports whether the event or its decision is about a request.
+// about reports whether the event or its decision belongs to a request.
 func (e *event) about(key string) bool {
 	d := e.told()
 	return e.ID != "" && e.key() == key || d != nil && schemas.Key(d.SessionID, d.PendingID) == key
 }
 
-// unknown reports whether the event's outcome is unknown: it did not return, or nod was
-// unavailable or did not reply in time. The outcome of a press is always unknown.
+// unknown reports whether the outcome of the event is unknown. It is unknown if the action did not
+// return, or if nod was unavailable or did not reply in time. The outcome of a press is always
+// unknown.
 func (e *event) unknown() bool {
 	if e.Return == never || e.Op == opPress {
 		return true
@@ -143,8 +143,8 @@ func newHistory() *history { return &history{began: time.Now()} }
 
 func (h *history) now() time.Duration { return time.Since(h.began) }
 
-// begin records the start of an event, and returns a function that records its end. An
-// event that never ends stays in the history without a Return.
+// begin records the start of an event. It returns a function that records the end. An event without an
+// end stays in the history without a Return.
 func (h *history) begin(e event) (end func(change func(*event))) {
 	e.Call, e.Return = h.now(), never
 	kept := &e
@@ -160,7 +160,7 @@ func (h *history) begin(e event) (end func(change func(*event))) {
 	}
 }
 
-// sorted returns a copy of the events, in the order of their starts.
+// sorted returns a copy of the events in the order of their start times.
 func (h *history) sorted() []*event {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,15 +13,15 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// led lists the streams and consumers, each of which has its own leader. Consumers are
-// written as "stream.consumer".
+// led lists the streams and consumers of the cluster. Each has its own leader. A consumer is written
+// as "stream.consumer".
 var led = []string{
 	"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings", "KV_shown_prompts", "permission_prompts", "permission_log",
 	"KV_pending_permissions.nod-outbox", "KV_pending_permissions.nod-clock", "permission_prompts.telegram",
 }
 
-// api sends a JetStream API request with the owner's key. It connects to the servers' own
-// ports, so its connections do not break when network paths are cut.
+// api sends a JetStream API request with the owner's key. It connects to the servers' client ports
+// directly, so that cuts of network paths do not affect it.
 func (c *cluster) api(ctx context.Context, subject string, into any) error {
 	id := roles.ID{Role: roles.OwnerStore}
 	key, err := nats.NkeyOptionFromSeed(c.keys().Path(id))
@@ -46,8 +46,8 @@ func (c *cluster) api(ctx context.Context, subject string, into any) error {
 	return json.Unmarshal(msg.Data, into)
 }
 
-// leader returns the number of the server that leads a stream or a consumer. If no server
-// reports a leader before ctx ends, it returns 0.
+// leader returns the number of the server that leads a stream or a consumer. If ctx ends before any
+// server reports a leader, it returns 0.
 func (c *cluster) leader(ctx context.Context, what string) int {
 	subject := "STREAM.INFO." + what
 	if stream, consumer, ok := strings.Cut(what, "."); ok {
@@ -67,13 +67,13 @@ func (c *cluster) leader(ctx context.Context, what string) int {
 	return n
 }
 
-// led returns the process of the server that target chooses.
+// led returns the process of a server that target has chosen.
 func (c *cluster) led(ctx context.Context, rng *rand.Rand) (*process, error) {
 	return c.servers[c.target(ctx, rng)], nil
 }
 
-// stepDown makes the leader of a random stream or consumer step down. It ignores errors,
-// because the servers may not reply during a fault.
+// stepDown makes the leader of a random stream or consumer step down. It ignores errors, because the
+// servers may not reply during a fault.
 func (c *cluster) stepDown(ctx context.Context, rng *rand.Rand) error {
 	what := led[rng.IntN(len(led))]
 	subject := "STREAM.LEADER.STEPDOWN." + what

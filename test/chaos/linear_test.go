@@ -9,17 +9,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A request's record is a register: empty while the request is pending, then its
-// decision for ever. An operation writes the register if it is empty (an answer, a
-// withdrawal, a rule), reads it, or has an unknown outcome.
+// The model of a request's record is a register. The register is empty while the request is pending,
+// and then contains the decision forever. An operation writes the register if it is empty (an answer,
+// a withdrawal, a rule), reads it, or has an unknown outcome.
 type (
-	// effect is the change that one operation made to the register, as far as its result
-	// shows.
+	// effect is the effect of one operation on the register, as far as the operation's result shows
+	// it.
 	effect struct {
-		reads  string // the decision in the operation's result
-		empty  bool   // the result is that the request is pending
-		writes bool   // the operation made the decision that its result contains
-		maybe  string // the decision that the operation may have made, if the outcome is unknown
+		reads  string // the decision in the result
+		empty  bool   // the result says that the request is pending
+		writes bool   // the operation itself made the decision in its result
+		maybe  string // the decision that the operation may have made, if its outcome is unknown
 	}
 	register = string
 )
@@ -42,9 +42,9 @@ var recordModel = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
-// linearizable checks that the operations on a request have an order, compatible with their
-// start and end times, in which each operation reads the value that was written last. It
-// skips requests with identical calls, which share a decision, and detached calls.
+// linearizable checks that there is an order of the operations on a request, compatible with their
+// start and end times, in which each operation reads the latest value. It skips detached calls. It
+// also skips requests with identical calls, because these share a decision.
 func linearizable(e *evidence) (found []violation) {
 	members := map[string]map[string]bool{}
 	for _, ev := range e.Events {
@@ -76,8 +76,8 @@ func hasOp(events []*event, what op) bool {
 	return false
 }
 
-// operations converts the events of one request to operations of the model. If the clock or
-// a rule decided the request, it adds an operation that makes this decision.
+// operations converts the events of one request to operations of the model. If a deadline or a rule
+// decided the request, it adds an operation for that decision.
 func operations(events []*event, final *schemas.Decision) (ops []porcupine.Operation) {
 	add := func(ev *event, e effect) {
 		end := int64(ev.Return)
@@ -88,7 +88,7 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	}
 	for _, ev := range events {
 		if ev.Op == opView {
-			continue // a view may be late, so it is no read of the current value
+			continue // a view may be late, so it does not read the current value
 		}
 		if e, known := effectOf(ev, final); known {
 			add(ev, e)
@@ -100,8 +100,8 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	return ops
 }
 
-// effectOf returns the effect of an event. known is false if the result contains nothing
-// about the register, as in a refusal without a decision.
+// effectOf returns the effect of an event. known is false if the result does not show the state of the
+// register, such as a refusal without a decision.
 func effectOf(ev *event, final *schemas.Decision) (e effect, known bool) {
 	d := ev.told()
 	if d != nil && schemas.Key(d.SessionID, d.PendingID) != ev.key() {

@@ -11,20 +11,19 @@ import (
 	"time"
 )
 
-// namespaces is a private network: a namespace for each server and each engine, joined
-// by a bridge to the machine's own namespace, which holds the tests, the Telegram server
-// and the workers. It needs root, and has no route to other networks.
+// namespaces is a private network with a network namespace for each server and each engine. A bridge
+// connects them to the machine's own namespace, in which the tests, the Telegram server and the
+// workers run. The network needs root, and has no route to other networks.
 type namespaces struct {
-	prefix string // the beginning of the names of all namespaces and links; contains this process's id
+	prefix string // the prefix in the names of all namespaces and links; contains the id of this process
 	subnet string
-	hosts  map[string]int // the last number of each namespace's address
+	hosts  map[string]int // the last number in the address of each namespace
 
 	mu     sync.Mutex
-	holes  map[string]int // the number of open cuts of each route
+	holes  map[string]int // the number of cuts on each route
 	remove []string       // the arguments of the ip commands that remove the network
 }
 
-// outside is the machine's own namespace.
 const outside = ""
 
 func newNamespaces(inside []string) (*namespaces, error) {
@@ -54,14 +53,14 @@ func newNamespaces(inside []string) (*namespaces, error) {
 	return n, nil
 }
 
-// sweepNamespaces removes the namespaces of test processes that were killed.
+// sweepNamespaces removes the namespaces of earlier test processes that were killed.
 func sweepNamespaces() {
-	listed, _ := exec.Command("ip", "netns", "list").Output() // after an error the list is empty, and nothing is removed
+	listed, _ := exec.Command("ip", "netns", "list").Output() // after an error the list is empty
 	for line := range strings.Lines(string(listed)) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		var pid int
 		if _, err := fmt.Sscanf(name, "nch%d-", &pid); err == nil && syscall.Kill(pid, 0) != nil {
-			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // another test process may remove them too
+			_, _ = ip("netns del "+name), ip(fmt.Sprintf("link del nch%db", pid)) // fails if another test process removes them too
 		}
 	}
 }
@@ -77,8 +76,8 @@ func (n *namespaces) space(who string) string { return n.prefix + "-" + who }
 
 func (n *namespaces) ip(who string) string { return fmt.Sprint(n.subnet, n.hosts[who]) }
 
-// in returns the arguments to put before a command, so that it runs in a namespace. For the
-// machine's own namespace it returns nil.
+// in returns the prefix of a command line that runs the command in a namespace. For the machine's own
+// namespace it returns nil.
 func (n *namespaces) in(who string) []string {
 	if _, inside := n.hosts[who]; !inside {
 		return nil
@@ -94,8 +93,8 @@ func (n *namespaces) close() error {
 	return errors.Join(errs...)
 }
 
-// hole cuts a namespace's route to another, or undoes a cut. The route works again once
-// all cuts are undone.
+// hole cuts the route from one namespace to another, or ends a cut. The route works again after the
+// end of the last cut.
 func (n *namespaces) hole(from, to string, cut bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,7 +117,7 @@ func (n *namespaces) hole(from, to string, cut bool) error {
 	return ip(at + "route " + verb + " blackhole " + n.ip(to) + "/32")
 }
 
-// road is a network path between two namespaces. A cut applies to both directions.
+// road is a network path between two namespaces. A cut affects both directions.
 type road struct {
 	net      *namespaces
 	from, to string
@@ -134,7 +133,7 @@ func (r *road) mend() error {
 	return errors.Join(r.net.hole(r.from, r.to, false), r.net.hole(r.to, r.from, false))
 }
 
-// slow does nothing: only proxies can delay packets.
+// slow does nothing, because only proxies can delay packets.
 func (r *road) slow(time.Duration) {}
 
 func (r *road) close() error { return nil }

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
-// onPhone waits until a question is on Carl's phone with buttons, and returns a function
-// that presses the button with a label.
+// onPhone waits until Carl's phone shows a question with buttons. It returns a function that presses
+// the button with a given label.
 func (s *story) onPhone(ctx context.Context, id string) (press func(words string), err error) {
 	var found telegramtest.Message
 	err = every(ctx, 100*time.Millisecond, func() (there bool) {
@@ -26,8 +26,8 @@ func (s *story) onPhone(ctx context.Context, id string) (press func(words string
 	}, err
 }
 
-// eyes holds the questions with buttons on Carl's phone, by request id. watch reads them
-// from the phone every 200 ms, so that the stories need not.
+// eyes contains the questions with buttons on Carl's phone, by request id. watch reads them from the
+// phone every 200 ms for all stories.
 type eyes struct {
 	mu        sync.Mutex
 	questions map[string]telegramtest.Message
@@ -40,7 +40,6 @@ func (e *eyes) sees(id string) (telegramtest.Message, bool) {
 	return m, there
 }
 
-// watch updates the questions until ctx ends.
 func (e *eyes) watch(ctx context.Context, phone *telegramtest.Server) {
 	_ = every(ctx, 200*time.Millisecond, func() bool { // every fails only when ctx ends
 		questions := map[string]telegramtest.Message{}
@@ -56,7 +55,7 @@ func (e *eyes) watch(ctx context.Context, phone *telegramtest.Server) {
 	})
 }
 
-// requestOn returns the id of the request that a message is about.
+// requestOn returns the id of the request in a message.
 func requestOn(m telegramtest.Message) (id string, ok bool) {
 	_, rest, ok := strings.Cut(m.First, "Request: ")
 	id, _, _ = strings.Cut(rest, "\n")

@@ -12,10 +12,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// scene is a made-up history, with times in seconds, and made-up stores.
+// scene is an invented history, with times in seconds, and invented stores.
 type scene struct {
 	evidence
-	noon time.Time // the broker's time at the history's start
+	noon time.Time // the broker's time at the start of the history
 }
 
 func newScene() *scene {
@@ -27,8 +27,8 @@ func newScene() *scene {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// does adds an event about the request with this id and group. from and to are the event's
-// start and end, in seconds; an event with to 0 has no end.
+// does adds an event about the request with this id and group. from and to are its start and end in
+// seconds. If to is 0, the event has no end.
 func (s *scene) does(what op, who, id, group string, from, to float64, change ...func(*event)) *event {
 	ev := &event{Op: what, Story: "planted-1", Session: "S", ID: id, Who: who, Group: group, Call: seconds(from), Return: seconds(to)}
 	if to == 0 {
@@ -51,8 +51,8 @@ func lags(ev *event)                           { ev.Lags = true }
 func rejects(ev *event)                        { ev.Option = "reject_once" }
 func returns(d *schemas.Decision) func(*event) { return func(ev *event) { ev.Decision = d } }
 
-// decided returns a decision about a request. name is the approver who made it; "" stands
-// for the clock, "ada" for the agent and "rule" for a rule.
+// decided returns a decision about a request. name is the approver who made it. "" means that the
+// deadline decided, "ada" the agent, and "rule" a rule.
 func (s *scene) decided(id, decision string, outcome schemas.Outcome, name string, at float64) *schemas.Decision {
 	d := &schemas.Decision{
 		SessionID: "S", PendingID: id, DecisionID: decision, Outcome: outcome, By: schemas.By{Kind: schemas.ByHuman, Name: name}, DecidedAt: s.noon.Add(seconds(at)),
@@ -68,8 +68,8 @@ func (s *scene) decided(id, decision string, outcome schemas.Outcome, name strin
 	return d
 }
 
-// keeps stores the record of the request with this id, and its decision, if any. others are
-// the ids of the other calls that wait for that decision.
+// keeps stores the record of the request with this id. d is the decision, or nil. others are the ids
+// of other calls that wait for the decision.
 func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 	rec := schemas.Record{Request: fmt.Appendf(nil, `{"session_id":"S","pending_id":%q}`, id), Decision: d}
 	raw := map[string]any{"request": rec.Request, "decision": d}
@@ -80,12 +80,12 @@ func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 		}
 		raw["waiters"] = calls
 	}
-	text, _ := json.Marshal(raw) // Marshal never fails for these values
+	text, _ := json.Marshal(raw) // Marshal cannot fail for these values
 	s.Stored.keep("S."+id, rec, string(text))
 	s.Stored.Pending["S."+id] = d == nil
 }
 
-// asks adds events in which an agent asks and both viewers show the pending request.
+// asks adds the events of an agent that asks, and of both viewers that show the request.
 func (s *scene) asks(id, group string, from float64) {
 	s.does(opAsk, "ada0", id, group, from, from+0.1, pending)
 	s.shows(id, from+0.2, nil)
@@ -97,8 +97,7 @@ func (s *scene) shows(id string, at float64, d *schemas.Decision) {
 	}
 }
 
-// plainly adds the events of one call that Ann allows; all parties are sent the same
-// decision.
+// plainly adds the events of one call that Ann allows. All parties get the same decision.
 func (s *scene) plainly(id, group string, from float64) *schemas.Decision {
 	d := s.decided(id, "d"+id, schemas.Allowed, "Ann", from+1)
 	s.asks(id, group, from)
@@ -109,7 +108,8 @@ func (s *scene) plainly(id, group string, from float64) *schemas.Decision {
 	return d
 }
 
-// planted lists histories that break one promise each, with the check that finds it.
+// planted lists histories. Each breaks one guarantee, and names the check that must find the
+// violation.
 var planted = []struct {
 	check, what string
 	plant       func(*scene)
@@ -204,7 +204,7 @@ var planted = []struct {
 		s.Events[0].Deadline = s.noon.Add(seconds(1.9))
 		for _, ev := range s.Events {
 			if d := ev.Decision; d != nil {
-				d.DecidedAt = s.noon.Add(seconds(1.8)) // the decision's time is as if the engine's clock were behind
+				d.DecidedAt = s.noon.Add(seconds(1.8)) // as if the engine's clock were behind
 			}
 		}
 	}},
@@ -233,7 +233,7 @@ var planted = []struct {
 	}},
 	{"frozen", "answered while it is frozen, and allowed", func(s *scene) {
 		s.does(opFreeze, "Ann", "", "", 1, 1.95)
-		s.plainly("a", "g", 1.5) // this call is asked before the freeze is acknowledged
+		s.plainly("a", "g", 1.5) // the agent asks before the freeze is acknowledged
 		s.does(opThaw, "Carl", "", "", 30, 30.1)
 	}},
 	{"delivered", "an agent gets its decision too late", func(s *scene) {
@@ -313,7 +313,8 @@ var planted = []struct {
 	}},
 }
 
-// Each check finds a violation planted for it: a check that cannot fail proves nothing.
+// Each check must find a violation that was planted for it. A check that cannot fail would prove
+// nothing.
 func TestEachPlantedViolationIsFound(t *testing.T) {
 	found := map[string]bool{}
 	for _, p := range planted {
@@ -334,7 +335,7 @@ func TestEachPlantedViolationIsFound(t *testing.T) {
 	}
 }
 
-// Histories that keep all promises pass all checks.
+// A history that keeps all guarantees passes all checks.
 func TestHistoriesWithoutViolationsPass(t *testing.T) {
 	for what, plant := range map[string]func(*scene){
 		"a plain call": func(s *scene) { s.plainly("a", "g", 1) },

@@ -6,12 +6,11 @@ import (
 	"syscall"
 )
 
-// orphaned returns attributes with which the kernel kills a process if the tests end before
-// it does.
+// orphaned returns attributes that make the kernel kill a process if the tests end first.
 func orphaned() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
-// smallDisk mounts a file system of this size in bytes at a directory, and returns a
-// function that unmounts it. It needs root.
+// smallDisk mounts a file system of this size in bytes at a directory. It returns a function that
+// unmounts it, and needs root.
 func smallDisk(dir string, bytes int) (unmount func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// orphaned returns nil here: a process may outlive the tests.
+// orphaned returns nil, so a process may outlive the tests on this operating system.
 func orphaned() *syscall.SysProcAttr { return nil }
 
-// smallDisk returns an error: the tests make small disks only on Linux.
+// smallDisk returns an error, because the tests can make small disks only on Linux.
 func smallDisk(string, int) (unmount func() error, err error) {
 	return nil, errors.New("a small disk is only made on Linux")
 }

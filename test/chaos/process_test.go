@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// process is a program that can be killed, suspended and started again. Its methods must
-// not be called concurrently.
+// process is a program that a test can kill, suspend and start again. Its methods must not be called
+// concurrently.
 type process struct {
 	name  string
-	dir   string // the directory of the process's log and clock file
+	dir   string // the directory of its log and its clock file
 	args  []string
 	env   []string
 	ready func(ctx context.Context, firstLine <-chan string) error
@@ -31,14 +31,14 @@ type process struct {
 	paused bool
 }
 
-// clock returns the file that sets the wall clock of a stepped program; see clockFile.
+// clock returns the path of the file that sets the wall clock of a stepped program; see clockFile.
 func (p *process) clock() string { return filepath.Join(p.dir, p.name+".clock") }
 
 func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
 
-// starter returns a channel to one thread that runs the functions sent to it. Processes
-// must be started there: the kernel kills orphaned processes when the thread that started
-// them ends, and this thread lasts as long as the tests.
+// starter returns a channel to a thread that runs the functions sent to it. All processes must be
+// started by this thread. The kernel kills orphaned processes when the thread that started them ends,
+// and this thread runs as long as the tests.
 var starter = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -50,7 +50,7 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// start starts the process and returns once it is ready to serve.
+// start starts the process and returns when it is ready.
 func (p *process) start(ctx context.Context) error {
 	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -78,8 +78,8 @@ func (p *process) start(ctx context.Context) error {
 			first <- line
 		}
 		close(first)
-		_, _ = io.Copy(io.Discard, lines) // reads until the process ends
-		_ = cmd.Wait()                    // Wait fails for a process that was killed
+		_, _ = io.Copy(io.Discard, lines) // read until the process ends
+		_ = cmd.Wait()                    // fails for a process that was killed
 	}()
 	p.cmd, p.ended, p.paused = cmd, ended, false
 	if err := p.ready(ctx, first); err != nil {
@@ -88,8 +88,8 @@ func (p *process) start(ctx context.Context) error {
 	return nil
 }
 
-// says returns a function for the field ready. It waits for the program's first line, which
-// must contain these words.
+// says returns a function for the field ready. The function waits for the first line of output and
+// requires that it contains words.
 func says(words string) func(context.Context, <-chan string) error {
 	return func(ctx context.Context, first <-chan string) error {
 		select {
@@ -121,7 +121,7 @@ func (p *process) kill() error {
 	return err
 }
 
-// stop sends SIGTERM, and kills the process if it has not ended within 30 seconds.
+// stop sends SIGTERM. If the process has not ended after 30 seconds, stop kills it.
 func (p *process) stop() error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (p *process) said() string {
 	return string(log[max(0, len(log)-4000):])
 }
 
-// step sets how far the wall clock of a stepped program is ahead; 0 ends the step.
+// step sets how far the wall clock of a stepped program is ahead. 0 ends the step.
 func (p *process) step(by time.Duration) error {
 	return os.WriteFile(p.clock(), []byte(strconv.Itoa(int(by/time.Second))), 0o600)
 }

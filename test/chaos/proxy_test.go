@@ -10,39 +10,36 @@ import (
 // way is the network path from one kind of client to one server.
 type way interface {
 	addr() string
-	// sever cuts the path: nothing arrives in either direction, and neither side is
-	// notified. mend ends the cut.
+	// sever cuts the path in both directions, without notice to the two sides. mend ends the cut.
 	sever() error
 	mend() error
-	slow(time.Duration) // delays each packet by this much
+	slow(time.Duration) // delays each packet by this time
 	close() error
 }
 
-// link is a network path through a TCP proxy on loopback, in front of one server and for
-// one kind of client. A cut link loses nothing: bytes wait in it, as they wait in a
-// sender's kernel while packets are lost. Safe for concurrent use.
+// link is a network path through a TCP proxy on loopback, between one kind of client and one server. A
+// cut link loses no bytes: they wait in the proxy, as they wait in the kernel of a sender whose
+// packets are lost. It is safe for concurrent use.
 type link struct {
 	listener net.Listener
 	target   string
 
 	mu    sync.Mutex
-	cut   time.Time // start of the cut; zero if the link is whole
+	cut   time.Time // start of the cut; zero if there is none
 	delay time.Duration
-	whole chan struct{} // closed while the link is whole
+	whole chan struct{} // closed while the link is not cut
 	wires map[*wire]struct{}
 }
 
-// wire is one connection through a link.
 type wire struct {
 	link  *link
 	ends  [2]net.Conn
-	stuck time.Time // the wire stays silent until this time, even if its link is whole
+	stuck time.Time // no bytes pass until this time, even if the link is not cut
 	once  sync.Once
 }
 
-// backoff returns how long a connection stays silent after a cut of this duration has ended.
-// TCP retransmits after 200 ms and doubles the wait each time, so the silence may last as long
-// as the cut did.
+// backoff returns how long a connection stays silent after the end of a cut of this duration. TCP
+// retransmits after 200 ms and doubles the wait each time, so the silence may be as long as the cut.
 func backoff(cut time.Duration) time.Duration {
 	const first = 200 * time.Millisecond
 	again := first
@@ -69,19 +66,19 @@ func (l *link) accept() {
 	for {
 		from, err := l.listener.Accept()
 		if err != nil {
-			return // the listener is closed
+			return // l is closed
 		}
 		go l.connect(from)
 	}
 }
 
-// connect waits until the link is whole, connects to the server and carries the bytes. If
-// the server cannot be reached, it closes the client's connection.
+// connect waits until the link is not cut, connects to the server and forwards bytes. If it cannot
+// connect to the server, it closes the client's connection.
 func (l *link) connect(from net.Conn) {
 	l.wait(nil)
 	to, err := net.DialTimeout("tcp", l.target, 5*time.Second)
 	if err != nil {
-		_ = from.Close() // the client tries again
+		_ = from.Close() // the client connects again
 		return
 	}
 	w := &wire{link: l, ends: [2]net.Conn{from, to}}
@@ -92,8 +89,8 @@ func (l *link) connect(from net.Conn) {
 	go w.carry(to, from)
 }
 
-// wait blocks while the link is cut, then while the wire is stuck, and then for the link's
-// delay. w may be nil.
+// wait blocks while the link is cut, then until the time in w.stuck, and then for the link's delay. w
+// may be nil.
 func (l *link) wait(w *wire) {
 	for {
 		l.mu.Lock()
@@ -130,7 +127,7 @@ func (w *wire) carry(from, to net.Conn) {
 			}
 		}
 		if err != nil {
-			w.link.wait(w) // a cut delays the close too, which TCP sends as a packet
+			w.link.wait(w) // the cut also delays the close, because TCP sends it as a packet
 			return
 		}
 	}
@@ -138,14 +135,13 @@ func (w *wire) carry(from, to net.Conn) {
 
 func (w *wire) close() {
 	w.once.Do(func() {
-		_, _ = w.ends[0].Close(), w.ends[1].Close() // Close fails if the connection is closed already
+		_, _ = w.ends[0].Close(), w.ends[1].Close() // fails if the connection is closed already
 		w.link.mu.Lock()
 		delete(w.link.wires, w)
 		w.link.mu.Unlock()
 	})
 }
 
-// sever cuts the link.
 func (l *link) sever() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +151,7 @@ func (l *link) sever() error {
 	return nil
 }
 
-// mend makes the link whole. Open connections stay silent until TCP would retransmit.
+// mend ends the cut. Open connections stay silent until TCP would retransmit.
 func (l *link) mend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +167,7 @@ func (l *link) mend() error {
 	return nil
 }
 
-// slow delays every packet by d; 0 ends the delay.
+// slow delays every packet by d. 0 ends the delay.
 func (l *link) slow(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,12 +14,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settleWithin is the time within which all stories must end after the load and the
-// faults have ended.
+// settleWithin is the time limit for the remaining stories after the end of the load and the faults.
 const settleWithin = bound + 10*time.Second
 
-// endure runs stories under faults until the deadline. It waits until the remaining stories
-// have ended and the viewers are up to date, and returns the evidence.
+// endure runs stories under faults until the deadline. It then waits until the remaining stories have
+// ended and the viewers are up to date. It returns the evidence for the checks.
 func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadline time.Time) (*evidence, error) {
 	loadCtx, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
@@ -71,11 +70,11 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	return e, err
 }
 
-// log prints a scenario's progress with -v.
+// log prints the progress of a scenario if the flag -v is set.
 func (w *world) log(what string) { w.say(fmt.Sprintf("%8.3f %s", w.now().Seconds(), what)) }
 
-// tell runs one story to its end; seed and number determine the story. A story that is not
-// over after 90 s is stopped, and its pending requests stay without an answer.
+// tell runs one story to its end. seed and number determine the story. After 90 s it stops the story,
+// whose pending requests then stay unanswered.
 func (w *world) tell(ctx context.Context, seed, number uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1000+number))
 	sum := 0
@@ -93,7 +92,7 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 		told, cancel := context.WithTimeout(ctx, 90*time.Second)
 		defer cancel()
 		kind.tell(s, told)
-		s.asks.Wait() // waits until each asker has its decision, or the context told ends
+		s.asks.Wait() // wait until each asker has its decision, or the context told ends
 		return
 	}
 }
@@ -107,7 +106,7 @@ func (w *world) setActive(name string, begins bool) {
 	}
 }
 
-// activeStories returns the names of the stories that run.
+// activeStories returns the names of the running stories.
 func (w *world) activeStories() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,12 +120,12 @@ func (w *world) requests() (n int) {
 	return len(w.groups)
 }
 
-// quiesce waits until the viewers of Ann and Bob show exactly the pending requests. It waits at
-// most for the bound.
+// quiesce waits until the viewers of Ann and Bob show exactly the pending requests. It waits at most
+// the time bound.
 func (w *world) quiesce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	_ = every(ctx, 200*time.Millisecond, func() bool { // if a viewer takes longer than the bound, a check reports it
+	_ = every(ctx, 200*time.Millisecond, func() bool { // a check reports a viewer that takes longer than bound
 		for _, p := range []*person{w.ann(), w.bob()} {
 			if open, err := p.lags(ctx); open || err != nil {
 				return false
@@ -136,7 +135,7 @@ func (w *world) quiesce(ctx context.Context) {
 	})
 }
 
-// lags reports whether the person's viewer shows other requests as pending than nod lists.
+// lags reports whether the pending requests in the person's viewer differ from those in nod's list.
 func (p *person) lags(ctx context.Context) (bool, error) {
 	pending, err := p.desk.Pending(ctx, schemas.Query{})
 	if err != nil {
@@ -160,7 +159,7 @@ func (p *person) lags(ctx context.Context) (bool, error) {
 // figures are a scenario's numbers for the table in docs/chaos.md.
 type figures struct {
 	requests, faults, violations int
-	p50, p99, worst              time.Duration // times from an approver's answer until the asker has the decision
+	p50, p99, worst              time.Duration // from the answer of an approver until the asker has the decision
 }
 
 // String formats the figures as a row of the table.
@@ -193,9 +192,9 @@ func (e *evidence) figures(violations int) figures {
 	return figures{len(asked), len(e.Faults), violations, at(0.5), at(0.99), at(1)}
 }
 
-// saidAt returns the time at which an approver sent the answer that made the decision in the
-// event heard. If no answer's result holds that decision, it returns the time of the last answer
-// that this approver sent before heard; without such an answer it returns the constant never.
+// saidAt returns the time at which an approver sent the answer that made the decision in the event
+// heard. If no result contains that decision, it returns the time of the approver's last answer before
+// heard. If there is none either, it returns the constant never.
 func saidAt(group []*event, heard *event) time.Duration {
 	said := never
 	for _, ev := range group {
@@ -209,8 +208,8 @@ func saidAt(group []*event, heard *event) time.Duration {
 	return said
 }
 
-// story returns the events of a violation's request or group, and the faults around
-// them, as text.
+// story returns a text with the events of a violation's request or group, and with the faults in that
+// time.
 func (e *evidence) story(v violation) string {
 	group, session := v.Key, ""
 	for _, ev := range e.Events {
@@ -224,7 +223,7 @@ func (e *evidence) story(v violation) string {
 	}
 	var lines []line
 	first, last := never, time.Duration(0)
-	viewed := map[string]bool{} // only the first view of a state by each viewer is printed
+	viewed := map[string]bool{} // print only each viewer's first view of a state
 	for _, ev := range e.Events {
 		if look := fmt.Sprint(ev.Who, ev.key(), ev.Decision == nil); ev.Op == opView {
 			if viewed[look] {
@@ -233,8 +232,7 @@ func (e *evidence) story(v violation) string {
 			viewed[look] = true
 		}
 		own := ev.about(v.Key) || v.Key == group && ev.Group == group
-		// Leave out views of other requests. Of other groups' events, keep only those about
-		// the whole session.
+		// Omit views of other requests. From other groups, keep only events about the whole session.
 		if own || ev.Group == group && ev.Op != opView && ruled[group] == "" || ev.Session == session && ev.ID == "" {
 			lines = append(lines, line{ev.Call, ev.String()})
 			first = min(first, ev.Call)

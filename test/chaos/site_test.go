@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
-// botToken is the bot's token at the tests' Telegram server.
+// botToken is the bot's token for the Telegram server of the tests.
 const botToken = "777:AAchaoschaoschaoschaoschaoschaoscha"
 
 // The approvers: Ann at the terminal, Bob on the web, Carl on Telegram.
@@ -26,7 +26,7 @@ const (
 	carlID = 4711
 )
 
-// place is the nod under test: a cluster or one embedded nod.
+// place is the nod under test: a cluster, or one embedded nod.
 type place interface {
 	// urls returns the server addresses for one kind of client, such as "agents" or "people".
 	urls(client string) string
@@ -38,14 +38,14 @@ type place interface {
 	close() error
 }
 
-// site is the common part of all places: the programs, a directory, keys, and a Telegram
+// site contains the fields that all places share: the programs, a directory, keys, and a Telegram
 // server.
 type site struct {
 	programs
 	dir     string
 	holds   *roles.Keys
 	phone   *telegramtest.Server
-	running []*process // all processes that were started, the newest last
+	running []*process // all processes that were started, newest last
 }
 
 func newSite(dir string, p programs) (*site, error) {
@@ -74,8 +74,8 @@ func (s *site) write(name, text string) error {
 
 func (s *site) key(name string) string { return filepath.Join(s.dir, "keys", name+".nk") }
 
-// settings returns the settings of every scenario. They have no limit on open prompts, and
-// rules for two tools.
+// settings returns the settings of every scenario. They do not limit open prompts, and contain rules
+// for two tools.
 func (s *site) settings() string {
 	return fmt.Sprintf(`{
 		"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"], "open_prompts": 0, "notify_after_seconds": 1},
@@ -103,15 +103,15 @@ func (s *site) close() error {
 	return errors.Join(errs...)
 }
 
-// freePorts returns free ports outside the range from which the kernel assigns ports,
-// so that a server keeps its port while it is down.
+// freePorts returns free ports outside the range from which the kernel assigns ports. A server
+// therefore keeps its port while it is not running.
 func freePorts(n int) (ports []int, err error) {
 	for tries := 0; len(ports) < n; tries++ {
 		port := 20_000 + rand.N(12_000)
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
 		switch {
 		case err == nil:
-			defer l.Close() // closed only at the end, so that no port is found twice
+			defer l.Close() // close at the end, so that the loop finds no port twice
 			ports = append(ports, port)
 		case tries > 1000:
 			return nil, fmt.Errorf("find a free port: %w", err)

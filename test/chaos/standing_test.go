@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reach is the group of calls that a revoked standing answer covered.
+// reach is the group of calls that a standing answer covered before its revocation.
 type reach struct {
 	story *story
 	group string
@@ -22,8 +22,8 @@ func (s *story) covered() schemas.Request {
 	return r
 }
 
-// standing has an approver allow a command from now on, the agent ask for it a few times,
-// and the approver revoke the standing answer. Later calls must wait for an approver.
+// standing: an approver allows a command with a standing answer, the agent asks for it a few times,
+// and the approver revokes the standing answer. Later calls must wait for an approver.
 func (s *story) standing(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.covered())
 	who := s.someone()
@@ -50,7 +50,7 @@ func (s *story) standing(ctx context.Context) {
 	s.probes(ctx, askers, s.name)
 }
 
-// revokes has an approver end a standing answer.
+// revokes: an approver ends a standing answer.
 func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAnswer) error {
 	end := s.begin(event{Op: opRevoke, Story: s.name, Session: s.session, Who: who.name, Group: s.name, Grant: g.GrantID})
 	err := who.desk.Revoke(ctx, g, who.userID)
@@ -58,8 +58,8 @@ func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAns
 	return err
 }
 
-// probes asks for n calls that the story's standing answer covers, over all connections in
-// turn, and withdraws the calls that are pending.
+// probes asks for n calls that the story's standing answer covers, over each connection in turn. It
+// withdraws the calls that are pending.
 func (s *story) probes(ctx context.Context, n int, group string) {
 	var calls []*asked
 	for i := range n {
@@ -72,8 +72,8 @@ func (s *story) probes(ctx context.Context, n int, group string) {
 	}
 }
 
-// afterFault runs at the end of each fault. It asks for calls that the last three revoked
-// standing answers covered, because a server that comes back may lack the revocations.
+// afterFault runs at the end of each fault. A server that has come back may lack revocations.
+// afterFault therefore asks for calls that the last three revoked standing answers covered.
 func (w *world) afterFault(ctx context.Context) {
 	w.mu.Lock()
 	last := w.revoked[max(0, len(w.revoked)-3):]
@@ -83,8 +83,8 @@ func (w *world) afterFault(ctx context.Context) {
 	}
 }
 
-// freeze has Ann freeze a session with pending calls, the agent ask for another call, Carl
-// thaw the session, and Bob then try to allow the calls that were pending.
+// freeze: Ann freezes a session with pending calls, the agent asks for another call, Carl thaws the
+// session, and Bob then tries to allow the calls that were pending.
 func (s *story) freeze(ctx context.Context) {
 	var calls []*asked
 	for i := range 3 {
@@ -92,7 +92,7 @@ func (s *story) freeze(ctx context.Context) {
 	}
 	s.thinks(ctx, 500*time.Millisecond)
 	if s.changesFreeze(ctx, s.ann(), opFreeze) != nil {
-		_ = s.changesFreeze(ctx, s.carl(), opThaw) // the freeze may be in force despite the error
+		_ = s.changesFreeze(ctx, s.carl(), opThaw) // the freeze may be in force although there was an error
 	} else {
 		calls = append(calls, s.ask(ctx, s.rng.IntN(askers), s.name+"-frozen", s.call(s.name+"-frozen")))
 		s.thinks(ctx, time.Second)
@@ -107,7 +107,7 @@ func (s *story) freeze(ctx context.Context) {
 	}
 }
 
-// changesFreeze has an approver freeze or thaw the story's session.
+// changesFreeze: an approver freezes or thaws the story's session.
 func (s *story) changesFreeze(ctx context.Context, who *person, what op) error {
 	end := s.begin(event{Op: what, Story: s.name, Session: s.session, Who: who.name, Group: s.name})
 	b := schemas.FreezeRequest{SessionID: s.session, Reason: "a look first", From: schemas.From{UserID: who.userID}}

@@ -15,12 +15,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// evidence is the input of the checks.
+// evidence is the data that the checks examine.
 type evidence struct {
-	Began  time.Time // the history's start, also in broker time, because the broker's clock is never stepped
+	Began  time.Time // the start of the history; it is also broker time, because no test steps the broker's clock
 	Events []*event
-	Faults []span        // the faults, in the order of their starts; no two overlap
-	End    time.Duration // the history's end, after the wait for late stories and views
+	Faults []span        // the faults in the order of their starts; they do not overlap
+	End    time.Duration // the end of the history, after the wait for late stories and views
 	Stored stored
 	Phone  []telegramtest.Message // Carl's chat
 }
@@ -30,8 +30,8 @@ type stored struct {
 	Records map[string]schemas.Record    // the records, by key
 	Raw     map[string]string            // the records as JSON, by key
 	Keys    map[string][]string          // the records' keys, by session
-	Logged  map[string]*schemas.Decision // the decisions in the log, by key
-	Pending map[string]bool              // the requests that a desk lists as pending, by key
+	Logged  map[string]*schemas.Decision // the decisions in the log, by request key
+	Pending map[string]bool              // the requests in a desk's list of pending requests, by key
 }
 
 func newStored() stored {
@@ -46,7 +46,7 @@ func (s *stored) keep(key string, rec schemas.Record, raw string) {
 	s.Records[key], s.Raw[key] = rec, raw
 }
 
-// waiting is the part of a record about the calls that wait for its decision.
+// waiting is the section of a record about the calls that wait for its decision.
 type waiting struct {
 	Joined  string // the question that the request joined
 	Waiters []struct {
@@ -57,7 +57,7 @@ type waiting struct {
 	Decision *schemas.Decision
 }
 
-// verdict returns the decision about one of a record's calls, or nil.
+// verdict returns the decision about one call of the record, or nil.
 func (w *waiting) verdict(id string) *schemas.Decision {
 	for _, call := range w.Waiters {
 		if call.PendingID == id && call.Stays {
@@ -69,9 +69,9 @@ func (w *waiting) verdict(id string) *schemas.Decision {
 	return w.Decision
 }
 
-// decision returns the stored decision of a request, or nil. The decision is in the
-// request's own record, in that of the question that it joined, or in the log if it was
-// decided at once. A decision from a question gets the id of the request.
+// decision returns the stored decision of a request, or nil. It looks in the request's own record, in
+// the record of the question that the request joined, and in the log, which contains decisions that
+// were made at once. A decision from a question gets the id of the request.
 func (s *stored) decision(key string) *schemas.Decision {
 	session, id := schemas.SplitKey(key)
 	var rec waiting
@@ -94,16 +94,16 @@ func (s *stored) decision(key string) *schemas.Decision {
 	return &own
 }
 
-// crowded reports whether a question has or had several waiters, or the request joined
-// another question.
+// crowded reports whether a question has or had several waiters, or the request has joined another
+// question.
 func (s *stored) crowded(key string) bool {
 	var rec waiting
 	raw, ok := s.Raw[key]
 	return ok && json.Unmarshal([]byte(raw), &rec) == nil && (len(rec.Waiters) > 1 || rec.Joined != "")
 }
 
-// named returns the records of a session that contain a request's id: the request's own
-// record, and those of the questions that it waits or waited for.
+// named returns the records of a session that contain the id of a request: the request's own record,
+// and those of questions for which it waits or waited.
 func (s *stored) named(session, id string) (records []schemas.Record) {
 	for _, key := range s.Keys[session] {
 		if strings.Contains(s.Raw[key], `"`+id+`"`) {
@@ -113,8 +113,7 @@ func (s *stored) named(session, id string) (records []schemas.Record) {
 	return records
 }
 
-// readStores reads the stores directly from the servers. Only the list of pending requests
-// comes from nod.
+// readStores reads the stores directly from the servers, and the list of pending requests from nod.
 func (w *world) readStores(ctx context.Context) (stored, error) {
 	s := newStored()
 	id := roles.ID{Role: roles.OwnerStore}
@@ -135,7 +134,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	if err := each(ctx, js, "KV_pending_permissions", records+">", func(subject string, data []byte) error {
 		key := strings.TrimPrefix(subject, records)
 		if !strings.Contains(key, ".") {
-			return nil // the message is not a record, but the barrier that a scan of the records writes
+			return nil // this is not a record, but the barrier message that a scan of the records writes
 		}
 		var rec schemas.Record
 		if err := json.Unmarshal(data, &rec); err != nil {
@@ -165,7 +164,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	return s, err
 }
 
-// each calls f for every message that a stream holds now, except for deletion markers.
+// each calls f for every message in a stream, except for deletion markers.
 func each(ctx context.Context, js jetstream.JetStream, stream, filter string, f func(subject string, data []byte) error) error {
 	st, err := js.Stream(ctx, stream)
 	if err != nil {

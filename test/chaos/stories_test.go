@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stories lists the kinds of stories. A kind's weight is its share in the random choice.
+// stories lists the kinds of stories. The weight of a kind is its share in the random choice.
 var stories = []struct {
 	kind   string
 	weight int
@@ -33,7 +33,7 @@ var stories = []struct {
 	{"process", 1, (*story).process},
 }
 
-// plain makes one call, which an approver answers; then an approver reads the result.
+// plain: an agent makes one call, an approver answers it, and an approver reads the result.
 func (s *story) plain(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	who := s.someone()
@@ -46,8 +46,8 @@ func (s *story) plain(ctx context.Context) {
 	s.shows(ctx, s.someone(), a)
 }
 
-// rejoin has the agent ask again with the same id over another connection, perhaps after the
-// agent stopped waiting or the request was decided.
+// rejoin: the agent asks again with the same id over another connection. Before that, it may have
+// stopped waiting, or the request may have been decided.
 func (s *story) rejoin(ctx context.Context) {
 	first := s.rng.IntN(askers)
 	a := s.ask(ctx, first, s.name, s.call(s.name))
@@ -71,9 +71,9 @@ func (s *story) rejoin(ctx context.Context) {
 	answered.Wait()
 }
 
-// twins makes two to five identical calls at nearly the same time. Either approvers answer one
-// prompt after another until all calls are decided, or each approver answers only the first
-// prompt, and the agent then withdraws the calls that are still pending.
+// twins: an agent makes two to five identical calls at nearly the same time. In one variant, approvers
+// answer one prompt after another until all calls are decided. In the other, each approver answers
+// only the first prompt, and the agent withdraws the calls that are still pending.
 func (s *story) twins(ctx context.Context) {
 	calls := make([]*asked, 2+s.rng.IntN(4))
 	apart := time.Duration(s.rng.IntN(3)) * 100 * time.Millisecond
@@ -119,10 +119,10 @@ func (s *story) twins(ctx context.Context) {
 	people.Wait()
 }
 
-// answersAll has an approver answer every prompt of the story's group until done ends. The
-// answers use ctx, so they are not cancelled when done ends.
+// answersAll: an approver answers every prompt of the story's group until done ends. The answers use
+// ctx, so that the end of done does not cancel them.
 func (s *story) answersAll(done, ctx context.Context, who *person, option string) {
-	tried := map[string]uint64{} // the prompt's revision that was answered, by the request's key
+	tried := map[string]uint64{} // the revision of the answered prompt, by request key
 	for {
 		p, err := who.finds(done, func(p *schemas.Prompt) bool {
 			return s.grouped(s.name)(p) && tried[p.Key()] < p.Revision
@@ -139,7 +139,7 @@ func (s *story) answersAll(done, ctx context.Context, who *person, option string
 	}
 }
 
-// late has an agent detach from its call, an approver answer it, and the agent ask again.
+// late: an agent detaches from its call, an approver answers it, and the agent asks again.
 func (s *story) late(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -147,7 +147,7 @@ func (s *story) late(ctx context.Context) {
 	}
 	who, option, blind := s.someone(), s.option(), s.rng.IntN(2) == 0
 	var answered sync.WaitGroup
-	if blind { // the answer and the detach are sent at about the same time
+	if blind { // send the answer and the detach at about the same time
 		answered.Go(func() { _, _ = s.answers(ctx, who, a.blind(option), s.name) })
 		s.detaches(ctx, s.rng.IntN(askers), a)
 		answered.Wait()
@@ -169,8 +169,8 @@ func (s *story) late(ctx context.Context) {
 	s.takesBack(ctx, again)
 }
 
-// takesBack waits up to 2 s for the decisions of calls, and withdraws the calls that are
-// then still pending.
+// takesBack waits up to 2 s for the decisions about calls. It then withdraws the calls that are still
+// pending.
 func (s *story) takesBack(ctx context.Context, calls []*asked) {
 	moment, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -185,8 +185,7 @@ func (s *story) takesBack(ctx context.Context, calls []*asked) {
 	}
 }
 
-// duel has two approvers give opposite answers at nearly the same time; then one of them
-// answers again.
+// duel: two approvers give opposite answers at nearly the same time. One of them then answers again.
 func (s *story) duel(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -204,7 +203,7 @@ func (s *story) duel(ctx context.Context) {
 	s.shows(ctx, s.bob(), a)
 }
 
-// withdrawn has an agent withdraw its call, perhaps while an approver answers.
+// withdrawn: an agent withdraws its call, possibly while an approver answers.
 func (s *story) withdrawn(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -221,7 +220,7 @@ func (s *story) withdrawn(ctx context.Context) {
 	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // the history records the decision in its result
 }
 
-// rules makes two calls that rules decide at once.
+// rules: an agent makes two calls that rules decide at once.
 func (s *story) rules(ctx context.Context) {
 	for _, tool := range []string{"Lookup", "Forbidden"} {
 		r := s.call(s.name + tool)
@@ -230,7 +229,7 @@ func (s *story) rules(ctx context.Context) {
 	}
 }
 
-// deadline has an approver answer at most 400 ms before or after the deadline.
+// deadline: an approver answers at most 400 ms before or after the deadline.
 func (s *story) deadline(ctx context.Context) {
 	r := schemas.Request{
 		SessionID: s.session, PendingID: bus.NewID(), Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,
@@ -246,7 +245,7 @@ func (s *story) deadline(ctx context.Context) {
 	_, _ = s.answers(ctx, s.someone(), a.blind("allow_once"), s.name)
 }
 
-// phone makes one call, which only Carl answers, with the buttons on his phone.
+// phone: an agent makes one call, which only Carl answers, with the buttons on his phone.
 func (s *story) phone(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -268,13 +267,12 @@ func (s *story) phone(ctx context.Context) {
 		select {
 		case <-a.heard:
 			return
-		case <-time.After(5 * time.Second): // a worker that ended may have lost the press: Carl presses again
+		case <-time.After(5 * time.Second): // a worker that ended may have lost the press, so Carl presses again
 		}
 	}
 }
 
-// process has the command nod ask make a request. The command waits for the decision through
-// all faults.
+// process: the command nod ask sends a request. It waits for the decision through all faults.
 func (s *story) process(ctx context.Context) {
 	id := bus.NewID()
 	r := schemas.Request{SessionID: s.session, PendingID: id}
@@ -295,16 +293,16 @@ func (s *story) process(ctx context.Context) {
 	go func() { ended <- cmd.Wait() }()
 	s.asks.Go(func() {
 		select {
-		case <-ended: // the exit code adds nothing to the printed decision
+		case <-ended: // the printed decision contains all that the exit code says
 		case <-ctx.Done():
-			_ = cmd.Process.Kill() // the event stays without a return
+			_ = cmd.Process.Kill() // the event gets no Return
 			<-ended
 			return
 		}
 		var d schemas.Decision
 		err := json.Unmarshal(out.Bytes(), &d)
 		end(func(e *event) {
-			if e.Decision = &d; err != nil || d.Outcome == "" { // nod ask prints errors as JSON too
+			if e.Decision = &d; err != nil || d.Outcome == "" { // nod ask also prints errors as JSON
 				e.Decision, e.Err = nil, fmt.Errorf("nod ask printed %q", &errs)
 			}
 		})

@@ -14,12 +14,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// askers is the number of the agent's connections. Identical calls use different
-// connections, so that different engines receive them.
+// askers is the number of the agent's connections. Identical calls use different connections, so that
+// different engines get them.
 const askers = 3
 
-// world holds the agents and approvers of one scenario, which run in this process, and
-// the history of their actions.
+// world contains the agents and approvers of one scenario, which run in this process, and the history
+// of their actions.
 type world struct {
 	*history
 	place  place
@@ -34,8 +34,8 @@ type world struct {
 
 	mu      sync.Mutex
 	groups  map[string]string // the group of each request, by key
-	active  map[string]bool   // the names of the stories that run
-	revoked []*reach          // the calls that revoked standing answers covered, the newest last
+	active  map[string]bool   // the names of the running stories
+	revoked []*reach          // the calls that revoked standing answers covered, newest last
 }
 
 // person is an approver on one channel. Ann and Bob see requests in their viewers.
@@ -43,14 +43,14 @@ type person struct {
 	name   string // the person's name, as in the settings
 	userID string
 	desk   *connector.Desk
-	viewer *connector.Viewer // nil for Carl, whose prompts are on his phone
+	viewer *connector.Viewer // nil for Carl, who gets prompts on his phone
 
 	mu      sync.Mutex
-	shown   map[string]schemas.Prompt // the newest version that the viewer showed of each pending request, by key
+	shown   map[string]schemas.Prompt // the newest version of each pending request in the viewer, by key
 	changed chan struct{}             // closed when shown changes
 }
 
-// quiet discards the logs that faults provoke. NOD_TEST_LOG=1 shows them.
+// quiet discards log lines about failures that faults cause. With NOD_TEST_LOG=1 it shows them.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -90,12 +90,12 @@ func (w *world) open(ctx context.Context) error {
 		if p.viewer, err = connector.View(ctx, w.system, conn, who.connector, quiet(), func(prompt schemas.Prompt) { w.sees(p, prompt) }); err != nil {
 			return err
 		}
-		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // an error means that the viewer's lanes have not emptied, which does no harm here
+		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // an error means that the viewer still has work, which has no effect here
 	}
 	return nil
 }
 
-// dial opens a connection to nod, which w.close closes.
+// dial opens a connection to nod. w.close closes it.
 func (w *world) dial(ctx context.Context, client string, id roles.ID) (*bus.Conn, error) {
 	conn, err := bus.Connect(ctx, bus.Options{
 		URL: w.place.urls(client), Name: "chaos-" + id.String(), Creds: w.place.keys().Path(id), Inbox: id.InboxPrefix(), Log: quiet(), Wait: 30 * time.Second,
@@ -117,7 +117,7 @@ func (w *world) ann() *person  { return w.people[0] }
 func (w *world) bob() *person  { return w.people[1] }
 func (w *world) carl() *person { return w.people[2] }
 
-// sees records a version of a request that the person's viewer has shown.
+// sees records a version of a request from the person's viewer.
 func (w *world) sees(p *person, prompt schemas.Prompt) {
 	w.begin(event{Op: opView, Session: prompt.SessionID, ID: prompt.PendingID, Who: p.name, Group: w.groupOf(prompt.Key())})(func(e *event) {
 		e.Decision, e.Pending, e.Waiters = prompt.Decision, prompt.Decision == nil, prompt.Waiters
@@ -137,7 +137,7 @@ func (w *world) groupOf(key string) string {
 	return w.groups[key]
 }
 
-// finds waits until the person's viewer shows a pending request for which fits returns true.
+// finds waits until the person's viewer shows a pending request that fits accepts.
 func (p *person) finds(ctx context.Context, fits func(*schemas.Prompt) bool) (schemas.Prompt, error) {
 	for {
 		if ctx.Err() != nil {

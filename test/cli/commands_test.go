@@ -19,7 +19,7 @@ func object(e *rig.Env, text string) map[string]any {
 	return v
 }
 
-// open sends a request by nod ask --async, and returns it as a question on which the test waits.
+// open sends a request by nod ask --async. It returns a question on which the test can wait.
 func open(e *rig.Env, id string) *rig.Question {
 	e.T.Helper()
 	r := e.Nod("ask", "--session", "S", "--id", id, "--tool", "Deploy", "--input", `{"to":"production"}`, "--async", "--json")
@@ -28,7 +28,7 @@ func open(e *rig.Env, id string) *rig.Question {
 	e.NoError(schemas.Decode([]byte(r.Stdout), &receipt))
 	e.Equal(id, receipt.PendingID)
 	q := &rig.Question{Agent: e.Agent("local")}
-	// The process of nod ask has ended, so the test itself waits for the decision.
+	// The process of nod ask has ended, so the test waits for the decision itself.
 	entry := e.Stored("S." + id)
 	var request schemas.Request
 	e.NoError(json.Unmarshal(entry.Record.Request, &request))
@@ -56,7 +56,7 @@ func TestAskExitsWithTheCodeOfItsDecision(t *testing.T) {
 		answer  []string
 	}{
 		"allow1":  {0, "allowed", []string{"allow", "allow1"}},
-		"edit1":   {3, "allowed", []string{"allow", "edit1", "--input", `{"to":"staging"}`}}, // exit code 3: only a changed input is allowed
+		"edit1":   {3, "allowed", []string{"allow", "edit1", "--input", `{"to":"staging"}`}}, // exit code 3: allowed only with a changed input
 		"deny1":   {3, "denied", []string{"deny", "deny1", "-m", "use staging"}},
 		"expired": {4, "timed_out", nil},
 		"gone1":   {5, "withdrawn", nil},
@@ -93,7 +93,7 @@ func TestAskExitsWithTheCodeOfItsDecision(t *testing.T) {
 		if id == "deny1" {
 			env.Equal("use staging", d["message"])
 		}
-		// A second nod ask with the same id ends in the same way.
+		// A second nod ask with the same id has the same result.
 		again := ask("--id", id, "--tool", "Deploy", "--json")
 		env.Equal(c.code, again.Code, id)
 		env.Equal(d, object(env, again.Stdout), id)
@@ -122,7 +122,7 @@ func TestAskingByCommandWithoutADecision(t *testing.T) {
 	q.Ends(schemas.Withdrawn)
 }
 
-// permission requests @network by nod ask --async, and returns the receipt.
+// permission requests @network by nod ask --async. It returns the receipt.
 func permission(e *rig.Env) (r schemas.Receipt) {
 	e.T.Helper()
 	ran := e.Nod("ask", "--session", "S", "--permission", "@network", "--reason", "to install", "--timeout-minutes", "5", "--async", "--json")
@@ -143,7 +143,7 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	var list []map[string]any
 	env.NoError(json.Unmarshal([]byte(env.Nod("pending", "--json").Stdout), &list))
 	env.Len(list, 3)
-	for i, id := range []string{"aaaa-1", "aaaa-2", "bbbb-1"} { // the list is sorted, the oldest first
+	for i, id := range []string{"aaaa-1", "aaaa-2", "bbbb-1"} { // the list is sorted, oldest first
 		env.Equal(id, list[i]["pending_id"])
 		for _, field := range []string{"session_id", "kind", "title", "tool_name", "action_details", "options", "agent", "digest", "risk", "tier", "deadline", "created_at"} {
 			env.Contains(list[i], field)
@@ -166,8 +166,8 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.Exits(env.Nod("allow", "aaaa"), 1, "", "begins the ids of 2 requests")
 	env.Exits(env.Nod("show", "a.b"), 1, "", "pending_id: ")
 
-	// If an id is also the beginning of another id, nod asks which request is meant, so that an
-	// agent cannot divert an answer to its other request.
+	// If an id is also the prefix of another id, nod asks which request is meant. An agent could
+	// otherwise make a person answer its other request.
 	open(env, "aaaa-1-harmless")
 	env.Exits(env.Nod("allow", "aaaa-1"), 1, "", "begins the ids of 2 requests")
 	env.Exits(env.Nod("show", "aaaa-1", "--session", "S"), 0, "production", "")
@@ -186,13 +186,13 @@ func without(object any, field string) map[string]any {
 	return m
 }
 
-// nod allow and nod deny print the decision that is stored, even if it is not their own.
+// nod allow and nod deny print the stored decision, even if another answer made it.
 func TestAllowAndDenyPrintTheStoredDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	open(env, "allowed1")
 	env.Exits(env.Nod("allow", "allo"), 0, "✅ Allowed once", "")
-	env.Exits(env.Nod("allow", "allowed1"), 0, "Ann", "") // the same answer again succeeds
+	env.Exits(env.Nod("allow", "allowed1"), 0, "Ann", "") // repeating the same answer succeeds
 	env.Exits(env.Nod("deny", "allowed1"), 1, "", "Nothing changed: Ann allowed this once")
 	conflict := object(env, env.Nod("deny", "allowed1", "--json").Stdout)
 	env.Equal("CONFLICT", conflict["code"])
@@ -228,7 +228,7 @@ func TestAllowAndDenyPrintTheStoredDecision(t *testing.T) {
 	env.Exits(env.Nod("show", "unk"), 1, "", "give 4 characters or more")
 	env.Exits(env.Nod("allow", "unknown1", "--input", "{"), 1, "", "--input must be JSON")
 	env.Exits(env.Nod("allow", "unknown1", "--rule", "2"), 1, "", "add --always or --for")
-	env.Apply(rig.Everybody) // the user who runs the tests is no approver now
+	env.Apply(rig.Everybody) // in these settings, the user who runs the tests is no approver
 	env.Timeout("S", 0)
 	open(env, "foreign1")
 	before := env.Stored("S.foreign1")
@@ -236,7 +236,7 @@ func TestAllowAndDenyPrintTheStoredDecision(t *testing.T) {
 	env.Equal(before, env.Stored("S.foreign1"))
 }
 
-// If no engine runs, nod allow fails and prints that nothing was answered.
+// If no engine is running, nod allow fails. It prints that nothing was answered.
 func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
@@ -244,7 +244,7 @@ func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
 	env.Exits(env.Nod("allow", "abcd"), 1, "", "nod: nothing was answered: no nod engine is on the bus")
 }
 
-// The error for a mistyped command names the help that describes it.
+// The error for a mistyped command contains the help command that describes it.
 func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	t.Parallel()
 	env := &rig.Env{Assertions: require.New(t), T: t, Ctx: t.Context(), Dir: t.TempDir()}
@@ -267,8 +267,8 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	}
 }
 
-// nod allow makes a standing answer only if --rule repeats the text of the rule that an
-// earlier command has shown.
+// nod allow creates a standing answer only if --rule repeats the exact rule that an earlier command
+// has printed.
 func TestAStandingAnswerByCommandRepeatsItsRule(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))

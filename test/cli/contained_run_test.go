@@ -9,17 +9,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/actors/policy/contained"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/contain"
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A hook lets Claude Code run a line contained: the line writes the project and nothing else,
-// once, and nod shows what it did.
+// A hook lets Claude Code run a command line contained. The command line can write only the project,
+// and runs once. nod then shows its changes.
 func TestAHookLetsALineRunContained(t *testing.T) {
 	t.Parallel()
 	if level, err := contain.Support(); level != contain.Namespaces {
@@ -33,7 +36,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.Zero(t, code, stderr)
 
 	project, outside, bin := trueDir(t), trueDir(t), trueDir(t)
-	require.NoError(t, os.Symlink(m.Nod, bin+"/nod"))
+	testprogram.Write(t, bin+"/nod", "echo another nod") // the host's shell finds this program by its name
 	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; exit 3\n", outside), 0o600))
 	environ := func(c *exec.Cmd) *exec.Cmd {
 		c.Dir = project
@@ -53,11 +56,13 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.NoError(t, json.Unmarshal(out, &reply), string(out))
 	require.Equal(t, "allow", reply.HookSpecificOutput.PermissionDecision, string(out))
 	line := reply.HookSpecificOutput.UpdatedInput.Command
-	require.Contains(t, line, "nod exec --run S.T1 -- bash -c ")
+	program, err := filepath.EvalSymlinks(m.Nod)
+	require.NoError(t, err)
+	require.Equal(t, contained.Quote(program)+" --data "+contained.Quote(m.Dir)+" exec --run S.T1 -- bash -c 'bash task.sh'", line)
 
 	run := func() (string, int) {
 		c := exec.Command("bash", "-c", line)
-		c.Env = m.Command().Env
+		c.Env = append(m.Command().Env, "NOD_DATA=") // a host's shell may lack the variables of its hooks
 		text, err := environ(c).CombinedOutput()
 		if _, ok := err.(*exec.ExitError); err != nil && !ok {
 			require.NoError(t, err)
@@ -66,6 +71,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	}
 	text, exit := run()
 	require.Equal(t, 3, exit, text)
+	require.NotContains(t, text, "another nod")
 	require.Contains(t, text, "made\n")
 	made, err := os.ReadFile(project + "/made.txt")
 	require.NoError(t, err)
@@ -83,4 +89,44 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(shown), " "), "ran contained: exit code 3, 1 file changed (made.txt)")
 	summed, stderr, _ := m.Run("session", "show", "S")
 	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 0 hosts refused", stderr)
+}
+
+// On a machine that lets users make no namespaces, a person is asked, and nothing runs contained.
+// The command unshare makes such a machine: namespaces in which no more can be made.
+func TestAMachineWithoutNamespacesAsks(t *testing.T) {
+	t.Parallel()
+	if level, err := contain.Support(); level != contain.Namespaces {
+		t.Skipf("left out: this machine cannot contain commands, so the test cannot make one that is different: %v", err)
+	}
+	m := rig.NewMachine(t)
+	m.StartNod()
+	settings := filepath.Join(t.TempDir(), "settings.json")
+	require.NoError(t, os.WriteFile(settings, rig.Apart(`{"permissions":{"preset":"contained"}}`), 0o600))
+	_, stderr, code := m.Run("settings", "apply", settings)
+	require.Zero(t, code, stderr)
+	project, cache := trueDir(t), t.TempDir()
+	inside := func(args ...string) *exec.Cmd {
+		c := exec.Command("unshare", append([]string{"--user", "--map-root-user", "sh", "-c", `echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"`, "sh", m.Nod}, args...)...)
+		c.Env = append(m.Command().Env, "CLAUDE_PROJECT_DIR="+project, "XDG_CACHE_HOME="+cache)
+		c.Dir = project
+		return c
+	}
+	for _, id := range []string{"T1", "T2"} { // the second hook uses what the first one found out
+		hook := inside("hook", "claude-code")
+		hook.Stdin = strings.NewReader(fmt.Sprintf(`{"hook_event_name":"PreToolUse","session_id":"S","tool_use_id":%q,"cwd":%q,"tool_name":"Bash","tool_input":{"command":"make test"}}`, id, project))
+		var errs bytes.Buffer
+		hook.Stderr = &errs
+		require.NoError(t, hook.Start())
+		require.Eventually(t, func() bool {
+			shown, _, _ := m.Run("show", id, "--session", "S")
+			return strings.Contains(strings.Join(strings.Fields(shown), " "), "this machine cannot run it contained")
+		}, time.Minute, 50*time.Millisecond, &errs)
+		m.Run("deny", id, "--session", "S")
+		require.NoError(t, hook.Wait(), &errs)
+	}
+	out, err := inside("exec", "--contain", "--", "true").CombinedOutput()
+	var ended *exec.ExitError
+	require.ErrorAs(t, err, &ended)
+	require.Equal(t, agents.CodeRefused, ended.ExitCode(), string(out))
+	require.FileExists(t, cache+"/nod/containment.json")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod up --demo shows a question. After an answer from a second terminal it shows that the
-// agent continues, or is sent the reason for the denial.
+// nod up --demo shows a question. A person answers it in a second terminal. The demo then shows that
+// the agent continues, or that the agent gets the reason for the denial.
 func TestTheDemoIsAnsweredFromASecondTerminal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -31,7 +31,7 @@ func TestTheDemoIsAnsweredFromASecondTerminal(t *testing.T) {
 			m.Up.Stderr = &m.Errs
 			require.NoError(t, m.Up.Start())
 			t.Cleanup(m.Kill)
-			over := time.AfterFunc(time.Minute, func() { _ = m.Up.Process.Kill() }) // Kill fails if nod has ended
+			over := time.AfterFunc(time.Minute, func() { _ = m.Up.Process.Kill() }) // fails if nod has ended
 			defer over.Stop()
 			lines := bufio.NewScanner(out)
 			reads := func(want string) {

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// invites runs nod invite with a free port. It returns the arguments of the nod join command
-// that nod invite prints, and the address in the invitation.
+// invites runs nod invite with a free port. It returns the arguments of the nod join command in the
+// output, and the address in the invitation.
 func invites(m *rig.Machine, name string) (line []string, address string) {
 	address = fmt.Sprint("127.0.0.1:", rig.FreePorts(m.T, 1)[0])
 	stdout, stderr, code := m.Run("invite", name, "--address", address)
@@ -27,8 +27,8 @@ func invites(m *rig.Machine, name string) (line []string, address string) {
 	return line[1:], address
 }
 
-// Another machine joins by the one line that nod invite prints. Its agents then reach nod
-// without flags, over TLS, with a key of their own, and trust no other server.
+// Another machine joins with the one line that nod invite prints. Its agents then reach nod without
+// flags, over TLS, with a separate key, and trust no other server.
 func TestAnotherMachineJoins(t *testing.T) {
 	t.Parallel()
 	here, there := rig.NewMachine(t), rig.NewMachine(t)
@@ -71,7 +71,7 @@ func TestAnotherMachineJoins(t *testing.T) {
 	_, err = nats.Connect("nats://" + address)
 	require.ErrorContains(t, err, "certificate", "a client without TLS, or that trusts the system's authorities, cannot connect")
 
-	// The invited machine does not trust another nod that listens at the same address.
+	// The invited machine must not trust another nod that listens at the same address.
 	here.Kill()
 	other := rig.NewMachine(t)
 	invites(other, "devbox")

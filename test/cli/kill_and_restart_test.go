@@ -21,9 +21,10 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod gets kill -9 at a random moment while a request is sent and allowed. After a restart the
-// request is sent again under its id. It must be pending, with the deadline of its receipt, or
-// have its one decision. No receipt or decision that a command has printed may be lost.
+// A test sends and allows a request, and kills nod with kill -9 at a random moment. After a restart it
+// sends the request again under the same id. The request must be pending with the deadline of its
+// receipt, or have its one decision. nod must not lose a receipt or a decision that a command has
+// printed.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	const machines = 2
@@ -48,8 +49,8 @@ func TestKillNine(t *testing.T) {
 func killNine(t *testing.T, kills int) {
 	m := rig.NewMachine(t)
 	m.StartNod()
-	// life is how long a request and its answer take without a kill: the range of the random
-	// moments. The first measurement only warms up, and the second replaces it.
+	// life is how long a request and its answer take without a kill. The random moment is within this
+	// time. The first measurement is only a warm-up, and the second replaces it.
 	var life time.Duration
 	for _, id := range []string{"cold-life", "warm-life"} {
 		begun := time.Now()
@@ -79,7 +80,7 @@ func killNine(t *testing.T, kills int) {
 
 		decided, errs, code := m.Run(append(rig.Ask("kill", id), "--async")...)
 		switch code {
-		case 6: // exit code of a pending request
+		case 6: // the exit code of a pending request
 			var again schemas.Receipt
 			require.NoError(t, json.Unmarshal([]byte(decided), &again), errs)
 			if receiptCode == 6 {
@@ -91,7 +92,7 @@ func killNine(t *testing.T, kills int) {
 			_, errs, code := m.Run("deny", id, "--session", "kill")
 			require.Zero(t, code, errs)
 			said["pending"]++
-		case 0: // exit code of an allowed request, even if the kill kept nod allow from printing the decision
+		case 0: // the exit code of an allowed request, even if nod allow was killed before it printed the decision
 			var d schemas.Decision
 			require.NoError(t, json.Unmarshal([]byte(decided), &d))
 			require.Equal(t, schemas.Allowed, d.Outcome)
@@ -108,8 +109,7 @@ func killNine(t *testing.T, kills int) {
 	t.Log(said)
 }
 
-// A nod ask that waits gets the decision even if nod gets kill -9 in the meantime and restarts
-// at another port.
+// A waiting nod ask gets the decision even if nod is killed with kill -9 and restarts at another port.
 func TestAWaitingAskOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -129,7 +129,7 @@ func TestAWaitingAskOutlivesARestart(t *testing.T) {
 	require.Equal(t, schemas.Allowed, d.Outcome)
 }
 
-// If a deadline passes while nod does not run, the request times out as soon as nod runs again.
+// If a deadline passes while nod is not running, the request times out when nod runs again.
 func TestADeadlineDuringAnOutageTimesTheRequestOut(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -190,8 +190,7 @@ func TestWhyNodDoesNotStart(t *testing.T) {
 	}
 }
 
-// nod engine prints that it waits for its NATS server. A signal stops it, and it prints that
-// too.
+// While nod engine waits for its NATS server, it says so. A signal stops it, and it prints that too.
 func TestAnEnginePrintsThatItWaitsForItsServer(t *testing.T) {
 	t.Parallel()
 	c := rig.NewMachine(t).Command("engine", "--nats-url", "nats://127.0.0.1:1")
@@ -210,7 +209,7 @@ func TestAnEnginePrintsThatItWaitsForItsServer(t *testing.T) {
 	require.Error(t, c.Wait())
 }
 
-// If a flag names the data directory, nod up prints that other commands need the flag too.
+// If a flag names the data directory, nod up says that other commands need the same flag.
 func TestUpNamesTheFlagThatOtherCommandsNeed(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -226,7 +225,7 @@ func TestUpNamesTheFlagThatOtherCommandsNeed(t *testing.T) {
 	require.Contains(t, said.String(), "  note      nod's other commands find it by --data or NOD_DATA\n")
 }
 
-// The exit codes and outputs on which scripts rely.
+// Scripts rely on these exit codes and outputs.
 func TestExitCodesForScripts(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

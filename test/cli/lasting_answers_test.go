@@ -12,24 +12,24 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// typist is a person who answers one question by commands. The commands have no terminal, so
+// typist is a person who answers one question by commands. The commands run without a terminal, so
 // they cannot ask the person to confirm.
 type typist struct {
 	*rig.Env
 	id    string
 	read  string // the output of all commands so far
-	typed string // the last command's flags except --rule
+	typed string // the flags of the last command, except --rule
 }
 
-// nod allow makes a standing answer only if an earlier command printed its rule and the command
-// names that rule.
+// nod allow creates a standing answer only if an earlier command printed the rule and this command
+// names it.
 func TestAStandingAnswerByCommandNeedsItsRuleShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	ada := env.Agent("ada")
 	peopletest.NothingLastsUnseen(t, 2, peopletest.Lasts{Rules: true}, func(n int) peopletest.Person {
 		id := fmt.Sprint("unseen", n)
-		r := rig.Shell(fmt.Sprint("S", n), id, "go test ./bus") // the request is in a session of its own, to which no other person's standing answer applies
+		r := rig.Shell(fmt.Sprint("S", n), id, "go test ./bus") // each request has a separate session, so that no other standing answer applies
 		r.Options = append(schemas.DefaultOptions(), schemas.Option{OptionID: "always", Name: "Always", Kind: schemas.AllowAlways})
 		ada.Asks(r)
 		return &typist{Env: env, id: id}
@@ -38,7 +38,7 @@ func TestAStandingAnswerByCommandNeedsItsRuleShown(t *testing.T) {
 
 func (p *typist) Sees() string { return strings.ReplaceAll(p.read, p.id, "") }
 
-// named finds, in a command's output, the rules that the next command must name.
+// named finds, in the output of a command, the rules that the next command must name.
 var named = regexp.MustCompile(`--rule '([^']+)'`)
 
 func (p *typist) May() (all []peopletest.Pressable) {
@@ -46,7 +46,7 @@ func (p *typist) May() (all []peopletest.Pressable) {
 	for _, lasts := range []string{"--scope session", "--for 30m", "--for 1d --rule 2"} {
 		commands = append(commands, lasts, lasts+" --yes", lasts+" --yes --rule 1")
 	}
-	for _, rule := range named.FindAllStringSubmatch(p.read, -1) { // the commands that the output proposes
+	for _, rule := range named.FindAllStringSubmatch(p.read, -1) { // the commands that the output suggests
 		commands = append(commands, p.typed+" --yes --rule "+rule[1])
 	}
 	for _, c := range commands {

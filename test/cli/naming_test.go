@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A command takes any beginning of an id that fits a single waiting request.
+// A command accepts any prefix of an id that matches only one pending request.
 func TestAnyUnambiguousBeginningNamesARequest(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
@@ -26,8 +26,8 @@ func TestAnyUnambiguousBeginningNamesARequest(t *testing.T) {
 	env.Exits(env.Nod("allow", "c"), 1, "", "too short for the beginning of one")
 }
 
-// Without a terminal nothing is answered that the command does not name. With one, the person
-// sees the request first, or picks it from a list.
+// Without a terminal, a command without an id answers nothing. With a terminal, the person sees the
+// request first, or picks it from a list.
 func TestACommandWithoutAnIDTakesTheWaitingRequest(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -48,7 +48,7 @@ func TestACommandWithoutAnIDTakesTheWaitingRequest(t *testing.T) {
 	p := m.NewPane(t, 90, 30, fmt.Sprintf("%[1]s allow; %[1]s deny -m later; cat", m.Nod))
 	p.Shows("Call        Frobnicate")
 	p.Shows("Allow it? [y/N]")
-	m.Asked(t, "second-request", "--session", "S", "--tool", "Frobnicate", "--input", `{"n":2}`) // asked after the person was shown the first one
+	m.Asked(t, "second-request", "--session", "S", "--tool", "Frobnicate", "--input", `{"n":2}`) // sent after the person has seen the first request
 	p.Types("y", "Enter")
 	p.Shows("Allowed once")
 	p.Shows("Deny it? [y/N]")
@@ -66,7 +66,7 @@ func TestACommandWithoutAnIDTakesTheWaitingRequest(t *testing.T) {
 	require.Equal(t, "second-request\n", stdout)
 }
 
-// Without an id, an answer is for the only question, and a decision for the only call.
+// Without an id, nod answer considers only questions, and nod allow and nod deny only calls.
 func TestQuestionsAndCallsAreToldApart(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
@@ -115,7 +115,7 @@ func TestStatusHistoryAndSessions(t *testing.T) {
 	env.Exits(env.Nod("freeze", "--agent", "local"), 0, "Frozen", "")
 }
 
-// An owner who applies settings without a place for themselves is warned.
+// nod warns an owner who applies settings in which the owner is no approver.
 func TestApplyingSettingsWarnsOfALockOut(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod policy suggest derives rules from the questions in the log. It needs the setting
-// log.payloads: without it the log holds no commands.
+// nod policy suggest derives rules from the questions in the log. It needs the setting log.payloads,
+// because the log otherwise contains no commands.
 func TestSuggestionsFromTheLog(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -43,9 +43,9 @@ func TestSuggestionsFromTheLog(t *testing.T) {
 	}, rig.Patience, rig.Tick)
 }
 
-// With the setting harden_git, nod changes an allowed git command that only reads, so that git
-// does not run the programs that the repository's configuration names. The decision is stored in
-// a record, unlike other decisions of rules, because it holds an updated input.
+// With the setting harden_git, nod changes an allowed git command that only reads, so that git does
+// not run programs from the repository's configuration. Unlike other decisions by rules, this one is
+// stored in a record, because it contains an updated input.
 func TestHardenGitRewritesAllowedGitReads(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

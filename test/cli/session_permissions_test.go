@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A person and a script use the commands about a session's permissions: ask, show, grants,
-// grant, gate and revoke.
+// A person and a script use the commands for a session's permissions: ask, show, grants, grant, gate
+// and revoke.
 func TestCommandsForASessionsPermissions(t *testing.T) {
 	t.Parallel()
 	m, dir := rig.NewMachine(t), rig.Tree(t)
@@ -43,8 +44,8 @@ func TestCommandsForASessionsPermissions(t *testing.T) {
 	out, _ = said(0, "session", "show", "S")
 	require.Contains(t, out, "granted  @write:"+dir+"/in, in this session, until it is revoked\n")
 
-	// The session shares its permission with another session, nod gate checks for it, and a
-	// person revokes it.
+	// The session shares its permission with another session. nod gate checks for the permission, and
+	// a person revokes it.
 	out, _ = said(0, "grants", "--json")
 	var grants []schemas.StandingAnswer
 	require.NoError(t, json.Unmarshal([]byte(out), &grants))
@@ -73,11 +74,30 @@ func TestCommandsForASessionsPermissions(t *testing.T) {
 	_, stderr = said(1, "revoke", "nosuch")
 	require.Contains(t, stderr, "there is no standing answer nosuch")
 
-	// nod gate --strict asks for a missing permission. After a denial it exits with 3, so that
-	// the task is skipped.
+	// nod gate --strict asks for a missing permission. After a denial it exits with 3, so that a
+	// script can skip the task.
 	gate := m.Command("gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@network", "--strict")
 	require.NoError(t, gate.Start())
 	said(0, "deny", m.Pending("helper"), "-m", "not at night")
 	require.Error(t, gate.Wait())
 	require.Equal(t, 3, gate.ProcessState.ExitCode())
+
+	// A permission for one host is asked for and granted like any other.
+	hosts := m.Command("ask", "--session", "H", "--permission", "@network:registry.npmjs.org:443", "--permission", "@network:go.dev:443", "--reason", "to install", "--id", "h1")
+	require.NoError(t, hosts.Start())
+	require.Eventually(t, func() bool { _, _, code := m.Run("show", "h1", "--session", "H"); return code == 0 }, time.Minute, 50*time.Millisecond)
+	said(0, "allow", "h1", "--session", "H")
+	require.NoError(t, hosts.Wait())
+	out, _ = said(0, "ask", "--session", "H", "--permission", "@network:go.dev:443", "--reason", "again")
+	require.Equal(t, "Permission already granted for network access to go.dev:443.\n", out)
+	for tag, why := range map[string]string{
+		"@network:go.dev":     "@network:<host>:<port>",
+		"@network:Go.dev:443": "in lower case",
+		"@write:in":           "Path must be absolute",
+		"@exec:/bin/sh":       "Permission must be",
+	} {
+		_, stderr := said(1, "ask", "--session", "H", "--permission", tag, "--reason", "r")
+		require.Contains(t, stderr, tag)
+		require.Contains(t, stderr, why)
+	}
 }

@@ -21,15 +21,15 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// house is the home of a user who has agent programs. nod is installed as package managers
-// install it: in a directory named by its version, with a link in PATH. PATH has no systemctl,
-// so the test runs nod's service itself.
+// house is the home directory of a user who has agent programs. nod is installed as by a package
+// manager: in a directory with the version in its name, and with a link in PATH. PATH contains no
+// systemctl, so the test itself runs nod's service.
 type house struct {
 	*require.Assertions
 	t         *testing.T
 	home, bin string
 	nod       *exec.Cmd // the running service, or nil
-	said      string    // the path of the file with the service's stdout and stderr
+	said      string    // the path of the file with the stdout and stderr of the service
 }
 
 func newHouse(t *testing.T) *house {
@@ -90,7 +90,7 @@ func (h *house) data() string { return filepath.Join(h.home, ".local/share/nod")
 
 func (h *house) launcher() string { return filepath.Join(h.data(), "launcher", "nod") }
 
-// serve runs the command in the unit's ExecStart, as systemd would, and waits until nod answers.
+// serve runs the command in the unit's ExecStart, as systemd would. It waits until nod answers.
 func (h *house) serve() {
 	unit, err := os.ReadFile(h.unit())
 	h.NoError(err)
@@ -106,7 +106,6 @@ func (h *house) serve() {
 	h.Eventually(func() bool { _, _, code := h.run("pending"); return code == 0 }, rig.Patience, rig.Tick, "nod does not answer, see %s", h.said)
 }
 
-// stop stops the service as systemd would.
 func (h *house) stop() {
 	if h.nod == nil {
 		return
@@ -116,7 +115,7 @@ func (h *house) stop() {
 	h.nod = nil
 }
 
-// hook runs the hook in Claude Code's settings, without a PATH, for a call that a rule allows.
+// hook runs the hook from Claude Code's settings, without a PATH, for a call that a rule allows.
 func (h *house) hook() {
 	var settings struct {
 		Hooks map[string][]struct{ Hooks []struct{ Command string } }
@@ -135,7 +134,7 @@ func (h *house) hook() {
 	h.Contains(string(out), `"behavior":"allow"`, errs.String())
 }
 
-// doctor runs nod doctor. It returns the exit code and the findings by level, such as "wrong".
+// doctor runs nod doctor. It returns the exit code, and the findings by level, such as "wrong".
 func (h *house) doctor() (code int, found map[string]string) {
 	out, stderr, code := h.run("doctor", "--json")
 	var all []struct{ Check, Level, What, Do string }
@@ -147,7 +146,7 @@ func (h *house) doctor() (code int, found map[string]string) {
 	return code, found
 }
 
-// files returns all files in the home except the programs that the user installed.
+// files returns all files in the home directory, except the programs that the user installed.
 func (h *house) files() (all []string) {
 	h.NoError(filepath.WalkDir(h.home, func(path string, e fs.DirEntry, err error) error {
 		h.NoError(err)
@@ -164,8 +163,8 @@ func (h *house) files() (all []string) {
 	return all
 }
 
-// A user sets up nod, answers the test question, runs the service, upgrades and uninstalls nod.
-// At the end only the data directory is left, which uninstall --purge removes.
+// A user sets up nod, answers the test question, runs the service, upgrades nod and uninstalls it. At
+// the end only the data directory is left, and uninstall --purge removes that.
 func TestSetupUpgradeAndUninstallInAFreshHome(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -204,7 +203,7 @@ func TestSetupUpgradeAndUninstallInAFreshHome(t *testing.T) {
 	h.uninstall()
 }
 
-// until reads lines up to the first one that contains text, and returns that line.
+// until reads lines up to the first line that contains text, and returns that line.
 func (h *house) until(lines *bufio.Scanner, text string) string {
 	h.t.Helper()
 	var seen []string
@@ -230,14 +229,14 @@ func (h *house) verifyUnit() {
 	h.NoError(err, string(out))
 }
 
-// upgrade replaces nod by a new version. The hook must work before and after the restart of
-// the service, and the pending request must stay pending. If the launcher then points to a
-// missing file, nod doctor must name the remedy.
+// upgrade replaces nod by a new version. The hook must work before and after the restart of the
+// service, and the pending request must stay pending. After that, upgrade makes the launcher point to
+// a missing file, and nod doctor must name the remedy.
 func (h *house) upgrade() {
 	h.release("2")
 	h.hook()
 	h.stop()
-	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // the service's output file has grown to 2 MiB; no program rotates it
+	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // the output of the service has grown to 2 MiB; no program rotates this file
 	h.serve()
 	h.hook()
 	h.Contains(h.ok("pending", "--json"), "survives")
@@ -250,7 +249,7 @@ func (h *house) upgrade() {
 	h.NoError(err)
 	h.Empty(string(said), "a service writes to its log alone, and empties its output file once it has grown")
 
-	// The launcher points to a missing file, as it does after nod was moved.
+	// Make the launcher point to a missing file, as after a move of nod.
 	h.NoError(os.Remove(h.launcher()))
 	h.NoError(os.Symlink("/nowhere/nod", h.launcher()))
 	code, found = h.doctor()
@@ -285,7 +284,7 @@ func (h *house) uninstall() {
 	h.ok("uninstall", "--purge", "--yes")
 }
 
-// If one host's hook cannot be uninstalled, the launcher stays, because that hook runs it.
+// If the hook of one host cannot be uninstalled, the launcher stays, because that hook runs it.
 func TestUninstallKeepsALauncherThatAHookStillRuns(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -315,7 +314,8 @@ func TestUninstallKeepsALauncherThatAHookStillRuns(t *testing.T) {
 	h.Contains(stderr, "--yes")
 }
 
-// nod under `go run` refuses to install itself, because Go deletes the program at its end.
+// A nod that go run has built refuses to install itself, because go run deletes the program at the
+// end.
 func TestAProgramOfGoRunIsNotInstalled(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -19,13 +19,13 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// stuck takes fired timers and never acknowledges them, like an engine that hangs. holds
-// returns the keys of the records of these timers.
+// stuck takes fired timers and never acknowledges them, like a hanging engine. holds returns the keys
+// of the records whose timers it has taken.
 func stuck(e *rig.Env) (holds func() []string) {
 	e.T.Helper()
 	store, err := bus.OpenStore(e.Ctx, e.Dial(roles.ID{Role: roles.EngineStore}, e.Server.URL()), 1)
 	e.NoError(err)
-	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // the engines take timers from this queue as well
+	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // the engines also take timers from this queue
 	e.NoError(err)
 	var mu sync.Mutex
 	var held []string
@@ -44,13 +44,13 @@ func stuck(e *rig.Env) (holds func() []string) {
 	}
 }
 
-// firedAndHeld calls ask until a hanging engine holds the fired timer of a request, and
-// returns the key of that request's record.
+// firedAndHeld calls ask until a hanging engine has taken the fired timer of a request. It returns the
+// key of that request's record.
 func firedAndHeld(e *rig.Env, ask func(id string) *rig.Question) (key string) {
 	e.T.Helper()
 	holds := stuck(e)
 	e.Timeout("S", time.Second)
-	for i := 0; len(holds()) == 0; i++ { // the attempt is repeated, because the running engine may take a timer first and decide its record
+	for i := 0; len(holds()) == 0; i++ { // try again, because a running engine may take a timer first and decide its record
 		q := ask(fmt.Sprint("q-", i))
 		e.Soon("its timer has fired", func() bool {
 			return slices.Contains(holds(), q.Key) || e.Stored(q.Key).Record.Decision != nil
@@ -61,8 +61,8 @@ func firedAndHeld(e *rig.Env, ask func(id string) *rig.Question) (key string) {
 	return key
 }
 
-// A hanging engine holds the fired timer of a request. The request is still listed as
-// pending, and a freeze denies it.
+// A hanging engine has taken the fired timer of a request. The list of pending requests must still
+// contain the request, and a freeze must deny it.
 func TestATimerHeldByAStoppedEngineIsPendingAndFrozen(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -80,8 +80,8 @@ func TestATimerHeldByAStoppedEngineIsPendingAndFrozen(t *testing.T) {
 	env.Equal("frozen by Ann", env.Stored(key).Record.Decision.By.Name)
 }
 
-// A hanging engine holds the fired timer of a request. The request still ends when the host
-// reports the end of its session.
+// A hanging engine has taken the fired timer of a request. The request must still end when the host
+// reports the end of the session.
 func TestATimerHeldByAStoppedEngineEndsWithItsHost(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -96,8 +96,8 @@ func TestATimerHeldByAStoppedEngineEndsWithItsHost(t *testing.T) {
 	env.NotNil(env.Stored(key).Record.Decision, "the request is still pending")
 }
 
-// An engine that does not yet know of a freeze stores a request. The thaw denies this
-// request before it ends the freeze, so that no person can allow it afterwards.
+// An engine stores a request before it knows of a freeze. The thaw denies this request before it ends
+// the freeze, so that no person can allow the request afterwards.
 func TestAThawComesAfterTheLastDenial(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -118,8 +118,8 @@ func TestAThawComesAfterTheLastDenial(t *testing.T) {
 	env.Equal(schemas.Denied, d.Outcome)
 }
 
-// The pages of a listing hold all pending requests. A request that changes between two
-// pages is in a later page, in its new version.
+// The pages of a list together contain all pending requests. If a request changes between two pages, a
+// later page contains the new version.
 func TestPagesHoldAllPendingRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -167,8 +167,8 @@ func TestPagesHoldAllPendingRequests(t *testing.T) {
 	env.Len(all, n+1)
 }
 
-// The pages of a listing share a few scans of the bucket. The pages include a request that is
-// stored between two pages, and leave out a request that is decided before its page is read.
+// The pages of a list share a few scans of the bucket. They contain a request that was stored between
+// two pages. They do not contain a request that was decided before its page was read.
 func TestPagesShareScans(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -194,9 +194,9 @@ func TestPagesShareScans(t *testing.T) {
 			seen = append(seen, prompt.PendingID)
 		}
 		switch page {
-		case 5: // this request is stored after the scan for the next pages, which therefore does not find it
+		case 5: // stored after the scan for the next pages, which therefore does not find it
 			ada.Asks(rig.Deploy("S", "late"))
-		case 6: // this request is found by that scan, but decided before its page is read
+		case 6: // found by that scan, but decided before its page is read
 			env.Ann().Allows(asked[12])
 		}
 		if q.After = p.Next; q.After == "" {
@@ -210,7 +210,7 @@ func TestPagesShareScans(t *testing.T) {
 	env.LessOrEqual(scans.Load(), int64(5), "more scans than those of the first page, of the second, and for records stored later")
 }
 
-// PageTimeout limits the time for each page, also in a context without a deadline.
+// PageTimeout limits the time for each page, even if the context has no deadline.
 func TestPageTimeoutLimitsEachPage(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -223,9 +223,9 @@ func TestPageTimeoutLimitsEachPage(t *testing.T) {
 	env.NoError(err)
 }
 
-// A scan through any of three servers finds a write that was acknowledged before the scan
-// began, while the leader of the stream keeps changing. ChangedSince finds no record that was
-// last changed before the given time.
+// A scan through any of three servers finds every write that was acknowledged before the scan began,
+// while the leader of the stream keeps changing. ChangedSince finds no record whose last change was
+// before the given time.
 func TestAScanFindsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	n := newNodes(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// If the consumer of an engine's or a carrier's queue is deleted, it is created again, and
-// the messages of the queue are delivered.
+// If the consumer of an engine's or a carrier's queue is deleted, nod creates it again and receives
+// the messages of the queue.
 func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
@@ -31,14 +31,14 @@ func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	lose("KV_pending_permissions", "nod-outbox")
 	lose("KV_pending_permissions", "nod-clock")
 	lose("permission_prompts", "tg")
-	env.Registers("tg", "carrier", false) // renews the worker's lease, as a worker does every few seconds
+	env.Registers("tg", "carrier", false) // renew the worker's lease, as a worker does every few seconds
 	env.Timeout("S", 2*time.Second)
 	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
 	env.Soon("the carrier is given its prompt", func() bool { return shown.Times(q.Key, q.Receipt.Revision) > 0 })
 	q.Ends(schemas.TimedOut)
 }
 
-// If a queue's pull request is lost on its way to the server, the queue pulls again.
+// If a queue's pull request is lost on its way to the server, the queue sends another.
 func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
@@ -59,12 +59,12 @@ func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	select {
 	case <-delivered:
 		t.Log("after", time.Since(began))
-	case <-time.After(20 * time.Second): // nats.go alone would pull again after 30 s
+	case <-time.After(20 * time.Second): // nats.go alone would send another pull request after 30 s
 		t.Fatal("the queue did not pull again within 20 s")
 	}
 }
 
-// storeRecord stores a pending record directly, without a request.
+// storeRecord stores a pending record directly, without sending a request.
 func storeRecord(t *testing.T, ctx context.Context, records *bus.Records, key string) {
 	t.Helper()
 	deadline := time.Now().UTC().Add(time.Hour)
@@ -75,8 +75,7 @@ func storeRecord(t *testing.T, ctx context.Context, records *bus.Records, key st
 	require.NoError(t, err)
 }
 
-// records connects to the server at url and opens the store of records, with three
-// replicas.
+// records connects to the server at url and opens the store of the records, with three replicas.
 func (c *cluster) records(ctx context.Context, url string) *bus.Records {
 	id := roles.ID{Role: roles.EngineStore}
 	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "test", Creds: filepath.Join(c.dir, "keys", "engine-store.nk"), Inbox: id.InboxPrefix(), Wait: time.Minute, Log: rig.Quiet()})
@@ -87,8 +86,8 @@ func (c *cluster) records(ctx context.Context, url string) *bus.Records {
 	return store.Records
 }
 
-// leads returns the index in c.servers of the server that leads a consumer of the records'
-// stream.
+// leads returns the index in c.servers of the server that leads a consumer of the stream with the
+// records.
 func (c *cluster) leads(ctx context.Context, url, consumer string) (leader int) {
 	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
 	require.NoError(c.t, err)
@@ -108,9 +107,8 @@ func (c *cluster) leads(ctx context.Context, url, consumer string) (leader int) 
 	return leader
 }
 
-// The server that leads a queue's consumer hangs, but not the server that the queue is
-// connected to. Another server takes over the consumer, and the queue's next message is
-// delivered within 25 s.
+// The server that leads a queue's consumer hangs. The queue is connected to a different server.
+// Another server takes over the consumer, and delivers the queue's next message within 25 s.
 func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -151,7 +149,7 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	require.NoError(t, c.servers[leader].Process.Signal(syscall.SIGSTOP))
 	storeRecord(t, ctx, records, "S.after")
 	stored := time.Now()
-	// The election of a new leader takes up to 10 s of these 25 s.
+	// Of these 25 s, the election of a new leader takes up to 10 s.
 	require.Eventually(t, func() bool { return !at("S.after").IsZero() }, 25*time.Second-time.Since(stopped), rig.Tick)
 	t.Logf("stored %s after the stop, delivered %s after that", stored.Sub(stopped).Round(time.Millisecond), at("S.after").Sub(stored).Round(time.Millisecond))
 }

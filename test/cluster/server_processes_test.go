@@ -23,8 +23,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// cluster is a set of nats-server processes with the accounts that `nod keys config` prints.
-// Engines, connectors and agents run as nod processes that connect to these servers.
+// cluster is a set of nats-server processes with the accounts that `nod keys config` prints. Engines,
+// connectors and agents are nod processes that connect to these servers.
 type cluster struct {
 	t       *testing.T
 	dir     string
@@ -34,10 +34,11 @@ type cluster struct {
 	servers []*exec.Cmd
 }
 
-// natsServer builds nats-server, once for all tests, and returns its path.
+// natsServer builds nats-server, once for all tests, and returns its path. It builds with go run;
+// see rig.MainWithNod.
 var natsServer = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(rig.Binary), "nats-server")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "run", "-exec", "cp", "github.com/nats-io/nats-server/v2", path).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build nats-server: %w\n%s", err, out)
 	}
 	return path, nil
@@ -51,7 +52,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// configure writes the keys and the configuration of a cluster, but starts no server.
+// configure writes the keys and the configuration of a cluster. It starts no server.
 func configure(t *testing.T, servers int) *cluster {
 	server, err := natsServer()
 	require.NoError(t, err)
@@ -80,7 +81,7 @@ func (c *cluster) config(n int) string { return filepath.Join(c.dir, fmt.Sprintf
 
 func (c *cluster) serve(n int) *exec.Cmd { return c.begin(exec.Command(c.server, "-c", c.config(n))) }
 
-// begin starts a process that ends with the test.
+// begin starts a process. The end of the test kills it.
 func (c *cluster) begin(p *exec.Cmd) *exec.Cmd {
 	require.NoError(c.t, p.Start())
 	c.t.Cleanup(func() { stop(p) })
@@ -88,7 +89,7 @@ func (c *cluster) begin(p *exec.Cmd) *exec.Cmd {
 }
 
 func stop(p *exec.Cmd) {
-	_ = p.Process.Kill() // Kill fails if the process has already ended
+	_ = p.Process.Kill() // fails if the process has ended
 	_ = p.Wait()
 }
 
@@ -98,14 +99,15 @@ func (c *cluster) command(key string, args ...string) *exec.Cmd {
 	return p
 }
 
-// engine starts an engine as a process; up receives its first line of output (see says).
+// engine starts an engine as a process. The channel up gets the engine's first line of output (see
+// says).
 func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
 	p = c.command("engine", "engine", "--replicas", fmt.Sprint(replicas), "--store-creds", filepath.Join(c.dir, "keys", "engine-store.nk"))
 	return p, c.says(p)
 }
 
-// says starts a process. The channel receives the first line of its stdout, or all of
-// its stderr if it ends without such a line.
+// says starts a process. The channel gets the first line of its stdout. If the process ends without
+// such a line, the channel gets all of its stderr.
 func (c *cluster) says(p *exec.Cmd) <-chan string {
 	out, err := p.StdoutPipe()
 	require.NoError(c.t, err)
@@ -114,7 +116,7 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 	said, complained := make(chan string, 1), make(chan string, 1)
 	c.begin(p)
 	go func() {
-		all, _ := io.ReadAll(complaints) // an error only cuts the text short
+		all, _ := io.ReadAll(complaints) // an error only shortens the text
 		complained <- string(all)
 	}()
 	go func() {
@@ -135,11 +137,11 @@ func (c *cluster) letsMeAnswer() {
 	require.NoError(c.t, err)
 }
 
-// pending returns the ids of the pending requests, or nil if the command fails.
+// pending returns the ids of the pending requests. If the command fails, it returns nil.
 func (c *cluster) pending() (ids []string) {
 	out, err := c.run("terminal", "pending", "--json")
 	if err != nil {
-		return nil // a server is gone: the caller tries again
+		return nil // a server has ended, so the caller tries again
 	}
 	var rows []struct {
 		ID string `json:"pending_id"`
@@ -151,8 +153,8 @@ func (c *cluster) pending() (ids []string) {
 	return ids
 }
 
-// asks starts `nod ask`. The channel receives the decision that it prints; if the command
-// fails, the test fails and the channel is closed.
+// asks starts `nod ask`. The channel gets the decision that the command prints. If the command fails,
+// the test fails and the channel is closed.
 func (c *cluster) asks(id string) <-chan schemas.Decision {
 	decided := make(chan schemas.Decision, 1)
 	go func() {
@@ -177,7 +179,7 @@ func (c *cluster) run(key string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// leader returns the index in c.servers of the server that leads the records' stream.
+// leader returns the index in c.servers of the server that leads the stream with the records.
 func (c *cluster) leader() int {
 	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
 	require.NoError(c.t, err)
@@ -191,8 +193,8 @@ func (c *cluster) leader() int {
 	return int(stream.CachedInfo().Cluster.Leader[1] - '0')
 }
 
-// Two engines run on three servers. The leader of the records' stream and one engine are
-// killed while 50 requests are being made, and every asker receives its decision.
+// Two engines run on three servers. While 50 requests are being sent, the leader of the stream with
+// the records and one engine are killed. Every asker must get its decision.
 func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -210,7 +212,7 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range requests {
 		all.Go(func() {
-			d := <-c.asks(fmt.Sprintf("request-%02d", n)) // no id is a prefix of another
+			d := <-c.asks(fmt.Sprintf("request-%02d", n)) // no id may be a prefix of another
 			assert.Equal(t, schemas.Allowed, d.Outcome)
 		})
 	}
@@ -222,7 +224,7 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	deadline := time.After(2 * time.Minute)
 	for {
 		for _, id := range c.pending() {
-			_, _ = c.run("terminal", "allow", id) // a lost answer leaves its request pending: answer it again
+			_, _ = c.run("terminal", "allow", id) // an answer may be lost, and its request then stays pending: answer it again
 		}
 		select {
 		case <-done:
@@ -234,8 +236,8 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	}
 }
 
-// Engines and connectors that start before their servers wait for them. Then a request is
-// made and answered.
+// Engines and connectors that start before their servers wait for the servers. A person can then
+// answer a request.
 func TestRolesStartBeforeTheirServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -258,8 +260,8 @@ func TestRolesStartBeforeTheirServers(t *testing.T) {
 	require.Equal(t, schemas.Allowed, (<-decided).Outcome)
 }
 
-// The only server is killed and started again: askers continue to wait, an answer while
-// the server is down fails with an error, and later answers reach the askers.
+// The only server is killed and started again. Askers continue to wait. An answer while the server is
+// down fails with an error. Later answers reach the askers.
 func TestAskersWaitThroughARestartOfTheBroker(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated parts of the documents")
 
-// subjectsTable returns the table that docs/reference/messages.md must hold.
+// subjectsTable returns the table that docs/reference/messages.md must contain.
 func subjectsTable() string {
 	var b strings.Builder
 	b.WriteString("| Subject | Message | From → to | How | Meaning |\n|---|---|---|---|---|\n")
@@ -47,8 +47,7 @@ func TestActorsNamesEverySubject(t *testing.T) {
 	require.Equal(t, subjectsTable(), table, "run go test ./test/docs -run Actors -update")
 }
 
-// Every row of docs/reference/timeouts.md states the value that its constant has in the
-// code.
+// Each row of docs/reference/timeouts.md contains the same value as its constant in the code.
 func TestTimeoutsInTheReferenceMatchTheCode(t *testing.T) {
 	page := rig.Document(t, "docs/reference/timeouts.md")
 	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| ([^|]+) \\| `([a-z/_]+\\.go)`: `([A-Za-z]+)` \\|$").FindAllStringSubmatch(page, -1)
@@ -63,7 +62,7 @@ func TestTimeoutsInTheReferenceMatchTheCode(t *testing.T) {
 	}
 }
 
-// durations returns the durations in a text such as "50 ms, doubling to 2 s".
+// durations returns the durations in a text, such as "50 ms, doubling to 2 s".
 func durations(t *testing.T, text string) (all []time.Duration) {
 	units := map[string]time.Duration{
 		"ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "days": 24 * time.Hour,
@@ -76,8 +75,8 @@ func durations(t *testing.T, text string) (all []time.Duration) {
 	return all
 }
 
-// inCode returns the duration of a constant's expression in Go: a product such as
-// 7 * 24 * time.Hour, or a string such as "1h".
+// inCode returns the duration of a constant's Go expression. The expression is a product, such as 7 *
+// 24 * time.Hour, or a string, such as "1h".
 func inCode(t *testing.T, expr string) time.Duration {
 	if text, err := strconv.Unquote(expr); err == nil {
 		d, err := time.ParseDuration(text)
@@ -101,7 +100,7 @@ func inCode(t *testing.T, expr string) time.Duration {
 	return d
 }
 
-// Every test that a page names exists, and every row of failures.md names a test.
+// Every test that a page names must exist, and every row of failures.md must name a test.
 func TestActorsNamesRealTests(t *testing.T) {
 	there := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
@@ -135,7 +134,7 @@ func TestActorsNamesRealTests(t *testing.T) {
 	require.Equal(t, len(rows)-tables, shown, "a failure names no test")
 }
 
-// ACTORS.md lists the same stages as the engine, in the same order.
+// ACTORS.md must list the same stages as the engine, in the same order.
 func TestActorsShowsTheOrderOfChecks(t *testing.T) {
 	source, err := os.ReadFile("../../actors/engine/pipeline.go")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -158,12 +157,12 @@ func TestActorsShowsTheOrderOfChecks(t *testing.T) {
 	require.Equal(t, engine, page)
 }
 
-// ACTORS.md has at most 14 kB, so that it can be read at one sitting.
+// ACTORS.md must not be longer than 14 kB, so that a person can read it at one sitting.
 func TestActorsIsShort(t *testing.T) {
 	require.LessOrEqual(t, len(rig.Document(t, "ACTORS.md")), 14_000)
 }
 
-// pages returns the paths, from the repository's root, of all documents for people.
+// pages returns the paths of all documents for people, relative to the root of the repository.
 func pages(t *testing.T) (all []string) {
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/reference/*.md"} {
 		found, err := filepath.Glob("../../" + pattern)
@@ -176,7 +175,7 @@ func pages(t *testing.T) (all []string) {
 	return all
 }
 
-// Every link to a file names an existing file and, after a #, an existing heading of it.
+// Every link to a file must name an existing file and, after a #, an existing heading in that file.
 func TestLinksNameExistingFilesAndHeadings(t *testing.T) {
 	for _, page := range pages(t) {
 		name := filepath.Join("../..", page)
@@ -198,7 +197,7 @@ func TestLinksNameExistingFilesAndHeadings(t *testing.T) {
 	}
 }
 
-// Each block of Go in the README compiles as the body of a function.
+// Each Go block in the README must compile as the body of a function.
 func TestTheReadmesGoCodeCompiles(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(rig.Document(t, "README.md"), -1)
 	require.NotEmpty(t, blocks)
@@ -212,7 +211,7 @@ func TestTheReadmesGoCodeCompiles(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// headings returns the headings of a document in the form that links use.
+// headings returns the headings of a document, in the form in which links name them.
 func headings(t *testing.T, name string) (all []string) {
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
@@ -223,7 +222,7 @@ func headings(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// Every nod command in a shell block of a page exists and has the flags that the page uses.
+// Every nod command in a shell block of a page must exist and have the flags that the page uses.
 func TestPagesNameRealCommands(t *testing.T) {
 	m := rig.NewMachine(t)
 	checked := map[string]int{}
@@ -233,7 +232,7 @@ func TestPagesNameRealCommands(t *testing.T) {
 			for _, line := range regexp.MustCompile(`(?m)^(?:(?:\./)?nod|go run \./cmd/nod) (.+)$`).FindAllStringSubmatch(block[1], -1) {
 				words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line[1], -1)
 				for i, word := range words {
-					if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // the rest is for another program
+					if word == "--" || strings.ContainsAny(word[:1], "#&|>") { // the rest of the line is for another program
 						words = words[:i]
 						break
 					}
@@ -249,7 +248,7 @@ func TestPagesNameRealCommands(t *testing.T) {
 	require.Greater(t, len(checked), 5)
 }
 
-// Every example of settings.json in a page is valid.
+// Every example of settings.json in a page must be valid.
 func TestDocsSettingsAreValid(t *testing.T) {
 	parts := regexp.MustCompile(`^\{\s*"(permissions|policies|approvers|connectors|log)"`)
 	checked := 0
@@ -265,7 +264,7 @@ func TestDocsSettingsAreValid(t *testing.T) {
 	require.Greater(t, checked, 4)
 }
 
-// Every file and folder on the map in CONTRIBUTING.md exists.
+// Every file and folder on the map in CONTRIBUTING.md must exist.
 func TestDocsMapNamesRealFolders(t *testing.T) {
 	_, section, _ := strings.Cut(rig.Document(t, "CONTRIBUTING.md"), "\n## The map\n")
 	section, _, _ = strings.Cut(section, "\n## ")

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// window is one terminal of the picture, with typed commands and printed lines.
+// window is one terminal in the picture. It has typed commands and printed lines.
 type window struct {
 	title string
 	lines []string
@@ -28,9 +28,8 @@ func (w *window) printed(text string) {
 	w.lines = append(w.lines, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
 }
 
-// The picture in the README shows the output of a real run of nod, with fixed texts in
-// place of those that differ between runs (ids, times, the machine's names). -update draws
-// it again.
+// The picture in the README shows the output of a real run of nod. Fixed texts replace the ids, times
+// and machine names, which differ between runs. The flag -update draws the picture anew.
 func TestTheTerminalIsDrawnFromARun(t *testing.T) {
 	const picture = "../../docs/terminal.svg"
 	agent, person := filmed(t)
@@ -45,8 +44,8 @@ func TestTheTerminalIsDrawnFromARun(t *testing.T) {
 	require.Equal(t, string(stored), drawn, "the picture is out of date: run go test ./test/docs -run Terminal -update, and look at it")
 }
 
-// filmed runs nod and returns two terminals: in one an agent asks, in the other a person
-// denies the request.
+// filmed runs nod and returns two terminals. In the first an agent sends a request, and in the second
+// a person denies it.
 func filmed(t *testing.T) (agent, person *window) {
 	m := rig.NewMachine(t)
 	settings := filepath.Join(t.TempDir(), "settings.json")
@@ -80,7 +79,7 @@ func filmed(t *testing.T) (agent, person *window) {
 		person.typed(c.typed)
 		person.printed(same(stdout, id[1]))
 	}
-	require.Error(t, asking.Wait()) // nod ask fails if the request is denied
+	require.Error(t, asking.Wait()) // nod ask fails, because the request is denied
 	agent.typed(`nod ask --session fix-ci --tool Bash --input '{"command":"rm -rf build"}' --reason "clean rebuild"`)
 	agent.printed(same(waiting, id[1]))
 	agent.printed(same(out.String(), id[1]))
@@ -92,8 +91,8 @@ func filmed(t *testing.T) (agent, person *window) {
 // drawnID is the id of the request in every picture.
 const drawnID = "f2bz34kvq7mw5xna"
 
-// same replaces the parts of a printed text that differ between runs by fixed texts, which
-// have the same length if columns depend on it. id is the request's id in this run.
+// same replaces the texts that differ between runs by fixed texts. These have the same length if
+// columns depend on it. id is the request's id in this run.
 func same(text, id string) string {
 	text = strings.ReplaceAll(text, id, drawnID)
 	text = strings.ReplaceAll(text, id[:8], drawnID[:8])
@@ -113,16 +112,16 @@ func same(text, id string) string {
 	return text
 }
 
-// The picture's measures, in pixels except for columns.
+// The measures of the picture, in pixels except for columns.
 const (
 	lineHeight = 19
 	charWidth  = 8.4375 // the width of a character in a monospaced font of 14 pixels
 	margin     = 16
 	titleBar   = 30
-	columns    = 112 // characters in a line: 945 pixels
+	columns    = 112 // characters per line, or 945 pixels
 )
 
-// draw returns an SVG picture of the terminals, one above the other.
+// draw returns an SVG picture of the terminals, one below the other.
 func draw(windows ...*window) string {
 	var b strings.Builder
 	y, width := 0, int(columns*charWidth)+2*margin
@@ -143,7 +142,8 @@ func draw(windows ...*window) string {
 		` font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="#d7dbe2" xml:space="preserve">`+"\n%s</svg>\n", width, y, width, y, b.String())
 }
 
-// colour returns the SVG attributes of a line: typed commands differ from printed lines.
+// colour returns the SVG attributes of a line. Typed commands and printed lines have different
+// colours.
 func colour(line string) string {
 	if strings.HasPrefix(line, "$ ") {
 		return ` fill="#8fd18f" font-weight="bold"`

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An answer to one call does not decide another pending request, even if the answered call was
-// once sent again under the other request's id, which nod refused.
+// An answer to one call decides no other pending request, even if the answered call was sent
+// again under the other request's id, which nod refused.
 func TestAnAnswerDecidesNoOtherRequestWithTheSameID(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -21,7 +21,7 @@ func TestAnAnswerDecidesNoOtherRequestWithTheSameID(t *testing.T) {
 	other.ActionDetails = []byte(`{"to":"everywhere"}`)
 	open := ada.Asks(other)
 	shown := ada.Asks(rig.Deploy("S", "shown"))
-	_, err := ada.Sends(rig.Deploy("S", "other"), false) // the id belongs to another request
+	_, err := ada.Sends(rig.Deploy("S", "other"), false) // another request has this id already
 	env.Refusal(err, schemas.CodeConflict)
 
 	env.Equal("shown", env.Ann().Allows(shown).PendingID)
@@ -30,8 +30,8 @@ func TestAnAnswerDecidesNoOtherRequestWithTheSameID(t *testing.T) {
 	env.Nil(env.Stored(open.Key).Record.Decision)
 }
 
-// "Allow once" lets each waiting call run. Each detached call leaves an approval for the
-// next identical call.
+// "Allow once" lets each waiting call run. Each detached call leaves an approval for the next
+// identical call.
 func TestAllowOnceOfADetachedCallAllowsOneLaterCall(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -45,7 +45,6 @@ func TestAllowOnceOfADetachedCallAllowsOneLaterCall(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "fourth"))
 	ada.Refused(rig.Deploy("S", "first"), schemas.CodeConflict) // the third call has used the approval
 
-	// Both calls are detached.
 	first, _ = ada.Asks(rig.Deploy("U", "first")), ada.Detaches(rig.Deploy("U", "second"))
 	env.NoError(ada.Asker.Detach(env.Ctx, "U", "first", "the host waits no longer"))
 	d, err := env.Ann().SaysOf(first, "allow_once", 2)
@@ -56,9 +55,9 @@ func TestAllowOnceOfADetachedCallAllowsOneLaterCall(t *testing.T) {
 	ada.Asks(rig.Deploy("U", "fourth"))
 	ada.Refused(rig.Deploy("U", "first"), schemas.CodeConflict)
 
-	// A detached call is asked again under another id: the new request takes the place of the
-	// detached call, which the prompt has counted. So the answer allows the new request and
-	// leaves no approval.
+	// A detached call is sent again under another id. The new request replaces the detached
+	// call, which the prompt has counted. So the answer allows the new request and leaves no
+	// approval.
 	first = ada.Detaches(rig.Deploy("V", "first"))
 	again := ada.Asks(rig.Deploy("V", "again"))
 	env.Equal([]string{"first"}, listed(env, "V"))
@@ -68,9 +67,9 @@ func TestAllowOnceOfADetachedCallAllowsOneLaterCall(t *testing.T) {
 	ada.Asks(rig.Deploy("V", "more"))
 }
 
-// Two approvers give opposite answers at nearly the same time on different engines, each
-// about the calls that their prompt counted. No call runs that the allow did not count, and
-// exactly one of the approvers is refused.
+// Two approvers give opposite answers at nearly the same time on different engines, each about
+// the calls that their prompt counted. The allow lets no other call run, and exactly one
+// approver is refused.
 func TestOneOfTwoOppositeAnswersIsRefused(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { fewerPrompts(s); s.Engines = 3 })
@@ -107,7 +106,7 @@ func TestOneOfTwoOppositeAnswersIsRefused(t *testing.T) {
 	}
 }
 
-// A question takes at most 64 calls; the next call begins another question.
+// A question takes at most 64 calls; the next call opens another question.
 func TestAQuestionTakesAtMost64Calls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -129,8 +128,8 @@ func TestAQuestionTakesAtMost64Calls(t *testing.T) {
 	}
 }
 
-// An approver allows a detached call once while its agent asks again on another engine. The
-// call leaves an approval if it was still detached, and otherwise gets the answer: it never
+// An approver allows a detached call once while its agent sends it again on another engine. If
+// the call is still detached it leaves an approval, and otherwise it gets the answer: it never
 // runs twice.
 func TestACallAskedAgainDuringItsAllowRunsOnce(t *testing.T) {
 	t.Parallel()
@@ -150,8 +149,8 @@ func TestACallAskedAgainDuringItsAllowRunsOnce(t *testing.T) {
 	}
 }
 
-// A call joins a question, or uses an approval, only if its input, project, host, effect
-// and options are all the same.
+// A call joins a question, or uses an approval, only if input, project, host, effect and
+// options are the same.
 func TestOnlyIdenticalCallsJoinAQuestion(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -179,7 +178,7 @@ func TestOnlyIdenticalCallsJoinAQuestion(t *testing.T) {
 	ada.Asks(elsewhere)
 }
 
-// The stored session does not grow with the number of its denied and pending calls.
+// The stored session does not grow with its denied and pending calls.
 func TestAStoredSessionDoesNotGrowWithItsCalls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -203,7 +202,6 @@ func TestAStoredSessionDoesNotGrowWithItsCalls(t *testing.T) {
 	env.Len(answers, 70, "each denial is a standing answer of its own")
 }
 
-// session reads a stored session.
 func session(e *rig.Env, id string) (s schemas.Session) {
 	e.T.Helper()
 	_, err := e.Store.Sessions.Get(e.Ctx, "session."+id, &s)
@@ -225,8 +223,8 @@ func changesAnswer(e *rig.Env, session string, change func(*schemas.StandingAnsw
 	e.NoError(err)
 }
 
-// A request that has used an approval is not allowed by it again if the use was long ago, or
-// the approval was revoked since.
+// A request that has used an approval is not allowed by it again if the use was long ago, or if
+// the approval was revoked.
 func TestAUsedApprovalDoesNotAllowItsRequestForever(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -245,7 +243,6 @@ func TestAUsedApprovalDoesNotAllowItsRequestForever(t *testing.T) {
 	}
 }
 
-// A mistaken denial is listed and can be revoked; the next identical call asks again.
 func TestARememberedDenialCanBeRevoked(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -261,7 +258,7 @@ func TestARememberedDenialCanBeRevoked(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "third"))
 }
 
-// A decided request that its agent sends again does not use up an approval of the same call.
+// A decided request that its agent sends again does not use an approval of an identical call.
 func TestAskingAgainAfterADecisionUsesNoApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

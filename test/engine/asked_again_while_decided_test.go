@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// meanwhile starts act and waits until the only engine has read the question with this key. It
-// then stores a decision of that question, as a second engine would, so that the running
-// engine continues with an outdated record. It returns the decision once act has returned.
+// meanwhile starts act, and stores a decision of the question with this key once the only
+// engine has read the question. The engine thus continues with an old record, as if a second
+// engine had decided. It returns the decision once act has returned.
 func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, option string, act func()) schemas.Decision {
 	e.T.Helper()
 	heard := wire.HoldOn("KV_pending_permissions.$KV.pending_permissions." + key + " ")
@@ -33,8 +33,8 @@ func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, 
 	return d
 }
 
-// startWired starts an env whose only engine reaches the stores through wire, which can
-// hold and cut the connection.
+// startWired starts an env whose only engine uses the stores through wire, which can delay and
+// cut the connection.
 func startWired(t *testing.T) (*rig.Env, *rig.Wire) {
 	t.Helper()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
@@ -47,7 +47,7 @@ func startWired(t *testing.T) (*rig.Env, *rig.Wire) {
 	return env, wire
 }
 
-// A question is decided while the agent of a detached call asks again: the agent gets the
+// If a question is decided while the agent of a detached call asks again, the agent gets the
 // decision.
 func TestAskingAgainDuringADecisionReturnsIt(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestAskingAgainDuringADecisionReturnsIt(t *testing.T) {
 	env.Equal("second", heard.PendingID)
 }
 
-// A call is allowed while its agent detaches it: the approval lets the next identical call
+// If a call is allowed while its agent detaches it, the approval lets the next identical call
 // run, once.
 func TestAnAllowDuringADetachLeavesAnApproval(t *testing.T) {
 	t.Parallel()

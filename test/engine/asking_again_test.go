@@ -19,7 +19,7 @@ func TestAnAutomaticDecisionOutlivesChangesOfItsRules(t *testing.T) {
 	var first schemas.Decision
 	env.NoError(reply.Into(&first))
 	env.Equal(schemas.Allowed, first.Outcome)
-	env.NothingStored() // the decision is in the log alone
+	env.NothingStored() // the decision is in the log, without a record
 
 	for _, settings := range []string{rig.Rules("", ""), rig.Rules("", "Lookup")} {
 		env.Apply(settings)
@@ -68,15 +68,15 @@ func TestALaterRuleDecidesAPendingRequestInItsRecord(t *testing.T) {
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
 }
 
-// The first copy of a request may still be on its way when the agent asks again. Asking
-// again therefore claims the request's id in the log, so that no automatic decision of the
-// first copy can take effect beside the record.
+// The first copy of a request may arrive after a repeated one. The repeated one therefore
+// claims the request's id in the log, so that an automatic decision of the first copy does not
+// count.
 func TestAskingAgainClaimsTheIDAgainstAnAutomaticDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
 	env.Apply(rig.Rules("", ""))
-	q := ada.Asks(rig.Lookup("S", "1")) // a repeated request; nothing is stored for its id, so it claims the id
+	q := ada.Asks(rig.Lookup("S", "1")) // a repeated request claims its id if nothing is stored for the id
 	env.Apply(rig.Rules("Lookup", ""))
 	reply, err := ada.Sends(rig.Lookup("S", "1"), false) // the first copy of the request arrives late
 	env.NoError(err)
@@ -164,7 +164,7 @@ func TestTheSameIDWithOtherContentIsAConflict(t *testing.T) {
 	}
 	env.Equal(before, env.Stored("S.1"))
 
-	same := rig.Deploy("S", "1") // fields that the digest does not cover may differ
+	same := rig.Deploy("S", "1") // fields outside the digest may differ
 	same.TaskID, same.AgentName, same.ActionDetails = "t2", "Another", []byte(` {"to" : "production"} `)
 	env.Equal(q.Receipt, ada.Asks(same).Receipt)
 

@@ -40,7 +40,6 @@ func TestABackgroundSessionNeedsAForegroundOfItsUser(t *testing.T) {
 	env.Contains(ada.Refused(foreign, schemas.CodeUndeliverable).Message, "No foreground agent available.", "another user's foreground session does not count")
 }
 
-// background marks sessions as background sessions.
 func background(e *rig.Env, sessions ...string) {
 	e.T.Helper()
 	background := true
@@ -50,17 +49,16 @@ func background(e *rig.Env, sessions ...string) {
 	}
 }
 
-// by sets the user of a request.
 func by(user string, r schemas.Request) schemas.Request {
 	r.User = user
 	return r
 }
 
-// noted returns the stored times of the agent's last activity, by session.
+// noted returns the stored times of an agent's last activity, by session.
 func noted(a *rig.Agent) map[string]time.Time {
 	keys, err := a.Store.Presence.ListKeys(a.Ctx, "active."+a.Name+".*")
 	if err != nil {
-		return nil // the callers try again
+		return nil // callers of noted try again
 	}
 	noted := map[string]time.Time{}
 	for _, key := range keys {
@@ -72,7 +70,7 @@ func noted(a *rig.Agent) map[string]time.Time {
 	return noted
 }
 
-// askedLast waits until a session is stored as the agent's most recently active one.
+// askedLast waits until a session is stored as the agent's last active one.
 func askedLast(a *rig.Agent, session string) {
 	a.T.Helper()
 	a.Soon(session+" is the newest", func() bool {
@@ -86,8 +84,8 @@ func askedLast(a *rig.Agent, session string) {
 	})
 }
 
-// After another engine has stored the activity of another session, an engine stores the next
-// activity of its own session at once.
+// An engine stores the next activity of a session at once if another engine has just stored the
+// activity of another session of the agent.
 func TestActivityAfterAnotherSessionsIsStoredAtOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -98,25 +96,24 @@ func TestActivityAfterAnotherSessionsIsStoredAtOnce(t *testing.T) {
 	other := schemas.Session{Type: schemas.TypeSession, SessionID: "other", Agent: "ada", CreatedAt: first, ActiveAt: first.Add(time.Millisecond)}
 	_, err := env.Store.Presence.Put(env.Ctx, "active.ada.other", other, 0, time.Hour)
 	env.NoError(err)
-	again := time.After(rig.Patience / 2) // this is well before the engine would store the same session again anyway
+	again := time.After(rig.Patience / 2) // without another session, the engine would store the activity much later
 	for !noted(ada)["front"].After(first) {
 		select {
 		case <-again:
 			env.FailNow("the session's activity is not stored again")
-		case <-time.After(rig.Tick): // the watch may report the other session's activity to the engine late
+		case <-time.After(rig.Tick): // the watch may report the other session's activity late
 			ada.Gets(rig.Lookup("front", ""))
 		}
 	}
 }
 
-// A session whose first call names no user takes the user of a later call.
 func TestASessionTakesTheUserOfALaterCall(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
 	background(env, "bg", "whose")
 	for _, session := range []string{"bg", "front", "whose", "open"} {
-		_, err := ada.Holds(session) // the call of the MCP tool list_permissions, which names no user
+		_, err := ada.Holds(session) // the call of the MCP tool list_permissions names no user
 		env.NoError(err)
 	}
 	ada.Gets(rig.Lookup("open", ""))

@@ -11,11 +11,10 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Engines soon use the grants and the presence that another engine stores, despite their
-// caches.
+// Engines soon use the grants and leases that another engine stores, despite their caches.
 func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 	t.Parallel()
-	const some = 16 // enough requests that each of the three engines gets some
+	const some = 16 // so many requests that each of the three engines gets some
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada, ann := env.Agent("ada"), env.Ann()
 	n := 0
@@ -45,8 +44,8 @@ func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 	}
 	all := func(tier schemas.Tier) func() bool { return func() bool { return tiers()[tier] == some } }
 
-	// hears waits until a condition is true, but for less time than a cached value stays in
-	// use: only a watch can report the change so early.
+	// hears waits for a condition, less long than a cached value stays in use: only a watch can
+	// report the change so early.
 	hears := func(what string, holds func() bool) { env.Eventually(holds, 10*time.Second, rig.Tick, what) }
 
 	env.Equal(map[schemas.Tier]int{schemas.TierDisconnected: some}, tiers())
@@ -58,8 +57,8 @@ func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 	hears("every engine allows what she granted", allowed)
 }
 
-// A session belongs to the first agent that sends a request in it, not to an agent that only
-// names it in a request of another session.
+// A session belongs to the first agent that sends a request in it, and not to an agent that
+// only names it in a request of another session.
 func TestASessionBelongsToTheFirstAgentThatAsksInIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -72,8 +71,8 @@ func TestASessionBelongsToTheFirstAgentThatAsksInIt(t *testing.T) {
 	ada.Refused(rig.Deploy("T", ""), schemas.CodeNotFound)
 }
 
-// A watch whose connection broke reports the changes that it missed, even the first change
-// of its bucket.
+// A watch whose connection broke reports the changes that it missed, even the first change of
+// its bucket.
 func TestAWatchReportsChangesMissedDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })

@@ -16,16 +16,16 @@ import (
 // timeouts returns the settings of rig.Everybody with these timeouts, in seconds.
 func timeouts(connected, disconnected, voice int) string {
 	var s map[string]any
-	_ = json.Unmarshal([]byte(rig.Everybody), &s) // cannot fail: the text is a constant
+	_ = json.Unmarshal([]byte(rig.Everybody), &s) // cannot fail, because the text is a constant
 	s["permissions"] = map[string]any{"connected_timeout_seconds": connected, "disconnected_timeout_seconds": disconnected}
 	s["connectors"] = map[string]any{"voice": map[string]any{"permission_timeout_seconds": voice}}
 	data, _ := json.Marshal(s)
 	return string(data)
 }
 
-// The timeout of a request depends on its kind, its session and the input lock at the moment
-// when it is sent. Each case is tested with the default settings, with timeouts in the
-// settings, and with the environment variable.
+// The timeout of a request depends on its kind, its session and the input lock when the request
+// is sent. Each case runs with the default settings, with timeouts in the settings, and with
+// the environment variable.
 func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {
@@ -90,8 +90,8 @@ func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	}
 }
 
-// A request is asked while an approver holds the input lock. The approver leaves and
-// comes back before the deadline: the request times out at its first deadline.
+// A request is sent while an approver has the input lock. If the approver leaves and comes
+// back, the request still times out at its first deadline.
 func TestLeavingAndReturningMovesNoDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = timeouts(5, 7200, 30) })
@@ -119,8 +119,8 @@ func TestLeavingAndReturningMovesNoDeadline(t *testing.T) {
 	env.Equal(d, *env.Refusal(err, schemas.CodeStale).Decision())
 }
 
-// Requests that were sent while no client held the input lock survive a restart of server
-// and engine, and keep their deadlines.
+// Requests that were sent while no client had the input lock survive a restart of server and
+// engine, and keep their deadlines.
 func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	t.Parallel()
 	s := rig.Setup{Settings: timeouts(2, 7200, 30), Engines: 1}
@@ -131,14 +131,14 @@ func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	env.Equal(schemas.TierDisconnected, long.Tier)
 	env.Down()
 
-	s.Settings = "" // the stored settings apply
+	s.Settings = "" // without new settings, the stored ones apply
 	env.Up(s)
 	ada = env.Agent("ada")
 	env.Contains(env.Armed(), "S.1")
 	q := ada.Asks(rig.Deploy("S", "1"))
 	env.Equal(long, q.Receipt)
 	env.Equal(long.Deadline.Format(time.RFC3339Nano), env.Timer("S.1"))
-	asked, err := ada.Asker.Submit(env.Ctx, rig.Deploy("short", "1")) // the request may have timed out by now
+	asked, err := ada.Asker.Submit(env.Ctx, rig.Deploy("short", "1")) // the request may have timed out already
 	env.NoError(err)
 	d := (&rig.Question{OpenRequest: asked, Agent: ada}).Ends(schemas.TimedOut)
 	env.False(d.DecidedAt.Before(short.Deadline))
@@ -178,8 +178,8 @@ func TestTheInputLock(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 }
 
-// An input lock does not shorten the deadline of a request that the lock's holder may not
-// decide. A person who may decide no request of a session cannot take its input lock.
+// An input lock does not shorten the deadline of a request that its holder may not decide. A
+// person who may decide no request of a session cannot take the session's input lock.
 func TestALockOfANonApproverShortensNoDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt }) // Bob may decide for the agent ada only, in /srv/shop, up to medium risk
@@ -239,7 +239,7 @@ func TestTheBrokerEndsALeaseThatIsNotRenewed(t *testing.T) {
 	ann, bob := env.Ann(), env.Bob()
 	env.True(ann.Does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	env.False(bob.Does(schemas.PresenceLock, "S", "phone", "web").Granted)
-	for range 3 { // the three renewals take longer than one lease, so each renewal must start a new lease
+	for range 3 { // the three renewals take longer than one lease, so each must start a new lease
 		env.Passed(time.Now().Add(2200 * time.Millisecond))
 		env.True(ann.Does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A call is allowed after its agent has stopped waiting: the approval lets the same call
-// through once, if the agent asks again before the deadline.
+// A person allows a call after its agent has stopped waiting. The approval lets the same call
+// run once, if the agent sends it again before the deadline.
 func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -35,7 +35,7 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	other := rig.Deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	env.Agent("ada").Asks(other)
-	env.Agent("ben").Asks(rig.Deploy("T", "elsewhere")) // the approval covers neither this session nor the input above
+	env.Agent("ben").Asks(rig.Deploy("T", "elsewhere")) // the approval covers neither this session nor the other input
 
 	d = ada.Gets(rig.Deploy("S", "second"))
 	env.Equal(schemas.Allowed, d.Outcome)
@@ -43,7 +43,7 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "second")).Outcome, "the same id gets the same decision again")
 	ada.Asks(rig.Deploy("S", "third"))
 
-	// The agent asks again under the first id: the approval is used up.
+	// The agent sends the request again under the first id, after the approval was used.
 	ada.Refused(rig.Deploy("S", "first"), schemas.CodeConflict)
 }
 
@@ -57,8 +57,7 @@ func TestADetachedCallMayBeAskedAgainUnderItsOwnID(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "first")).Outcome)
 	ada.Asks(rig.Deploy("S", "second"))
 
-	// If no approver has answered before the agent asks again, the request is no longer
-	// detached.
+	// If no approver has answered yet, the request is no longer detached.
 	other := rig.Deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	ada.Detaches(other)
@@ -70,8 +69,8 @@ func TestADetachedCallMayBeAskedAgainUnderItsOwnID(t *testing.T) {
 	waits.Ends(schemas.Allowed)
 }
 
-// A call is allowed after its agent has stopped waiting, and before the agent's detach reaches
-// nod: the approval lets the same call through once, just as if the detach had come first.
+// A person allows a call after its agent has stopped waiting, and before the agent's detach
+// reaches nod. The approval lets the same call run once, as if the detach had come first.
 func TestAnAllowBeforeADetachLeavesAnApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -80,7 +79,7 @@ func TestAnAllowBeforeADetachLeavesAnApproval(t *testing.T) {
 	env.Ann().Allows(q)
 	d := q.Ends(schemas.Allowed)
 	env.Soon("the decision is logged", env.OutboxIdle)
-	for range 2 { // the agent detaches again, as it does if the reply was lost
+	for range 2 { // an agent repeats its detach if the reply was lost
 		env.NoError(ada.Asker.Detach(env.Ctx, "S", "first", "the host waits no longer"))
 	}
 	env.Soon("the outbox has handled all changes", env.OutboxIdle)
@@ -96,7 +95,6 @@ func TestAnAllowBeforeADetachLeavesAnApproval(t *testing.T) {
 	ada.Asks(rig.Deploy("T", "second"))
 }
 
-// If a detached call is asked again while it is pending, the new request joins it.
 func TestAnIdenticalCallJoinsADetachedCall(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -110,8 +108,7 @@ func TestAnIdenticalCallJoinsADetachedCall(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "third"))
 }
 
-// Many identical requests are sent at once when there is one approval: exactly one of them
-// is allowed by it.
+// One approval allows exactly one of many identical requests that are sent at once.
 func TestAnApprovalAllowsOneOfManyCalls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -134,8 +131,8 @@ func TestAnApprovalAllowsOneOfManyCalls(t *testing.T) {
 	env.Equal(1, n)
 }
 
-// After a denial, or once its approval is revoked, a detached call leaves no approval: the
-// next identical call needs a person again.
+// After a denial, or once its approval is revoked, a detached call leaves no approval: a person
+// must decide about the next identical call.
 func TestADeniedOrRevokedDetachedCallLeavesNoApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -149,8 +146,8 @@ func TestADeniedOrRevokedDetachedCallLeavesNoApproval(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "third"))
 }
 
-// A host reports that it needs no answer any more, for example because its own user gave one.
-// Only matching requests about which the host also asked its user are withdrawn.
+// A host reports that it no longer needs a decision, for example because its own user has
+// answered. nod withdraws only matching requests about which the host also asked its user.
 func TestAHostThatGoesOnWithdrawsItsRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -189,8 +186,8 @@ func TestAHostThatGoesOnWithdrawsItsRequests(t *testing.T) {
 	env.WithinDuration(time.Now(), plain.Hears().DecidedAt, time.Minute)
 }
 
-// An agent still waits for a detached request whose approval another request has used: the
-// agent gets CONFLICT and stops waiting.
+// An agent still waits for a detached request, and another request uses the approval: the agent
+// gets CONFLICT and stops waiting.
 func TestAWaitEndsIfAnotherCallUsesTheApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

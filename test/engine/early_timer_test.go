@@ -9,13 +9,13 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A question's timer fires before its record is stored, because the store is slow.
-// Another engine handles the timer and finds no record; the question still times out.
+// A question's timer fires before its record is stored, because the store is slow. Another
+// engine handles the timer and finds no record; the question still times out.
 func TestAQuestionTimesOutIfItsTimerFiresBeforeItIsStored(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
 	wire := env.Wire()
-	wire.LoseAll("MSG.NEXT.KV_pending_permissions.nod-clock") // this engine gets no fired timers, so the other engine handles this timer
+	wire.LoseAll("MSG.NEXT.KV_pending_permissions.nod-clock") // this engine gets no fired timers, so the other engine handles the question's timer
 	slow := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
 	env.Wires = append(env.Wires, slow.Close)
 	n := env.Engine(engine.Options{Store: slow})

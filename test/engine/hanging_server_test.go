@@ -13,12 +13,12 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// noticed is the longest time that a client may take to leave a silent server. It allows for
-// a slow machine: pings notice such a server after 9 s.
+// noticed is the longest time in which a client may leave a silent server. Pings notice such a
+// server after 9 s; a slow machine needs longer.
 const noticed = 20 * time.Second
 
-// twoWays opens a connection with two addresses, each behind a proxy. It returns the
-// connection and the proxy that the connection goes through.
+// twoWays opens a connection with two addresses, each behind a proxy. It returns the connection
+// and the proxy that the connection uses.
 func twoWays(e *rig.Env, id roles.ID) (*bus.Conn, *rig.Wire) {
 	e.T.Helper()
 	one, other := e.Wire(), e.Wire()
@@ -30,8 +30,8 @@ func twoWays(e *rig.Env, id roles.ID) (*bus.Conn, *rig.Wire) {
 	return conn, one
 }
 
-// A server falls silent, and its connections stay open. A waiting agent gets its decision
-// through another server, and a viewer gets the changes there.
+// A server falls silent and keeps its connections open. A waiting agent gets its decision
+// through another server, and so does a viewer its changes.
 func TestClientsLeaveASilentServer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

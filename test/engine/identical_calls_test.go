@@ -15,8 +15,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// fewer holds settings under which identical calls are one question, and denials are
-// remembered.
+// fewer has settings under which identical calls are one question and denials are remembered.
 const fewer = `{
 	"permissions": {"allow": ["Lookup"], "join_identical": true, "remember_denials_seconds": 600},
 	"approvers": {"people": [
@@ -27,7 +26,6 @@ const fewer = `{
 
 func fewerPrompts(s *rig.Setup) { s.Settings, s.Engines = fewer, 2 }
 
-// listed returns the ids of a session's pending questions.
 func listed(e *rig.Env, session string) []string {
 	e.T.Helper()
 	all, err := e.Ann().Pending(e.Ctx, schemas.Query{SessionID: session})
@@ -39,8 +37,8 @@ func listed(e *rig.Env, session string) []string {
 	return ids
 }
 
-// Identical calls that wait at the same time are one question. "Allow once" allows the
-// calls that the prompt counted, and no others.
+// Identical calls that wait at the same time are one question. "Allow once" allows only the
+// calls that the prompt counted.
 func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -74,9 +72,9 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	again, err := env.Ann().SaysOf(first, "allow_once", 2) // the same answer arrives twice
 	env.NoError(err)
 	env.Equal(d, again)
-	_, err = env.Bob().SaysOf(first, "reject_once", 3) // another person's answer, which comes too late
+	_, err = env.Bob().SaysOf(first, "reject_once", 3) // the answer of another person comes too late
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
-	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the same answer, but for three calls instead of two
+	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the answer is about three calls instead of two
 	env.Refusal(err, schemas.CodeConflict)
 	env.Ann().Denies(third)
 	third.Ends(schemas.Denied)
@@ -115,7 +113,6 @@ func TestConcurrentIdenticalCallsAreOneQuestion(t *testing.T) {
 	}
 }
 
-// A question stays pending for its other calls when one of them ends.
 func TestACallThatEndsLeavesTheQuestionToTheOthers(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -142,7 +139,7 @@ func TestACallThatEndsLeavesTheQuestionToTheOthers(t *testing.T) {
 	first.Ends(schemas.Denied)
 	env.Equal("not on a Friday", second.Ends(schemas.Denied).Message)
 
-	// An answer that counted only calls that have ended is stale.
+	// An answer is stale if all calls that it counted have ended.
 	first, second = ada.Asks(rig.Deploy("W", "first")), ada.Asks(rig.Deploy("W", "second"))
 	ada.Withdraws("W", "first")
 	_, err = env.Ann().SaysOf(first, "allow_once", 1)
@@ -153,7 +150,6 @@ func TestACallThatEndsLeavesTheQuestionToTheOthers(t *testing.T) {
 	second.Ends(schemas.Allowed)
 }
 
-// Each call of a question ends at its own deadline.
 func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -173,7 +169,7 @@ func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
 	env.NoError(err)
 	second.Ends(schemas.Allowed)
 
-	// A call that was asked later with a shorter timeout ends first.
+	// A later call with a shorter timeout ends first.
 	env.Timeout("T", time.Hour)
 	third := ada.Asks(rig.Deploy("T", "third"))
 	env.Timeout("T", 4*time.Second)
@@ -183,7 +179,6 @@ func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
 	third.Ends(schemas.Allowed)
 }
 
-// A remembered denial denies identical calls of its session, and no others.
 func TestARememberedDenialDeniesIdenticalCalls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -205,14 +200,13 @@ func TestARememberedDenialDeniesIdenticalCalls(t *testing.T) {
 	ada.Asks(rig.Deploy("T", "elsewhere"))
 }
 
-// oneAtATime limits Ann's phone to one question of a session at a time.
 func oneAtATime(s *rig.Setup) {
 	s.Settings = `{"permissions": {"open_prompts": 1, "join_identical": true}, "approvers": {"people": [
 		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`
 	s.Engines = 2
 }
 
-// A record that cannot be decoded does not hold back the other requests of its session.
+// A record that cannot be decoded does not delay the other requests of its session.
 func TestAnUnreadableRecordHoldsBackNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, oneAtATime)
@@ -239,7 +233,6 @@ func TestAnUnreadableRecordHoldsBackNoOtherRequest(t *testing.T) {
 	held.Ends(schemas.Denied)
 }
 
-// If a remembered denial and an approval apply to a call, the newer one counts.
 func TestTheNewerOfADenialAndAnApprovalCounts(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -290,7 +283,6 @@ func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
 	}
 }
 
-// A question that could not be delivered to a phone does not hold back the next question.
 func TestAnUndeliveredQuestionHoldsBackNoOther(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, oneAtATime)
@@ -306,8 +298,8 @@ func TestAnUndeliveredQuestionHoldsBackNoOther(t *testing.T) {
 	env.Soon("the second is shown", func() bool { return env.Stored(held.Key).Record.NextEvent.Kind == schemas.EventDeadline })
 }
 
-// At most open_prompts questions of a session are shown on phones at a time, oldest first.
-// Lists hold all questions, and each question gets its turn.
+// Phones show at most open_prompts questions of a session at a time, oldest first. Lists
+// contain all questions, and each question is shown at its turn.
 func TestPhonesShowAtMostTheLimitOfQuestions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

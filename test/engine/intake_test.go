@@ -71,8 +71,8 @@ func TestConcurrentRequestsOfASessionAreIndependent(t *testing.T) {
 	env.Len(pending, open)
 }
 
-// Each of these answers is refused and changes nothing. A person to whom a request was not
-// routed gets the same refusal as for an unknown id.
+// Each of these answers is refused and changes nothing. The refusal of a person to whom a
+// request was not routed is the same as for an unknown id.
 func TestARefusedAnswerChangesNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -145,11 +145,10 @@ func TestARequestWithoutAnApproverIsUndeliverable(t *testing.T) {
 	env.Apply(`{}`)
 	ada.Refused(rig.Deploy("S", "1"), schemas.CodeUndeliverable)
 
-	// The only route is a carrier, and no worker of this carrier runs.
+	// The only route is a carrier without a worker.
 	env.Apply(`{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "tg", "user_id": "1"}]}]}}`)
 	env.Contains(ada.Refused(rig.Deploy("S", "1"), schemas.CodeUndeliverable).Message, "nod connector")
 	env.NothingStored()
-	// Once a worker runs, a request with the same id is accepted.
 	env.Registers("tg", "w1", false)
 	ada.Asks(rig.Deploy("S", "1"))
 	env.Registers("tg", "w1", true)
@@ -227,8 +226,8 @@ func TestMalformedRequestsAreRefusedWithTheFieldsName(t *testing.T) {
 	env.Equal(d, q.Hears())
 }
 
-// A request, valid or malformed, that names a reply subject outside the sender's own inbox
-// gets no reply there, because others could take the reply for a decision or a view.
+// A request, valid or malformed, may name a reply subject outside the sender's own inbox. The
+// engine does not reply there, because others could take the reply for a decision or a view.
 func TestRepliesGoOnlyToTheAgentsOwnInbox(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -247,12 +246,12 @@ func TestRepliesGoOnlyToTheAgentsOwnInbox(t *testing.T) {
 		}
 	}
 	env.NoError(ada.Flush())
-	for i := range 3 { // these requests reach the engine after the messages above
+	for i := range 3 { // the engine gets these requests after the published messages
 		d := env.Agent("ada").Gets(rig.Lookup("S", fmt.Sprint("after", i)))
 		env.Equal(schemas.Allowed, d.Outcome)
 	}
 	env.Agent("ada").Withdraws("S", "after0")
-	_, err = env.Agent("ben").Sends(rig.Lookup("T", "1"), false) // once this reply has come, ben's connection has received all earlier messages
+	_, err = env.Agent("ben").Sends(rig.Lookup("T", "1"), false) // after this reply, ben's connection has received all earlier messages
 	env.NoError(err)
 	for len(heard) > 0 {
 		t.Error(<-heard)

@@ -28,8 +28,8 @@ func pauseWatches(e *rig.Env, stream string) {
 	e.NotZero(paused)
 }
 
-// A revoked standing answer allows nothing, even on an engine whose watch has not reported
-// the change.
+// A revoked standing answer allows nothing, even on an engine whose watch has not reported the
+// change.
 func TestALaggingEngineObeysTheRevokeOfAGrant(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -57,8 +57,7 @@ func TestALaggingEngineObeysTheRevokeOfAGrant(t *testing.T) {
 	}
 }
 
-// A revoked denial denies nothing, even on an engine whose watch has not reported the
-// change.
+// A revoked denial denies nothing, even on an engine whose watch has not reported the change.
 func TestALaggingEngineObeysTheRevokeOfADenial(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { fewerPrompts(s); s.Engines = 3 })
@@ -84,8 +83,8 @@ func TestALaggingEngineObeysTheRevokeOfADenial(t *testing.T) {
 	}
 }
 
-// An engine that dies between two writes leaves no identical call blocked, and no call
-// without a question.
+// An engine that dies between two writes leaves no identical call blocked, and no call without
+// a question.
 func TestADeadEngineBlocksNoIdenticalCall(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -154,8 +153,8 @@ func resumeOutbox(e *rig.Env) {
 	e.NoError(err)
 }
 
-// A waiter that asks again gets its decision from the question's record, even before the
-// outbox has copied it to the waiter's own record.
+// A waiter that asks again gets its decision from the question's record, even before the outbox
+// has copied it to the waiter's own record.
 func TestAWaiterGetsItsDecisionBeforeTheOutboxRuns(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -173,8 +172,8 @@ func TestAWaiterGetsItsDecisionBeforeTheOutboxRuns(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Withdraws("S", "second").Outcome)
 }
 
-// The deadline of a question's first call has passed, and its timer is lost. An answer to
-// the question times the first call out, as the timer would, and allows the second call.
+// The deadline of a question's first call has passed, and its timer is lost. An answer to the
+// question times the first call out, as the timer would, and allows the second call.
 func TestAnAnswerTimesOutCallsPastTheirDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -193,7 +192,7 @@ func TestAnAnswerTimesOutCallsPastTheirDeadline(t *testing.T) {
 }
 
 // A late detach changes a decided record. It must not remove the timer of the next identical
-// call, because that timer is the call's lock.
+// call, because that timer is a lock.
 func TestALateDetachKeepsTheNextCallsTimer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)

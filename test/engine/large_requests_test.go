@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// large returns a request of nearly the greatest length allowed.
+// large returns a request of nearly the greatest permitted length.
 func large(id string) schemas.Request {
 	r := rig.Deploy("S", id)
 	r.ActionDetails = fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("<", schemas.MaxRequestBytes-4096))
@@ -35,7 +35,6 @@ func TestLargeRequestsAreListed(t *testing.T) {
 	env.Len(seen, 18, "each request is listed once")
 }
 
-// Decisions that are together too large for one reply still reach an agent that asks again.
 func TestLargeDecisionsReachAnAgentThatAsksAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -20,7 +20,7 @@ func log(e *rig.Env) jetstream.StreamInfo {
 }
 
 // The log keeps entries for 90 days and up to 2 GiB, or to the limits in the settings, which
-// also apply to an existing log. Entries cannot be deleted or purged otherwise.
+// also apply to an existing log. No client can delete or purge entries.
 func TestTheSettingsLimitHowLongTheLogIsKept(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -40,8 +40,7 @@ func TestTheSettingsLimitHowLongTheLogIsKept(t *testing.T) {
 }
 
 // The oldest entries are removed once the log is larger than its limit. If the server has no
-// room for a new size limit, it refuses that limit: the log keeps its earlier size limit, and
-// gets only the new age limit.
+// room for a new size limit, the log keeps its earlier one, and gets only the new age limit.
 func TestTheOldestLogEntriesAreRemoved(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })

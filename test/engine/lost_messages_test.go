@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A request is answered before its agent has received the receipt: the agent gets the
+// If a request is answered before its agent has received the receipt, the agent gets the
 // decision without asking again.
 func TestAnAnswerBeforeTheReceiptWasReadIsNotLost(t *testing.T) {
 	t.Parallel()
@@ -56,7 +56,7 @@ func TestAnAnswerBeforeTheReceiptWasReadIsNotLost(t *testing.T) {
 	env.Zero(again(), "the agent got the decision only by asking again, much later")
 }
 
-// The acknowledgement of a write is lost: the engine finds out whether the write was stored.
+// If the acknowledgement of a write is lost, the engine finds out whether the write was stored.
 func TestAWriteWithALostAcknowledgementIsLookedUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -97,7 +97,7 @@ func TestAWriteWithALostAcknowledgementIsLookedUp(t *testing.T) {
 			heard := wire.HoldOn(c.marker)
 			go func() {
 				<-heard
-				for env.Ctx.Err() == nil && writes(env) == before { // waits until the write is stored
+				for env.Ctx.Err() == nil && writes(env) == before { // polls until the server has stored the write
 				}
 				wire.Cut()
 			}()
@@ -112,7 +112,7 @@ func TestAWriteWithALostAcknowledgementIsLookedUp(t *testing.T) {
 	}
 }
 
-// writes counts all messages ever stored in the records' and the log's streams.
+// writes counts all messages ever stored in the streams of the records and of the log.
 func writes(e *rig.Env) (n uint64) {
 	for _, name := range []string{"KV_pending_permissions", "permission_log"} {
 		if stream, err := e.Raw.Stream(e.Ctx, name); err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A connector does not get the reply to its answer, and sends the answer again after a
-// freeze. It gets the decision that the answer made, not a refusal.
+// A connector gets no reply to its answer, and repeats the answer after a freeze. The second
+// reply is the decision that the answer made, and no refusal.
 func TestARepeatedAnswerIsNotRefusedByAFreeze(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -24,7 +24,7 @@ func TestARepeatedAnswerIsNotRefusedByAFreeze(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-// A list request that gets no reply, for example while the leader changes, is sent again.
+// A list request without a reply, for example because the leader changes, is sent again.
 func TestALostListRequestIsSentAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork)

@@ -13,8 +13,8 @@ import (
 )
 
 // said returns a message as another version of nod sends it. The older version sends no
-// optional field; the newer one sends all fields, and some that this version does not know.
-// Do not change a version's files while this version must still work with it.
+// optional field; the newer one sends all fields, and some that this version does not know. A
+// version's files must not change while this version must work with it.
 func said(e *rig.Env, version, what string) []byte {
 	e.T.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "wire", version, what+".json"))

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// refusals counts a server's warnings: one for each time that it refuses a key.
+// refusals counts a server's warnings, one for each refused key.
 type refusals struct {
 	slog.Handler
 	n *atomic.Int64
@@ -22,8 +22,8 @@ func (r refusals) Enabled(_ context.Context, l slog.Level) bool { return l >= sl
 
 func (r refusals) Handle(context.Context, slog.Record) error { r.n.Add(1); return nil }
 
-// Clients reconnect after a server has refused their keys for a while, as servers may do
-// while their configuration changes.
+// Clients reconnect after a server has refused their keys for a while. Servers may do so while
+// their configuration changes.
 func TestClientsReconnectAfterTheirKeysWereRefused(t *testing.T) {
 	t.Parallel()
 	port := rig.FreePorts(t, 1)[0]

@@ -10,7 +10,6 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A session may have at most 4096 pending requests; other sessions are not affected.
 func TestASessionHasAtMost4096PendingRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)

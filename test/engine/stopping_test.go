@@ -8,13 +8,13 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An engine stops within 8 s while its server is down: it does not wait until its
-// connections are drained.
+// An engine stops within 8 s while its server is down: it does not wait until its connections
+// are drained.
 func TestAnEngineStopsWhileTheBusIsAway(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	env.NoError(env.Server.Close())
-	ctx, cancel := context.WithTimeout(env.Ctx, 8*time.Second) // to drain a connection alone would take 10 s
+	ctx, cancel := context.WithTimeout(env.Ctx, 8*time.Second) // draining a connection alone would take 10 s
 	defer cancel()
 	n := env.Engines[0]
 	env.NoError(n.Engine.Stop(ctx))

@@ -20,7 +20,7 @@ func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	env.Timeout("S", time.Hour)
 	first := ada.Asks(rig.Deploy("S", "1"))
 	armed := env.Timer("S.1")
-	env.Timeout("S", 2*time.Hour) // changes the timeout, so that a newly computed deadline would differ
+	env.Timeout("S", 2*time.Hour) // with another timeout, a newly computed deadline would differ
 	env.Ann().Does(schemas.PresenceLock, "S", "laptop", "terminal")
 
 	again := ada.Asks(rig.Deploy("S", "1"))
@@ -59,7 +59,7 @@ func TestALostTimerIsArmedByTheSweep(t *testing.T) {
 	env.Timeout("S", 8*time.Second)
 	q := ada.Asks(rig.Deploy("S", "1"))
 	env.LoseTimer("S.1")
-	env.Engine(engine.Options{}) // an engine that starts sweeps the records
+	env.Engine(engine.Options{}) // an engine sweeps the records when it starts
 	env.Soon("the sweep arms the timer", func() bool { return len(env.Armed()) == 1 })
 	q.Ends(schemas.TimedOut)
 }
@@ -70,14 +70,14 @@ func TestTheSweepTimesOutRequestsWithoutATimer(t *testing.T) {
 	ada := env.Agent("ada")
 	env.Timeout("S", 3*time.Second)
 	q := ada.Asks(rig.Deploy("S", "1"))
-	env.LoseTimer("S.1") // the timer is gone, as if it had fired so long ago that its message is no longer kept
+	env.LoseTimer("S.1") // the timer is gone, as if it had fired long ago and the broker had dropped it
 	env.Passed(q.Receipt.Deadline)
 	env.Nil(env.Stored("S.1").Record.Decision)
 	env.Engine(engine.Options{})
 	q.Ends(schemas.TimedOut)
 }
 
-// An earlier attempt to store the request has armed its timer, but has not stored its record.
+// An earlier attempt to store the request has armed its timer, and has not stored its record.
 // When the request is sent again, that timer is replaced before the agent gets its receipt.
 func TestATimerArmedTooLateIsOverwrittenBeforeTheReceipt(t *testing.T) {
 	t.Parallel()

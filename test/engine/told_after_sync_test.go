@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// While the disk hangs, the server stores what engines write, but no party hears of it: no
-// agent, no person, no viewer and no carrier. They hear of it after the sync.
+// While the disk hangs, the server stores the writes of engines, and no agent, person, viewer
+// or carrier hears of them. They hear of the writes after the sync.
 func TestNothingIsToldBeforeItIsOnDisk(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -117,7 +117,7 @@ func listen(env *rig.Env, told chan<- string) {
 	env.Wires = append(env.Wires, stop)
 }
 
-// storedRaw reports whether the server holds a record, on disk or not.
+// storedRaw reports whether the server has a record, on disk or not.
 func storedRaw(env *rig.Env, key string) bool {
 	stream, err := env.Raw.Stream(env.Ctx, "KV_pending_permissions")
 	env.NoError(err)
@@ -125,7 +125,7 @@ func storedRaw(env *rig.Env, key string) bool {
 	return err == nil
 }
 
-// decidedRaw counts the records with a decision that the server holds, on disk or not.
+// decidedRaw counts the server's records with a decision, on disk or not.
 func decidedRaw(env *rig.Env) (n int) {
 	stream, err := env.Raw.Stream(env.Ctx, "KV_pending_permissions")
 	env.NoError(err)

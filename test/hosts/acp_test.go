@@ -23,8 +23,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// acpAgent is the shell script of an agent: it sends the line $1, prints the reply to stderr,
-// and exits with 7.
+// acpAgent is the shell script of an agent. It sends the line $1, prints the reply to stderr, and
+// exits with 7.
 const acpAgent = `printf '%s\n' "$1"; IFS= read -r heard; printf 'heard %s\n' "$heard" >&2; exit 7`
 
 func acpRequest(session string) string {
@@ -39,8 +39,8 @@ func acpHeard(option string) string {
 // acpRun is a nod acp process that runs acpAgent. The test acts as the editor.
 type acpRun struct {
 	cmd    *exec.Cmd
-	editor io.WriteCloser // the editor's output, which nod acp reads
-	heard  *bufio.Reader  // the editor's input, which nod acp writes
+	editor io.WriteCloser // the output of the editor, which nod acp reads
+	heard  *bufio.Reader  // the input of the editor, which nod acp writes
 	stderr *bufio.Reader
 }
 
@@ -56,23 +56,23 @@ func acp(m *rig.Machine, session string, flags ...string) *acpRun {
 	require.NoError(m.T, err)
 	a.heard, a.stderr = bufio.NewReader(out), bufio.NewReader(errs)
 	require.NoError(m.T, a.cmd.Start())
-	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // Kill fails if the process has ended
+	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // fails if the process has ended
 	return a
 }
 
-// ends waits until nod acp ends. It returns the rest of its stdout and stderr, and its exit
+// ends waits until nod acp has ended. It returns the unread rest of stdout, the stderr and the exit
 // code.
 func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
 	errs, err := io.ReadAll(a.stderr)
 	require.NoError(t, err)
 	out, err := io.ReadAll(a.heard)
 	require.NoError(t, err)
-	_ = a.cmd.Wait() // Wait's error is only the exit code, which ends returns anyway
+	_ = a.cmd.Wait() // the error contains only the exit code, which ends returns
 	return string(out), string(errs), a.cmd.ProcessState.ExitCode()
 }
 
-// TestACPEndToEnd: the agent gets a person's answer as one of its own options, and nod acp exits
-// with the agent's exit code.
+// TestACPEndToEnd: the agent gets a person's answer as one of its own options. nod acp exits with the
+// exit code of the agent.
 func TestACPEndToEnd(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -90,8 +90,8 @@ func TestACPEndToEnd(t *testing.T) {
 	}
 }
 
-// TestACPRace: in a race the editor answers first. The agent gets the editor's answer, and nod's
-// request is withdrawn.
+// TestACPRace: in a race, the editor answers first. The agent gets the editor's answer, and nod acp
+// withdraws nod's request.
 func TestACPRace(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -109,7 +109,7 @@ func TestACPRace(t *testing.T) {
 	assert.Equal(t, "withdrawn", outcome(m, id))
 }
 
-// TestACPOutlivesARestart: an agent gets the decision even if nod gets kill -9 and restarts
+// TestACPOutlivesARestart: an agent gets the decision even if nod is killed with kill -9 and restarted
 // while the agent waits.
 func TestACPOutlivesARestart(t *testing.T) {
 	t.Parallel()
@@ -135,8 +135,8 @@ func outcome(m *rig.Machine, id string) string {
 	return shown.Decision.Outcome
 }
 
-// TestACPWithoutNod: if nod is not running, the editor is asked, or with --on-unavailable deny
-// every request is denied.
+// TestACPWithoutNod: if nod is not running, the editor asks its user. With --on-unavailable deny, nod
+// acp denies every request instead.
 func TestACPWithoutNod(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -156,8 +156,8 @@ func TestACPWithoutNod(t *testing.T) {
 	assert.Equal(t, 7, code)
 }
 
-// TestStoppingACPWithdrawsAndStopsTheAgent: when nod acp gets a signal or its editor dies, it
-// stops its agent, withdraws the request and exits.
+// TestStoppingACPWithdrawsAndStopsTheAgent: when nod acp gets a signal or its editor ends, it stops
+// its agent, withdraws the request and exits.
 func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -181,9 +181,9 @@ func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			require.NoError(t, write.Close())
 			id := m.Pending(session)
-			cmd.Stdout = read // the end of the pipe that the editor reads; stop closes it
+			cmd.Stdout = read // the pipe that the editor would read; stop closes it
 			require.NoError(t, stop(&acpRun{cmd: cmd}))
-			_ = cmd.Wait() // Wait fails, because a signal stops the agent
+			_ = cmd.Wait() // fails, because a signal stops the agent
 			assert.NotZero(t, cmd.ProcessState.ExitCode())
 			assert.NotContains(t, errs.String(), `"ja"`)
 			assert.Equal(t, "withdrawn", outcome(m, id))
@@ -192,8 +192,8 @@ func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 	}
 }
 
-// TestACPOverHTTP: a client with the token gets the pending requests over HTTP. Its answers
-// count as answers of the user who runs nod acp.
+// TestACPOverHTTP: a client with the token gets the pending requests over HTTP. Its answers count as
+// answers of the user who runs nod acp.
 func TestACPOverHTTP(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -243,8 +243,8 @@ func TestACPOverHTTP(t *testing.T) {
 	assert.Contains(t, stderr, "--remote")
 }
 
-// TestACPOverHTTPAnswersIdenticalCalls: if two identical calls wait for a question, an answer
-// over HTTP decides both calls.
+// TestACPOverHTTPAnswersIdenticalCalls: two identical calls wait for one question. An answer over HTTP
+// decides both.
 func TestACPOverHTTPAnswersIdenticalCalls(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -21,8 +21,8 @@ func hostCall(id, to string) schemas.Request {
 	return r
 }
 
-// hasRun reports to nod, as a hook does, that a call has run and how long it took. It returns
-// the ids of the requests that the report concerned.
+// hasRun reports to nod, as a hook does, that a call has run and how long it took. It returns the ids
+// of the requests to which the report applies.
 func hasRun(e *rig.Env, a *rig.Agent, to string, took time.Duration) []string {
 	e.T.Helper()
 	ms := int(took.Milliseconds())
@@ -31,7 +31,7 @@ func hasRun(e *rig.Env, a *rig.Agent, to string, took time.Duration) []string {
 	return ids
 }
 
-// aftermath returns a request's aftermath as a person sees it, without its times.
+// aftermath returns the aftermath of a request without its times.
 func aftermath(e *rig.Env, id string) []schemas.Aftermath {
 	e.T.Helper()
 	p, _, err := e.Ann().Show(e.Ctx, "S", id)
@@ -53,8 +53,8 @@ func neverRan(id string) []schemas.Aftermath {
 	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathNeverRan, Reason: "the agent had gone on"}}
 }
 
-// asked waits until the broker's clock is past the time at which q was stored, and returns the
-// current time. A call that begins now begins after its request.
+// asked waits until the broker's clock is past the time at which q was stored. It returns the present
+// time. A call that begins now begins after its request.
 func asked(e *rig.Env, q *rig.Question) time.Time {
 	e.T.Helper()
 	rec := e.Stored(q.Key).Record
@@ -62,9 +62,9 @@ func asked(e *rig.Env, q *rig.Question) time.Time {
 	return time.Now()
 }
 
-// A user allows a call at the terminal, and an approver denies it through nod while it runs.
-// The decision stays, and the record gets one aftermath: the call ran. The aftermath is
-// logged, shown to viewers and on the channel, and part of the errors for later answers.
+// A user allows a call at the terminal. While the call runs, an approver denies it through nod. The
+// decision stays, and the record gets one aftermath: the call ran. The aftermath is in the log, in the
+// viewers and channels, and in the errors for later answers.
 func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
@@ -72,7 +72,7 @@ func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 	ada, ann := env.Agent("ada"), env.Ann()
 	q := ada.Asks(hostCall("1", "a"))
 	began := asked(env, q)
-	env.Passed(began.Add(time.Second)) // waits, so that even a report that comes 1 s late puts the call's start before the denial
+	env.Passed(began.Add(time.Second)) // wait, so that the call still began before the denial if the report arrives 1 s late
 	ann.Denies(q)
 	denied := q.Ends(schemas.Denied)
 
@@ -100,8 +100,8 @@ func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 	}
 }
 
-// A host reports that a call ran, and of two identical calls one was allowed and one denied. No
-// aftermath is stored, because the report does not show which of them ran.
+// Of two identical calls, one was allowed and one denied. A host reports that a call ran. nod stores
+// no aftermath, because the report does not tell which of the two ran.
 func TestAnAmbiguousReportStoresNoAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -115,9 +115,9 @@ func TestAnAmbiguousReportStoresNoAftermath(t *testing.T) {
 	env.Empty(aftermath(env, "2"))
 }
 
-// If a call runs while its request is pending, the request is withdrawn and gets the aftermath
-// that the call ran. If the host reports only that it continues without the call, the request
-// is withdrawn and gets no aftermath.
+// If a call runs while its request is pending, nod withdraws the request and stores the aftermath that
+// the call ran. If the host only reports that it continues without the call, nod withdraws the request
+// without an aftermath.
 func TestACallThatRanWhilePendingIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -136,8 +136,8 @@ func TestACallThatRanWhilePendingIsWithdrawn(t *testing.T) {
 	env.Empty(aftermath(env, "2"))
 }
 
-// A hook that waits for a request is killed. If the request is pending, it is withdrawn. If it
-// is allowed, it gets the aftermath that the call never ran. If it is denied, nothing changes.
+// A hook is killed while it waits for a request. A pending request is withdrawn. An allowed request
+// gets the aftermath that the call never ran. A denied request does not change.
 func TestAnAllowedCallThatNeverRanGetsAnAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -165,8 +165,8 @@ func TestAnAllowedCallThatNeverRanGetsAnAftermath(t *testing.T) {
 	env.Equal("the call never ran: the agent had gone on", env.Refusal(err, schemas.CodeConflict).Message)
 }
 
-// When the turn of an agent program ends, the program's pending requests are withdrawn. Other
-// programs' requests in the session stay.
+// At the end of an agent program's turn, nod withdraws the program's pending requests. It does not
+// withdraw the requests of other programs in the same session.
 func TestTheEndOfATurnWithdrawsItsProgramsRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -188,12 +188,11 @@ func TestTheEndOfATurnWithdrawsItsProgramsRequests(t *testing.T) {
 func (h *hookRun) killed() {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Process.Kill())
-	_ = h.cmd.Wait() // Wait fails, because the process was killed
+	_ = h.cmd.Wait() // fails, because the process was killed
 }
 
-// If the hook of any host is killed while it waits, its request is withdrawn. If the request was
-// allowed and the hook is killed before it receives the decision, the request gets the aftermath
-// that the call never ran.
+// If a hook is killed while it waits, nod withdraws its request, for every host. If the request was
+// allowed before the hook got the decision, the request gets the aftermath that the call never ran.
 func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -218,7 +217,7 @@ func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 
 			h = startHook(m, t, g, s, "2", "make 2", "1h")
 			id = m.Pending(s)
-			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // suspends the hook, so that it does not receive the decision
+			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // a suspended hook does not receive the decision
 			_, stderr, code := m.Run("allow", id)
 			require.Zero(t, code, stderr)
 			h.killed()

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// gate is an event for which a host waits for its hook's decision. It holds the host's name, the
-// hook's input, and its whole output for an allow and for a denial.
+// gate is an event at which a host waits for its hook's decision. It contains the host's name, the
+// hook's input, and the hook's complete output for an allow and for a denial.
 type gate struct{ host, input, allow, deny string }
 
 // gates returns the gates of all hosts. The keys are "HOST EVENT".
@@ -61,8 +61,8 @@ type hookRun struct {
 	out, errs strings.Builder
 }
 
-// startHook starts a hook as its host does before it runs command. id is the tool call's id
-// within the session, and patience the host's timeout for the hook.
+// startHook starts a hook in the same way as its host does before it runs command. id is the id of the
+// tool call in the session, and patience the host's timeout for the hook.
 func startHook(m *rig.Machine, t *testing.T, g gate, session, id, command, patience string) *hookRun {
 	h := &hookRun{t: t, gate: g, command: command}
 	h.cmd = m.Command("hook", g.host, "--host-timeout", patience)
@@ -73,12 +73,12 @@ func startHook(m *rig.Machine, t *testing.T, g gate, session, id, command, patie
 	h.cmd.Stdin = strings.NewReader(input)
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
 	require.NoError(t, h.cmd.Start())
-	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // Kill fails if the hook has ended
+	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // fails if the hook has ended
 	return h
 }
 
-// rollout writes a rollout of Codex in which the model runs the command in the session's
-// directory.
+// rollout writes a rollout, which is Codex's log of a session. In it the model runs the command in the
+// session's directory.
 func rollout(t *testing.T, id, command string) string {
 	file := filepath.Join(t.TempDir(), "rollout.jsonl")
 	line := fmt.Sprintf(`{"type":"response_item","payload":{"type":"function_call","name":"exec_command","call_id":%q,"arguments":%q}}`, id, fmt.Sprintf(`{"cmd":%q}`, command))
@@ -86,8 +86,8 @@ func rollout(t *testing.T, id, command string) string {
 	return file
 }
 
-// ends waits for the hook's end, and checks its stdout, its stderr and that its exit code is 0.
-// stderr is the one line for debugging, without its prefix, or "".
+// ends waits until the hook has ended. It checks the hook's stdout and stderr, and that the exit code
+// is 0. stderr is the one line for debugging, without its prefix, or "".
 func (h *hookRun) ends(stdout, stderr string) {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Wait(), "%s", &h.errs)
@@ -108,7 +108,7 @@ func (h *hookRun) isDenied(reason, stderr string) {
 	h.ends(strings.Replace(h.gate.deny, "REASON", reason, 1), stderr)
 }
 
-// gates returns every event for which a host in hook.Hosts waits, and no other event.
+// The table of gates must contain every event at which a host in hook.Hosts waits, and no other event.
 func TestTheTableHoldsEveryEventOfEachHost(t *testing.T) {
 	known := gates()
 	for _, host := range hook.Hosts() {
@@ -120,8 +120,8 @@ func TestTheTableHoldsEveryEventOfEachHost(t *testing.T) {
 	require.Empty(t, known)
 }
 
-// Each host gets the right output from its hook in these cases: a person allows the call by a
-// lasting rule; the deadline comes before the answer, and the call is made again; the hook gets
+// Each host gets the right output from its hook in four cases: a person allows the call by a lasting
+// rule; the deadline comes before the answer, and the host makes the call again; the hook gets
 // SIGTERM; nod restarts while the hook waits.
 func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 	t.Parallel()
@@ -135,12 +135,12 @@ func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 	const command = "make release"
 	late := map[string]*hookRun{}
 	for name, g := range gates() {
-		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "40s") // all hooks start now, because each of them waits 20 s
+		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "40s") // start all hooks now, because each of them waits 20 s
 	}
 	for name, g := range gates() {
 		t.Run("always "+name, func(t *testing.T) {
 			s := session(name, "always")
-			own := "make " + s // a command for this subtest only, because the rule holds in every session
+			own := "make " + s // a different command for each subtest, because the rule applies in every session
 			h := startHook(m, t, g, s, "1", own, "1h")
 			id := m.Pending(s)
 			_, shown, _ := m.Run("allow", id, "--always")
@@ -149,7 +149,7 @@ func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 			rule, _, _ = strings.Cut(rule, "'")
 			allow(t, id, "--always", "--yes", "--rule", rule)
 			h.isAllowed()
-			startHook(m, t, g, s, "2", own, "1h").isAllowed() // the rule allows the call, so no person is asked
+			startHook(m, t, g, s, "2", own, "1h").isAllowed() // the rule allows the call without a person
 		})
 	}
 	for name, g := range gates() {
@@ -159,7 +159,7 @@ func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 			allow(t, m.Pending(s))
 			startHook(m, t, g, s, "2", command, "1h").isAllowed()
 
-			h := startHook(m, t, g, s, "3", command, "1h") // a person is asked again, because the late approval counts for one call only
+			h := startHook(m, t, g, s, "3", command, "1h") // nod asks a person again, because the late approval covers only one call
 			id := m.Pending(s)
 			require.NoError(t, h.cmd.Process.Signal(syscall.SIGTERM))
 			h.isDenied("Not allowed, because nod could not get a decision: terminated signal received", "terminated signal received")

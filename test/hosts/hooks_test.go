@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// TestHookThatCannotBeRunRefuses: a hook command that nod does not understand, such as a command
-// from another version, must not make the host run the call.
+// TestHookThatCannotBeRunRefuses: if nod does not understand its hook command, for example one from
+// another version, the host must not run the call.
 func TestHookThatCannotBeRunRefuses(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -33,8 +33,8 @@ func TestHookThatCannotBeRunRefuses(t *testing.T) {
 	}
 }
 
-// TestEachHookEndToEnd: each host gets a person's answer from its hook in the host's own format.
-// nod install --dry-run writes no file.
+// TestEachHookEndToEnd: each host gets a person's answer from its hook, in the host's own format. nod
+// install --dry-run writes no file.
 func TestEachHookEndToEnd(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -78,9 +78,9 @@ func TestEachHookEndToEnd(t *testing.T) {
 	}
 }
 
-// TestResumeContinuesADeferredRun: with --defer-after the hook makes the host end its run. nod
-// resume waits for the answer and then resumes the run. When the host makes the same call again,
-// the hook returns the decision.
+// TestResumeContinuesADeferredRun: with --defer-after, the hook makes the host end its run. nod resume
+// waits for the answer and then resumes the run. The host makes the same call again, and the hook
+// returns the decision.
 func TestResumeContinuesADeferredRun(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -116,9 +116,8 @@ func TestResumeContinuesADeferredRun(t *testing.T) {
 	assert.Contains(t, ask("1m"), `"permissionDecision":"allow"`)
 }
 
-// TestAnAnswerAtTheHostWithdrawsTheRequest: the user allows a call at the terminal while nod's
-// request is pending. When the host reports that the call succeeded or failed, nod's request is
-// withdrawn.
+// TestAnAnswerAtTheHostWithdrawsTheRequest: the user allows a call at the terminal while nod's request
+// is pending. When the host reports that the call succeeded or failed, nod withdraws the request.
 func TestAnAnswerAtTheHostWithdrawsTheRequest(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -145,8 +144,8 @@ func TestAnAnswerAtTheHostWithdrawsTheRequest(t *testing.T) {
 	}
 }
 
-// TestInstallAsksClaudeCodeForItsVersion: nod install adds the hook for an event only if the
-// installed version of Claude Code has that event.
+// TestInstallAsksClaudeCodeForItsVersion: nod install adds the hook for an event only if the installed
+// version of Claude Code has that event.
 func TestInstallAsksClaudeCodeForItsVersion(t *testing.T) {
 	m := rig.NewMachine(t)
 	for version, known := range map[string]bool{"2.1.329 (Claude Code)": true, "2.1.9 (Claude Code)": false, "no version": false} {
@@ -164,8 +163,8 @@ func TestInstallAsksClaudeCodeForItsVersion(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsAnswered: a person cannot allow an agent's question to its user, only answer
-// it. The host gets the question with the answer added to its input.
+// TestAQuestionIsAnswered: a person cannot allow an agent's question to its user, but can answer it.
+// The host gets the question's input with the answer in it.
 func TestAQuestionIsAnswered(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -195,9 +194,8 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAStrictInstallListsTheHostsAllowRules: after install --strict, nod decides the calls
-// that the host's own rules allowed. So install lists those rules and names the command that
-// imports them.
+// TestAStrictInstallListsTheHostsAllowRules: after install --strict, nod also decides calls that the
+// host's own rules allowed. install therefore lists those rules and the command that imports them.
 func TestAStrictInstallListsTheHostsAllowRules(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -213,8 +211,8 @@ func TestAStrictInstallListsTheHostsAllowRules(t *testing.T) {
 	assert.Contains(t, stdout, "nod policy import claude-code --file "+path)
 }
 
-// TestServersOfNodAreInstalledAndUninstalled: nod install mcp and nod install acp add commands
-// of nod to a host's settings, and nod uninstall removes them.
+// TestServersOfNodAreInstalledAndUninstalled: nod install mcp and nod install acp add nod commands to
+// a host's settings. nod uninstall removes them.
 func TestServersOfNodAreInstalledAndUninstalled(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

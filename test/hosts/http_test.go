@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// serveHTTP starts nod http. It returns the URL that the command prints, and a buffer that
-// collects its output.
+// serveHTTP starts nod http. It returns the URL in the command's output, and a buffer that collects
+// the output.
 func serveHTTP(m *rig.Machine, args ...string) (url string, log *said) {
 	c := m.Command(append([]string{"http", "--listen", "127.0.0.1:0", "--verbose"}, args...)...)
 	out, err := c.StdoutPipe()
@@ -60,8 +60,8 @@ func (s *said) String() string {
 	return s.text.String()
 }
 
-// The examples in docs/http.md work as they are written. The test replaces only the URL, the
-// data directory and some ids.
+// The examples in docs/http.md work as written. The test replaces only the URL, the data directory and
+// some ids.
 func TestTheHTTPExamplesRun(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -110,8 +110,9 @@ func TestTheHTTPExamplesRun(t *testing.T) {
 	require.NotContains(t, log.String(), "make release")
 }
 
-// A caller of nod http gets the decision even if nod gets kill -9 and restarts at another port
-// while the caller waits. Each agent has its own token, and cannot see another agent's requests.
+// A caller of nod http gets the decision even if nod is killed with kill -9 and restarted at another
+// port while the caller waits. Each agent has its own token, and cannot see the requests of other
+// agents.
 func TestAnAgentOverHTTPOutlivesNod(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// TestCodexTrustIsShownAddedAndRemoved: nod install adds an entry to Codex's configuration
-// that makes Codex trust the hook. A dry run shows the entry, and uninstalling removes it.
+// TestCodexTrustIsShownAddedAndRemoved: nod install adds an entry to Codex's configuration that makes
+// Codex trust the hook. A dry run shows the entry, and an uninstallation removes it.
 func TestCodexTrustIsShownAddedAndRemoved(t *testing.T) {
 	m := rig.NewMachine(t)
 	dir := t.TempDir()
@@ -56,9 +56,9 @@ func TestCodexTrustIsShownAddedAndRemoved(t *testing.T) {
 	assert.Equal(t, "hooks = 7\n", says())
 }
 
-// TestInstallListsTheHostsAllowRules: if nod decides every call of a host, install lists the
-// host's own allow rules, from every file that the host reads. Rules from a project's files are
-// offered for that project only.
+// TestInstallListsTheHostsAllowRules: if nod decides every call of a host, install lists the host's
+// own allow rules from every file that the host reads. It offers rules from a project's files only for
+// that project.
 func TestInstallListsTheHostsAllowRules(t *testing.T) {
 	m := rig.NewMachine(t)
 	home, project := t.TempDir(), t.TempDir()
@@ -105,7 +105,7 @@ func TestInstallListsTheHostsAllowRules(t *testing.T) {
 }
 
 // TestInstallImportsTheHostsRules: if the user answers y, install adds the host's rules to
-// settings.json and keeps the rest of the file. A second run adds nothing more.
+// settings.json and keeps the rest of the file. A second run adds no further rule.
 func TestInstallImportsTheHostsRules(t *testing.T) {
 	m := rig.NewMachine(t)
 	path := filepath.Join(m.Dir, "settings.json")
@@ -140,8 +140,8 @@ func TestInstallImportsTheHostsRules(t *testing.T) {
 	}}, after["policies"])
 }
 
-// TestInstallNamesWhenNodIsAsked: nod install prints about which calls the host asks nod, and in
-// which cases it asks about none. nod doctor runs the hook with a test call.
+// TestInstallNamesWhenNodIsAsked: nod install says about which calls the host asks nod, and in which
+// cases it does not ask. nod doctor runs the hook with a test call.
 func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -151,7 +151,7 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 		c := m.Command(args...)
 		c.Dir = project
 		c.Env = append(c.Env, "HOME="+home, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=")
-		out, _ := c.CombinedOutput() // the exit code of nod doctor depends on other checks too
+		out, _ := c.CombinedOutput() // the exit code also depends on other checks
 		return string(out)
 	}
 	trusts := func(name, text string) {

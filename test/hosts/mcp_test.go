@@ -23,8 +23,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// mcpServer is a process of nod mcp with an MCP client, as an agent program runs it. printed
-// keeps every byte of its output.
+// mcpServer is a process of nod mcp with an MCP client, as in an agent program. printed contains every
+// byte of the process's output.
 type mcpServer struct {
 	*rig.Machine
 	cmd     *exec.Cmd
@@ -38,7 +38,7 @@ type mcpServer struct {
 	}
 }
 
-// mcpOver starts nod mcp and connects a client to its standard streams. The client speaks this
+// mcpOver starts nod mcp and connects a client to its standard streams. version is the client's
 // version of the protocol.
 func mcpOver(m *rig.Machine, version string, args ...string) *mcpServer {
 	s := &mcpServer{Machine: m, cmd: m.Command(append([]string{"-v", "mcp"}, args...)...)}
@@ -49,14 +49,14 @@ func mcpOver(m *rig.Machine, version string, args ...string) *mcpServer {
 	s.stdin, s.stdout, s.cmd.Stdout, s.cmd.Stderr = stdin, stdout, w, &s.errs
 	require.NoError(m.T, s.cmd.Start())
 	require.NoError(m.T, w.Close())
-	m.T.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() }) // Kill and Wait fail if the process has ended already
+	m.T.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() }) // Kill and Wait fail if the process has ended
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	s.client, err = client.Connect(m.T.Context(), &mcp.IOTransport{Reader: s, Writer: stdin}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	require.NoError(m.T, err)
 	return s
 }
 
-// Read reads the process's output for the client and keeps a copy in printed.
+// Read passes the output of the process to the client, and appends a copy to printed.
 func (s *mcpServer) Read(p []byte) (int, error) {
 	n, err := s.stdout.Read(p)
 	s.printed.Lock()
@@ -67,7 +67,7 @@ func (s *mcpServer) Read(p []byte) (int, error) {
 
 func (s *mcpServer) Close() error { return s.stdout.Close() }
 
-// approve calls the tool approve in the background. The channel gets the text of its result.
+// approve calls the tool approve in the background. The channel gets the text of the result.
 func approve(t *testing.T, c *mcp.ClientSession, id string) <-chan string {
 	answered := make(chan string, 1)
 	go func() {
@@ -83,8 +83,8 @@ func approve(t *testing.T, c *mcp.ClientSession, id string) <-chan string {
 	return answered
 }
 
-// nod mcp can start before nod. A call that waits while nod is killed and restarted gets the
-// decision. nod mcp prints nothing but MCP messages.
+// nod mcp can start before nod. If nod is killed and restarted while a call waits, the call gets the
+// decision. nod mcp prints only MCP messages.
 func TestMCPOverStdio(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
@@ -128,8 +128,8 @@ func TestMCPOverStdio(t *testing.T) {
 	}
 }
 
-// In whatever way the host of a nod mcp process ends, the process withdraws its pending
-// requests.
+// When the host of a nod mcp process ends, the process withdraws its pending requests, no matter how
+// the host ends.
 func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -147,7 +147,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 			approve(t, s.client, session)
 			require.Equal(t, session, m.Pending(session))
 			require.NoError(t, goes(s))
-			_ = s.cmd.Wait() // the exit code does not matter: the record shows the withdrawal
+			_ = s.cmd.Wait() // the record shows the withdrawal, so the exit code is ignored
 			out, stderr, code := m.Run("show", session, "--json")
 			require.Zero(t, code, stderr)
 			var shown struct {
@@ -161,7 +161,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	}
 }
 
-// key is an HTTP transport that adds the key, as bearer token, and a session to each request.
+// key is an HTTP transport. It adds itself as the bearer token, and a session, to each request.
 type key string
 
 func (k key) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -180,7 +180,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 	server.Stderr = os.Stderr
 	require.NoError(t, server.Start())
-	t.Cleanup(func() { _ = server.Process.Kill() }) // Kill fails if the server has ended already
+	t.Cleanup(func() { _ = server.Process.Kill() }) // fails if the server has ended
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 	found := regexp.MustCompile(`^nod mcp is up on (http://127\.0\.0\.1:\d+/mcp); its bearer token is in (.+)\n$`).FindStringSubmatch(line)
@@ -216,12 +216,12 @@ func TestMCPOverHTTP(t *testing.T) {
 			require.NoError(t, server.Wait())
 		}
 		_, stderr, code = m.Run("deny", "open-"+version)
-		require.Equal(t, version == "2026-07-28", code != 0, stderr) // the server withdrew the request when it got SIGTERM
+		require.Equal(t, version == "2026-07-28", code != 0, stderr) // when the server got SIGTERM, it withdrew the request
 		require.NoError(t, client.Close())
 	}
 }
 
-// If nod mcp cannot serve, it prints an error of one line that names the remedy.
+// If nod mcp cannot serve clients, it prints an error of one line that names the remedy.
 func TestMCPNamesTheRemedyIfItCannotServe(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -18,9 +18,10 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// TestCodexAppServerWhenNodIsGone: if nod has ended, Codex's next request does not wait for
-// nod. Depending on --on-unavailable, the client is asked or the request is declined.
+// TestCodexAppServerWhenNodIsGone: after nod has ended, Codex's next request does not wait for nod.
+// Depending on --on-unavailable, the sidecar asks the client or declines the request.
 func TestCodexAppServerWhenNodIsGone(t *testing.T) {
+	t.Parallel() // this test waits until a call to a nod that has ended times out
 	const asks = `{"id":ID,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
 	first, second := strings.Replace(asks, "ID", "1", 1), strings.Replace(asks, "ID", "2", 1)
 	for onUnavailable, want := range map[string]string{
@@ -39,7 +40,7 @@ func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 			require.NoError(t, err)
 			c.Stderr = os.Stderr
 			require.NoError(t, c.Start())
-			kill := func() { _ = c.Process.Kill() } // Kill fails if the process has ended
+			kill := func() { _ = c.Process.Kill() } // fails if the process has ended
 			latest := time.AfterFunc(4*rig.Patience, kill)
 			t.Cleanup(func() { latest.Stop(); kill() })
 			out := bufio.NewReader(pipe)
@@ -61,7 +62,7 @@ func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 	}
 }
 
-// TestOpencodeWhenNodIsGone: if nod has ended, nod opencode --on-unavailable deny refuses
+// TestOpencodeWhenNodIsGone: after nod has ended, nod opencode --on-unavailable deny refuses
 // OpenCode's next request.
 func TestOpencodeWhenNodIsGone(t *testing.T) {
 	t.Parallel()
@@ -78,9 +79,10 @@ func TestOpencodeWhenNodIsGone(t *testing.T) {
 	assert.Regexp(t, `^per_2 \{"message":"nod cannot be reached, and calls are refused without it: .*","reply":"reject"\}$`, o.replied())
 }
 
-// TestHookWithoutAnEngine: if the NATS server runs but no engine does, nod hook and nod http
-// refuse a call at once, and do not wait for the hook's deadline.
+// TestHookWithoutAnEngine: if the NATS server is running without an engine, nod hook and nod http
+// refuse a call at once. They do not wait for the hook's deadline.
 func TestHookWithoutAnEngine(t *testing.T) {
+	t.Parallel() // this test waits until nod gives up looking for an engine
 	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	require.NoError(t, err)
 	nats.Start()

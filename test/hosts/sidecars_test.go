@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// openCode is a fake OpenCode server. It has only the parts of the API that permissions need.
+// openCode is a fake OpenCode server. It has only those API methods that permissions need.
 type openCode struct {
 	t             *testing.T
 	url           string
@@ -51,7 +51,7 @@ func newOpenCode(t *testing.T) *openCode {
 	mux.HandleFunc("GET /session/{id}", answer(`{"id":"ses_1","directory":"/p","title":"T"}`))
 	mux.HandleFunc("GET /session/{id}/message/{message}", answer(`{"parts":[{"type":"tool","callID":"c","tool":"bash","state":{"status":"running","input":{"command":"make release"}}}]}`))
 	mux.HandleFunc("POST /permission/{id}/reply", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // after an error the body is too short, and the test fails
+		body, _ := io.ReadAll(r.Body) // after an error the body is incomplete, and the test fails
 		o.replies <- r.PathValue("id") + " " + string(body)
 		answer(`true`)(w, r)
 	})
@@ -61,13 +61,14 @@ func newOpenCode(t *testing.T) *openCode {
 	return o
 }
 
-// followedBy starts nod opencode for this server, and returns once it gets the server's events.
+// followedBy starts nod opencode for this server. It returns when nod opencode receives the server's
+// events.
 func (o *openCode) followedBy(m *rig.Machine, args ...string) *exec.Cmd {
 	follow := m.Command(append([]string{"opencode", "--url", o.url}, args...)...)
 	out, err := follow.StdoutPipe()
 	require.NoError(o.t, err)
 	require.NoError(o.t, follow.Start())
-	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // Kill and Wait fail if the process has ended already
+	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // Kill and Wait fail if the process has ended
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(o.t, err)
 	assert.Equal(o.t, "nod gets the permission prompts of OpenCode at "+o.url+"\n", line)
@@ -89,8 +90,8 @@ func (o *openCode) replied() string {
 	return ""
 }
 
-// TestNodOpencode: nod opencode may start before nod. It replies to OpenCode with the approver's
-// answer. When it is stopped, it withdraws its pending request.
+// TestNodOpencode: nod opencode may start before nod. It replies to OpenCode with the answer of the
+// approver. When it is stopped, it withdraws its pending request.
 func TestNodOpencode(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -115,8 +116,8 @@ func TestNodOpencode(t *testing.T) {
 	assert.Contains(t, stderr, "OpenCode's address is not a URL")
 }
 
-// TestNodInstallOpencode: nod install changes OpenCode's settings file once, and a second run
-// changes nothing. install --uninstall restores the file byte for byte.
+// TestNodInstallOpencode: nod install changes OpenCode's settings file, and a second run changes
+// nothing. install --uninstall restores the file byte for byte.
 func TestNodInstallOpencode(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -142,15 +143,15 @@ func TestNodInstallOpencode(t *testing.T) {
 	assert.Contains(t, stderr, "give --on-unavailable to nod opencode")
 }
 
-// TestNodCodexAppServer: nod codex-app-server answers Codex's approval request with the
-// approver's decision, and exits with Codex's exit code.
+// TestNodCodexAppServer: nod codex-app-server answers Codex's approval request with the decision of
+// the approver. It exits with Codex's exit code.
 func TestNodCodexAppServer(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
 	const asks = `{"id":1,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
 	c := m.Command("codex-app-server", "--", "sh", "-c", `echo '`+asks+`'; read answer; echo "$answer"; exit 7`)
-	in, err := c.StdinPipe() // nod passes its stdin on to the app server; the pipe stays open until the test ends
+	in, err := c.StdinPipe() // nod forwards its stdin to the app-server; the pipe stays open until the test ends
 	require.NoError(t, err)
 	defer func() { _ = in.Close() }()
 	var out strings.Builder

@@ -54,8 +54,8 @@ func TestARequestThatNoApproverMayDecideIsRefused(t *testing.T) {
 	env.Contains(refused.Message, "nobody may decide about")
 }
 
-// If the settings require a second device, an approver on the machine that agents run on
-// cannot allow a request, and can still deny it.
+// If the settings require a second device, an approver on the machine of the agents can deny a
+// request, and cannot allow one.
 func TestASecondDeviceIsRequired(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -76,8 +76,7 @@ func TestASecondDeviceIsRequired(t *testing.T) {
 	env.Contains(env.Refusal(err, schemas.CodeValidation).Message, "approvers.require: no approver has an identity that could allow")
 }
 
-// If the settings name no approver, nod up and each command that needs an approver report
-// it.
+// If the settings name no approver, nod up and each command that needs one report it.
 func TestApproversWithoutAnyoneAreRefused(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -8,7 +8,7 @@ import (
 )
 
 // Through a carrier, approvers list and revoke the standing answers that they gave or may
-// decide about. Any other standing answer is refused like an unknown one.
+// decide about. Any other standing answer gets the same refusal as an unknown one.
 func TestApproversRevokeStandingAnswersThroughACarrier(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

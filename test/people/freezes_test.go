@@ -25,8 +25,8 @@ const withAPhone = `{
 	]}
 }`
 
-// A freeze denies pending and new requests, even if a rule or a left-over approval would
-// allow them.
+// A freeze denies pending and new requests, even if a rule or an unused approval would allow
+// them.
 func TestAFreezeDeniesPendingAndNewRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -61,8 +61,7 @@ func TestAFreezeDeniesPendingAndNewRequests(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 }
 
-// A freeze of one agent or session denies its requests, and does not affect other agents
-// and sessions.
+// A freeze of one agent or session does not affect other agents and sessions.
 func TestAFreezeCoversOnlyItsAgentOrSession(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -93,8 +92,8 @@ func sure(p *rig.Person, frozen schemas.FreezeState, from schemas.From) {
 	}
 }
 
-// The reply to a freeze names an engine that has not reported that it obeys, until the
-// engine reports it.
+// The reply to a freeze names an engine that has not reported that it obeys, until the engine
+// reports it.
 func TestAFreezeNamesEnginesThatDoNotObeyItYet(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 4 }) // with four engines, few calls reach the engine that cannot answer
@@ -115,8 +114,8 @@ func TestAFreezeNamesEnginesThatDoNotObeyItYet(t *testing.T) {
 	})
 }
 
-// The reply to a freeze also names an engine that is registered and does not reply, because
-// it may still allow a request.
+// The reply to a freeze also names a registered engine that does not reply, because it may
+// still allow a request.
 func TestAFreezeNamesEnginesThatDoNotReply(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -133,8 +132,8 @@ func TestAFreezeNamesEnginesThatDoNotReply(t *testing.T) {
 	})
 }
 
-// Even if answers arrive during a freeze, no request is allowed once all engines have
-// confirmed the freeze.
+// Even if answers arrive during a freeze, no request is allowed once all engines have confirmed
+// the freeze.
 func TestNothingIsAllowedAfterAConfirmedFreeze(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -162,8 +161,8 @@ func TestNothingIsAllowedAfterAConfirmedFreeze(t *testing.T) {
 	}
 }
 
-// If an approver has a phone, the machine that agents run on cannot thaw: the thaw must come
-// from the phone.
+// If an approver has a phone, a thaw must come from the phone, and not from the machine of the
+// agents.
 func TestAThawComesFromASecondDevice(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = withAPhone })
@@ -177,7 +176,6 @@ func TestAThawComesFromASecondDevice(t *testing.T) {
 	env.Equal(schemas.Allowed, env.Agent("ada").Gets(rig.Lookup("S", "2")).Outcome)
 }
 
-// A freeze outlives a restart of nod.
 func TestAFreezeOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -213,8 +211,8 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 	}
 }
 
-// If there is no code word and no approver has a phone, a thaw needs a person at a terminal,
-// who types the word that the terminal shows.
+// Without a code word and a phone, a thaw needs a person at a terminal, who types the word that
+// the terminal shows.
 func TestALocalThawNeedsAPersonAtATerminal(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -239,8 +237,8 @@ func TestALocalThawNeedsAPersonAtATerminal(t *testing.T) {
 	p.Shows("Thawed: any agent may ask again.")
 }
 
-// During a freeze, the machine's own key cannot gain the right to thaw by removing the
-// last phone or by adding another one.
+// During a freeze, the machine's own key cannot gain the right to thaw by removing the last
+// phone or by adding another one.
 func TestSettingsDoNotThaw(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = withAPhone; s.Engines = 2 })
@@ -270,7 +268,7 @@ func TestSettingsDoNotThaw(t *testing.T) {
 	env.Apply(string(with(terminal)))
 }
 
-// If the phone is lost, the owner of the stores can end a freeze.
+// If the phone is lost, nod's owner can end a freeze with the key of the stores.
 func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = withAPhone })
@@ -287,8 +285,7 @@ func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 	env.Equal(schemas.Denied, env.Agent("ada").Gets(rig.Lookup("S", "2")).Outcome)
 }
 
-// If nod refuses a change of approvers during a freeze, nod approvers restores
-// settings.json.
+// If nod refuses a change of approvers during a freeze, nod approvers restores settings.json.
 func TestARefusedChangeOfApproversIsUndone(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -306,7 +303,6 @@ func TestARefusedChangeOfApproversIsUndone(t *testing.T) {
 	require.Equal(t, settings, string(data))
 }
 
-// An approver who may decide only some requests may freeze all agents, and may not thaw them.
 func TestAThawNeedsAnApproverOfEverything(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt })
@@ -317,6 +313,6 @@ func TestAThawNeedsAnApproverOfEverything(t *testing.T) {
 	env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "Bob may freeze and not thaw")
 	_, err = env.Person("tg", "8").Thaw(env.Ctx, schemas.FreezeRequest{From: schemas.From{UserID: "8"}})
 	env.Refusal(err, schemas.CodeForbidden)
-	_, err = env.Ann().Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann()}) // no approver of everything has a phone, so the terminal may thaw
+	_, err = env.Ann().Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann()}) // no approver of all requests has a phone, so the terminal may thaw
 	env.NoError(err)
 }

@@ -55,8 +55,8 @@ func idsOf(prompts []schemas.Prompt) []string {
 	return ids
 }
 
-// An inbox can revoke a grant on behalf of an approver, whose name is then stored. It
-// cannot do so on behalf of another user.
+// An inbox can revoke a grant on behalf of an approver, whose name is stored, and not on behalf
+// of another user.
 func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

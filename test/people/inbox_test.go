@@ -19,15 +19,15 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// presses presses a key that decides, and presses it again if the screen does not show text
+// presses presses a key that decides. It presses the key again if the screen does not show text
 // within 3 s.
 func presses(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, 3*time.Second, key, text)
 }
 
-// pressesOnce is presses for a key whose second press has another effect. It presses the key
-// again only after rig.Patience, when the inbox must have ignored the first press.
+// pressesOnce is presses for a key whose second press has another effect. It presses again only
+// after rig.Patience without the text, when the inbox must have ignored the first press.
 func pressesOnce(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, rig.Patience, key, text)
@@ -49,7 +49,6 @@ func pressesAgain(p *rig.Pane, after time.Duration, key, text string) {
 	p.Fail("never: "+text, p.Screen())
 }
 
-// decided returns a request's decision, or nil if the request is pending.
 func decided(m *rig.Machine, t *testing.T, id string) *schemas.Decision {
 	t.Helper()
 	out, stderr, code := m.Run("show", id, "--json")
@@ -123,7 +122,6 @@ func TestTheInboxInATerminal(t *testing.T) {
 	require.Nil(t, decided(m, t, "fifth-request"))
 }
 
-// Keys typed before the screen is up decide nothing.
 func TestTheInboxDropsKeysTypedAhead(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -138,9 +136,9 @@ func TestTheInboxDropsKeysTypedAhead(t *testing.T) {
 	presses(p, "y", "✅ Allowed once")
 }
 
-// No command can be allowed before the terminal has shown each of its characters: not a
-// command of 100,000 characters, one with characters that reorder the text, a padded one, or
-// one with characters that combine.
+// No command can be allowed before the terminal has shown each of its characters: neither a
+// command of 100,000 characters, nor a padded one, nor one with characters that reorder or
+// combine.
 func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -164,7 +162,7 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, input, 0o600))
 			m.Asked(t, "hostile", "--session", "S", "--tool", "Bash", "--input", "@"+file)
 			p := m.NewPane(t, c.width, c.height, m.Nod+" inbox")
-			if name == "padded" { // the padding is shown as its number, so the command fits
+			if name == "padded" { // the screen shows the length of the padding, so the command fits
 				p.Shows("Shown whole: y allows")
 			} else {
 				p.Shows("No Allow: v shows it in full")
@@ -184,8 +182,8 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	}
 }
 
-// read pages through a request that is shown in full, and returns its rows as they were on
-// the terminal. It requires that the inbox offers no Allow before the last row.
+// read pages through a request that is shown in full, and returns its rows on the terminal. It
+// requires that the inbox offers no Allow before the last row.
 func read(p *rig.Pane) (rows []string) {
 	p.T.Helper()
 	where := regexp.MustCompile(`── rows (\d+)–(\d+) of (\d+) `)
@@ -199,7 +197,7 @@ func read(p *rig.Pane) (rows []string) {
 				return false
 			}
 			screen = strings.Split(text, "\n")
-			from, _ = strconv.Atoi(found[1]) // cannot fail: the text is digits
+			from, _ = strconv.Atoi(found[1]) // cannot fail, because the text is digits
 			to, _ = strconv.Atoi(found[2])
 			of, _ = strconv.Atoi(found[3])
 			return to > len(rows)
@@ -214,8 +212,8 @@ func read(p *rig.Pane) (rows []string) {
 	}
 }
 
-// payload joins the rows that show a request's command, up to the line with the agent and the
-// risk. Each line of the command is a row of its own, unless it is broken.
+// payload joins the rows with a request's command, up to the line with the agent and the risk.
+// Each line of the command is a separate row, unless it is broken.
 func payload(rows []string) string {
 	var b strings.Builder
 	for _, row := range rows {

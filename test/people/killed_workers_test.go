@@ -17,9 +17,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// All workers are killed with SIGKILL while they show a thousand prompts. Each prompt is
-// shown once, or twice if a worker died between sending and recording it; the second
-// message then says that it is a repeat. Each request gets exactly one decision.
+// All workers are killed with SIGKILL while they show a thousand prompts. Each prompt is shown
+// once, or twice if a worker died between sending and recording it; the second message is
+// marked as a repeat. Each request gets exactly one decision.
 func TestKillNineOfAWorker(t *testing.T) {
 	t.Parallel()
 	prompts, kills := 1000, 5
@@ -29,7 +29,7 @@ func TestKillNineOfAWorker(t *testing.T) {
 	}
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.Unlimited()
-	p.Latency(20 * time.Millisecond) // a slow network, so that workers die after sending a prompt and before recording it
+	p.Latency(20 * time.Millisecond) // on a slow network, workers die after sending a prompt and before recording it
 	p.StartNod()
 	workers := []func(){p.worker(), p.worker(), p.worker()}
 
@@ -61,13 +61,14 @@ func TestKillNineOfAWorker(t *testing.T) {
 }
 
 // A worker is killed with SIGKILL while it shows a question, at each point between its calls to
-// Telegram and its writes. The next worker goes on with the same message if its handle was
-// stored, and sends a repeat otherwise. No message about the decided request has buttons.
+// Telegram and its writes. If the message's handle was stored, the next worker continues with
+// the same message; otherwise it sends a repeat. No message about the decided request has
+// buttons.
 func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 	t.Parallel()
 	for point, c := range map[string]struct {
 		fault    telegramtest.Fault // the call to Telegram during which the worker is killed
-		messages int                // the messages about the question in the end
+		messages int                // the number of messages about the question at the end
 	}{
 		"before the handle is stored":     {telegramtest.Fault{Method: "sendMessage", Done: true}, 2},
 		"between the handle and the edit": {telegramtest.Fault{Method: "editMessageText"}, 1},
@@ -85,7 +86,7 @@ func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 			if c.messages == 2 {
 				require.Zero(t, p.live(), "no worker knows this message")
 			}
-			p.worker() // takes over once the claim of the killed worker has ended
+			p.worker() // this worker takes over once the claim of the killed one has ended
 			p.press(p.question("killed"), "Deny")
 			require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
 			require.Eventually(t, func() bool { return p.live() == 0 }, rig.Patience, rig.Tick)
@@ -160,7 +161,7 @@ func (p *phone) allowsAll(ctx context.Context) {
 	}
 }
 
-// live returns the number of messages that have buttons.
+// live returns the number of messages with buttons.
 func (p *phone) live() (n int) {
 	for _, m := range p.Chat(annOnTG) {
 		if len(m.Buttons) > 0 {
@@ -170,8 +171,7 @@ func (p *phone) live() (n int) {
 	return n
 }
 
-// shownOnce requires that every prompt has one message or two, and that a second message was
-// sent as a repeat.
+// shownOnce requires that every prompt has one message, or two of which the second is a repeat.
 func (p *phone) shownOnce(prompts int) {
 	times, twice := map[string]int{}, 0
 	for _, m := range p.Chat(annOnTG) {

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// runs starts nod ask for a shell command. nod ask waits for the decision.
+// runs starts nod ask for a shell command; nod ask then waits for the decision.
 func (p *phone) runs(id, command string) *waiting {
 	w := &waiting{Cmd: p.Command("ask", "--session", "phone", "--id", id, "--tool", "Bash", "--json",
 		"--input", `{"command":"`+command+`","cwd":"/app"}`)}
@@ -36,8 +36,8 @@ func (p *phone) steps(id, label, next string) {
 	}, rig.Patience, rig.Tick)
 }
 
-// An approver allows a command for an hour in two steps on the phone. The next
-// identical call is then allowed without a question.
+// On the phone, an approver allows a command for an hour in two steps. The next identical call
+// is allowed without a question.
 func TestAStandingAnswerIsGivenOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -56,7 +56,7 @@ func TestAStandingAnswerIsGivenOnThePhone(t *testing.T) {
 	require.NotEqual(t, schemas.ByHuman, d.By.Kind, "no approver is asked again")
 }
 
-// A risky call needs the code word on the phone too; nod removes it from the chat.
+// A risky call needs the code word on the phone too. nod removes the word from the chat.
 func TestTheCodeWordIsTypedOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -76,7 +76,7 @@ func TestTheCodeWordIsTypedOnThePhone(t *testing.T) {
 	require.Eventually(t, func() bool { return !p.Keeps(annOnTG, "open sesame") && !p.Keeps(annOnTG, "shut sesame") }, rig.Patience, rig.Tick)
 }
 
-// form waits until the bot asks Ann for a text, and returns the id of the message that asks.
+// form waits until the bot asks Ann for a text, and returns the id of the bot's message.
 func (p *phone) form() (id int64) {
 	require.Eventually(p.T, func() bool {
 		all := p.Chat(annOnTG)

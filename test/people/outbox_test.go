@@ -15,7 +15,7 @@ import (
 )
 
 // An engine takes changes from the outbox, queues their prompts and acknowledges no change.
-// Another engine then gets the changes: agents and viewers receive every decision; the
+// Another engine then gets the changes: agents and viewers receive every decision, and the
 // carrier and the log get each version once.
 func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings, s.Engine = rig.WithCarrier, o })
 	shown, seen := env.Carrier(), env.Viewer()
 	var mu sync.Mutex
-	held := map[string]int{} // unacknowledged changes, by record
+	held := map[string]int{} // the number of unacknowledged changes, by record
 	stuck, err := bus.OpenStore(env.Ctx, env.Conn(roles.ID{Role: roles.EngineStore}), 1)
 	env.NoError(err)
 	queue, err := stuck.Records.Outbox(env.Ctx, o.AckWait)
@@ -55,7 +55,7 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 			break
 		}
 	}
-	stop() // stops the engine as if its process was killed
+	stop() // the engine ends as if its process was killed
 	for _, q := range questions {
 		now := env.Stored(q.Key)
 		env.Soon("viewers see how "+q.Key+" ended", func() bool { return seen.Times(q.Key, now.Revision) > 0 })
@@ -84,14 +84,13 @@ func promptOf(t *testing.T, e bus.Entry) schemas.Prompt {
 	return p
 }
 
-// The outbox sends the agent a decision that was stored but not published.
 func TestTheOutboxPublishesUnpublishedDecisions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	again := env.AskedAgain()
 	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
 	env.Soon("the outbox is idle", env.OutboxIdle)
-	// The engine dies after it stored the decision and before it published it.
+	// The engine dies after it has stored the decision and before it publishes it.
 	entry := env.Stored("S.1")
 	entry.Record.NextEvent = nil
 	entry.Record.Decision = &schemas.Decision{
@@ -110,8 +109,8 @@ func TestTheOutboxPublishesUnpublishedDecisions(t *testing.T) {
 	env.Equal("d1", env.Stored("S.1").Record.Decision.DecisionID)
 }
 
-// If the prompts' queue is lost, as after a hard kill, the engine's sweep queues a prompt
-// again if it was not shown, or if its worker died while showing it.
+// If the prompts' queue is lost, as after a hard kill, the engine's sweep queues a prompt again
+// if it was not shown, or if its worker died while showing it.
 func TestTheSweepQueuesPromptsThatWereNotShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })

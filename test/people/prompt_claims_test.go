@@ -16,13 +16,13 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// chat is a channel whose messages all workers share. A test can block a worker's call, in
-// order to kill the worker during this call.
+// chat is a channel whose messages all workers share. A test can block a worker's call, to kill
+// the worker during the call.
 type chat struct {
 	mu       sync.Mutex
-	messages []schemas.Prompt // the messages as they are now
+	messages []schemas.Prompt // the messages with their current text
 	first    []schemas.Prompt // the messages as they were sent
-	live     map[int]bool     // the messages that have choices
+	live     map[int]bool     // the messages with buttons
 	inCall   map[string]int   // the number of running calls about each request
 	overlaps int
 }
@@ -44,14 +44,14 @@ func (c *chat) call(id string) (returns func()) {
 	}
 }
 
-// on returns a carrier through which one worker uses the chat. The functions before and after
-// are called before and after each send of this worker.
+// on returns a carrier by which one worker uses the chat. The functions before and after are
+// called around each send.
 func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
 	return &line{chat: c, before: before, after: after}
 }
 
-// line is a carrier through which one worker uses the chat. The functions revise and revised
-// are called before and after each change of a pending question.
+// line is a carrier by which one worker uses the chat. The functions revise and revised are
+// called around each change of a pending question.
 type line struct {
 	*chat
 	before, after, revise, revised func(schemas.Prompt)
@@ -109,7 +109,7 @@ func (l *line) put(ref people.Ref, p schemas.Prompt, live bool) error {
 	return nil
 }
 
-// choices returns the number of a request's messages that have choices.
+// choices returns the number of a request's messages with buttons.
 func (c *chat) choices(id string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *chat) of(id string, all *[]schemas.Prompt) []schemas.Prompt {
 	return slices.DeleteFunc(slices.Clone(*all), func(p schemas.Prompt) bool { return p.PendingID != id })
 }
 
-// settled reports whether a request has n messages and all of them show its outcome.
+// settled reports whether a request has n messages that all show its outcome.
 func (c *chat) settled(id string, n int) func() bool {
 	return func() bool {
 		all := c.about(id)
@@ -141,7 +141,6 @@ func (c *chat) settled(id string, n int) func() bool {
 	}
 }
 
-// worker is one worker of the connector tg.
 type worker struct {
 	stop func()
 	kill func() // closes the worker's connection to nod
@@ -152,7 +151,6 @@ func startWorker(e *rig.Env, c people.Carrier) *worker {
 	return workerOn(e, e.Server.URL(), c)
 }
 
-// workerOn starts a worker that connects to url.
 func workerOn(e *rig.Env, url string, c people.Carrier) *worker {
 	e.T.Helper()
 	conn := e.Dial(roles.ConnectorID("tg"), url)
@@ -171,12 +169,16 @@ func workerOn(e *rig.Env, url string, c people.Carrier) *worker {
 	return &worker{stop: func() { once.Do(over) }, kill: conn.Close}
 }
 
-// phones gives Ann a chat on tg beside the terminal. The queue delivers a prompt again
-// one second after its worker dies.
+// phones gives Ann a chat on tg beside the terminal. The queue delivers a prompt again one
+// second after its worker dies.
 func phones(s *rig.Setup) {
 	s.Settings = `{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`
 	s.Engine.AckWait, s.Engines = time.Second, 2
 }
+
+// slowTakeover lets a claim last as long as in production. After one second a machine under load
+// may not have renewed it, and the other worker then rightly repeats the message.
+func slowTakeover(s *rig.Setup) { s.Engine.AckWait = 0 }
 
 // deployTo returns a request that is identical to no other, because its id is in its input.
 func deployTo(session, id string) schemas.Request {
@@ -195,13 +197,13 @@ func queueIdle(e *rig.Env) bool {
 	return info.NumPending == 0 && info.NumAckPending == 0
 }
 
-// Two workers share a connector. Each question is sent once and is not marked as a
-// repeat, although it changes while it is sent.
+// Two workers share a connector. Each question is sent once, and not marked as a repeat,
+// although it changes while it is sent.
 func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	t.Parallel()
-	env, tg := rig.Start(t, phones), &chat{}
+	env, tg := rig.Start(t, phones, slowTakeover), &chat{}
 	ada := env.Agent("ada")
-	before := func(p schemas.Prompt) { // stores a newer version of the request while a version is being sent
+	before := func(p schemas.Prompt) { // before stores a newer version of the request while an older one is being sent
 		env.NoError(ada.Asker.Detach(env.Ctx, p.SessionID, p.PendingID, "the host waits no longer"))
 		env.Soon("the change is queued", env.OutboxIdle)
 	}
@@ -227,8 +229,8 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// If the channel takes longer than a claim lasts, the worker renews its claim, and no
-// other worker sends the question as well.
+// If the channel takes longer than a claim lasts, the worker renews its claim, and no other
+// worker sends the question too.
 func TestAWorkerRenewsItsClaimDuringASlowSend(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
@@ -248,16 +250,16 @@ func TestAWorkerRenewsItsClaimDuringASlowSend(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// If a request changes and ends at the same time, only one worker at a time updates its
-// message, and the message shows the outcome in the end.
+// If a request changes and ends at the same time, one worker at a time updates its message, and
+// the message shows the outcome in the end.
 func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")
 	open := make(chan *rig.Question, 1)
-	revise := func(p schemas.Prompt) { // decides the request while its change is being shown
+	revise := func(p schemas.Prompt) { // revise decides the request while its change is being shown
 		if !p.Detached {
-			return // its choices are added
+			return // the first change of a message adds its buttons
 		}
 		env.Ann().Denies(<-open)
 		env.Soon("its outcome is queued", env.OutboxIdle)
@@ -276,22 +278,22 @@ func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// deaths holds the moments at which a worker dies before the handle of its message is stored,
+// deaths has the moments at which a worker dies before it stores the handle of its message,
 // each with a carrier that calls die at that moment.
 var deaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carrier{
 	"before it is sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(die, nil) },
 	"after it was sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(nil, die) },
 }
 
-// laterDeaths holds the moments at which a worker dies after it has stored the handle of its
-// message, and before it has stored that the message has its choices.
+// laterDeaths has the moments at which a worker dies after it has stored the handle of its
+// message, and before it stores that the message has its buttons.
 var laterDeaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carrier{
 	"before its choices are added": func(c *chat, die func(schemas.Prompt)) people.Carrier { return &line{chat: c, revise: die} },
 	"after its choices were added": func(c *chat, die func(schemas.Prompt)) people.Carrier { return &line{chat: c, revised: die} },
 }
 
-// mortal starts a worker, asks a question and kills the worker while the worker shows its
-// first prompt. back lets the killed worker's blocked call return after all.
+// mortal starts a worker, asks a question and kills the worker while it shows its first prompt.
+// back lets the killed worker's blocked call return after all.
 func mortal(e *rig.Env, c *chat, carrier func(*chat, func(schemas.Prompt)) people.Carrier, ask func() *rig.Question) (q *rig.Question, back func()) {
 	e.T.Helper()
 	died, returns := make(chan struct{}), make(chan struct{})
@@ -308,7 +310,7 @@ func mortal(e *rig.Env, c *chat, carrier func(*chat, func(schemas.Prompt)) peopl
 
 // If a worker dies before it has stored the handle of its message, another worker sends the
 // prompt again, marked as a repeat. The outcome is marked too, because no worker can edit the
-// first message. That message never gets choices.
+// first message, which never gets buttons.
 func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range deaths {
@@ -330,8 +332,9 @@ func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 	}
 }
 
-// If a worker dies after it has stored the handle of its message, another worker goes on with the
-// same message: it adds the choices or, if the request is decided by then, shows the outcome.
+// If a worker dies after it has stored the handle of its message, another worker continues with
+// the same message: it adds the buttons or, if the request is decided by then, shows the
+// outcome.
 func TestAMessageWhoseWorkerDiedIsCompleted(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range laterDeaths {
@@ -359,7 +362,7 @@ func TestAMessageWhoseWorkerDiedIsCompleted(t *testing.T) {
 }
 
 // If a worker dies before it has stored the handle of its message, and the request is decided
-// before another worker takes over, the other worker sends a message with the outcome.
+// before another worker takes over, that worker sends a message with the outcome.
 func TestAnOutcomeIsSentIfItsQuestionsHandleIsLost(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range deaths {
@@ -381,11 +384,10 @@ func TestAnOutcomeIsSentIfItsQuestionsHandleIsLost(t *testing.T) {
 	}
 }
 
-// A request that is decided before any worker has received its prompt is never shown.
 func TestARequestDecidedBeforeItsPromptIsNotShown(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
-	startWorker(env, tg.on(nil, nil)).stop() // a worker that starts registers the connector
+	startWorker(env, tg.on(nil, nil)).stop() // the start of a worker registers the connector
 	q := env.Agent("ada").Asks(rig.Deploy("S", "q"))
 	env.Soon("it is queued", env.OutboxIdle)
 	env.Ann().Denies(q)
@@ -409,7 +411,7 @@ func TestADelayedWorkersMessageShowsTheOutcome(t *testing.T) {
 			wire := env.Wire()
 			workerOn(env, wire.URL, tg.on(nil, func(schemas.Prompt) {
 				once.Do(func() {
-					wire.LoseAll("+WPI", "nod.v1.shown.") // this worker cannot renew its claim or report progress
+					wire.LoseAll("+WPI", "nod.v1.shown.") // this worker can neither renew its claim nor report progress
 					close(sent)
 					<-returns
 					wire.LoseAll()
@@ -447,8 +449,8 @@ func knownMessages(e *rig.Env, id string) int {
 	return 1 + len(s.Also)
 }
 
-// A worker that starts shows the outcomes that were lost with the queue, including the
-// outcome of a prompt whose worker died.
+// A worker that starts shows the outcomes that were lost with the queue, even for a prompt
+// whose worker died.
 func TestAStartingWorkerShowsLostOutcomes(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}

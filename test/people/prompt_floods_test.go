@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// phonesShown limits the open questions of a session on Ann's phone to limit.
+// phonesShown limits the questions of a session on Ann's phone to limit at a time.
 func phonesShown(limit, engines int) func(*rig.Setup) {
 	return func(s *rig.Setup) {
 		s.Settings = fmt.Sprintf(`{"permissions": {"open_prompts": %d}, "approvers": {"people": [
@@ -23,13 +23,12 @@ func phonesShown(limit, engines int) func(*rig.Setup) {
 	}
 }
 
-// told reports whether a request is decided, or its prompt has been released to phones.
+// told reports whether a request is decided, or phones may show its prompt.
 func told(e *rig.Env, key string) bool {
 	next := e.Stored(key).Record.NextEvent
 	return next == nil || next.Kind == schemas.EventDeadline
 }
 
-// The cost of ending a question does not grow with the number of pending questions.
 func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, phonesShown(1, 1))
@@ -49,11 +48,11 @@ func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 		env.NoError(err)
 	}
 	env.NoError(nc.Flush())
-	for i := range questions { // the oldest question ends first: its prompt was just released
+	for i := range questions { // the oldest question ends first: phones have just shown it
 		ada.Withdraws("S", fmt.Sprintf("q-%03d", i))
 		if i+1 < questions {
 			env.Soon("the next question is released", func() bool { return told(env, schemas.Key("S", fmt.Sprintf("q-%03d", i+1))) })
-			reads.Add(-1) // the test itself makes at least one read, in told
+			reads.Add(-1) // the function told, which the test calls, makes at least one read
 		}
 	}
 	env.Soon("the outbox has handled all changes", env.OutboxIdle)
@@ -63,8 +62,8 @@ func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 	env.Less(lists.Load(), int64(questions/2))
 }
 
-// Whichever questions end, and on whichever engine, the phone is shown the oldest of the
-// remaining questions, up to the limit.
+// Whichever questions end, and on whichever engine, the phone shows the oldest remaining
+// questions, up to the limit.
 func TestPhonesShowTheOldestRemainingQuestions(t *testing.T) {
 	t.Parallel()
 	const questions, left, limit = 60, 20, 3
@@ -104,7 +103,6 @@ func TestPhonesShowTheOldestRemainingQuestions(t *testing.T) {
 	}
 }
 
-// A phone that was not shown a question is not shown its outcome.
 func TestAQuestionThatWasNotShownShowsNoOutcome(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phonesShown(1, 1)), &chat{}

@@ -28,14 +28,14 @@ const (
 	annOnTG  = 4711
 )
 
-// phone is a machine with nod whose only approver is Ann, on an in-memory Telegram.
+// phone is a machine with nod, on a simulated Telegram in memory. Its only approver is Ann.
 type phone struct {
 	*rig.Machine
 	*telegramtest.Server
 }
 
-// newPhone makes a phone. The parameter where is the part of connectors.telegram in the
-// settings that names the token's file or variable; DIR in it stands for the data directory.
+// newPhone makes a phone. where is the part of connectors.telegram in the settings that names
+// the token's file or variable; DIR in it stands for the data directory.
 func newPhone(t *testing.T, where string) *phone {
 	p := &phone{rig.NewMachine(t), telegramtest.New(botToken)}
 	p.Start(annOnTG)
@@ -51,7 +51,7 @@ func newPhone(t *testing.T, where string) *phone {
 	return p
 }
 
-// settings writes settings.json. See newPhone for the parameter where.
+// settings writes settings.json with where as the part about the token.
 func (p *phone) settings(where string) {
 	p.write("settings.json", fmt.Sprintf(`{
 		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
@@ -80,7 +80,7 @@ func (p *phone) asks(id string) *waiting {
 
 // hears waits until nod ask ends, and returns the decision that it printed.
 func (p *phone) hears(w *waiting) schemas.Decision {
-	_ = w.Wait() // an error states only the exit code
+	_ = w.Wait() // the error of Wait contains only the exit code
 	var d schemas.Decision
 	require.NoError(p.T, json.Unmarshal(w.out.Bytes(), &d), w.errs.String())
 	return d
@@ -101,8 +101,8 @@ func (p *phone) question(id string) telegramtest.Message {
 	return found
 }
 
-// shown returns a function that waits until a worker has recorded that it showed a
-// question. If the worker is killed earlier, the question is shown again.
+// shown returns a function that waits until a worker has recorded that it showed a question.
+// Without the record, the question is shown again if the worker is killed.
 func (p *phone) shown(id string) (wait func()) {
 	ctx, cancel := context.WithTimeout(p.T.Context(), 30*time.Second)
 	p.T.Cleanup(cancel)
@@ -137,7 +137,7 @@ func (p *phone) press(m telegramtest.Message, label string) {
 	require.Fail(p.T, "no such button", "%s among %v", label, m.Buttons)
 }
 
-// settled waits until the only message about a question shows an outcome, not buttons.
+// settled waits until the only message about a question shows an outcome, and no buttons.
 func (p *phone) settled(id, outcome string) {
 	require.Eventually(p.T, func() bool {
 		n, ended := 0, false
@@ -152,8 +152,8 @@ func (p *phone) settled(id, outcome string) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// A tap on the phone allows a request; a denial with a reason stops the agent. The
-// message then shows the outcome.
+// A tap on the phone allows a request; a denial with a reason stops the agent. The message then
+// shows the outcome.
 func TestATapOnThePhoneDecides(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -174,7 +174,7 @@ func TestATapOnThePhoneDecides(t *testing.T) {
 	require.Equal(t, 3, denied.ProcessState.ExitCode())
 }
 
-// A tap while all of nod is down counts once nod is back; the question is shown once.
+// A tap while all of nod is down counts once nod is up again. The question is shown once.
 func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -190,8 +190,8 @@ func TestATapWhileNodWasAwayArrives(t *testing.T) {
 	p.settled("tap-away", "✅ Allowed once · Ann")
 }
 
-// If the deadline passes while all of nod is down, a tap from before the deadline
-// changes nothing. Ann reads that the request expired, and the message shows it too.
+// If the deadline passes while all of nod is down, an earlier tap changes nothing. Ann reads in
+// a reply and in the message that the request expired.
 func TestATapBeforeAMissedDeadlineReadsTheExpiry(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -220,8 +220,8 @@ func TestATapBeforeAMissedDeadlineReadsTheExpiry(t *testing.T) {
 	}, rig.Patience, rig.Tick)
 }
 
-// With a webhook behind a proxy, a tap while nod is down counts once nod is back. When
-// the settings return to polling, nod removes its webhook.
+// With a webhook behind a proxy, a tap while nod is down counts once nod is up again. When the
+// settings return to polling, nod removes its webhook.
 func TestATapThroughAWebhook(t *testing.T) {
 	t.Parallel()
 	listen := fmt.Sprint("127.0.0.1:", rig.FreePorts(t, 1)[0])
@@ -251,7 +251,7 @@ func TestATapThroughAWebhook(t *testing.T) {
 }
 
 // If a connector process is killed between question and answer, another process delivers the
-// answer. nod up has no token here, so it runs without the connector.
+// answer. nod up has no token in this test, so it runs without the connector.
 func TestATapAfterItsWorkerWasKilledArrives(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
@@ -294,8 +294,8 @@ func (p *phone) worker() (stop func()) {
 	return stop
 }
 
-// Ann freezes all agents from her phone: pending requests are denied. The machine's
-// own user is no approver and cannot thaw; Ann thaws from her phone.
+// Ann freezes all agents from her phone, and pending requests are denied. The user of the
+// machine is no approver and cannot thaw; Ann thaws from her phone.
 func TestFreezingFromTheTelephone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -329,7 +329,7 @@ func (p *phone) told(text string) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// A mistaken denial can be forgotten on the phone; the same call then asks again.
+// A mistaken denial can be revoked on the phone. The next identical call is a question again.
 func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
@@ -351,7 +351,7 @@ func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	p.toasted("Nothing changed: it has already ended (revoked by Ann).")
 }
 
-// change replaces the text "NAME": 0 in settings.json, where NAME is the setting's name.
+// change replaces the text "NAME": 0 in settings.json, in which NAME is the setting's name.
 func (p *phone) change(name, text string) {
 	path := filepath.Join(p.Dir, "settings.json")
 	was, err := os.ReadFile(path)
@@ -361,7 +361,7 @@ func (p *phone) change(name, text string) {
 	p.write("settings.json", changed)
 }
 
-// toasted waits until Ann is shown a toast that contains a text.
+// toasted waits until Ann sees a toast that contains a text.
 func (p *phone) toasted(text string) {
 	require.Eventually(p.T, func() bool {
 		for _, read := range p.Read(annOnTG) {

@@ -11,7 +11,6 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A viewer that was disconnected receives the decisions that it missed when it reconnects.
 func TestAReconnectedViewerGetsMissedDecisions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -40,7 +39,6 @@ func TestAReconnectedViewerGetsMissedDecisions(t *testing.T) {
 	env.Equal(d, *p.Decision)
 }
 
-// A viewer does not show a version of a request that arrives after a newer version.
 func TestAnOlderViewThatComesLateIsNotShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

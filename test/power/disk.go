@@ -1,5 +1,5 @@
-// Package power tests nod on a disk that loses its power: a FUSE file system that knows which
-// data and which names were synced, and drops the others.
+// Package power tests nod on a disk that loses its power. The disk is a FUSE file system that knows
+// which data and names were synced. In a power cut it loses all others.
 package power
 
 import (
@@ -81,8 +81,8 @@ func (n *node) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbe
 
 func (n *node) path() string { return filepath.Join(n.disk.work, n.Path(n.Root())) }
 
-// slowSync is the longest time that a sync takes. The slower a sync, the more is lost if nod
-// does not wait for it.
+// slowSync is the longest duration of a sync. The slower a sync is, the more data a power cut destroys
+// if nod does not wait for the sync.
 const slowSync = 20 * time.Millisecond
 
 func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
@@ -176,7 +176,7 @@ func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 	return n.LoopbackNode.Unlink(ctx, name)
 }
 
-// Rename keeps the inode of the file that it replaces.
+// Rename keeps the inode of a file that it replaces.
 func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
 	n.disk.bury(filepath.Join(n.disk.work, parent.EmbeddedInode().Path(n.Root()), newName))
 	return n.LoopbackNode.Rename(ctx, name, parent, newName, flags)
@@ -197,7 +197,7 @@ func inodeOf(path string) uint64 {
 	return s.Ino
 }
 
-// keepFile makes a file's data durable, and the names by which it is reached.
+// keepFile makes the data and the names of a file durable.
 func (d *disk) keepFile(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -222,7 +222,7 @@ func (d *disk) keepName(dir, name string, inode uint64) {
 
 // keepDir makes the names in a directory durable.
 func (d *disk) keepDir(path string) {
-	entries, _ := os.ReadDir(path) // a directory that was removed meanwhile has no names
+	entries, _ := os.ReadDir(path) // a directory that was removed in the meantime has no names
 	d.names[path] = map[string]uint64{}
 	for _, e := range entries {
 		inode := inodeOf(filepath.Join(path, e.Name()))
@@ -233,7 +233,7 @@ func (d *disk) keepDir(path string) {
 	}
 }
 
-// cut ends the power: from now on no sync succeeds.
+// cut cuts the power. From now on every sync fails.
 func (d *disk) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -303,8 +303,8 @@ func (d *disk) clean() bool {
 	return dirty == nil
 }
 
-// restore writes what outlived the cut to a directory. Each name and each page that was not
-// synced is kept with the probability keep.
+// restore writes the state after the power cut to a directory. A name or page that was not synced
+// survives with the probability keep.
 func (d *disk) restore(to string, keep float64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -352,7 +352,7 @@ func (d *disk) restoreDir(dir, to string, keep float64, kept map[uint64][]byte) 
 		}
 		data, ok := kept[inode]
 		if !ok {
-			data = d.data[inode] // the file was removed, and the removal is lost
+			data = d.data[inode] // the file was removed, but the removal did not reach the disk
 		}
 		if err := os.WriteFile(filepath.Join(to, name), data, 0o600); err != nil {
 			return err

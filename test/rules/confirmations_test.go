@@ -68,7 +68,7 @@ func TestConfirmationsForRiskyCalls(t *testing.T) {
 }
 
 // If rules for two risks name different code words, the code word for the higher risk counts,
-// for a thaw too.
+// also for a thaw.
 func TestTheCodeWordOfTheHighestRisk(t *testing.T) {
 	t.Parallel()
 	plain, strong := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "strong")

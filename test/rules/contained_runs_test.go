@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// containedSettings are rig.Everybody's settings with the preset contained and these rules.
+// containedSettings are rig.Everybody's settings with the preset contained and a deny rule.
 func containedSettings(deny string) string {
 	return strings.Replace(rig.Rules("", deny), `"permissions":{`, `"permissions":{"preset":"contained",`, 1)
 }
@@ -19,11 +19,19 @@ func containedSettings(deny string) string {
 // line returns a shell call whose host can run it contained.
 func line(session, id, command string) schemas.Request {
 	r := rig.Shell(session, id, command)
-	r.Contain = schemas.ContainPossible
+	r.Contain, r.NodPath = schemas.ContainPossible, "/usr/bin/nod"
 	return r
 }
 
-// starts asks for the start of a contained command.
+// runsAs returns the command that a decision runs instead of the agent's.
+func runsAs(env *rig.Env, d schemas.Decision) string {
+	env.Equal(schemas.Allowed, d.Outcome)
+	var in struct{ Command string }
+	env.NoError(json.Unmarshal(d.UpdatedInput, &in))
+	return in.Command
+}
+
+// starts asks to start a contained command.
 func starts(a *rig.Agent, r schemas.Request, words ...string) (schemas.Running, error) {
 	var out schemas.Running
 	err := a.Conn.CallInto(a.Ctx, schemas.RunSubject(a.Name, r.SessionID, r.PendingID), schemas.Run{
@@ -39,10 +47,7 @@ func TestACallRunsContainedOnce(t *testing.T) {
 	ada := env.Agent("ada")
 	r := line("S", "c1", "make test")
 	d := ada.Gets(r)
-	env.Equal(schemas.Allowed, d.Outcome)
-	var in struct{ Command string }
-	env.NoError(json.Unmarshal(d.UpdatedInput, &in))
-	env.Equal("nod exec --run S.c1 -- bash -c 'make test'", in.Command)
+	env.Equal("'/usr/bin/nod' exec --run S.c1 -- bash -c 'make test'", runsAs(env, d))
 
 	_, err := starts(ada, r, "bash", "-c", "rm -rf /")
 	env.Refusal(err, schemas.CodeForbidden)
@@ -105,10 +110,11 @@ func TestACallThatCannotRunContainedAsks(t *testing.T) {
 	ada := env.Agent("ada")
 	for want, r := range map[string]schemas.Request{
 		"its host cannot run it contained": rig.Shell("S", "", "make test"),
+		"did not say where nod is":         func() schemas.Request { r := line("S", "", "make test"); r.NodPath = ""; return r }(),
 		"no project":                       func() schemas.Request { r := line("S", "", "make test"); r.Contain = "no project"; return r }(),
 	} {
 		q := ada.Asks(r)
-		env.Contains(env.Stored(q.Key).Record.Reasons, want)
+		env.Contains(strings.Join(env.Stored(q.Key).Record.Reasons, "; "), want)
 		env.Nil(env.Stored(q.Key).Record.Run)
 		q.Drop()
 	}
@@ -161,7 +167,7 @@ func TestAHostThatIgnoresTheContainerIsNoticed(t *testing.T) {
 		env.NoError(err)
 		return ids
 	}
-	env.Empty(report("nod exec --run S.c1 -- bash -c 'make test'"))
+	env.Empty(report("'/usr/bin/nod' exec --run S.c1 -- bash -c 'make test'"))
 	env.Equal([]string{"c2"}, report("make lint"))
 	p, _, err := env.Ann().Show(env.Ctx, "S", "c2")
 	env.NoError(err)

@@ -86,7 +86,7 @@ func TestAGrantExpires(t *testing.T) {
 }
 
 // After a revocation has returned, no engine applies the grant to a new request, even if
-// engines were allowing requests by it at that moment.
+// engines were just allowing requests by it.
 func TestARevokedGrantIsObeyedByEveryEngineFromThenOn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })

@@ -168,7 +168,7 @@ func TestPermissionRequestsAreCheckedInOrder(t *testing.T) {
 	r.ActionDetails = []byte(`{"agent_id":"other"}`)
 	env.Contains(ada.Refused(r, schemas.CodeForbidden).Message, "Background agents cannot")
 	env.Apply(`{"approvers":{"people":[]}}`)
-	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // this refusal takes precedence over the refusal of the malformed tag
+	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // without an approver, nod refuses the request before it checks the malformed tag
 }
 
 func TestAPermissionForAnotherSessionIsGrantedThere(t *testing.T) {
@@ -226,7 +226,7 @@ func TestASessionSharesOnlyPermissionsThatItHas(t *testing.T) {
 		Type: schemas.TypeShare, SessionID: "helper", AgentID: "third", Permissions: []string{"@read:" + dir + "/in/sub"}, Reason: "and so on",
 	}, &g))
 	env.Equal("helper", g.Grants[0].By.Name)
-	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // this also revokes all grants shared from the revoked grant
+	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // the revocation also ends all grants that were shared from the grant
 	ada.Asks(file("Write", "helper", dir+"/in/x")).Drop()
 	grants, err := env.Owner().Grants(env.Ctx, "")
 	env.NoError(err)
@@ -236,7 +236,6 @@ func TestASessionSharesOnlyPermissionsThatItHas(t *testing.T) {
 	}
 }
 
-// A shared permission expires with the grant that it was shared from.
 func TestASharedPermissionLastsNoLongerThanItsSource(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -271,8 +270,8 @@ func TestAGateListsMissingPermissionsAndNotifiesTheSession(t *testing.T) {
 	env.Equal(`Cron gate permissions not allowed for "nightly" (7): @read:/a, nonsense. The gate check was skipped and the task ran anyway.`, rig.Next(env, heard).Text)
 }
 
-// While no approver can be reached, sending a permission request again still returns the
-// request's receipt or decision; a new request is refused.
+// While no approver can be reached, a repeated permission request still gets its receipt or
+// decision; a new request is refused.
 func TestAskingAgainForAPermissionNeedsNoReachableApprover(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

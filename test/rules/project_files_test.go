@@ -26,8 +26,8 @@ func writeRules(t *testing.T, project, settings string, at int) {
 	require.NoError(t, os.Chtimes(file, when, when))
 }
 
-// The engine reads a project's own settings file. Its rules tighten the policy and
-// never loosen it.
+// The engine reads a project's own settings file. Its rules tighten the policy and never loosen
+// it.
 func TestProjectFilesTighten(t *testing.T) {
 	t.Parallel()
 	project := t.TempDir()
@@ -86,7 +86,7 @@ func TestProjectFilesTighten(t *testing.T) {
 	}
 }
 
-// An engine applies the project files on its own machine, but not to calls on another machine.
+// An engine applies the project files on its own machine, and not to calls on another machine.
 // If a project's file is invalid, the engine asks about every call in that project.
 func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	t.Parallel()
@@ -107,13 +107,24 @@ func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Gets(ask("here", "rm -rf ~/keep")).Outcome, "the engine resolves ~ and knows nod's own paths")
 	ada.Asks(ask("there", "rm -rf ~/keep"))
 
+	exposed := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(exposed, "server.key"), []byte("x"), 0o600))
+	search := func(host string) schemas.Request {
+		r := ask(host, "rg TOKEN")
+		r.Project, r.ActionDetails = exposed, []byte(`{"command":"rg TOKEN","cwd":"`+exposed+`"}`)
+		return r
+	}
+	ada.Asks(search("here"))
+	env.Equal(schemas.Allowed, ada.Gets(search("there")).Outcome, "the engine does not see the files of another machine")
+	env.Equal(schemas.Allowed, ada.Gets(ask("here", "rg TOKEN")).Outcome, "a project without such a file")
+
 	writeRules(t, project, `{"permissions":{"deny":["Bash(ls:*)"]}}`, 1)
 	env.Equal(schemas.Denied, ada.Gets(ask("here", "ls")).Outcome)
 	env.Equal(schemas.Denied, ada.Gets(ask("", "ls")).Outcome)
 	env.Equal(schemas.Allowed, ada.Gets(ask("there", "ls")).Outcome)
 
-	// A session names one project, but its calls may run in other directories: the rules of
-	// the project and of the call's directory both apply.
+	// A session names one project, but its calls may run in other directories. The rules of the
+	// project and of the call's directory both apply.
 	other := t.TempDir()
 	writeRules(t, other, `{"permissions":{"deny":["Bash(cat:*)"]}}`, 1)
 	env.Equal(schemas.Allowed, ada.Gets(ask("here", "cat x")).Outcome)

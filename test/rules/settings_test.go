@@ -36,7 +36,7 @@ func TestEveryEngineFollowsTheSettings(t *testing.T) {
 	env.Equal([]string{"Deploy"}, state.Settings.Permissions.Allow)
 	env.Equal(revision, env.Apply(rig.Rules("Deploy", "Lookup")), "applying the same settings again changes nothing")
 
-	env.Engines[0].Halt() // an engine that starts later also follows the settings
+	env.Engines[0].Halt() // an engine that starts later uses the settings too
 	late, err := env.Engine(engine.Options{}).SettingsRevision(env.Ctx)
 	env.NoError(err)
 	env.Equal(revision, late)
@@ -95,7 +95,7 @@ func TestInvalidSettingsAreRefusedWithTheFaultsPath(t *testing.T) {
 	env.Agent("ada").Asks(rig.Deploy("S", ""))
 }
 
-// Engines do not apply invalid settings that were written to the store without being checked.
+// Engines do not apply invalid settings that were written to the store without a check.
 func TestInvalidStoredSettingsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -103,7 +103,7 @@ func TestInvalidStoredSettingsAreNotFollowed(t *testing.T) {
 	env.NoError(err)
 	_, err = env.Store.Settings.PutDocument(env.Ctx, "settings", []byte(`{"permissions":{"allow":["Deploy"],"deny":17}}`), revision)
 	env.NoError(err)
-	_, err = env.Engines[0].SettingsRevision(env.Ctx) // this call reads the stored settings
+	_, err = env.Engines[0].SettingsRevision(env.Ctx) // SettingsRevision reads the stored settings
 	env.ErrorContains(err, "permissions.deny")
 	env.Agent("ada").Asks(rig.Deploy("S", "1"))
 	state, err := env.Owner().Settings(env.Ctx)

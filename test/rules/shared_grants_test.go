@@ -20,8 +20,8 @@ func shares(a *rig.Agent, from, to string, tags ...string) (schemas.StandingAnsw
 	return g.Grants[0], nil
 }
 
-// marksRevoked marks a grant as revoked in the store and does nothing else, like a
-// revoke that is interrupted.
+// marksRevoked marks a grant as revoked in the store and does nothing else, like an interrupted
+// revoke.
 func marksRevoked(e *rig.Env, session, grant string) {
 	e.T.Helper()
 	key := "standing.session." + session + "." + grant
@@ -46,8 +46,7 @@ func ended(e *rig.Env) map[string]bool {
 }
 
 // A grant is revoked while an engine shares it with another session, and the revoke looks for
-// shared grants before the new grant is stored. The other session still does not get the
-// grant.
+// shared grants before the new grant is stored. The other session still does not get the grant.
 func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
@@ -79,8 +78,8 @@ func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 	ada.Asks(rig.Permission("helper", "", "r", "@network")).Drop()
 }
 
-// If a revoke is interrupted, the grants shared from the revoked grant end nevertheless. The
-// next revoke of that grant completes the interrupted one.
+// If a revoke is interrupted, the grants that were shared from the revoked grant end
+// nevertheless. The next revoke of that grant completes the interrupted one.
 func TestAnInterruptedRevokeTakesEffectAndIsCompleted(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))

@@ -1,6 +1,6 @@
 // Package commands describes shell commands: the flags with which they are harmless, the harm
-// that they may do otherwise, and how a rule may limit them. A flag, word or command that is
-// not known to be harmless makes nod ask: a rule or a person must decide.
+// that they may do otherwise, and how a rule may limit them. About a command with an unknown
+// flag or word, nod asks a person, unless a rule decides.
 package commands
 
 import (
@@ -10,24 +10,24 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Level is a preset. A command's level is the first preset that allows the command.
+// Level is a preset. The level of a command is the first preset that allows it.
 type Level int
 
-// The levels of the presets. Each preset also allows the commands of the preset before it. No
-// preset allows a command of levelNone or levelApproved.
+// The levels, in the order of the presets. Each preset also allows the commands of the one
+// before. No preset allows a command of levelNone or levelApproved.
 const (
-	levelNone Level = iota // the command's harmless flags are not known
+	levelNone Level = iota // for commands without known harmless flags
 	LevelDesign
 	LevelReaders
 	LevelProject
-	levelApproved // the command's flags are known, but only a person or a rule allows the command
+	levelApproved // for commands that only a person or a rule may allow, with known flags
 )
 
-// Command is an entry of the command table: the words that may follow a command, the harm
-// that it may do, and how a rule may limit it.
+// Command is an entry of the command table: the words that may follow a command, the harm that
+// it may do, and how a rule may limit it.
 //
-// A flag that the entry does not list makes nod ask, and so does an abbreviation of a listed
-// flag, because such a flag may write or execute.
+// nod asks about a flag that the entry does not list, and about an abbreviation of a listed
+// flag, because such flags may write or execute.
 type Command struct {
 	level Level // the first preset that allows the command
 
@@ -37,66 +37,67 @@ type Command struct {
 	// long lists the long flags. A "name" takes no value. A "name=" takes an optional value
 	// after =. A "name:" takes a value after = or in the next word.
 	long      string
-	digits    bool   // a number after - or +, as in -20 and +20, is a flag: a count
+	digits    bool   // a count such as -20 or +20 is a flag
 	operands  int    // the maximum number of operands
-	Text      bool   // operands are text, not paths
-	raw       bool   // every word is an operand, because none of the command's flags matters
-	anyFlag   bool   // no flag does harm: a pattern may expand to a file name that the command reads as a flag
-	apart     bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
-	getopt    bool   // on some systems, every word after the first operand is an operand
-	ordered   bool   // flags must come before the operands: a flag after an operand makes nod ask
-	Loose     bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
-	Lists     bool   // the command prints only names, so it reads only the directories that a pattern spells out
-	NamesOnly bool   // the command prints nothing of what files contain
-	script    string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is
-	// check finds flags and operands that the fields above allow, but that may read, write or
-	// run more than is harmless. It returns the reason to refuse them, or "".
+	Text      bool   // the operands are text, and no paths
+	raw       bool   // every word is an operand, because no flag of the command matters
+	anyFlag   bool   // no flag does harm, so a pattern may expand to a file name that the command reads as a flag
+	apart     bool   // a flag's value is always the next word; letters after the flag's letter are further flags
+	getopt    bool   // some systems read every word after the first operand as an operand
+	ordered   bool   // nod asks about a flag after an operand
+	Loose     bool   // the first operand is a script or a search pattern; only later operands are paths
+	Lists     bool   // the command prints only names, so a pattern in its words reads only the directory before the first wildcard
+	NamesOnly bool   // the command prints no content of files
+	script    string // the flag whose value is the script or search pattern; without the flag it is the first operand
+	// check finds harmful flags and operands that the other fields of the entry allow. It
+	// returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string
-	Special bool   // no list of flags tells which words are harmless; package shell checks them by a grammar of their own
+	Special bool   // the words need a grammar of their own, in package shell, because a list of flags cannot tell which are harmless
 	follows string // the flags with which the command follows the symbolic links that it finds
-	Differ  bool   // the command is a git subcommand, and may run a diff program that the configuration names
+	Differ  bool   // a git subcommand that may run a diff program from git's configuration
 
-	Harm Harm // the harm that the command may do; of the entries that match a command line, the one with the most words counts
+	Harm Harm // the harm that the command may do; of several entries that match a command, the one with the most words counts
 
-	// How a remembered answer or a rule may limit the command.
-	runner      bool   // the command is a runner: it builds, tests, checks or shows the project; a remembered answer stores its first words and covers most words after them
-	target      bool   // of a runner: the word after its name, such as build in "make build", is its target; a remembered answer stores it too
-	manyTargets bool   // of a runner: every operand is a target; a remembered answer for one target covers no command with a second one
-	chooser     string // if manyTargets is set: the flag whose value, in the next word, is not a target
-	outputs     string // flags whose value is a file to write, in a list of runnerFlags
-	plain       string // flags whose value must be a plain name, in a list of runnerFlags
-	behind      string // the list of the flags after the word --, in a list of runnerFlags
+	// Limits that a remembered rule, or a rule of the policy, may use.
+	runner      bool   // the command builds, tests, checks or shows the project; a remembered rule stores its first words and covers most words after them
+	target      bool   // the next word of the runner, such as build in "make build", is a target, which a remembered rule stores too
+	manyTargets bool   // every operand of the runner is a target; a remembered rule for one target covers no second one
+	chooser     string // the flag whose next word is no target, although all other operands of the runner are
+	outputs     string // the flags whose value is a file to write; only in lists of runner flags
+	plain       string // the flags whose value must be a plain name; only in lists of runner flags
+	behind      string // the name of the list for flags after the word --; only in lists of runner flags
 	oneDash     bool   // long flags begin with one dash instead of two
-	Wraps       bool   // the words after the name are a command, which it runs
-	Interprets  bool   // one of the words may be a command line, which it runs
+	Wraps       bool   // the words after the command's name are another command, which it runs
+	Interprets  bool   // a word of the command may be a command line, which it runs
 	inline      string // the flag whose value is code that the command runs
-	runsAny     bool   // a flag or a subcommand can run any other program
+	runsAny     bool   // a flag or a subcommand of the command can run any other program
 
-	longs map[string]byte // the flags listed in the field long, by name; the value is 0, '=', ':' or '!'
+	longs map[string]byte // the flags in the field long, by name; the value '=', ':' or '!' tells how the flag takes its value
 }
 
-// unlimited means that a command takes any number of operands.
 const unlimited = 1 << 20
 
 // Secrets tells the checks of search commands, such as grep, which files contain secrets.
 type Secrets interface {
-	// SecretFilter reports whether a search with this file name filter may include files that
-	// contain secrets.
+	// SecretFilter reports whether a search with this file name filter may include secrets.
 	SecretFilter(filter string) bool
 	// SearchesPrivate reports whether a search of these paths, or of the current directory if
-	// paths is empty, includes a home directory or a directory with known secrets.
+	// there are none, includes a home directory or a directory with known secrets.
 	SearchesPrivate(paths []word.Word) bool
+	// SearchesExposed returns a file with secrets that a search of these paths, or of the current
+	// directory if paths is empty, would show, or "". It leaves out files for which the function
+	// skips returns true.
+	SearchesExposed(paths []word.Word, skips func(file string) bool) string
 }
 
-// table returns the known commands. A key is a command's name, or its name and first words, as
-// in "git log". The caller must not change the table.
+// table returns the known commands by name, or by name and first words as in "git log". The
+// caller must not change the table.
 var table = sync.OnceValue(newTable)
 
 var unknownCommand = Command{}
 
-// Entry returns the entry of a command. The name may include the command's first words, as in
-// "git log". If there is no entry, Entry returns an empty one. The caller must not change the
-// entry.
+// Entry returns the entry of a command, by name or by name and first words as in "git log"; an
+// unknown command has an empty entry. The caller must not change the entry.
 func Entry(name string) *Command {
 	if c := table()[name]; c != nil {
 		return c
@@ -104,8 +105,7 @@ func Entry(name string) *Command {
 	return &unknownCommand
 }
 
-// Reader returns the entry of a command that some preset allows because of its listed flags,
-// and nil for every other command.
+// Reader returns the entry of a command that a preset allows, and nil for every other command.
 func Reader(name string) *Command {
 	c := table()[name]
 	if c == nil || c.level == levelNone || c.level == levelApproved || c.Special {
@@ -118,8 +118,8 @@ func Reader(name string) *Command {
 func (c *Command) AllowedAt(l Level) bool { return c.level != levelNone && c.level <= l }
 
 // Check compares the words after a command's name with the command's entry. It returns the
-// words, divided into flags and operands, and the reason to ask, or "". If there is a reason,
-// the Args may be incomplete.
+// words as flags and operands, and the reason to ask, or "". With a reason, the Args may be
+// incomplete.
 func (c *Command) Check(name string, words []word.Word, s Secrets) (Args, string) {
 	a, why := c.parse(name, words)
 	if why == "" && c.check != nil {
@@ -128,14 +128,14 @@ func (c *Command) Check(name string, words []word.Word, s Secrets) (Args, string
 	return a, why
 }
 
-// Fits reports whether texts consists of flags and operands that the entry lists.
+// Fits reports whether the entry lists all these flags and operands.
 func (c *Command) Fits(texts []string) bool {
 	_, why := c.parse("", word.Literals(texts))
 	return why == ""
 }
 
-// FollowsLinks reports whether the command, with these words, follows the symbolic links that
-// it finds.
+// FollowsLinks reports whether the command with these words follows the symbolic links that it
+// finds.
 func (c *Command) FollowsLinks(words []word.Word) bool {
 	if c.follows == "" {
 		return false
@@ -144,7 +144,7 @@ func (c *Command) FollowsLinks(words []word.Word) bool {
 	return a.has(strings.Fields(c.follows)...)
 }
 
-// RunsAnything reports whether the command, with certain words, can run code or any other
+// RunsAnything reports whether the command, with certain words, can run code or another
 // program.
 func (c *Command) RunsAnything() bool {
 	return c.Interprets || c.inline != "" || c.Wraps || c.runsAny
@@ -153,12 +153,12 @@ func (c *Command) RunsAnything() bool {
 // RunsInput reports whether the command runs its input as code.
 func (c *Command) RunsInput() bool { return c.Harm == runsInlineCode || c.Harm == runsProgram }
 
-// RunnerWords returns the number of first words of argv that a remembered answer for a runner
-// must store. It returns 0 if an answer must store all words.
+// RunnerWords returns the number of first words of argv that a remembered rule for a runner
+// must store. It returns 0 if a rule must store all words.
 func RunnerWords(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {
 		if n := RunnerWords(argv[1:]); n > 0 {
-			return n + 1 // the first word is rtk, which runs the runner and shortens its output
+			return n + 1 // rtk runs the runner and shortens its output
 		}
 	}
 	switch c, n := runnerOf(argv); {
@@ -173,7 +173,7 @@ func RunnerWords(argv []string) int {
 	}
 }
 
-// compile fills in the field longs of each entry of t, and returns t.
+// compile fills in the field longs of each entry.
 func compile(t map[string]*Command) map[string]*Command {
 	for _, c := range t {
 		c.longs = map[string]byte{}

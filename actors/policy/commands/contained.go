@@ -2,8 +2,8 @@ package commands
 
 import "strings"
 
-// decidedByPeople are the harms about which a person decides, although the command would run
-// contained: they lose work in the project, or are meant for something outside it.
+// decidedByPeople are harms that containment does not prevent: they lose work in the project,
+// or are meant for something outside it. A person decides about them.
 var decidedByPeople = map[Harm]bool{
 	destroys: true, writesDisk: true, runsAsRoot: true, runsRemotely: true, publishes: true, changesSettings: true, stopsProcesses: true,
 	stopsMachine: true, controlsContainers: true, changesSystems: true, installs: true,
@@ -20,9 +20,8 @@ func DecidedByPerson(argv []string) string {
 	return ""
 }
 
-// IsText reports whether the operands of a command are text and not paths or code.
+// IsText reports whether a command's operands are text, and no paths or code.
 func IsText(name string) bool { return Entry(name).Text }
 
-// IsRunner reports whether the words are a runner: a command that builds, tests or checks the
-// project.
+// IsRunner reports whether the words name a command that builds, tests or checks the project.
 func IsRunner(words ...string) bool { return Entry(strings.Join(words, " ")).runner }

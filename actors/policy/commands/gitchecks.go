@@ -1,15 +1,16 @@
 package commands
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
+var gitPretty = lazyregexp.New(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
-// gitFormat refuses formats that make git verify signatures, because git then runs gpg. It
-// also refuses a format's name, because the configuration may define the format, and other
-// spellings of the flag --remerge-diff.
+// gitFormat refuses formats for which git runs gpg to verify signatures. It also refuses names
+// of formats, which git's configuration may define, and other spellings of the flag
+// --remerge-diff.
 func gitFormat(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
 		switch f.name {
@@ -33,9 +34,9 @@ func gitFormat(_ Secrets, a *Args) string {
 	return ""
 }
 
-// gitRevision matches words that are plainly a commit and not a directory: a relative
-// revision, a hash, a version or a main branch.
-var gitRevision = regexp.MustCompile(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
+// gitRevision matches words that name a commit and no directory: a relative revision, a hash, a
+// version or a main branch.
+var gitRevision = lazyregexp.New(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
 
 // gitDiff refuses two operands that may both be directories. Outside a repository, git would
 // compare all files in them, including secrets.
@@ -52,9 +53,9 @@ func gitDiff(_ Secrets, a *Args) string {
 	return ""
 }
 
-// gitBranch allows only listing branches. An operand is the name of a branch to create, unless
-// --list or a similar flag makes it a pattern. -l does not count as --list, because it had
-// another meaning in old versions of git.
+// gitBranch allows only lists of branches. An operand names a branch to create, unless --list
+// or a similar flag makes it a pattern. The flag -l does not count, because it means something
+// else in old versions of git.
 func gitBranch(s Secrets, a *Args) string {
 	if len(a.operands) > 0 && !a.has("list", "contains", "no-contains", "merged", "no-merged", "points-at") {
 		return "could make a branch"

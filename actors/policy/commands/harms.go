@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Harm is a harm that a command may do: its risk, and the reason that a person is shown.
+// Harm is a harm that a command may do: its risk, and the reason that people see.
 type Harm struct {
 	Risk schemas.Risk
 	Why  string
@@ -41,8 +41,8 @@ var (
 	showsSecrets       = Harm{schemas.RiskHigh, "shows secrets"}
 )
 
-// ProgramName returns a program's name as the command table spells it: without its directory,
-// in lower case, without .exe.
+// ProgramName returns a program's name in the spelling of the command table: without its
+// directory, in lower case, without .exe.
 func ProgramName(name string) string {
 	name = pathname.Slashes(name)
 	return strings.TrimSuffix(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]), ".exe")
@@ -60,7 +60,7 @@ func Harms(argv []string) []Harm {
 	}
 	var out []Harm
 	switch gitRead := name == "git" && len(argv) > 1 && Reader("git "+argv[1]) != nil; {
-	case h == Harm{}, gitRead && h == changesRepository: // nod knows of no harm, or git only reads
+	case h == Harm{}, gitRead && h == changesRepository: // the command does no known harm, or is a git command that only reads
 	case h == deletes:
 		out = append(out, deletion(argv[1:]))
 	default:
@@ -79,7 +79,7 @@ func Harms(argv []string) []Harm {
 	return out
 }
 
-// deletion returns the harm of a command that deletes files, by its flags.
+// deletion returns the harm of a command that deletes files, according to its flags.
 func deletion(args []string) Harm {
 	h := deletes
 	for _, a := range args {
@@ -96,10 +96,10 @@ func deletion(args []string) Harm {
 	return h
 }
 
-// Boundable reports whether nod can tell what a command does, so that a rule may allow exactly
-// this command. The command's name must be plain, and its words must contain no code and set
-// no variable. Its harms must be known. None may have a high risk, and none may be to delete
-// files, use the network, install software or stop processes.
+// Boundable reports whether nod knows what a command does, so that a rule may allow exactly
+// this command. The name must be plain, and no word may contain code or set a variable. The
+// harms must be known, none of high risk, and none about deleting files, using the network,
+// installing software or stopping processes.
 func Boundable(argv []string) bool {
 	name := ProgramName(argv[0])
 	known := Entry(name)

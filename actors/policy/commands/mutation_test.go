@@ -101,9 +101,9 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 	}
 }
 
-// TestFlagListsMatter adds each harmful flag to its command's list, which must make the
-// verdict Allow. This shows that only the list refused the flag, so TestHarmfulFlagsAsk would
-// fail if the flag were added to the list.
+// TestFlagListsMatter adds each harmful flag to its command's list, and nod must then allow the
+// command. So only the list refuses the flag, and TestHarmfulFlagsAsk would notice a harmful
+// flag in the list.
 func TestFlagListsMatter(t *testing.T) {
 	held := 0
 	grow := func(name, f string) {
@@ -132,8 +132,8 @@ func TestFlagListsMatter(t *testing.T) {
 	assert.Greater(t, held, 100)
 }
 
-// A letter that is not in the lists makes nod ask. So does a long flag that differs from a
-// listed one by its missing last letter or by an added letter.
+// nod asks about a letter that is not in the lists, and about a long flag that differs from a
+// listed one by a missing or an added last letter.
 func TestUnlistedFlagsAsk(t *testing.T) {
 	p := newReaders(t)
 	try := func(line string, c *commands.Command) {

@@ -17,26 +17,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// probe tells how to see whether a real program takes the word after a flag as the flag's value.
-// The flag is followed by the words 7 and 8. If the program complains about 7 as an operand, the
-// flag has not taken it; if it complains about 8 alone, the flag has.
+// probe finds out whether a real program takes the next word as a flag's value. The words 7 and
+// 8 follow the flag. A program that complains about 7 as an operand has not taken it as the
+// value; a program that complains about 8 alone has.
 type probe struct {
 	before []string          // words between the command's name and the flag
-	after  []string          // words after 8
-	value  map[string]string // for flags that take certain values alone, a word in place of 7
-	waits  []string          // flags with which the program waits for files to appear
-	fewest int               // the number of flags of the entry that the program must know
+	after  []string          // words after the word 8
+	value  map[string]string // for flags that accept only certain values: the word in place of 7
+	waits  []string          // flags with which the program waits for files
+	fewest int               // the smallest number of the entry's flags that the program must know
 }
 
-// notTaken and taken match the complaints of a program about the words 7 and 8.
+// notTaken and taken match a program's complaints about the words 7 and 8.
 var (
 	complaint = regexp.MustCompile(`(?:ambiguous argument '|pathspec '|bad revision '|no such path '|can't read |Could not open (?:file )?|cannot read: |cannot open '?|cannot access '?|cannot stat '?|No rule to make target '|paths must precede expression: .|(?:package|directory) |invalid object name '?|extra operand .|stat: |not found: |failed to open '|failed to resolve '|Not a valid object name |unable to find )(x?[789])\b|(?m:^|: |')(x?[789])'?: (?:IO error for operation on .*: )?(?:No such file|stat: No such|No such file or directory|cannot open)`)
 	refusal   = regexp.MustCompile(`(?i)unrecognized|invalid option|unknown option|unknown switch|unexpected argument|found argument|illegal option|unknown predicate|not defined|unknown option`)
 	badValue  = regexp.MustCompile(`invalid value "7" for flag|flag needs an argument`)
 )
 
-// takes runs a program with a flag, and reports whether it takes the next word. known is false
-// if the program does not know the flag or says nothing about the words.
+// takes runs a program with a flag, and reports whether the flag takes the next word. known is
+// false if the program does not know the flag or does not mention the words.
 func takes(t *testing.T, dir string, argv []string, word string) (next, known bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -63,7 +63,7 @@ func takes(t *testing.T, dir string, argv []string, word string) (next, known bo
 	return false, false
 }
 
-// missing skips the test if a program is not installed, or fails it where every program must be.
+// missing skips the test if a program is not installed, or fails it in CI.
 func missing(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -74,8 +74,8 @@ func missing(t *testing.T, program string) {
 	}
 }
 
-// flagWords returns the flags that an entry lists, each as it is written, and whether the entry
-// takes the next word as the flag's value.
+// flagWords returns the flags in an entry as they are written, and whether the entry takes the
+// next word as the flag's value.
 func (c *Command) flagWords() map[string]bool {
 	out := map[string]bool{}
 	for _, l := range c.short + c.tail {
@@ -94,7 +94,6 @@ func (c *Command) flagWords() map[string]bool {
 	return out
 }
 
-// checkFlags compares an entry's flags with a real program.
 func checkFlags(t *testing.T, dir string, name []string, c *Command, p probe) {
 	t.Helper()
 	words := c.flagWords()
@@ -119,7 +118,6 @@ func checkFlags(t *testing.T, dir string, name []string, c *Command, p probe) {
 	assert.GreaterOrEqual(t, known, p.fewest, "%s: too few flags could be tried", strings.Join(name, " "))
 }
 
-// repository makes a directory with a repository of one commit.
 func repository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -133,8 +131,8 @@ func repository(t *testing.T) string {
 	return dir
 }
 
-// Every flag that git's own parser gives the next word has this word in the table too, and no
-// other flag has: otherwise nod and git would disagree on which words are files.
+// The table and git must agree on the flags that take the next word as their value: otherwise
+// they would disagree on which words are files.
 func TestGitTakesTheWordsThatTheTableSays(t *testing.T) {
 	missing(t, "git")
 	dir := repository(t)
@@ -147,7 +145,8 @@ func TestGitTakesTheWordsThatTheTableSays(t *testing.T) {
 	}
 }
 
-// The same for the tools that process text and describe files.
+// The table and the tools that process text and describe files must agree on the flags that
+// take the next word as their value.
 func TestToolsTakeTheWordsThatTheTableSays(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("a\n"), 0o644))
@@ -164,7 +163,8 @@ func TestToolsTakeTheWordsThatTheTableSays(t *testing.T) {
 	}
 }
 
-// The same for make, go and npm, whose flags may follow the words of an answer.
+// The lists and make, go and npm must agree on the flags that take the next word as their
+// value. Their flags may follow the words of a remembered rule.
 func TestRunnersTakeTheWordsThatTheListsSay(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all:\n\t@true\n"), 0o644))
@@ -181,7 +181,8 @@ func TestRunnersTakeTheWordsThatTheListsSay(t *testing.T) {
 	}
 }
 
-// The same for npm, which passes the words that no flag has taken to the script.
+// npm passes the words that no flag has taken to the script, so the list must agree with npm on
+// the flags that take the next word.
 func TestNpmTakesTheWordsThatTheListSays(t *testing.T) {
 	missing(t, "npm")
 	dir := t.TempDir()
@@ -202,7 +203,8 @@ func TestNpmTakesTheWordsThatTheListSays(t *testing.T) {
 	assert.Greater(t, tried, 4)
 }
 
-// The same for pytest, whose parser runs in one process for all flags.
+// The list and pytest must agree on the flags that take the next word. One process asks
+// pytest's parser about all flags.
 func TestPytestTakesTheWordsThatTheListSays(t *testing.T) {
 	missing(t, "pytest")
 	program, err := exec.LookPath("pytest")

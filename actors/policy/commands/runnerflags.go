@@ -2,21 +2,21 @@ package commands
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// runnerFlags returns lists of the flags that are known to keep to the project: a runner with
-// such a flag runs no other code, writes no file of its caller's choice, sends nothing away,
-// and reads no other settings. A runner's entry names its list. Every other flag asks.
+// runnerFlags returns lists of flags that are known to keep to the project: with such a flag, a
+// runner runs no other code, writes no file of the caller's choice, sends nothing away, and
+// reads no other settings. nod asks about every other flag. A runner's entry names its list.
 //
-// In a list, outputs are flags whose value is a file to write, and plain are flags whose value
-// must be a plain name, because a path in its place would be loaded as code. The words after
-// the word -- belong to another program; the list behind names the flags of that program.
+// In a list, outputs are flags whose value is a file to write. plain are flags whose value must
+// be a plain name, because the runner would load a path as code. The words after the word --
+// belong to another program; the list behind has the flags of that program.
 func runnerFlags() map[string]*Command {
 	return compile(map[string]*Command{
 		"bd":            {short: "v", value: "alnpt", long: "json all long limit: status: priority: type: assignee: label: title: sort: verbose quiet"},
@@ -68,7 +68,7 @@ func runnerFlags() map[string]*Command {
 
 const jestFlags = "ci coverage= bail= verbose= silent= watch= watchAll= run runInBand onlyChanged findRelatedTests testNamePattern: testPathPattern: testPathPatterns: maxWorkers: passWithNoTests passWithNoTests= detectOpenHandles forceExit no-cache colors color no-color no-coverage updateSnapshot update shard: listTests json testTimeout: expand changed= no-watch reporter: retry: browser= no-file-parallelism logHeapUsage"
 
-// checkNoTarget refuses every operand but a number, which may belong to -j.
+// checkNoTarget refuses every operand but a number, which may belong to the flag -j.
 func checkNoTarget(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.operands, func(o word.Word) bool { return !IsCount("-" + o.Text) }) {
 		return "adds a target"
@@ -76,15 +76,15 @@ func checkNoTarget(_ Secrets, a *Args) string {
 	return ""
 }
 
-// goFlags returns the flags of a go command: those given, and those that build commands share.
+// goFlags returns the flags of a go command: its own, and those that all build commands share.
 func goFlags(own string) *Command {
 	return &Command{oneDash: true, outputs: "o coverprofile cpuprofile memprofile blockprofile mutexprofile trace", check: checkGoFlags,
 		long: own + " v n x a race tags: trimpath buildvcs= p: mod: ldflags! gcflags! work"}
 }
 
-// goLinkerFlags matches linker flags that only leave out symbols and set variables. Others name
-// a program that links.
-var goLinkerFlags = regexp.MustCompile(`^(?:\s*(?:-s|-w|-X[ =][\w./-]+=[\w.:+/-]*))*\s*$`)
+// goLinkerFlags matches linker flags that only leave out symbols or set variables. Other linker
+// flags may name a program that links.
+var goLinkerFlags = lazyregexp.New(`^(?:\s*(?:-s|-w|-X[ =][\w./-]+=[\w.:+/-]*))*\s*$`)
 
 func checkGoFlags(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
@@ -101,20 +101,21 @@ func checkGoFlags(_ Secrets, a *Args) string {
 }
 
 // outputFile matches files that only builds and tests write: in a directory for outputs, or
-// with a name that tools give to reports. The answer to a build must not overwrite a source.
-var outputFile = regexp.MustCompile(`^(?:/dev/null|(?:\./)?(?:(?:bin|build|dist|out|target|coverage|tmp|reports|test-results)/(?:[\w-]+/)*[\w-]+(?:\.(?:out|prof|pprof|html|xml|json|exe|test|so|a|wasm))?|(?:c|cover|coverage|cpu|mem|block|mutex|trace|profile)[\w-]*\.(?:out|prof|pprof)|[\w-]*junit[\w-]*\.xml|coverage\.(?:html|xml|json)))$`)
+// with a name that tools give to reports. A rule for a build must not let it overwrite a
+// source.
+var outputFile = lazyregexp.New(`^(?:/dev/null|(?:\./)?(?:(?:bin|build|dist|out|target|coverage|tmp|reports|test-results)/(?:[\w-]+/)*[\w-]+(?:\.(?:out|prof|pprof|html|xml|json|exe|test|so|a|wasm))?|(?:c|cover|coverage|cpu|mem|block|mutex|trace|profile)[\w-]*\.(?:out|prof|pprof)|[\w-]*junit[\w-]*\.xml|coverage\.(?:html|xml|json)))$`)
 
 // plainName matches a name that no program takes for a path.
-var plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+var plainName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
-// runnerLists holds the lists of runnerFlags. The caller must not change them.
+// runnerLists returns the lists of flags by runner. The caller must not change them.
 var runnerLists = sync.OnceValue(runnerFlags)
 
-// sharedLists names runners whose flags another runner's list holds.
+// sharedLists maps a runner to another one with the same flags.
 var sharedLists = map[string]string{"./gradlew": "gradle", "flutter": "dart", "pnpm": "script", "yarn": "script", "bun": "script"}
 
-// runnerList returns the list for the runner with these first words: the list of all words, of
-// the last word, as in npx jest, or of the first word. If there is none, no flag is known.
+// runnerList returns the list of flags for a runner: by all its words, by the last word as in
+// npx jest, or by the first word. An unknown runner has no flags.
 func runnerList(name []string) *Command {
 	for _, key := range []string{strings.Join(name, " "), name[len(name)-1], name[0]} {
 		if list := runnerLists()[cmp.Or(sharedLists[key], key)]; list != nil {
@@ -124,8 +125,8 @@ func runnerList(name []string) *Command {
 	return &unknownCommand
 }
 
-// keepsToProject reports whether every flag among the words after a runner is known to keep to
-// the project. list is the list for the runner.
+// keepsToProject reports whether all flags among the words after a runner are in its list, and
+// so keep to the project.
 func keepsToProject(list *Command, words []string) bool {
 	behind := []string(nil)
 	if at := slices.Index(words, "--"); at >= 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// checkRemote refuses addresses, so that a command uses only the remotes and the registry that
-// the project has configured.
+// checkRemote refuses addresses, so that a command uses only the project's configured remotes
+// and registry.
 func checkRemote(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.operands, func(o word.Word) bool { return strings.Contains(o.Text, ":") }) {
 		return "names an address"
@@ -24,8 +24,8 @@ func checkGh(_ Secrets, a *Args) string {
 	return ""
 }
 
-// addsTarget reports whether rest, the words after the runner command shown, contains a target
-// that the runner would run in addition to the target in shown.
+// addsTarget reports whether the words rest, after the runner command shown, contain a further
+// target for the runner.
 func addsTarget(shown, rest []string) bool {
 	c := Entry(shown[0])
 	for i, w := range rest {
@@ -37,8 +37,8 @@ func addsTarget(shown, rest []string) bool {
 	return false
 }
 
-// Bounded reports whether an answer or a rule for the command shown also covers the same command
-// with the words rest after it: each of these words keeps to the project, and none adds a target.
+// Bounded reports whether a rule for the command shown also covers the same command with the
+// words rest after it: each of these words keeps to the project, and none adds a target.
 func Bounded(shown, rest []string, loc *pathname.Location) bool {
 	if shown[0] == "rtk" && len(shown) > 1 {
 		shown = shown[1:]
@@ -71,7 +71,7 @@ func leadsOut(w string, loc *pathname.Location) bool {
 	flag := strings.HasPrefix(w, "-")
 	parts := pathname.Pieces(w)
 	if flag && len(w) > 2 && w[1] != '-' {
-		parts = append(parts, w[2:]) // the value follows the letter directly, as in -C/DIR
+		parts = append(parts, w[2:]) // in a flag such as -C/DIR, the value follows the letter directly
 	}
 	return slices.ContainsFunc(parts, func(p string) bool {
 		out := pathname.IsAbs(pathname.Slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+pathname.Slashes(p)+"/", "/../")
@@ -81,7 +81,7 @@ func leadsOut(w string, loc *pathname.Location) bool {
 	})
 }
 
-// RunnerName returns the number of first words of argv that name a runner, and 0 if argv is no
+// RunnerName returns the number of first words of argv that name a runner; 0 if argv is no
 // runner.
 func RunnerName(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {
@@ -93,12 +93,12 @@ func RunnerName(argv []string) int {
 	return n
 }
 
-// runnerOf returns the entry of the runner with which argv begins, and the number of words of
-// its name. It returns nil if argv is no runner.
+// runnerOf returns the entry of the runner at the start of argv and the number of words of its
+// name, or nil if argv is no runner.
 func runnerOf(argv []string) (*Command, int) {
 	for n := min(3, len(argv)); n > 0; n-- {
 		name := strings.Join(argv[:n], " ")
-		if c := Entry(name); c.runner && strings.Count(name, " ") == n-1 { // the argument "go test" is not the command go test
+		if c := Entry(name); c.runner && strings.Count(name, " ") == n-1 { // the name of the command go test has two words; a single word "go test" is an argument
 			return c, n
 		}
 	}

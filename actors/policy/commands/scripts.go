@@ -1,24 +1,27 @@
 package commands
 
 import (
+	"path"
 	"regexp"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// Commands such as sed and awk run scripts. For each of their languages, a regular expression
-// matches the harmless scripts; every other script makes nod ask.
+// Commands such as sed and awk run scripts. For each script language, a regular expression
+// matches the harmless scripts; nod asks about every other script.
 
 // sedAddress matches a line number, the last line, a step, or a plain regular expression.
-// Brackets in this expression must not contain the delimiter, because some versions of sed end
-// the expression there.
+// Brackets in the expression must not contain its delimiter, because some versions of sed end
+// the expression at that point.
 const sedAddress = `(?:[0-9]+(?:~[0-9]+)?|\$|/(?:[^/\\\[\]\n]|\\[^\n]|\[\^?[A-Za-z0-9_., :-]+\])*/I?)`
 
-var sedCommand = regexp.MustCompile(`^\s*(?:` + sedAddress + `(?:,\s*(?:` + sedAddress + `|[+~][0-9]+))?)?\s*!?\s*(?:[pdqQ=Pl]?)\s*$`)
+var sedCommand = lazyregexp.New(`^\s*(?:` + sedAddress + `(?:,\s*(?:` + sedAddress + `|[+~][0-9]+))?)?\s*!?\s*(?:[pdqQ=Pl]?)\s*$`)
 
-var sedSubstitute = regexp.MustCompile(`^\s*(?:` + sedAddress + `(?:,\s*(?:` + sedAddress + `|[+~][0-9]+))?)?\s*!?\s*` +
+var sedSubstitute = lazyregexp.New(`^\s*(?:` + sedAddress + `(?:,\s*(?:` + sedAddress + `|[+~][0-9]+))?)?\s*!?\s*` +
 	`s(?:/` + sedPart("/") + `/` + sedPart("/") + `/|\|` + sedPart(`|`) + `\|` + sedPart(`|`) + `\||#` + sedPart("#") + `#` + sedPart("#") + `#)[gpIi0-9]*\s*$`)
 
 func sedPart(delim string) string {
@@ -43,10 +46,10 @@ func checkSed(_ Secrets, a *Args) string {
 	return ""
 }
 
-// awkProgram matches a program that only prints fields of lines, which it chooses by number or
-// by a plain regular expression. The program contains no >, no |, no getline and no function
-// call.
-var awkProgram = regexp.MustCompile(`^\s*(?:` + awkCondition + `(?:\s*(?:&&|\|\|)\s*` + awkCondition + `)*)?\s*(?:\{\s*print(?:\s+` + awkItem + `(?:\s*,\s*` + awkItem + `|\s+` + awkItem + `)*)?\s*;?\s*\})?\s*$`)
+// awkProgram matches an awk program that only prints fields of lines, which it selects by
+// number or by a plain regular expression. The program contains no >, no |, no getline and no
+// function call.
+var awkProgram = lazyregexp.New(`^\s*(?:` + awkCondition + `(?:\s*(?:&&|\|\|)\s*` + awkCondition + `)*)?\s*(?:\{\s*print(?:\s+` + awkItem + `(?:\s*,\s*` + awkItem + `|\s+` + awkItem + `)*)?\s*;?\s*\})?\s*$`)
 
 const (
 	awkCondition = `(?:N[RF]\s*(?:==|!=|<=|>=|<|>|%)\s*[0-9]+|!?/[A-Za-z0-9_ .,:;=^$*+-]*/|\$[0-9]+\s*(?:==|!=)\s*"[A-Za-z0-9_ .,:;=/-]*")`
@@ -61,7 +64,7 @@ func checkAwk(_ Secrets, a *Args) string {
 }
 
 // jqReads matches jq filters that read the environment or a module.
-var jqReads = regexp.MustCompile(`\benv\b|ENV|\bimport\b|\binclude\b|\bmodulemeta\b|\bget_search_list\b|\binput_filename\b`)
+var jqReads = lazyregexp.New(`\benv\b|ENV|\bimport\b|\binclude\b|\bmodulemeta\b|\bget_search_list\b|\binput_filename\b`)
 
 func checkJq(_ Secrets, a *Args) string {
 	if len(a.operands) == 0 || jqReads.MatchString(a.operands[0].Text) {
@@ -70,9 +73,9 @@ func checkJq(_ Secrets, a *Args) string {
 	return ""
 }
 
-// printfFormat matches text in which %s is the only conversion, because others evaluate
-// arithmetic in Zsh. The text must not begin with a dash, which would make it a flag.
-var printfFormat = regexp.MustCompile(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
+// printfFormat matches a format whose only conversion is %s, because other conversions evaluate
+// arithmetic in Zsh. A format must not begin with a dash, which would make it a flag.
+var printfFormat = lazyregexp.New(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
 
 func checkPrintf(_ Secrets, a *Args) string {
 	if len(a.operands) == 0 || len(a.flags) > 0 || a.operands[0].Glob || !printfFormat.MatchString(a.operands[0].Text) {
@@ -81,9 +84,8 @@ func checkPrintf(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkGrep refuses some searches of whole directories, because grep also reads their hidden
-// files. It allows such a search if it prints only names or counts, or if it is limited to
-// files without secrets.
+// checkGrep refuses some searches of whole directories, because grep also reads hidden files.
+// It allows a search that prints only names or counts, or is limited to files without secrets.
 func checkGrep(s Secrets, a *Args) string {
 	paths := a.Paths()
 	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && s.SearchesPrivate(paths) {
@@ -110,8 +112,8 @@ func checkGrep(s Secrets, a *Args) string {
 	return "searches whole directories, in which secrets such as .env may lie: --include, -l or rg bounds it"
 }
 
-// namesFile reports whether p is probably a file and not a directory: its name has an
-// extension of source code or similar text.
+// namesFile reports whether p is probably a file and no directory: its name has an extension of
+// source code or similar text.
 func namesFile(p word.Word) bool {
 	base := p.Text[strings.LastIndexByte(p.Text, '/')+1:]
 	dot := strings.LastIndexByte(base, '.')
@@ -122,12 +124,13 @@ func namesFile(p word.Word) bool {
 }
 
 // checkRg limits ripgrep to the files that it reads by default, which are not hidden. A glob
-// overrides that default, so checkRg refuses a glob that may match a secret.
+// overrides this default, so checkRg refuses a glob that may match a secret.
 func checkRg(s Secrets, a *Args) string {
 	if s.SearchesPrivate(a.Paths()) {
 		return "searches a directory in which secrets lie"
 	}
 	names := !a.has("json") && a.has("files", "l", "files-with-matches", "files-without-match", "c", "count", "count-matches", "q", "quiet", "type-list")
+	only := false // a glob limits the search
 	for _, f := range a.flags {
 		switch f.name {
 		case ".", "hidden", "u", "unrestricted", "no-ignore", "no-ignore-vcs", "no-ignore-parent", "L", "follow":
@@ -142,7 +145,32 @@ func checkRg(s Secrets, a *Args) string {
 			if !names && !strings.HasPrefix(f.value, "!") && s.SecretFilter(f.value) {
 				return "searches files that may hold secrets"
 			}
+			only = only || !strings.HasPrefix(f.value, "!")
 		}
 	}
+	if names || only {
+		return "" // a filter that includes secrets asks already
+	}
+	if file := s.SearchesExposed(a.Paths(), a.excludes); file != "" {
+		return "searches a directory with " + file + ", which holds secrets: leave it out, as with -g '!" + path.Base(file) + "'"
+	}
 	return ""
+}
+
+// excludes reports whether a search by ripgrep leaves out a file, by its globs or types.
+func (a *Args) excludes(file string) bool {
+	base := strings.ToLower(path.Base(file))
+	for _, f := range a.flags {
+		switch f.name {
+		case "g", "glob", "iglob":
+			if out, ok := strings.CutPrefix(f.value, "!"); ok && !strings.Contains(out, "/") && pathname.Match(strings.ToLower(out), base) {
+				return true
+			}
+		case "t", "type": // only types of source code come so far
+			if path.Ext(base) != "."+f.value {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -4,10 +4,10 @@ import "maps"
 
 // newTable returns every known command, one entry each.
 //
-// To let a preset allow a command that only reads, add an entry with its level and those flags
+// To let a preset allow a command that only reads, add an entry with its level and the flags
 // with which it still only reads. Leave out flags that write (-o), run a program (--pre,
-// --compress-program, -l of diff), read a list of files from a file (--files0-from), or make
-// the command follow links to files that nod cannot see.
+// --compress-program, -l of diff), read a list of files from a file (--files0-from), or follow
+// links to files that nod cannot see.
 func newTable() map[string]*Command {
 	table := map[string]*Command{}
 	for _, section := range sections() {
@@ -16,14 +16,14 @@ func newTable() map[string]*Command {
 	return compile(table)
 }
 
-// sections returns the table's parts. Each command stands in exactly one of them.
+// sections returns the parts of the table. Each command is in exactly one of them.
 func sections() []map[string]*Command {
 	return []map[string]*Command{
 		listers(), builtins(), textReaders(), fileDescribers(), machineDescribers(), shellChecked(), gitReaders(), approvable(), harmful(), runners(), hazardous(), wrappers(),
 	}
 }
 
-// listers returns the commands that list and print files; the design of the presets allows them.
+// listers returns the commands that list and print files.
 func listers() map[string]*Command {
 	return map[string]*Command{
 		"ls":    {level: LevelDesign, short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", value: "ITw", operands: unlimited, anyFlag: true, Lists: true, long: "all almost-all author escape block-size: ignore-backups color= directory dired classify= file-type format: full-time group-directories-first no-group human-readable si dereference dereference-command-line hide: hyperlink= indicator-style: inode ignore: kibibytes numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style: reverse recursive size sort: time: time-style: tabsize: width: context zero", follows: "L dereference"},
@@ -36,7 +36,7 @@ func listers() map[string]*Command {
 	}
 }
 
-// builtins returns the builtins of shells that have no effect.
+// builtins returns the shells' builtins without effects.
 func builtins() map[string]*Command {
 	return map[string]*Command{
 		"true":    {level: LevelReaders},
@@ -49,7 +49,6 @@ func builtins() map[string]*Command {
 	}
 }
 
-// textReaders returns the commands that process text.
 func textReaders() map[string]*Command {
 	return map[string]*Command{
 		"wc":     {level: LevelReaders, short: "lcwmL", operands: unlimited, long: "bytes chars lines words max-line-length total:"},
@@ -78,7 +77,6 @@ func textReaders() map[string]*Command {
 	}
 }
 
-// fileDescribers returns the commands that describe files.
 func fileDescribers() map[string]*Command {
 	return map[string]*Command{
 		"stat":      {NamesOnly: true, level: LevelReaders, short: "LtxsnFlqrf", value: "c", operands: unlimited, long: "dereference format: printf: terse file-system"},
@@ -101,7 +99,6 @@ func fileDescribers() map[string]*Command {
 	}
 }
 
-// machineDescribers returns the commands that describe the machine.
 func machineDescribers() map[string]*Command {
 	return map[string]*Command{
 		"ps":       {level: LevelReaders, short: "AefFjlw", value: "p", check: checkPs}, // -u is left out: if no user has the name xe, ps -uxe shows environments
@@ -118,7 +115,7 @@ func machineDescribers() map[string]*Command {
 	}
 }
 
-// shellChecked returns the commands that package shell checks by a grammar of its own.
+// shellChecked returns the commands that package shell checks by its own grammars.
 func shellChecked() map[string]*Command {
 	return map[string]*Command{
 		"cd":              {NamesOnly: true, level: LevelReaders, Special: true},
@@ -149,7 +146,7 @@ func gitReaders() map[string]*Command {
 		"git ls-tree":        {level: LevelReaders, short: "drtlz", operands: unlimited, long: "long name-only name-status full-name full-tree abbrev= object-only"},
 		"git blame":          {level: LevelReaders, short: "bcefhklnpstw", value: "L", tail: "CM", operands: unlimited, long: "root show-stats porcelain line-porcelain show-name show-number show-email date: abbrev= color-lines color-by-age no-ext-diff no-textconv", Differ: true},
 		"git cat-file":       {level: LevelReaders, short: "epts", operands: 2},
-		"git describe":       {level: LevelReaders, operands: unlimited, long: "all tags contains abbrev: candidates: exact-match long match: exclude: always first-parent dirty= broken="},
+		"git describe":       {level: LevelReaders, operands: unlimited, long: "all tags contains abbrev= candidates: exact-match long match: exclude: always first-parent dirty= broken="},
 		"git merge-base":     {level: LevelReaders, short: "a", operands: unlimited, long: "all octopus independent is-ancestor fork-point"},
 		"git rev-list":       {level: LevelReaders, value: "n", digits: true, operands: unlimited, long: "count all branches= tags= remotes= max-count: skip: since: after: until: before: author: no-merges merges first-parent left-right cherry-pick reverse topo-order date-order parents objects left-only right-only oneline abbrev-commit"},
 		"git name-rev":       {level: LevelReaders, operands: unlimited, long: "tags name-only always all"},
@@ -167,7 +164,7 @@ func gitReaders() map[string]*Command {
 }
 
 // approvable returns commands that no preset allows. Their flags may follow the words of a
-// remembered answer.
+// remembered rule.
 func approvable() map[string]*Command {
 	return map[string]*Command{
 		"git add":             {level: levelApproved, short: "Aunv", operands: unlimited, long: "all update dry-run verbose intent-to-add", Harm: changesRepository, runner: true},
@@ -194,7 +191,7 @@ func approvable() map[string]*Command {
 	}
 }
 
-// harmful returns the commands that do harm, grouped by the kind of harm.
+// harmful returns the commands that do harm, by kind of harm.
 func harmful() map[string]*Command {
 	return map[string]*Command{
 		"rm": {Harm: deletes}, "rmdir": {Harm: deletes}, "unlink": {Harm: deletes}, "git rm": {Harm: deletes}, "trash": {Harm: deletes},
@@ -239,7 +236,6 @@ func harmful() map[string]*Command {
 	}
 }
 
-// runners returns the commands that build, test or check.
 func runners() map[string]*Command {
 	return map[string]*Command{
 		"./gradlew": {runner: true, target: true, manyTargets: true, chooser: "--tests"}, "./gradlew build": {runner: true}, "./gradlew test": {runner: true},
@@ -275,7 +271,7 @@ func runners() map[string]*Command {
 	}
 }
 
-// hazardous returns the programs that run code, control systems or show secrets.
+// hazardous returns programs that run code, control systems or show secrets.
 func hazardous() map[string]*Command {
 	return map[string]*Command{
 		"eval": {Harm: runsInlineCode, Interprets: true}, "sh": {Harm: runsInlineCode, Interprets: true}, "bash": {Harm: runsInlineCode, Interprets: true},
@@ -297,8 +293,7 @@ func hazardous() map[string]*Command {
 	}
 }
 
-// wrappers returns the commands that run another command, and the programs that can run any
-// other program.
+// wrappers returns commands that run another command, and programs that can run any program.
 func wrappers() map[string]*Command {
 	return map[string]*Command{
 		"nohup": {Wraps: true}, "nice": {Wraps: true}, "ionice": {Wraps: true}, "time": {Wraps: true}, "timeout": {Wraps: true},
@@ -326,9 +321,9 @@ func rgCommand() *Command {
 		long: "after-context: before-context: context: regexp: fixed-strings ignore-case case-sensitive smart-case line-number no-line-number column no-column with-filename no-filename files files-with-matches files-without-match count count-matches include-zero invert-match word-regexp line-regexp only-matching multiline multiline-dotall pcre2 quiet glob: iglob: type: type-not: type-list max-count: max-columns: max-columns-preview max-depth: max-filesize: threads: replace: trim no-heading heading pretty color: colors: sort: sortr: stats json vimgrep null no-messages no-config text hidden no-hidden no-ignore no-ignore-vcs no-ignore-parent follow one-file-system passthru passthrough engine: encoding: context-separator: field-match-separator: glob-case-insensitive crlf byte-offset no-unicode unrestricted"}
 }
 
-// Flags of git's diff commands that only change how the output looks. These flags are left
-// out: --output writes, --ext-diff and --textconv run programs, --no-index reads outside the
-// repository, -O reads a file.
+// Flags of git's diff commands that only change how the output looks. These flags are missing
+// on purpose: --output writes, --ext-diff and --textconv run programs, --no-index reads outside
+// the repository, -O reads a file.
 const (
 	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified= indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
 		"color= no-color color-moved= no-color-moved color-moved-ws: word-diff= word-diff-regex: color-words= no-renames rename-empty no-rename-empty check full-index binary abbrev= break-rewrites= find-renames= find-copies= find-copies-harder irreversible-delete diff-filter: " +

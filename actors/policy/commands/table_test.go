@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// No entry of the command table contradicts itself: no field is set that another field makes
-// meaningless.
+// No entry of the command table sets a field that another field makes meaningless.
 func TestCommandTable(t *testing.T) {
 	for name, c := range newTable() {
 		words := strings.Fields(name)
@@ -25,7 +24,7 @@ func TestCommandTable(t *testing.T) {
 	}
 }
 
-// No command stands in two sections of the table: one entry would hide the other.
+// A command in two sections would have two entries, and one would hide the other.
 func TestEachCommandStandsInOneSection(t *testing.T) {
 	seen := map[string]bool{}
 	for _, section := range sections() {

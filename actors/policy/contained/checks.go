@@ -1,13 +1,16 @@
 package contained
 
-import "strings"
+import (
+	"strings"
 
-// newChecks returns the commands that are judged by their words.
+	"github.com/nodbus/nod/actors/policy/commands"
+)
+
+// newChecks returns the checks of commands whose words decide whether they may run contained.
 func newChecks() map[string]func(*command) {
 	table := map[string]func(*command){
 		"rm": (*command).deletes, "unlink": (*command).deletes, "rmdir": (*command).removesEmpty, "cp": (*command).copies, "mv": (*command).moves, "ln": (*command).links,
 		"touch": (*command).creates, "mkdir": (*command).creates, "tee": (*command).tees, "chmod": (*command).changesMode, "tar": (*command).archives, "unzip": (*command).archives,
-		"gzip": (*command).compresses, "gunzip": (*command).compresses, "bzip2": (*command).compresses, "xz": (*command).compresses, "zstd": (*command).compresses,
 		"git": (*command).git, "sed": (*command).edits, "awk": (*command).scans, "gawk": (*command).scans, "mawk": (*command).scans,
 		"source": (*command).runsScript, ".": (*command).runsScript, "eval": (*command).evaluates, "trap": (*command).evaluates,
 		"xargs": (*command).appends, "find": (*command).finds, "fd": (*command).finds, "fdfind": (*command).finds,
@@ -20,13 +23,16 @@ func newChecks() map[string]func(*command) {
 	for name := range wrappers {
 		table[name] = (*command).wraps
 	}
+	for name := range commands.Compressors() {
+		table[name] = (*command).compresses
+	}
 	for name := range registries {
 		table[name] = (*command).manages
 	}
 	return table
 }
 
-// kills judges kill: inside containment it reaches only the jobs of the same line.
+// kills checks kill, which in a container can stop only jobs of the same line.
 func (c *command) kills() {
 	for _, t := range c.args {
 		if !t.Known || !c.script.Background || !strings.HasPrefix(t.Text, "%") && !strings.HasPrefix(t.Text, "-") {
@@ -39,7 +45,7 @@ func (c *command) kills() {
 	}
 }
 
-// pages judges less and more, which read files. A flag may name a file to write or a program.
+// pages checks less and more: a flag may name a file to write or a program.
 func (c *command) pages() {
 	for _, t := range c.args {
 		if w := t.Before(); strings.HasPrefix(w, "-") && strings.ContainsAny(w, "oOkKtT-") && w != "--" || strings.HasPrefix(w, "+") {
@@ -48,24 +54,24 @@ func (c *command) pages() {
 	}
 }
 
-// pureReaders are commands that write nothing, whatever their words are.
-var pureReaders = set("ls cat head tail pwd echo which true false : sleep type printf wc cut nl tr rev tac paste fold expand column comm cmp diff seq grep egrep fgrep jq stat file du df " +
+// pureReaders are commands that write nothing, with any words.
+var pureReaders = set("ls cat head tail pwd echo which true false : sleep type printf wc cut nl tr rev tac paste fold expand column comm cmp diff seq grep egrep fgrep jq stat du df " +
 	"basename dirname realpath readlink md5sum sha1sum sha256sum cksum shasum hexdump od strings ps date whoami id uname arch nproc hostname uptime free tty test [ cd wait jobs exit return break continue " +
-	"shift local export unset set printenv getconf locale ldd nm objdump size readelf tput clear lsof pgrep bc expr")
+	"shift local export unset set printenv getconf locale ldd readelf tput clear lsof pgrep bc expr")
 
-// textCommands are commands whose words are only printed or compared.
+// textCommands are commands that only print or compare their words.
 var textCommands = set("echo printf : true false type which exit return set unset")
 
 // patternFirst are the commands whose first operand is a pattern or a script.
 var patternFirst = set("grep egrep fgrep rg sed awk gawk mawk jq ag ack")
 
-// losesWork are commands that may delete or overwrite files.
 var losesWork = set("rm unlink mv shred srm truncate dd wipefs trash trash-put rimraf del-cli gio rsync install split csplit zip 7z cpio patch bfg ed ex vi vim nvim emacs nano sponge rename prename mmv " +
 	"dos2unix fallocate mkfs ddrescue fsck parallel watch entr script busybox toybox git-filter-repo yes tput-reset pax ar dropdb createdb " +
 	"bsdtar jar 7za 7zr unrar unar wipe fdupes jdupes rdfind indent unix2dos mac2unix file-rename perl-rename logsave savelog logrotate convert magick mogrify vimdiff view gvim gview rvim mvim xxd git-annex tclsh wish expect " +
-	"pwsh powershell nu elvish xonsh fish csh tcsh")
+	"hg svn jj bzr cvs fossil darcs rcs ci co sl merge sdiff strip ranlib run-parts ucf uudecode zipcloak zipnote zipsplit funzip unzipsfx hardlink namei symlinks mkdtemp mknod mkfifo ptar clang-tidy scalar ssh-keygen gpg gpg2 certutil keytool " +
+	"pwsh powershell powershell_ise cmd cscript wscript mshta rundll32 wsl nu elvish xonsh fish csh tcsh")
 
-// people maps commands about which a person decides to the reason.
+// people lists the commands about which a person decides, with the reason.
 var people = peopleTable()
 
 func peopleTable() map[string]string {

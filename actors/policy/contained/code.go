@@ -1,29 +1,43 @@
 package contained
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// An interpreter runs code from a flag, a file or its input.
 type interpreter struct {
 	inline string   // letters of the flags whose value is code
 	long   string   // the long flag whose value is code
 	valued []string // flags whose value is the next word
-	last   bool     // the words after the code are the code's own
+	last   bool     // the words after the code are arguments of the code
+	flags  string   // letters of harmless flags without a value
+	longs  string   // harmless long flags without a value, or with a value after =
 }
 
 var interpreters = map[string]*interpreter{
-	"python": {inline: "c", valued: []string{"-W", "-X"}, last: true}, "node": {inline: "ep", long: "--eval", valued: []string{"-r", "--require", "-C", "--conditions"}},
-	"ruby": {inline: "e", valued: []string{"-I", "-r", "-C", "-E"}}, "perl": {inline: "eE", valued: []string{"-I"}}, "php": {inline: "rBRE", valued: []string{"-d", "-c", "-z"}}, "lua": {inline: "e", valued: []string{"-l"}}, "tsx": {inline: "e", long: "--eval"}, "ts-node": {inline: "e", long: "--eval"},
-	"sh": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "bash": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "dash": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "zsh": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "ksh": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true},
+	"python":  {inline: "c", valued: []string{"-W", "-X"}, last: true, flags: "bBdEhIOqsSuvVxP?", longs: "--version --help --check-hash-based-pycs"},
+	"node":    {inline: "ep", long: "--eval", valued: []string{"-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions"}, flags: "cvhi", longs: nodeFlags},
+	"ruby":    {inline: "e", valued: []string{"-I", "-r", "-C", "-E"}, flags: "acdhlnpsSvwWyU0", longs: "--version --help --yjit --jit --encoding --verbose --disable --enable"},
+	"perl":    {inline: "eE", valued: []string{"-I"}, flags: "acdhlnpsStTuUvwWX0FM", longs: "--version --help"},
+	"php":     {inline: "rBRE", valued: []string{"-d", "-c", "-z"}, flags: "ahilmnqsvw", longs: "--version --ini --run"},
+	"lua":     {inline: "e", valued: []string{"-l"}, flags: "vEWi"},
+	"tsx":     {inline: "e", long: "--eval", flags: "v", longs: "--version --help " + nodeFlags},
+	"ts-node": {inline: "e", long: "--eval", valued: []string{"-r", "--require", "-P", "--project"}, flags: "vhTs", longs: "--version --help --transpile-only --esm --files --swc"},
+	"sh":      shellInterpreter(), "bash": shellInterpreter(), "dash": shellInterpreter(), "zsh": shellInterpreter(), "ksh": shellInterpreter(),
 }
 
-// programOf returns the name under which the tables know a program: python3.11 is python, gsed is
-// sed.
+const nodeFlags = "--version --help --eval --print --check --test --test-only --test-name-pattern --test-reporter --test-concurrency --test-timeout --watch --watch-path --no-warnings --trace-warnings --trace-uncaught --trace-deprecation --throw-deprecation --unhandled-rejections --enable-source-maps --max-old-space-size --max-http-header-size --stack-trace-limit --stack-size --expose-gc " +
+	"--experimental-vm-modules --experimental-strip-types --experimental-transform-types --experimental-test-coverage --experimental-specifier-resolution --experimental-fetch --experimental-global-webcrypto --experimental-modules --experimental-json-modules --experimental-wasm-modules --experimental-sqlite --experimental-default-type --input-type --preserve-symlinks --dns-result-order --icu-data-dir --v8-options --no-deprecation --pending-deprecation --interactive --conditions"
+
+func shellInterpreter() *interpreter {
+	return &interpreter{inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true, flags: "abefhiklmnprstuvxBCDEHPT", longs: "--login --norc --noprofile --posix --verbose --version --help --noediting --restricted"}
+}
+
+// programOf returns a program's name in the spelling of the tables: python3.11 is python, gsed
+// is sed.
 func programOf(name string) string {
 	if other := otherNames[name]; other != "" {
 		return other
@@ -41,8 +55,8 @@ var otherNames = map[string]string{
 
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true}
 
-// interprets judges an interpreter. A file of the project is the project's code; code in the
-// line itself must not delete, overwrite or start programs.
+// interprets checks an interpreter. It may run a file of the project. Code in the command line
+// must not delete, overwrite or start programs.
 func (c *command) interprets() {
 	in := interpreters[c.name]
 	ran := false
@@ -57,7 +71,7 @@ func (c *command) interprets() {
 			if !ran {
 				c.runsFile(i, t)
 			}
-			if i > 0 && text != "--" { // the word may be the value of the flag before it
+			if i > 0 && text != "--" { // the word may be the value of the previous flag
 				c.laterCode(in, i+1)
 			}
 			return
@@ -71,7 +85,9 @@ func (c *command) interprets() {
 			return
 		}
 		if slices.Contains(in.valued, text) {
-			i++
+			if i++; i < len(c.args) {
+				c.loads(c.args[i])
+			}
 			continue
 		}
 		if m := strings.IndexByte(text, 'm'); c.name == "python" && m > 0 && !strings.HasPrefix(text, "--") && !strings.ContainsAny(text[:m], "cWX") {
@@ -88,6 +104,15 @@ func (c *command) interprets() {
 				i++
 			}
 		}
+		if why := in.stray(text); why != "" {
+			c.refuse(why)
+			return
+		}
+		part := t
+		for _, value := range append(flagValue(text), attachedValue(text)) {
+			part.Text = value
+			c.loads(part)
+		}
 		if strings.HasPrefix(c.name, "perl") && strings.Contains(text, "i") || c.name == "ruby" && strings.HasPrefix(text, "-i") {
 			c.refuse("edits files in place")
 			return
@@ -98,7 +123,45 @@ func (c *command) interprets() {
 	}
 }
 
-// laterCode judges the code of the flags from the word at i on.
+// loads checks the value of an interpreter's flag, which may be a file with code or a directory
+// of such files.
+func (c *command) loads(t shell.Term) {
+	if !strings.ContainsAny(t.Text, "/.") {
+		return
+	}
+	for _, text := range append(flagValue(t.Text), t.Text) {
+		t.Text = text
+		for _, p := range c.resolve(t) {
+			if inPrivate(c.script, p) || isData(p) {
+				c.readsCode(p)
+			}
+		}
+	}
+}
+
+// stray returns the reason to ask about a flag that may run code, or "".
+func (in *interpreter) stray(text string) string {
+	name, _, _ := strings.Cut(text, "=")
+	switch {
+	case strings.HasPrefix(text, "--"):
+		if !contains(in.longs, name) && !slices.Contains(in.valued, name) && name != in.long && name != "--print" {
+			return name + " is not a flag that nod knows"
+		}
+	case strings.HasPrefix(text, "+"):
+	default:
+		for i, l := range text[1:] {
+			if strings.ContainsRune(in.inline, l) || slices.Contains(in.valued, "-"+string(l)) || l >= '0' && l <= '9' {
+				return ""
+			}
+			if !strings.ContainsRune(in.flags, l) {
+				return "-" + text[1+i:] + " is not a flag that nod knows"
+			}
+		}
+	}
+	return ""
+}
+
+// laterCode checks the code in the flags from word i on.
 func (c *command) laterCode(in *interpreter, i int) {
 	for ; i < len(c.args); i++ {
 		if !strings.HasPrefix(c.args[i].Text, "-") {
@@ -110,7 +173,8 @@ func (c *command) laterCode(in *interpreter, i int) {
 	}
 }
 
-// code returns the code that a flag holds. It is unknown if its Term is.
+// code returns the code in a flag, with an unknown Term if the code is not known, and whether
+// the flag takes code.
 func (in *interpreter) code(flag string, rest []shell.Term) (shell.Term, bool) {
 	next := shell.Term{}
 	if len(rest) > 0 {
@@ -136,7 +200,6 @@ func (in *interpreter) code(flag string, rest []shell.Term) (shell.Term, bool) {
 	return next, true
 }
 
-// runsFile judges the file that an interpreter runs.
 func (c *command) runsFile(i int, t shell.Term) {
 	if t.Text == "-" || t.Text == "--" || input(t.Text) {
 		c.args = nil
@@ -149,19 +212,13 @@ func (c *command) runsFile(i int, t shell.Term) {
 		return
 	}
 	for _, p := range all {
-		switch {
-		case inPrivate(c.script, p):
-			c.refuse("runs code in /tmp, which nod has not read")
-		case !c.readable(p):
-			c.need(c.Words, "@read:"+p)
-		}
+		c.readsCode(p)
 	}
 	rest := *c
 	rest.args = c.args[i+1:]
 	rest.targets()
 }
 
-// runsModule judges python -m MODULE.
 func (c *command) runsModule(args []shell.Term) {
 	module := strings.TrimPrefix(args[0].Text, "-m")
 	if module == "" && len(args) > 1 {
@@ -185,29 +242,32 @@ func (c *command) runsModule(args []shell.Term) {
 	}
 }
 
-// actingModules are modules of Python's own library that write files of the caller's choice, or
-// run code in the line.
+// actingModules are modules of Python's library that write files of the caller's choice, or run
+// code from the command line.
 var actingModules = set("timeit zipfile tarfile zipapp json.tool pdb cProfile profile trace code sqlite3 runpy fileinput lib2to3 pydoc asyncio gzip idlelib twine ensurepip shelve bdb " +
 	"base64 uu quopri rimraf pickle")
 
-// input reports whether a path names what a command reads from its input or another stream.
+// input reports whether a path stands for a command's input or another open stream.
 func input(p string) bool {
 	return p == "/dev/stdin" || strings.HasPrefix(p, "/dev/fd/") || strings.HasPrefix(p, "/proc/")
 }
 
-// runsInput judges an interpreter that reads its code from its input.
+// runsInput checks an interpreter that reads its code from its input.
 func (c *command) runsInput() {
 	for _, r := range c.Redirects {
 		if r.Kind == shell.ReadsText {
 			c.runsCode(r.File)
 			return
 		}
-		if r.Kind == shell.ReadsFile && r.File.Known {
-			return // a file is the project's code, like one that is named as an operand
+		if all := c.resolve(r.File); r.Kind == shell.ReadsFile && len(all) > 0 && !r.File.Glob {
+			for _, p := range all { // a file with code belongs to the project, like a file named as an operand
+				c.readsCode(p)
+			}
+			return
 		}
 	}
 	if len(c.args) == 0 && !c.Piped && len(c.Redirects) == 0 {
-		return // without input it prints its version, or waits
+		return // without input the interpreter prints its version or waits
 	}
 	for _, t := range c.args {
 		if t.Text == "--version" || t.Text == "-V" || t.Text == "-v" || t.Text == "--help" || t.Text == "--test" {
@@ -217,7 +277,7 @@ func (c *command) runsInput() {
 	c.refuse("runs code that is not known")
 }
 
-// runsCode judges code that stands in the line.
+// runsCode checks code in the command line.
 func (c *command) runsCode(t shell.Term) {
 	switch {
 	case !t.Known:
@@ -233,10 +293,10 @@ func (c *command) runsCode(t shell.Term) {
 	}
 }
 
-// maxCode limits the code in a line, in bytes.
+// maxCode bounds, in bytes, the code in a command line.
 const maxCode = 4 << 10
 
-var codeWord = regexp.MustCompile("[^\\s'\"`(),;=<>{}]+")
+var codeWord = lazyregexp.New("[^\\s'\"`(),;=<>{}]+")
 
 func namesSecret(c *command, code string) bool {
 	for _, w := range codeWord.FindAllString(code, 200) {
@@ -247,23 +307,21 @@ func namesSecret(c *command, code string) bool {
 	return false
 }
 
-// safeOpen matches a call that opens a file to read it.
-var safeOpen = regexp.MustCompile(`\bopen\s*\([^,()]*(?:,\s*(?:mode\s*=\s*)?['"]r[bt]?['"])?(?:,\s*(?:encoding|errors)\s*=\s*['"][^'"]*['"])?\s*\)`)
+var safeOpen = lazyregexp.New(`\bopen\s*\([^,()]*(?:,\s*(?:mode\s*=\s*)?['"]r[bt]?['"])?(?:,\s*(?:encoding|errors)\s*=\s*['"][^'"]*['"])?\s*\)`)
 
 // dangerous reports whether code may delete or overwrite files, start programs, use a database
-// or the network, or hide what it does.
+// or the network, or hide its effects.
 func dangerous(code string) bool {
 	code = standardOutput.ReplaceAllString(code, "")
 	return dangerousCode.MatchString(safeOpen.ReplaceAllString(code, ""))
 }
 
-// standardOutput matches a call that prints.
-var standardOutput = regexp.MustCompile(`\b(?:sys|process)\.std(?:out|err)\.write`)
+var standardOutput = lazyregexp.New(`\b(?:sys|process)\.std(?:out|err)\.write`)
 
-// dangerousCode matches such code in Python, JavaScript, Ruby, Perl, PHP and Lua. To call a
-// function whose name it hides, code needs eval, getattr, an index or a similar form; these
-// match too.
-var dangerousCode = regexp.MustCompile(`(?i)` + strings.Join([]string{
+// dangerousCode matches dangerous code in Python, JavaScript, Ruby, Perl, PHP and Lua. It also
+// matches eval, getattr, an index and similar forms, which code needs to hide the name of a
+// function that it calls.
+var dangerousCode = lazyregexp.New(`(?i)` + strings.Join([]string{
 	`write|\bcopy_|\bcopy\s*\(|\bsave|\bto_(?:csv|json|excel|parquet)|extract|clear|fileio|filehandler|inplace|gzipfile|snapshot|splfile|io\.output|file\.new|\bmk[ds]|copytree|['"](?:w[bt]?\+?[bt]?|r[bt]?\+[bt]?)['"]|venv|profile`,
 	`unlink|rmtree|rmdir|rm_|\bremove|\brm(?:Sync)?\b|delete|fileutils|shutil|send2trash|rimraf|truncate|move`,
 	`rename|\.replace\s*\(\s*[^,()]*\)|os\.replace|copyfile|\bcp(?:Sync)?\s*\(|symlink|\blink(?:Sync)?\s*\(|chmod|chown|mkfifo`,
@@ -275,7 +333,7 @@ var dangerousCode = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\b(?:fs|os)\s*\[|require\s*\(\s*[^'"\s]|import\s*\(|import\s+\*|from\s+os\s+import|\bgem\b|include|dofile|loadstring|loadfile|\bload\b\s*\(\s*['"]|\bdo\s+['"]`,
 }, "|"))
 
-// runsScript judges source and the dot command, which run a file in the shell of the line.
+// runsScript checks source and the dot command, which run a file in the shell of the line.
 func (c *command) runsScript() {
 	if len(c.args) == 0 || !c.args[0].Known {
 		c.refuse("runs code that is not known")
@@ -284,7 +342,7 @@ func (c *command) runsScript() {
 	c.runsFile(0, c.args[0])
 }
 
-// evaluates judges eval, trap and similar commands: their words are a command line.
+// evaluates checks eval, trap and similar commands, whose words are a command line.
 func (c *command) evaluates() {
 	var text []string
 	for _, t := range c.args {

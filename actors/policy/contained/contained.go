@@ -1,14 +1,14 @@
 // Package contained tells which command lines may run contained: in a process that can write
-// only the project and its own /tmp, reads no secret and has no network. What such a process
-// can still do is lose work in the project, so the package looks for commands that delete,
-// overwrite or rewrite, and for those that are meant for something outside the project. It also
-// names the permissions without which a command would fail.
+// only the project and its own /tmp, reads no secret and has no network. Such a process can
+// still lose work in the project. So the package finds commands that delete, overwrite or
+// rewrite, and commands that are meant for something outside the project. It also lists the
+// permissions without which a command would fail.
 //
-// The package reads no files: the same line in the same place always gets the same judgement.
+// The package reads no files: the same line in the same directory always gets the same
+// judgement.
 package contained
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,41 +16,43 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Judgement says whether a command line may run contained.
 type Judgement struct {
-	// Why is the reason why the line must not run contained without an answer, or "".
+	// Why is the reason why a person must decide about the line, or "".
 	Why string
 	// Needs are the permissions without which a command of the line would fail.
 	Needs []Need
-	// Project is the directory that the line may write: the project, or the work tree of it in
-	// which the line runs.
+	// Project is the directory that the line may write: the project, or its work tree in which
+	// the line runs.
 	Project string
-	// ChangesDir is true if the line does nothing but change the directory of the shell that
-	// runs it. In a process of its own it would have no effect.
+	// ChangesDir means that the line only changes the directory of its shell. In a process of
+	// its own it would have no effect.
 	ChangesDir bool
 }
 
 // Need is a permission that a command needs.
 type Need struct {
-	Permission string // the tag, such as @network:proxy.golang.org:443
-	Command    string // the first words of the command
+	Permission string // a permission tag, such as @network:proxy.golang.org:443
+	Command    string // the first words of the command that needs the permission
 }
 
-// Judge judges command lines. It is immutable and safe for concurrent use.
+// Judge tells which command lines may run contained. It is immutable and safe for concurrent
+// use.
 type Judge struct {
 	names     *secrets.Names
 	protected *secrets.Protected // files that a contained command cannot change
 	checks    map[string]func(*command)
 }
 
-// New returns a Judge that knows secrets by these names.
+// New returns a Judge that takes files with these names for secrets.
 func New(names *secrets.Names) *Judge {
 	return &Judge{names: names, protected: secrets.CompileProtected(), checks: newChecks()}
 }
 
-// Line judges a command line that runs at loc.
+// Line tells whether a command line may run contained at loc.
 func (by *Judge) Line(src string, loc pathname.Location) Judgement {
 	if len(loc.Dirs) == 1 && pathname.MainTree(loc.Dirs[0]) == loc.Main {
 		if top := pathname.WorkTree(loc.Dirs[0]); top != "" && !pathname.Within(loc.Project, top) {
@@ -77,7 +79,7 @@ func (by *Judge) Line(src string, loc pathname.Location) Judgement {
 	}
 }
 
-// usesBackground reports whether a command waits for a program in the background, or uses one.
+// usesBackground reports whether a command waits for a background program or uses one.
 func usesBackground(st shell.Step) bool {
 	if len(st.Words) == 0 {
 		return false
@@ -89,12 +91,13 @@ func usesBackground(st shell.Step) bool {
 	return false
 }
 
-// judge collects the judgement of a line.
+// judge collects the judgement of one line.
 type judge struct {
 	*Judge
 	script *shell.Script
 	why    string
 	needs  []Need
+	edited []string // the files that the line changes, and whose new content nod does not read
 }
 
 func (j *judge) refuse(why string) {
@@ -103,7 +106,6 @@ func (j *judge) refuse(why string) {
 	}
 }
 
-// need adds a permission that a command needs.
 func (j *judge) need(words []shell.Term, tag string) {
 	n := Need{Permission: tag, Command: shown(words)}
 	if !slices.ContainsFunc(j.needs, func(o Need) bool { return o.Permission == tag }) {
@@ -111,7 +113,7 @@ func (j *judge) need(words []shell.Term, tag string) {
 	}
 }
 
-// shown returns the first words of a command, for a person.
+// shown returns the first words of a command, for people.
 func shown(words []shell.Term) string {
 	var out []string
 	for _, w := range words[:min(len(words), 3)] {
@@ -123,7 +125,6 @@ func shown(words []shell.Term) string {
 	return strings.Join(out, " ")
 }
 
-// all judges every command of a script.
 func (j *judge) all(s *shell.Script) {
 	if s.Why != "" {
 		j.refuse("the line " + s.Why)
@@ -133,7 +134,6 @@ func (j *judge) all(s *shell.Script) {
 	}
 }
 
-// step judges one command.
 func (j *judge) step(s *shell.Script, st shell.Step) {
 	for _, d := range st.Dirs {
 		if !pathname.Within(d, s.Project) && !private(d) {
@@ -168,6 +168,7 @@ func (j *judge) step(s *shell.Script, st shell.Step) {
 	}
 	c.judgeWords()
 	c.readsProgram()
+	c.elsewhere()
 	if check := c.checks[c.name]; check != nil {
 		check(&c)
 		return
@@ -175,28 +176,32 @@ func (j *judge) step(s *shell.Script, st shell.Step) {
 	c.other()
 }
 
-// programName matches the names and paths of programs that a person reads as they are.
-var programName = regexp.MustCompile(`^(?:[~.]?/|\.\./)?[A-Za-z0-9_.+:][A-Za-z0-9_.+:@/-]*[A-Za-z0-9_.+-]$|^[A-Za-z0-9_:.]$`)
+// programName matches names and paths of programs that people can read safely.
+var programName = lazyregexp.New(`^(?:[~.]?/|\.\./)?[A-Za-z0-9_.+:][A-Za-z0-9_.+:@/-]*[A-Za-z0-9_.+-]$|^[A-Za-z0-9_:.]$`)
 
 // command is one command whose name is known.
 type command struct {
 	*judge
 	shell.Step
 	script *shell.Script
-	name   string // the program's name, without its directory
+	name   string // the program's name without its directory
 	args   []shell.Term
 }
 
 func (c *command) refuse(why string) { c.judge.refuse(c.name + " " + why) }
 
-// assign judges a variable. Some variables name programs or options that later commands obey,
-// and so hide what the line does.
+// assign checks a variable. Some variables name programs or options for later commands, and so
+// hide the effects of a line.
 func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 	switch {
 	case obeyed(a.Name) && !(a.Value.Known && harmlessValue[a.Value.Text]):
 		j.refuse("it sets " + a.Name + ", which decides what other commands do")
 	case a.Name == "PATH" && (!strings.HasPrefix(a.Value.Before(), "/usr/") && !strings.HasPrefix(a.Value.Before(), "/opt/")):
 		j.refuse("it sets PATH, which decides which programs run")
+	case (len(st.Words) > 0 || a.Exported) && !flagsVariable(a):
+		j.refuse("it sets " + a.Name + " to flags that nod does not know")
+	case (len(st.Words) > 0 || a.Exported) && strings.HasPrefix(a.Value.Before(), "/") && inPrivate(s, pathname.Clean(a.Value.Before())) && !scratchVariable[a.Name]:
+		j.refuse("it sets " + a.Name + " to a file in /tmp, which nod has not read")
 	case strings.Contains(a.Value.Text, "[") && strings.ContainsAny(a.Value.Text, "$`"):
 		j.refuse("it sets " + a.Name + " to text with a hidden command")
 	case a.Value.Known && strings.ContainsAny(a.Value.Text, " \t\n;|&"):
@@ -204,26 +209,44 @@ func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 	}
 }
 
-// harmlessValue are programs that do nothing, with which GIT_EDITOR and the like keep a command
-// from waiting for a person.
+// harmlessValue are programs without effect. As the value of GIT_EDITOR, for example, they keep
+// a command from waiting for a person.
 var harmlessValue = map[string]bool{"true": true, "cat": true, ":": true, "": true, "0": true, "1": true}
 
-// obeyed reports whether programs run what a variable with this name says.
+// obeyed reports whether the value of a variable with this name can change what programs do.
 func obeyed(name string) bool {
 	switch name {
 	case "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "SHELL", "HOME", "CDPATH", "PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PERL5OPT", "PERL5LIB",
-		"RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "MAKEFLAGS", "BROWSER", "LESSOPEN", "CC", "CXX", "RUSTC_WRAPPER", "RUSTC":
+		"RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "MAKEFLAGS", "BROWSER", "LESSOPEN", "LESSCLOSE", "CC", "CXX", "CPP", "LD", "AR", "AS", "MAKE", "RUSTC_WRAPPER", "RUSTC", "RUSTDOC",
+		"MAKEFILES", "GNUMAKEFLAGS", "MFLAGS", "ZDOTDIR", "FPATH", "INPUTRC", "VIMINIT", "EXINIT", "GOROOT", "GOENV", "GOTOOLDIR", "CLASSPATH", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS",
+		"PERLLIB", "PERL5DB", "PERL5SHELL", "LUA_INIT", "LUA_PATH", "LUA_CPATH", "PHPRC", "PHP_INI_SCAN_DIR", "TCLLIBPATH", "PYTHONBREAKPOINT", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTEST_PLUGINS",
+		"COVERAGE_PROCESS_START", "AWKPATH", "AWKLIBPATH", "MANOPT", "TAR_OPTIONS", "GREP_OPTIONS", "RSYNC_RSH", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_DIRS", "RIPGREP_CONFIG_PATH":
 		return true
 	}
-	for _, start := range []string{"GIT_", "LD_", "DYLD_", "BASH_FUNC", "npm_config_", "NPM_CONFIG_", "CARGO_TARGET_", "PIP_"} {
-		if strings.HasPrefix(name, start) {
+	upper := strings.ToUpper(name)
+	for _, start := range []string{"GIT_", "LD_", "DYLD_", "BASH_FUNC", "NPM_CONFIG_", "CARGO_TARGET_", "CARGO_BUILD_", "CARGO_HOME", "PIP_", "YARN_", "PNPM_", "BUN_", "DENO_", "NODE_", "GEM_", "BUNDLE_", "MVN_", "MAVEN_", "GRADLE_", "ZSH_", "FZF_"} {
+		if strings.HasPrefix(upper, start) && name != "NODE_ENV" {
 			return true
 		}
 	}
 	return strings.HasSuffix(name, "EDITOR") || strings.HasSuffix(name, "PAGER")
 }
 
-// setsNames are commands of the shell that evaluate the index in the name of a variable.
+// scratchVariable are variables that name a directory for a program's own files.
+var scratchVariable = set("TMPDIR TMP TEMP OUT OUTPUT OUTDIR DESTDIR PREFIX GOCACHE GOTMPDIR CCACHE_DIR")
+
+// flagsVariable reports whether a variable has no flags, or only flags that run and write
+// nothing. Compilers and runners add the flags of some variables to their own.
+func flagsVariable(a shell.Assign) bool {
+	text := a.Value.Before()
+	holds := strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") || strings.Contains(text, " -")
+	named := strings.HasSuffix(a.Name, "FLAGS") || strings.HasSuffix(a.Name, "OPTS") || strings.HasSuffix(a.Name, "OPTIONS") || strings.HasSuffix(a.Name, "ARGS")
+	return !holds && (!named || a.Value.Known) || a.Value.Known && harmlessFlags.MatchString(text)
+}
+
+var harmlessFlags = lazyregexp.New(`^(?:\s*(?:-?-count=\d+|-mod=(?:readonly|vendor)|-v|-race|-short|-tags=[\w,]+|-p=\d+|-trimpath|-buildvcs=\w+|-timeout=\w+|-[DWAF] ?[\w:-]+|-O[0-3sg]?|-g|-W\w*(?:-\w+)*|-f(?:no-)?(?:PIC|omit-frame-pointer|sanitize=\w+)|-std=[\w+]+|-Xm[sx]\d+[kmgKMG]?|-q|-x|-s|-vv|--verbose|--color=\w+|--tb=\w+|-n ?\d+|-j ?\d*|-C (?:opt-level|debuginfo|target-cpu|panic|codegen-units)=\w+))*\s*$`)
+
+// setsNames are shell commands that evaluate the index in a variable's name.
 var setsNames = set("read getopts mapfile readarray declare typeset let")
 
 // judgeWords looks for secrets and for hidden commands in the words of a command.
@@ -232,7 +255,7 @@ func (c *command) judgeWords() {
 		return
 	}
 	args := c.args
-	if patternFirst[c.name] { // the first operand is a pattern or a script, not a path
+	if patternFirst[c.name] { // the first operand is a pattern or a script, and no path
 		for i, t := range args {
 			if !strings.HasPrefix(t.Text, "-") {
 				args = slices.Delete(slices.Clone(args), i, i+1)
@@ -258,19 +281,19 @@ func (c *command) judgeWords() {
 	}
 }
 
-// hiddenDanger reads a word as a command line, because some program may run it, and refuses it
-// if one of its commands is dangerous.
+// hiddenDanger refuses a word that is a dangerous command line, because a program may run the
+// word.
 func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	in := s.Inner(text, st.Dirs)
 	if in.Why != "" {
-		return // not a command line, so no shell runs it
+		return // no shell runs the word, because it is no command line
 	}
 	for _, inner := range in.Steps {
 		if len(inner.Words) == 0 || !inner.Words[0].Known {
 			continue
 		}
 		if name := programOf(commands.ProgramName(inner.Words[0].Text)); losesWork[name] || wrappers[name] != nil || name == "git" || interpreters[name] != nil || name == "xargs" || name == "find" {
-			trial := &judge{Judge: j.Judge, script: s}
+			trial := &judge{Judge: j.Judge, script: s, edited: j.edited}
 			if trial.step(in, inner); trial.why != "" {
 				j.refuse("a word of it may be a command: " + trial.why)
 			}
@@ -278,7 +301,7 @@ func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	}
 }
 
-// other judges a command that no function of checks knows. The kernel bounds what it can reach.
+// other checks a command without a check of its own. The kernel limits what it can do.
 func (c *command) other() {
 	switch {
 	case pureReaders[c.name]:
@@ -293,7 +316,7 @@ func (c *command) other() {
 	}
 }
 
-// entry judges a command by the command table.
+// entry checks a command by the command table.
 func (c *command) entry() {
 	argv, known := c.argv()
 	if why := commands.DecidedByPerson(argv); why != "" {
@@ -305,13 +328,13 @@ func (c *command) entry() {
 		return
 	}
 	c.unreadCode()
-	c.outputFlags()
+	c.flags([]string{c.name}, c.args)
 	c.targets()
 	c.mayWrap()
 }
 
-// mayWrap judges the words of a command that nod does not know as the commands that it may run,
-// as setarch runs the words after it.
+// mayWrap checks the words of an unknown command, which it may run as a command: setarch, for
+// example, runs the words after it.
 func (c *command) mayWrap() {
 	for i, t := range c.args {
 		if !t.Known || strings.HasPrefix(t.Text, "-") {
@@ -321,7 +344,7 @@ func (c *command) mayWrap() {
 		if !losesWork[name] && name != "rm" && name != "mv" && name != "git" && name != "xargs" && name != "find" && interpreters[name] == nil && wrappers[name] == nil {
 			continue
 		}
-		trial := &judge{Judge: c.Judge, script: c.script}
+		trial := &judge{Judge: c.Judge, script: c.script, edited: c.edited}
 		if trial.step(c.script, shell.Step{Words: c.args[i:], Dirs: c.Dirs}); trial.why != "" {
 			c.refuse("may run the words after it: " + trial.why)
 			return
@@ -329,8 +352,8 @@ func (c *command) mayWrap() {
 	}
 }
 
-// argv returns the command's words. An unknown word is replaced by its known beginning; the
-// second result says whether all words are known.
+// argv returns the command's words, and whether all of them are known. An unknown word is
+// replaced by its known beginning.
 func (c *command) argv() ([]string, bool) {
 	argv, known := []string{c.name}, true
 	for _, t := range c.args {

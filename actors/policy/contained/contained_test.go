@@ -19,7 +19,7 @@ const (
 	project = "/home/ann/project"
 )
 
-// judge returns the Judge of a test. Building one takes longer than judging a line.
+// judge returns the Judge of the tests, because building one takes longer than checking a line.
 var judge = sync.OnceValue(func() *contained.Judge { return contained.New(secrets.Compile()) })
 
 func judgement(src string) contained.Judgement {

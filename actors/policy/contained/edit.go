@@ -1,16 +1,16 @@
 package contained
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// edits judges sed. In place, only substitutions and deletions of chosen lines are edits that a
-// person can follow.
+// edits checks sed. Edits in place may only be substitutions and deletions of selected lines,
+// which a person can follow.
 func (c *command) edits() {
 	var rest []shell.Term
 	inPlace := false
@@ -20,7 +20,7 @@ func (c *command) edits() {
 			continue
 		}
 		if t.Text == "" && i > 0 && c.args[i-1].Text == "-i" {
-			continue // sed -i '' on BSD and macOS
+			continue // sed -i '' is the form of BSD and macOS
 		}
 		if !t.Known && t.Before() == "" {
 			c.refuse("has words that are not known")
@@ -47,18 +47,19 @@ func (c *command) edits() {
 		for i := range rest {
 			if rest[i].Text == p.Text {
 				c.writes(withoutGlob(rest[i]), false)
+				c.judge.edited = append(c.judge.edited, c.resolve(rest[i])...)
 				break
 			}
 		}
 	}
 }
 
-// bareDelete matches a script of sed that deletes or quits without an address.
-var bareDelete = regexp.MustCompile(`(?m)^\s*(?:[^;\n]*;)?\s*(?:1~1|1,\$|0~1)?\s*[dDqQ]\s*(?:;|$)`)
+// bareDelete matches a sed script that deletes or quits without an address.
+var bareDelete = lazyregexp.New(`(?m)^\s*(?:[^;\n]*;)?\s*(?:1~1|1,\$|0~1)?\s*[dDqQ]\s*(?:;|$)`)
 
-// mostLines matches a script of sed, or its flags, that keeps few lines: it prints only what it
-// is told to, quits, deletes to the end or all but some lines, or empties every line.
-var mostLines = regexp.MustCompile(`(?m)^(?:-[a-zE]*n|--q|--s)|(?:^|[;}\d/$])\s*[qQ]\s*\d*\s*(?:;|\}|$)|!\s*[dD]|,\s*\$\s*[dD]|/[.^$*]{1,3}/\s*[dD]|^\s*s(?:/|\||#)[.^$*]+(?:/|\||#){2}`)
+// mostLines matches a sed script, or flags, that keep few lines: the script prints only
+// selected lines, quits, deletes to the end or all but some lines, or empties every line.
+var mostLines = lazyregexp.New(`(?m)^(?:-[a-zE]*n|--q|--s)|(?:^|[;}\d/$])\s*[qQ]\s*\d*\s*(?:;|\}|$)|!\s*[dD]|,\s*\$\s*[dD]|/[.^$*]{1,3}/\s*[dD]|^\s*s(?:/|\||#)[.^$*]+(?:/|\||#){2}`)
 
 func texts(terms []shell.Term) []string {
 	out := make([]string, len(terms))
@@ -68,7 +69,7 @@ func texts(terms []shell.Term) []string {
 	return out
 }
 
-// withoutGlob returns the directory of a pattern instead of the pattern.
+// withoutGlob returns the directory above a pattern in place of the pattern.
 func withoutGlob(t shell.Term) shell.Term {
 	if t.Glob {
 		t.Glob = false
@@ -79,13 +80,21 @@ func withoutGlob(t shell.Term) shell.Term {
 	return t
 }
 
-// awkActs matches a program of awk that writes, runs or reads by itself.
-var awkActs = regexp.MustCompile(`system|getline|close\s*\(|\||@|print[^;}]*>|printf[^;}]*>|ENVIRON`)
+// awkActs matches an awk program that writes, runs or reads by itself.
+var awkActs = lazyregexp.New(`system|getline|close\s*\(|\||@|print[^;}]*>|printf[^;}]*>|ENVIRON`)
 
+// scans checks awk. Flags that it does not know may dump variables, print the program to a
+// file, debug, or load programs and libraries.
 func (c *command) scans() {
-	for _, t := range c.args {
-		if !t.Known && t.Before() == "" || awkActs.MatchString(t.Text) || t.Text == "-i" || strings.HasPrefix(t.Text, "-f") || t.Text == "-l" || strings.HasPrefix(t.Text, "--") {
+	for i, t := range c.args {
+		flag := len(t.Text) > 1 && t.Text[0] == '-' && (i == 0 || c.args[i-1].Text != "-v" && c.args[i-1].Text != "-F")
+		switch {
+		case !t.Known && t.Before() == "", awkActs.MatchString(t.Text):
 			c.refuse("has a program that may write or run")
+			return
+		case !flag || t.Text[1] == 'F' || t.Text[1] == 'v' || t.Text == "--" || t.Text == "--version":
+		case strings.Trim(t.Text[1:], "bcnNOPrsSMt") != "":
+			c.refuse(t.Text + " is not a flag that nod knows")
 			return
 		}
 	}

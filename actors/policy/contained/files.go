@@ -1,15 +1,16 @@
 package contained
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
-	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// split divides words into flags and operands. valued are the letters of short flags, and the
-// long flags, whose value is the next word.
+// split divides words into flags and operands. valued lists the flags whose value is the next
+// word: letters of short flags, and names of long ones.
 func split(args []shell.Term, valued ...string) (flags, operands []shell.Term) {
 	for i := 0; i < len(args); i++ {
 		t := args[i]
@@ -30,8 +31,8 @@ func split(args []shell.Term, valued ...string) (flags, operands []shell.Term) {
 	return flags, operands
 }
 
-// hasFlag reports whether one of the flags is a long flag of the list, also abbreviated, or a
-// group of short flags that contains one of the letters.
+// hasFlag reports whether one of the flags is a listed long flag, also abbreviated, or a group
+// of short flags with one of the letters.
 func hasFlag(flags []shell.Term, letters string, long ...string) bool {
 	for _, f := range flags {
 		name, _, _ := strings.Cut(f.Text, "=")
@@ -50,7 +51,7 @@ func hasFlag(flags []shell.Term, letters string, long ...string) bool {
 	return false
 }
 
-// deletes judges rm: only build output and files in the private /tmp may go.
+// deletes checks rm, which may delete only build output and files in the private /tmp.
 func (c *command) deletes() {
 	_, operands := split(c.args)
 	if len(operands) == 0 {
@@ -70,7 +71,6 @@ func (c *command) deletes() {
 	}
 }
 
-// removesEmpty judges rmdir, which removes only empty directories.
 func (c *command) removesEmpty() {
 	_, operands := split(c.args)
 	for _, t := range operands {
@@ -78,7 +78,7 @@ func (c *command) removesEmpty() {
 	}
 }
 
-// copies judges cp. A copy as a link would make a later write change the original.
+// copies checks cp. After a copy as a link, a later write would change the original.
 func (c *command) copies() {
 	flags, operands := split(c.args, "-t", "--target-directory", "-S", "--suffix")
 	if hasFlag(flags, "lst", "--link", "--symbolic-link", "--target-directory", "--remove-destination") || hasFlag(flags, "n", "--no-clobber") && hasFlag(flags, "fiu", "--force", "--interactive", "--update") {
@@ -89,16 +89,21 @@ func (c *command) copies() {
 		c.refuse("has a target that is not known")
 		return
 	}
-	c.writes(operands[len(operands)-1], !hasFlag(flags, "n", "--no-clobber"))
+	last := len(operands) - 1
+	c.writes(operands[last], !hasFlag(flags, "n", "--no-clobber"))
+	c.carries(operands[:last], operands[last])
 }
 
-// moves judges mv, which must overwrite nothing and keep the moved files in the project: what
-// lies in build output or /tmp may be deleted later.
+// moves checks mv. It must overwrite nothing, and moved files must stay in the project outside
+// build output, which may be deleted later.
 func (c *command) moves() {
 	flags, operands := split(c.args)
 	if !hasFlag(flags, "n", "--no-clobber") || hasFlag(flags, "fibtuS", "--force", "--interactive", "--update", "--target-directory", "--exchange") {
 		c.refuse("may overwrite a file; with -n it does not")
 		return
+	}
+	if len(operands) > 1 {
+		c.carries(operands[:len(operands)-1], operands[len(operands)-1])
 	}
 	for i, t := range operands {
 		c.writes(t, false)
@@ -111,12 +116,15 @@ func (c *command) moves() {
 	}
 }
 
-// links judges ln: only new symbolic links that stay in the project.
+// links checks ln, which may only make new symbolic links within the project.
 func (c *command) links() {
 	flags, operands := split(c.args)
 	if !hasFlag(flags, "s", "--symbolic") || hasFlag(flags, "fibntTSLP", "--force", "--target-directory", "--no-dereference") {
 		c.refuse("makes hard links, or replaces files")
 		return
+	}
+	if len(operands) > 1 {
+		c.carries(operands[:len(operands)-1], operands[len(operands)-1])
 	}
 	for _, t := range operands {
 		c.writes(t, false)
@@ -131,7 +139,7 @@ func (c *command) links() {
 	}
 }
 
-// creates judges commands whose operands are files that they make or change without losing
+// creates checks commands that make or change the files in their operands without losing
 // content.
 func (c *command) creates() {
 	_, operands := split(c.args, "-m", "-r", "-d", "-t", "--mode", "--reference", "--date")
@@ -144,10 +152,10 @@ func (c *command) tees() {
 	flags, operands := split(c.args)
 	for _, t := range operands {
 		c.writes(t, !hasFlag(flags, "a", "--append"))
+		c.stores(t)
 	}
 }
 
-// changesMode judges chmod on single files.
 func (c *command) changesMode() {
 	flags, operands := split(c.args)
 	if len(flags) > 0 && hasFlag(flags, "R", "--recursive", "--reference") || len(operands) < 2 {
@@ -159,21 +167,29 @@ func (c *command) changesMode() {
 	}
 }
 
-// archives judges tar and unzip: listing, or unpacking into /tmp or build output.
+// tarLetters are the flags of tar that only list an archive, or unpack it to a directory.
+const tarLetters = "txvfzjJaCkOpm"
+
+// archives checks tar and unzip, which may list, or unpack into /tmp or build output.
 func (c *command) archives() {
 	argv, known := c.argv()
 	text := strings.Join(argv[1:], " ")
 	first := strings.TrimLeft(strings.Split(text+" ", " ")[0], "-")
 	switch {
+	case c.name == "tar" && slices.ContainsFunc(argv[1:], func(w string) bool { return strings.HasPrefix(w, "-") && strings.Trim(w[1:], tarLetters) != "" }), c.name == "tar" && strings.Trim(first, tarLetters) != "":
+		c.refuse("has a flag that nod does not know")
 	case !known, strings.Contains(text, "--"), strings.Contains(text, "-I"), strings.Contains(first, "I"), strings.Contains(first, "P"), strings.Contains(text, " -P"), strings.Count(" "+text, " -C") > 1:
 		c.refuse("may write files with these words")
 	case c.name == "tar" && strings.HasPrefix(first, "t"), c.name == "unzip" && (first == "l" || first == "t" || first == "Z"):
 		return
 	}
+	foreign := slices.ContainsFunc(c.args, func(t shell.Term) bool {
+		return t.Text != "" && slices.ContainsFunc(c.resolve(t), func(p string) bool { return inPrivate(c.script, p) })
+	})
 	for i, a := range argv[:len(argv)-1] {
 		if c.name == "tar" && a == "-C" || c.name == "unzip" && a == "-d" {
 			for _, p := range c.resolve(c.args[i]) {
-				if inPrivate(c.script, p) || throwaway(c.script, p) {
+				if inPrivate(c.script, p) || throwaway(c.script, p) && !foreign && !c.Piped {
 					return
 				}
 			}
@@ -182,56 +198,25 @@ func (c *command) archives() {
 	c.refuse("may overwrite files of the project")
 }
 
-// compresses judges gzip and its like, which replace a file unless they keep it.
+// compresses checks gzip and similar commands, which replace a file unless they keep it. An
+// unlisted flag may delete files, overwrite them or read further flags.
 func (c *command) compresses() {
-	flags, operands := split(c.args)
-	if len(operands) > 0 && !hasFlag(flags, "cklt", "--stdout", "--keep", "--list", "--test") || hasFlag(flags, "f", "--force") {
+	list := commands.Compressors()[c.name]
+	argv, _ := c.argv()
+	writes, why := list.Outputs(argv[1:])
+	if slices.ContainsFunc(c.args, func(t shell.Term) bool { return !t.Known && t.Before() == "" && t.Splits }) {
+		why = "has words that are not known, which may be flags"
+	}
+	flags, operands := split(c.args, "-o", "-D", "-S")
+	switch {
+	case why != "":
+		c.refuse(why)
+	case len(operands) > 0 && !list.Keeps && !hasFlag(flags, "cklt", "--stdout", "--to-stdout", "--keep", "--list", "--test"):
 		c.refuse("replaces files")
 	}
-}
-
-// compilers are commands whose -o names a file to write.
-var compilers = map[string]bool{
-	"go": true, "gcc": true, "cc": true, "g++": true, "c++": true, "clang": true, "clang++": true, "rustc": true, "ld": true, "javac": true, "tsc": true, "esbuild": true,
-	"curl": true, "wget": true, "pandoc": true, "dot": true, "protoc": true, "ghc": true, "nasm": true, "as": true, "objcopy": true, "convert": true, "ffmpeg": true, "shuf": true,
-	"iconv": true, "xxd": true, "sass": true, "tailwindcss": true, "wasm-pack": true, "openapi-generator": true,
-}
-
-// outputFlags judges flags that name a file to write. A file with the extension of source code
-// could be one that a person wrote.
-func (c *command) outputFlags() {
-	for i, t := range c.args {
-		name, value, eq := strings.Cut(t.Text, "=")
-		out := t
-		switch {
-		case strings.HasPrefix(t.Text, "of="):
-			out.Text = t.Text[3:]
-		case len(name) > 2 && strings.HasPrefix(name, "-o") && attached[c.name] && !strings.HasPrefix(name, "-out"):
-			out.Text = t.Text[2:]
-		case name == "-o" && compilers[c.name], outputNames[name]:
-			if !eq && i+1 < len(c.args) {
-				out = c.args[i+1]
-			} else {
-				out.Text = value
-			}
-		default:
-			continue
-		}
-		if !out.Known {
-			c.refuse("writes a file whose path is not known")
-			continue
-		}
-		base := out.Text[strings.LastIndexByte(out.Text, '/')+1:]
-		dot := strings.LastIndexByte(base, '.')
-		named := dot < 0 && base != "" && base[0] >= 'A' && base[0] <= 'Z' // as Makefile and README
-		c.writes(out, named || name == "--basetemp" || dot >= 0 && secrets.SourceExtension(base[dot+1:]) && base != "coverage.out")
+	for _, w := range writes {
+		out := shell.Term{Text: w, Known: true}
+		c.output(out, false)
+		c.carries(operands, out)
 	}
-}
-
-// attached are the commands whose -o can have its value in the same word.
-var attached = set("gcc cc g++ c++ clang clang++ ld curl shuf iconv as nasm javac rustc")
-
-var outputNames = map[string]bool{
-	"--output": true, "--output-file": true, "--outfile": true, "--outFile": true, "-coverprofile": true, "-cpuprofile": true, "-memprofile": true,
-	"-trace": true, "-out": true, "--basetemp": true, "--log-file": true, "--LOG-FILE": true, "-blockprofile": true, "-mutexprofile": true, "--out": true,
 }

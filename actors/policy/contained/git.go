@@ -2,16 +2,16 @@ package contained
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // gitKeeps lists subcommands of git that lose no work with these flags: they add to the history
-// or to the index, or stop if changes would be lost. A value of "=" follows a flag that takes a
+// or to the index, or stop if changes would be lost. "=" after a flag means that it takes a
 // value.
 var gitKeeps = map[string][]string{
 	"add":         {"-A", "-u", "-n", "-v", "-N", "--all", "--update", "--dry-run", "--verbose", "--intent-to-add"},
@@ -35,10 +35,9 @@ var gitKeeps = map[string][]string{
 	"ls-remote":   {"-h", "-t", "--heads", "--tags", "-q"},
 }
 
-// gitNetwork are the subcommands that talk to a remote.
 var gitNetwork = map[string]bool{"fetch": true, "pull": true, "ls-remote": true, "clone": true}
 
-// git judges a git command: one that only reads, or that keeps all work.
+// git checks a git command, which may only read or must keep all work.
 func (c *command) git() {
 	args := c.args
 	for len(args) > 0 && strings.HasPrefix(args[0].Text, "-") {
@@ -76,7 +75,7 @@ func (c *command) subcommand(args []shell.Term) {
 		if texts[i] = t.Text; !t.Known {
 			known = false
 			if texts[i] = t.Before(); texts[i] == "" {
-				texts[i] = "-?" // it may be any flag
+				texts[i] = "-?" // an unknown word may be any flag
 			}
 		}
 	}
@@ -97,12 +96,12 @@ func (c *command) subcommand(args []shell.Term) {
 	c.keeps(texts, args)
 }
 
-// lists reports whether git branch or git tag, with these words, has no operand.
+// lists reports whether git branch or git tag has no operand, and so only lists.
 func (c *command) lists(texts []string) bool {
 	return !slices.ContainsFunc(texts[1:], func(t string) bool { return !strings.HasPrefix(t, "-") }) || slices.Contains(texts, "--list")
 }
 
-// keeps judges a subcommand by gitKeeps.
+// keeps checks a subcommand by the table gitKeeps.
 func (c *command) keeps(texts []string, args []shell.Term) {
 	name, rest := texts[0], texts[1:]
 	if len(rest) > 0 && (gitKeeps[name+" "+rest[0]] != nil || name == "stash" && !strings.HasPrefix(rest[0], "-")) {
@@ -138,6 +137,8 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 		return slices.ContainsFunc(c.resolve(t), func(p string) bool { return throwaway(c.script, p) })
 	}):
 		c.refuse("mv moves files into build output, which may be deleted later")
+	case name == "mv" && len(args) > 2:
+		c.carries(args[1:len(args)-1], args[len(args)-1])
 	case name == "branch" && operands != 1 && operands != 2, name == "checkout -b" && (operands < 1 || operands > 2), name == "apply" && len(rest) == operands:
 		c.refuse(name + " with these words may lose work")
 	case name == "commit" && !slices.ContainsFunc(rest, func(w string) bool {
@@ -147,11 +148,11 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 	}
 }
 
-// sshRemote matches the address of a remote that is reached by SSH.
-var sshRemote = regexp.MustCompile(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
+// sshRemote matches a remote's address for SSH.
+var sshRemote = lazyregexp.New(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
 
-// remote names the host of a remote, or the whole network if the remote is one of the
-// repository's configuration, which nod does not read here.
+// remote adds the permission for a remote's host, or for the whole network if the repository's
+// configuration names the remote: nod does not read that here.
 func (c *command) remote(rest []string, args []shell.Term) {
 	tag := "@network"
 	for i, w := range rest {

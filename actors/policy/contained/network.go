@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// endpoint returns the permission to reach the host of a URL.
+// endpoint returns the network permission for the host of a URL.
 func endpoint(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -21,13 +21,12 @@ func endpoint(u *url.URL) string {
 	return "@network:" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// registry says which subcommands of a package manager fetch from which hosts, and which only
-// use what the project has.
+// registry lists the subcommands of a package manager by their use of the network.
 type registry struct {
 	hosts  []string
-	fetch  string // the subcommands that fetch
-	local  string // the subcommands that need no network; "*" for all others
-	bare   string // the subcommand that a line without one means
+	fetch  string // subcommands that fetch from the network
+	local  string // subcommands that need no network; "*" means all others
+	bare   string // the subcommand that runs if the line names none
 	global string // flags that install outside the project
 }
 
@@ -59,7 +58,6 @@ var registries = map[string]registry{
 	"uv pip":   {hosts: pyHosts, fetch: "install compile sync", local: "list show freeze check tree", bare: "help"},
 }
 
-// manages judges a package manager.
 func (c *command) manages() {
 	name, args := c.name, c.args
 	if name == "pip3" {
@@ -98,7 +96,9 @@ func (c *command) manages() {
 		}
 		if text == "exec" || text == "x" || text == "dlx" {
 			c.again(rest)
+			return
 		}
+		c.namedOutputs(rest)
 	case contains(reg.local, text):
 		c.runs(text, rest)
 	default:
@@ -106,7 +106,11 @@ func (c *command) manages() {
 	}
 }
 
-// subcommandOf returns the first operand, and the words after it.
+// globalFlags returns the words before a subcommand. The words after it are rest.
+func (c *command) globalFlags(rest []shell.Term) []shell.Term {
+	return slices.Clone(c.args[:max(0, len(c.args)-len(rest)-1)])
+}
+
 func subcommandOf(args []shell.Term) (shell.Term, []shell.Term) {
 	for i, t := range args {
 		switch prev := ""; {
@@ -122,8 +126,8 @@ func subcommandOf(args []shell.Term) (shell.Term, []shell.Term) {
 	return shell.Term{Known: true}, nil
 }
 
-// remoteSource refuses packages that come from an address instead of the registry, and reports
-// whether it did.
+// remoteSource refuses packages from an address instead of the registry, and reports whether it
+// did.
 func (c *command) remoteSource(rest []shell.Term) bool {
 	for _, t := range rest {
 		if strings.Contains(t.Text, "://") || strings.Contains(t.Text, "git+") {
@@ -134,7 +138,7 @@ func (c *command) remoteSource(rest []shell.Term) bool {
 	return false
 }
 
-// runs judges the command that run, exec and similar subcommands start.
+// runs checks the command that run, exec and similar subcommands start.
 func (c *command) runs(sub string, rest []shell.Term) {
 	inner := *c
 	switch inner.args = rest; sub {
@@ -144,7 +148,7 @@ func (c *command) runs(sub string, rest []shell.Term) {
 			return
 		}
 	}
-	inner.outputFlags()
+	inner.flags([]string{c.name, sub}, append(c.globalFlags(rest), rest...))
 	inner.targets()
 	inner.unreadCode()
 	if c.name == "go" || c.name == "bun" && sub == "run" {
@@ -152,11 +156,10 @@ func (c *command) runs(sub string, rest []shell.Term) {
 	}
 }
 
-// farTargets are parts of the names of targets and scripts that are meant for something outside
-// the project, or for a database.
+// farTargets are parts of the names of targets and scripts that act outside the project or on a
+// database.
 var farTargets = []string{"deploy", "publish", "release", "push", "destroy", "drop", "flush", "fresh", "truncate", "erase", "migrate", "rollback", "reset", "seed", "purge", "wipe", "nuke", "prune", "uninstall", "prod", "upload", "ship", "sync-db"}
 
-// targets judges the operands of a command that runs a target of the project.
 func (c *command) targets() {
 	if !takesTargets[c.name] && !strings.Contains(c.Words[0].Text, "/") && interpreters[c.name] == nil && c.name != "source" && c.name != "." {
 		return
@@ -170,7 +173,7 @@ func (c *command) targets() {
 	}
 }
 
-// farTarget refuses a target whose name says that it changes more than the project.
+// farTarget refuses a target whose name shows that it changes more than the project.
 func (c *command) farTarget(name string) {
 	low := strings.ToLower(name)
 	if strings.HasPrefix(low, "-") || strings.ContainsAny(low, "/. =") {
@@ -186,10 +189,12 @@ func (c *command) farTarget(name string) {
 
 var takesTargets = set("make gmake just task rake npm pnpm yarn bun gradle gradlew mvn mvnw ninja nx turbo invoke inv nox tox hatch pdm mix composer bundle sbt lein grunt gulp ant bazel cmake lerna deno cargo")
 
-// npx judges a command that fetches a package and runs it, unless the project has it.
+// npx checks a command that fetches a package and runs it, unless the project has the package.
 func (c *command) npx() {
-	flags, operands := split(c.args, "-p", "--package")
-	if hasFlag(flags, "cp", "--call", "--package", "--node-options") || len(operands) == 0 || !operands[0].Known {
+	_, operands := split(c.args, "-p", "--package")
+	before := slices.IndexFunc(c.args, func(t shell.Term) bool { return !strings.HasPrefix(t.Before(), "-") })
+	flags, _ := split(c.args[:max(before, 0)])
+	if hasFlag(flags, "cp", "--call", "--package", "--node-options") || before < 0 || len(operands) == 0 || !operands[0].Known {
 		c.refuse("runs a package that is not known")
 		return
 	}
@@ -198,7 +203,7 @@ func (c *command) npx() {
 			c.need(c.Words, "@network:"+h)
 		}
 	}
-	at := slices.IndexFunc(c.args, func(t shell.Term) bool { return t == operands[0] })
+	at := before
 	for _, t := range c.args[at:] {
 		c.farTarget(t.Text)
 	}
@@ -213,7 +218,7 @@ func (c *command) uvx() {
 	c.again(operands)
 }
 
-// downloads judges curl and wget: which hosts they need, and that they only read from them.
+// downloads checks curl and wget: they may only read, and need permission for their hosts.
 func (c *command) downloads() {
 	flags, operands := split(c.args, "-o", "-O", "-H", "-A", "-e", "-m", "-w", "-X", "--header", "--output", "--max-time", "--connect-timeout", "--retry", "--request", "--user-agent", "-P", "--write-out")
 	for i, t := range c.args {
@@ -234,14 +239,14 @@ func (c *command) downloads() {
 	if c.name == "curl" && hasFlag(flags, "OJ", "--remote-name", "--remote-header-name") || c.name == "wget" && !hasFlag(flags, "qO", "--output-document", "--spider") {
 		c.refuse("writes a file whose name the server chooses")
 	}
-	c.outputFlags()
+	c.namedOutputs(c.args)
 	for _, t := range operands {
 		c.reaches(t)
 	}
 }
 
-// reaches names the permission for a URL. Inside containment, localhost is a network of its
-// own, so only servers that the same line starts are there.
+// reaches adds the permission for a URL. In a container, localhost is a network of its own,
+// with only the servers that the same line starts.
 func (c *command) reaches(t shell.Term) {
 	text := t.Before()
 	if !strings.Contains(text, "://") {

@@ -17,13 +17,12 @@ var buildOutput = map[string]bool{
 	".build": true, "DerivedData": true, ".eggs": true, ".nyc_output": true, ".coverage": true, "coverage.out": true, ".svelte-kit": true, ".angular": true,
 }
 
-// private reports whether a clean path lies in a directory that a contained process has to
-// itself.
+// private reports whether a clean path is in a directory that belongs to one contained process.
 func private(p string) bool {
 	return p == "/tmp" || strings.HasPrefix(p, "/tmp/") || strings.HasPrefix(p, "/var/tmp/")
 }
 
-// inPrivate reports whether a clean path lies below /tmp, and not in the project.
+// inPrivate reports whether a clean path is below /tmp and outside the project.
 func inPrivate(s *shell.Script, p string) bool {
 	return private(p) && p != "/tmp" && !pathname.Within(p, s.Project) && !pathname.Within(s.Project, p)
 }
@@ -37,15 +36,14 @@ func throwaway(s *shell.Script, p string) bool {
 	return buildOutput[first] || strings.HasSuffix(first, ".egg-info") || strings.HasPrefix(first, "cmake-build-")
 }
 
-// resolve returns the full paths that a word may mean, or nil if one of them is unknown. Of a
+// resolve returns the full paths that a word may mean, or nil if one of them is unknown. For a
 // word with a pattern it returns the directory above the pattern.
 func (c *command) resolve(t shell.Term) []string {
 	text := t.Text
 	if !t.Known || text == "" {
 		return nil
 	}
-	if t.Glob {
-		at := strings.IndexAny(text, "*?[")
+	if at := strings.IndexAny(text, "*?["); t.Glob && at >= 0 {
 		if text = text[:strings.LastIndexByte(text[:at], '/')+1]; text == "" {
 			text = "."
 		}
@@ -81,7 +79,7 @@ func (c *command) secretIn(t shell.Term) string {
 				continue
 			}
 			if strings.Contains(piece, " ") {
-				piece = noBrackets.Replace(piece) // the word is code, in which brackets are no pattern
+				piece = noBrackets.Replace(piece) // in code, brackets are no file name pattern
 			}
 			if c.names.MayBeListed(piece, &loc, false) {
 				return piece
@@ -93,8 +91,8 @@ func (c *command) secretIn(t shell.Term) string {
 
 var noBrackets = strings.NewReplacer("[", "_", "]", "_")
 
-// readable are the places outside the project that every contained process may read: the system
-// and toolchains. A place with ~ is in the home directory.
+// readable are the directories outside the project that every contained process may read: the
+// system's and those of toolchains. A path with ~ is in the home directory.
 var readable = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix/store", "/etc/os-release", "/etc/hosts", "/etc/ssl", "/etc/passwd", "/sys",
 	"~/go", "~/.cargo", "~/.rustup", "~/.nvm", "~/.pyenv", "~/.rbenv", "~/.bun", "~/.deno", "~/.local/bin", "~/.local/lib", "~/.volta", "~/.sdkman", "~/.asdf", "~/.cache",
@@ -118,8 +116,8 @@ func (c *command) readable(p string) bool {
 	return false
 }
 
-// readsOutside names the permission for a word that is a path outside the places that every
-// contained process may read.
+// readsOutside adds the permission for a path that is outside the project and not readable for
+// every contained process.
 func (c *command) readsOutside(t shell.Term) {
 	for _, piece := range append([]string{t.Text}, flagValue(t.Text)...) {
 		slashed := pathname.Slashes(piece)
@@ -128,14 +126,14 @@ func (c *command) readsOutside(t shell.Term) {
 		}
 		part := t
 		part.Text = piece
-		// After a cd, a relative path has several meanings; the command fails if it needs another.
+		// After a cd, a relative path has several meanings. If the right one needs a
+		// permission, the command fails.
 		if all := c.resolve(part); len(all) > 0 && !slices.ContainsFunc(all, c.readable) {
 			c.need(c.Words, "@read:"+all[0])
 		}
 	}
 }
 
-// flagValue returns the value of a flag of the form --flag=VALUE or NAME=VALUE.
 func flagValue(text string) []string {
 	if _, value, ok := strings.Cut(text, "="); ok && value != "" {
 		return []string{value}
@@ -143,7 +141,7 @@ func flagValue(text string) []string {
 	return nil
 }
 
-// programPath judges the path of a program. A program in the project is the project's code.
+// programPath checks the path of a program. A program in the project is the project's code.
 func (c *command) programPath(name shell.Term) {
 	if !strings.ContainsAny(name.Text, `/\`) {
 		return
@@ -153,17 +151,12 @@ func (c *command) programPath(name shell.Term) {
 		c.refuse("is at a path that is not known")
 	}
 	for _, p := range all {
-		if inPrivate(c.script, p) {
-			c.refuse("is in /tmp, and nod has not read it")
-		}
-		if !c.readable(p) {
-			c.need(c.Words, "@read:"+p)
-		}
+		c.readsCode(p)
 	}
 }
 
-// writes judges a file that a command writes. If over is true, the earlier content of the file
-// is lost.
+// writes checks a file that a command writes. over means that the file's earlier content is
+// lost.
 func (c *command) writes(t shell.Term, over bool) {
 	if t.Known && device(t.Text) {
 		return
@@ -201,7 +194,6 @@ func (c *command) writesPath(p string, over bool) {
 	}
 }
 
-// redirect judges a redirection of the command.
 func (c *command) redirect(r shell.Redirect) {
 	if len(c.Words) > 0 && c.Words[0].Known {
 		c.name = c.Words[0].Text
@@ -211,8 +203,10 @@ func (c *command) redirect(r shell.Redirect) {
 	switch r.Kind {
 	case shell.Truncates:
 		c.writes(r.File, true)
+		c.stores(r.File)
 	case shell.Appends:
 		c.writes(r.File, false)
+		c.stores(r.File)
 	case shell.ReadsFile:
 		if w := c.secretIn(r.File); w != "" {
 			c.refuse("reads a secret or settings, " + w)

@@ -5,17 +5,28 @@ import "strings"
 // Words returns the words of the command that runs a line contained.
 func Words(line string) []string { return []string{"bash", "-c", line} }
 
-// RunLine returns the command line that runs the decision with this key. In every shell that
-// hosts use (Bash, Zsh, dash and fish), it is one command, nod exec, with the line as its last
-// word.
-func RunLine(key, line string) string {
-	words := []string{"nod", "exec", "--run", key, "--"}
+// Program is the nod program that starts a contained command. Its paths are absolute.
+type Program struct {
+	Path string
+	Data string // the data directory; empty means the default one
+}
+
+// RunLine returns the command line by which the program p runs the decided line. The key names
+// the decision's record. In every shell that hosts use (Bash, Zsh, dash and fish) it is one
+// command, nod exec, with the line as its last word.
+func RunLine(p Program, key, line string) string {
+	words := []string{Quote(p.Path)}
+	if p.Data != "" {
+		words = append(words, "--data", Quote(p.Data))
+	}
+	words = append(words, "exec", "--run", key, "--")
 	w := Words(line)
 	return strings.Join(append(words, w[0], w[1], Quote(w[2])), " ")
 }
 
-// Quote returns text as one word that all these shells read alike. Between single quotes, fish
-// gives a meaning to backslashes, so Quote writes them, and single quotes, between double ones.
+// Quote returns text as one word that Bash, Zsh, dash and fish read alike. Fish gives a meaning
+// to backslashes between single quotes, so Quote writes backslashes and single quotes between
+// double quotes.
 func Quote(text string) string {
 	var b strings.Builder
 	b.WriteByte('\'')

@@ -8,11 +8,10 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// wrapper describes a command that runs the command after its own flags.
 type wrapper struct {
 	flags    string // letters of the flags without a value
 	valued   string // letters of the flags with a value
-	long     string // the long flags, separated by spaces; one with = takes a value
+	long     string // the long flags, separated by spaces; a flag with = takes a value
 	operands int    // the number of operands before the command
 }
 
@@ -23,7 +22,7 @@ var wrappers = map[string]*wrapper{
 	"env": {flags: "i0", valued: "u", long: "--ignore-environment --unset="}, "rtk": {}, "caffeinate": {flags: "dims"}, "xvfb-run": {flags: "a", long: "--auto-servernum"},
 }
 
-// again judges a command that the words of c run.
+// again checks a command that the words of c run.
 func (c *command) again(words []shell.Term) {
 	if len(words) == 0 {
 		return
@@ -31,12 +30,13 @@ func (c *command) again(words []shell.Term) {
 	c.step(c.script, shell.Step{Words: words, Dirs: c.Dirs, Piped: c.Piped, Redirects: c.inputOnly()})
 }
 
-// inputOnly returns the redirections of the input. Those of the output were judged already.
+// inputOnly returns the redirections of the input. Those of the output are checked elsewhere.
 func (c *command) inputOnly() []shell.Redirect {
 	return slices.DeleteFunc(slices.Clone(c.Redirects), func(r shell.Redirect) bool { return r.Kind == shell.Truncates || r.Kind == shell.Appends })
 }
 
-// wraps judges a wrapper: its flags must be known, and the command after them is judged.
+// wraps checks a wrapper, such as env: its flags must be known, and so must be the command
+// after them.
 func (c *command) wraps() {
 	w := wrappers[c.name]
 	i := 0
@@ -62,7 +62,7 @@ func (c *command) wraps() {
 			c.again(c.args[i+w.operands:])
 			return
 		case c.name == "command" && (t.Text == "-v" || t.Text == "-V"):
-			return // it prints where a program is
+			return
 		case slices.Contains(strings.Fields(w.long), name) || slices.Contains(strings.Fields(w.long), name+"=") && eq:
 		case slices.Contains(strings.Fields(w.long), name+"="):
 			i++
@@ -78,7 +78,7 @@ func (c *command) wraps() {
 	}
 }
 
-// unknownWord stands for words that a command gets from another one.
+// unknownWord stands for a word that a command gets from another command.
 var unknownWord = shell.Term{}
 
 // filled returns words in which every word with the text mark is unknown.
@@ -92,7 +92,7 @@ func filled(words []shell.Term, mark string) []shell.Term {
 	return out
 }
 
-// appends judges xargs, which runs its words with further words after them.
+// appends checks xargs, which runs its words with further words after them.
 func (c *command) appends() {
 	mark := ""
 	i := 0
@@ -120,8 +120,8 @@ func (c *command) appends() {
 	c.fills(append(filled(c.args[i:], mark), unknownWord))
 }
 
-// fills judges a command that gets words from files or another command. Such words may be
-// flags and paths, so only commands that lose no work with any words may run.
+// fills checks a command that gets words from files or another command. Such words may be flags
+// and paths, so only commands that lose no work with any words may run.
 func (c *command) fills(words []shell.Term) {
 	if len(words) == 0 || !words[0].Known {
 		c.refuse("runs a command that is not known")
@@ -137,12 +137,11 @@ func (c *command) fills(words []shell.Term) {
 	}
 }
 
-// filledGit reports whether a git command takes any words without losing work.
+// filledGit reports whether a git command loses no work with any further words.
 func filledGit(words []shell.Term) bool {
 	return len(words) > 1 && (words[1].Text == "add" || words[1].Text == "check-ignore")
 }
 
-// finds judges find and fd.
 func (c *command) finds() {
 	for i := 0; i < len(c.args); i++ {
 		t := c.args[i]

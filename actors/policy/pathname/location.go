@@ -1,6 +1,6 @@
-// Package pathname compares paths only by their names. It resolves a path relative to the
-// directories of a call, and matches paths with lists of names and patterns. It does not read
-// the file system, so it follows no symbolic links.
+// Package pathname compares paths only by their names. It resolves paths relative to the
+// directories of a call, and matches paths with lists of names and patterns. It reads no files,
+// and so follows no symbolic links.
 package pathname
 
 import (
@@ -9,21 +9,23 @@ import (
 	"strings"
 )
 
-// Location is where a call runs. Its directories give relative paths and ~ a meaning.
+// Location is the directory in which a call runs, with the directories that relative paths and
+// ~ refer to.
 type Location struct {
 	Dirs          []string // the directories in which the command may run, as Clean returns them; empty if unknown
 	Project       string   // the project's root, as Clean returns it; "" if unknown
 	Main          string   // if Project is a work tree that belongs to another directory, that directory; otherwise Project
 	Tops          []string // the tops of the project and of its work trees, as Clean returns them; nil if unknown
+	Exposed       []string // files with secrets in the project that a search of their directory would show, as Clean returns them
 	Home          string   // the home directory, as Clean returns it; "" if unknown
 	Lost          bool     // the command may run in any directory
-	NamesOnly     bool     // the command prints only names, so hidden files outside the project do not count as secrets
-	LeadsToSecret bool     // a directory in Dirs may be part of a secret's path: in ~/.config, gh leads to ~/.config/gh; or it is outside the project
+	NamesOnly     bool     // the command prints only names, so hidden files outside the project are no secrets
+	LeadsToSecret bool     // a directory in Dirs is outside the project, or may be part of a secret's path: in ~/.config, the word gh means ~/.config/gh
 }
 
-// Locate returns the location of a call whose working directory is cwd. If project is empty,
-// cwd is used as the project. If only cwd is empty, the call may run in any directory, because
-// an agent's shell can leave the project.
+// Locate returns the location of a call with the working directory cwd. If project is empty,
+// cwd is the project. If only cwd is empty, the call may run in any directory, because an
+// agent's shell can leave the project.
 func Locate(cwd, project, home string) Location {
 	p := Location{Project: Clean(project), Home: Clean(home)}
 	if cwd := Clean(cwd); cwd != "" {
@@ -37,7 +39,7 @@ func Locate(cwd, project, home string) Location {
 	return p
 }
 
-// SetTops sets Tops to these directories. nil means that they are unknown.
+// SetTops sets the tops of the project and of its work trees; nil means that they are unknown.
 func (loc *Location) SetTops(dirs []string) {
 	if dirs == nil {
 		return
@@ -48,12 +50,33 @@ func (loc *Location) SetTops(dirs []string) {
 	}
 }
 
+// ExposedBelow returns the first of the exposed files that is one of these paths or lies below
+// one, or below the current directory if there are no paths. It returns "" if there is none. It
+// leaves out files for which skips returns true.
+func (loc *Location) ExposedBelow(paths []string, skips func(file string) bool) string {
+	if len(loc.Exposed) == 0 {
+		return ""
+	}
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	for _, file := range loc.Exposed {
+		below := slices.ContainsFunc(paths, func(p string) bool {
+			return slices.ContainsFunc(loc.Resolve(p), func(dir string) bool { return Within(file, dir) })
+		})
+		if below && !skips(file) {
+			return file
+		}
+	}
+	return ""
+}
+
 // worktreeDirs are the directories in which tools create further work trees of a project:
 // below the project, or beside it with the project's name in front.
 var worktreeDirs = []string{"/.claude/worktrees/", "/.worktrees/", "__worktrees/", ".worktrees/"}
 
-// MainTree returns the project to which the work tree dir belongs, judged only by dir's name.
-// If dir is not a work tree, it returns dir.
+// MainTree returns the project to which the work tree dir belongs, judging only by the name
+// dir, or dir itself if it is no work tree.
 func MainTree(dir string) string {
 	for _, w := range worktreeDirs {
 		if i := strings.Index(dir, w); i > 0 && dir[i-1] != '/' {
@@ -63,8 +86,8 @@ func MainTree(dir string) string {
 	return dir
 }
 
-// WorkTree returns the top of the work tree in which the clean path p lies, judged only by p's
-// name, or "" if p lies in none.
+// WorkTree returns the top of the work tree that contains the clean path p, judging only by the
+// name p, or "".
 func WorkTree(p string) string {
 	main := MainTree(p)
 	for _, w := range worktreeDirs {
@@ -76,14 +99,13 @@ func WorkTree(p string) string {
 	return ""
 }
 
-// InTree reports whether the clean path p is in the project or in one of the project's work
-// trees.
+// InTree reports whether the clean path p is in the project or in one of its work trees.
 func (loc *Location) InTree(p string) bool {
 	return Within(p, loc.Project) || Within(MainTree(p), loc.Main) || slices.ContainsFunc(loc.Tops, func(top string) bool { return Within(p, top) })
 }
 
-// Relative returns the clean path p without the leading path of the project or, if p is in a
-// work tree below the project, of this work tree. If p is outside the project, it returns p.
+// Relative returns the clean path p relative to the project or, in a work tree below the
+// project, relative to that work tree. It returns a path outside the project unchanged.
 func (loc *Location) Relative(p string) string {
 	if !Within(p, loc.Project) {
 		return p
@@ -98,8 +120,8 @@ func (loc *Location) Relative(p string) string {
 	return p
 }
 
-// Slashes replaces backslashes in p by slashes, and makes a drive letter lower case: D:\x
-// becomes d:/x.
+// Slashes replaces the backslashes in p by slashes, and makes a drive letter lower case:
+// D:\x becomes d:/x.
 func Slashes(p string) string {
 	if strings.IndexByte(p, '\\') >= 0 {
 		p = strings.ReplaceAll(p, `\`, "/")
@@ -110,14 +132,13 @@ func Slashes(p string) string {
 	return p
 }
 
-// IsAbs reports whether p is an absolute path of Unix or Windows. p must not contain
-// backslashes.
+// IsAbs reports whether p is an absolute path of Unix or Windows, without backslashes.
 func IsAbs(p string) bool {
 	return strings.HasPrefix(p, "/") || len(p) > 2 && p[1] == ':' && p[2] == '/' && isAlnum(p[0])
 }
 
-// Clean returns the shortest form of the absolute path p, with slashes. It returns "" if p is
-// not absolute.
+// Clean returns the shortest form of the absolute path p, with slashes, or "" if p is not
+// absolute.
 func Clean(p string) string {
 	p = Slashes(p)
 	if !IsAbs(p) {
@@ -127,7 +148,7 @@ func Clean(p string) string {
 }
 
 // Resolve returns the full paths that p may mean: one for each of Dirs if p is relative. It
-// returns none if p is relative and Dirs is empty, or if p begins with ~ and Home is unknown.
+// returns none for a relative p without Dirs, and for a leading ~ if Home is unknown.
 func (loc *Location) Resolve(p string) []string {
 	p = Slashes(p)
 	switch {
@@ -177,11 +198,11 @@ func (loc *Location) StandsInProject() bool {
 			return false
 		}
 	}
-	return !loc.Lost // if the host names neither a directory nor a project, the command runs where the agent started, which counts as in the project
+	return !loc.Lost // a command runs where the agent started if the call names neither directory nor project, which counts as in the project
 }
 
-// StandsAtTop reports whether the command certainly runs in the top directory of the project
-// or of one of its work trees.
+// StandsAtTop reports whether the command certainly runs in the top directory of the project or
+// of one of its work trees.
 func (loc *Location) StandsAtTop() bool {
 	return !loc.Lost && !slices.ContainsFunc(loc.Dirs, func(d string) bool {
 		if loc.Tops != nil {
@@ -194,8 +215,8 @@ func (loc *Location) StandsAtTop() bool {
 	})
 }
 
-// AboveHome reports whether p may be the home directory or a directory above it. A search of p
-// would then read every secret in the home directory.
+// AboveHome reports whether p may be the home directory or a directory above it. A search of
+// such a p reads every secret in the home directory.
 func (loc *Location) AboveHome(p string) bool {
 	p = Slashes(p)
 	if p == "~" || p == "~/" || strings.HasPrefix(p, "~/.") && strings.Trim(p[2:], "./") == "" {
@@ -213,8 +234,8 @@ func (loc *Location) AboveHome(p string) bool {
 	return false
 }
 
-// HoldsHome reports whether the clean path p is a home directory or contains one. A home
-// directory is loc.Home, or a directory whose name shows it, such as /home/ann.
+// HoldsHome reports whether the clean path p is or contains a home directory: loc.Home, or a
+// directory with a typical name such as /home/ann.
 func (loc *Location) HoldsHome(p string) bool {
 	if loc.Home != "" && Within(loc.Home, p) {
 		return true

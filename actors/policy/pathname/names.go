@@ -7,28 +7,30 @@ import (
 	"unicode/utf8"
 )
 
-// Names is an indexed list of path patterns. For most paths, the first and last letters of
-// their segments already show that no pattern matches, so most look-ups are fast.
+// Names is an indexed list of path patterns. The first and last letters of a path's segments
+// usually show that no pattern matches, so most look-ups are fast.
 type Names struct {
-	exact  map[string]bool // patterns of one segment without a wildcard
-	wild   []string        // patterns of one segment with a wildcard
-	inner  []string        // of the patterns *TEXT*, the texts; each begins with a dot
-	rows   [][]string      // patterns of several segments; if a pattern begins with /, its first segment is ""
-	first  map[string]bool // the first segments of the patterns in rows
-	roots  map[string]bool // the directories above each pattern that begins with /, such as / and /etc
-	starts [256]bool       // the first letters of the names in exact, first and wild
-	ends   [256]bool       // the last letters of the patterns in wild, except patterns that end in *
+	exact  map[string]bool       // patterns of one segment without a wildcard
+	wild   []string              // patterns of one segment with a wildcard
+	inner  []string              // the texts of the patterns *TEXT*; each begins with a dot
+	rows   [][]string            // patterns of several segments; the first segment of a pattern that begins with / is ""
+	first  map[string]bool       // the first segments of the patterns in rows
+	byHead map[string][][]string // the patterns in rows by their head; "*" has those whose head contains a wildcard
+	top    [256]bool             // the first letters of the root's entries in rows, such as e for /etc
+	roots  map[string]bool       // the directories above the patterns that begin with /, such as / and /etc
+	starts [256]bool             // the first letters of the names in exact, first and wild
+	ends   [256]bool             // the last letters of the patterns in wild that do not end in *
 
-	byEnd, byStart [256][]string // the patterns in wild: by last letter if they begin with *, otherwise by first letter
+	byEnd, byStart [256][]string // the patterns in wild: by last letter if they begin with *, else by first letter
 }
 
-// Compile indexes the path patterns of all lists. A pattern without a slash matches one
-// segment anywhere in a path, a pattern with slashes matches consecutive segments, and a
-// pattern that begins with / matches from the root.
+// Compile indexes the path patterns of all lists. A pattern without a slash matches one segment
+// anywhere in a path. A pattern with slashes matches consecutive segments, and a pattern that
+// begins with / matches from the root.
 func Compile(lists ...[]string) *Names {
-	n := &Names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
+	n := &Names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}, byHead: map[string][][]string{}}
 	all := slices.Concat(lists...)
-	for _, p := range all { // on macOS, /etc, /var and /tmp are below /private, so their patterns are added with this prefix too
+	for _, p := range all { // /etc, /var and /tmp are below /private on macOS, so their patterns are added with this prefix too
 		if strings.HasPrefix(p, "/etc/") || strings.HasPrefix(p, "/var/") || strings.HasPrefix(p, "/tmp/") {
 			all = append(all, "/private"+p)
 		}
@@ -38,9 +40,17 @@ func Compile(lists ...[]string) *Names {
 		switch last := p[len(p)-1]; {
 		case len(segs) > 1:
 			n.rows = append(n.rows, segs)
+			h := head(segs)
+			if IsGlob(h) {
+				h = "*"
+			}
+			n.byHead[h] = append(n.byHead[h], segs)
 			if n.first[segs[0]] = true; segs[0] != "" {
 				n.starts[segs[0][0]] = true
 				break
+			}
+			if segs[1] != "" {
+				n.top[segs[1][0]] = true
 			}
 			for i := range segs {
 				n.roots[cmp.Or(strings.Join(segs[:i], "/"), "/")] = true
@@ -84,13 +94,29 @@ func (n *Names) Has(p string, dots bool) bool {
 		case !globbed && s != "" && (!begins || !n.first[s]):
 			continue
 		}
-		for _, row := range n.rows {
-			if n.rowMatches(row, segs[i:], i == 0, dots) {
-				return true
-			}
+		if slices.ContainsFunc(n.rowsFor(segs[i:]), func(row []string) bool { return n.rowMatches(row, segs[i:], i == 0, dots) }) {
+			return true
 		}
 	}
 	return false
+}
+
+// head returns the first segment of a pattern of several segments. For a pattern that begins
+// with / it is that slash and the name after it.
+func head(segs []string) string {
+	if segs[0] == "" && len(segs) > 1 {
+		return "/" + segs[1]
+	}
+	return segs[0]
+}
+
+// rowsFor returns the patterns of several segments that may match the beginning of segs.
+func (n *Names) rowsFor(segs []string) [][]string {
+	h := head(segs)
+	if IsGlob(h) || len(n.byHead["*"]) > 0 {
+		return n.rows
+	}
+	return n.byHead[h]
 }
 
 func (n *Names) matchWild(s string) bool {
@@ -102,13 +128,12 @@ func (n *Names) matchWild(s string) bool {
 	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return Match(w, s) })
 }
 
-// hasInner reports whether the segment s contains one of the texts in inner.
 func (n *Names) hasInner(s string) bool {
 	return slices.ContainsFunc(n.inner, func(text string) bool { return strings.Contains(s, text) })
 }
 
 // cannotMatch reports whether p certainly matches no pattern, because none of its segments
-// begins or ends like one. It looks at each byte once, and returns false if it is not sure.
+// begins or ends like one. It reads each byte once, and returns false in doubt.
 func (n *Names) cannotMatch(p string) bool {
 	if p == "" || p[0] == '/' && n.rooted(p) {
 		return p == ""
@@ -137,25 +162,19 @@ func (n *Names) cannotMatch(p string) bool {
 	return true
 }
 
-// beginsInner reports whether p begins with one of the texts in inner.
 func (n *Names) beginsInner(p string) bool {
 	return slices.ContainsFunc(n.inner, func(text string) bool { return len(p) >= len(text) && strings.EqualFold(p[:len(text)], text) })
 }
 
 // rooted reports whether the absolute path p may match a pattern that begins with /.
 func (n *Names) rooted(p string) bool {
-	return slices.ContainsFunc(n.rows, func(row []string) bool {
-		if row[0] != "" {
-			return false
-		}
-		at := strings.TrimLeft(p, "/")
-		return len(at) > 0 && (at[0]|0x20 == row[1][0] || at[0] == '.')
-	})
+	at := strings.TrimLeft(p, "/")
+	return len(at) > 0 && (n.top[at[0]|0x20] || at[0] == '.')
 }
 
-// globMayMatch reports whether the segment s, which contains wildcards, may mean a listed
-// name. If s is not the last segment, it means a directory: then only hidden names count,
-// because listed directories are hidden, and a lone * matches no name.
+// globMayMatch reports whether the segment s, which contains wildcards, may mean a listed name.
+// A segment before the last one means a directory: only hidden names count for it, because
+// listed directories are hidden, and a lone * matches none.
 func (n *Names) globMayMatch(s string, last, dots bool) bool {
 	if !last && strings.Trim(s, "*") == "" {
 		return false
@@ -190,8 +209,8 @@ func (n *Names) rowMatches(row, segs []string, atRoot, dots bool) bool {
 	return true
 }
 
-// MayLeadFrom reports whether a listed path may begin in one of dirs and continue below it.
-// For most directories it returns false, and relative paths need not be resolved.
+// MayLeadFrom reports whether a listed path may begin in one of dirs and continue below it. If
+// it returns false, as for most directories, relative paths need not be resolved.
 func (n *Names) MayLeadFrom(dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool {
 		if n.roots[strings.ToLower(d)] {
@@ -215,9 +234,9 @@ func (n *Names) MayLeadFrom(dirs []string) bool {
 	})
 }
 
-// MayLieBelow reports whether a path that matches a pattern of several segments may exist
-// below p. If the pattern's first segment is a plain name, as in library/cookies, the pattern
-// counts only in a home directory, because elsewhere library is an ordinary directory.
+// MayLieBelow reports whether a path that matches a pattern of several segments may exist below
+// p. A pattern whose first segment is a plain name, such as library/cookies, counts only in a
+// home directory: elsewhere library is an ordinary directory.
 func (n *Names) MayLieBelow(p string, loc *Location) bool {
 	segs := Split(make([]string, 0, 16), p)
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
@@ -241,8 +260,8 @@ func (n *Names) MayLieBelow(p string, loc *Location) bool {
 	})
 }
 
-// Split appends p's segments to segs, in lower case and with "." and ".." resolved. The first
-// segment of an absolute path is "".
+// Split appends the segments of p to segs, in lower case and with "." and ".." resolved. The
+// first segment of an absolute path is "".
 func Split(segs []string, p string) []string {
 	p = strings.ToLower(Slashes(p))
 	if strings.HasPrefix(p, "/") {

@@ -6,7 +6,7 @@ import (
 )
 
 // IsGlob reports whether s may match other texts than itself: it contains a wildcard, or a
-// letter outside ASCII, which file systems may treat as equal to another letter.
+// letter beyond ASCII, which file systems may treat as equal to another letter.
 func IsGlob(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c == '*' || c == '?' || c == '[' || c >= utf8.RuneSelf {
@@ -16,11 +16,10 @@ func IsGlob(s string) bool {
 	return false
 }
 
-// Overlap reports whether some name matches both shell, a pattern in a command, and listed, a
-// pattern in a list of names or in a rule. If it is not sure, it returns true: it treats
-// brackets like *, and also letters outside ASCII in shell, and it does not compare a shell
-// that contains more than four *. If dots is false, a leading wildcard in shell does not
-// match a dot.
+// Overlap reports whether a name may match both shell, a pattern in a command, and listed, a
+// pattern in a list or a rule. In doubt it returns true: it treats brackets as *, also letters
+// beyond ASCII in shell, and does not compare a shell pattern with more than four *. If dots is
+// false, a leading wildcard in shell matches no dot.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false
@@ -35,7 +34,7 @@ func Overlap(shell, listed string, dots bool) bool {
 	return meet(shell, listed)
 }
 
-// apart reports whether two bytes of patterns are both literal and are different.
+// apart reports whether two bytes of patterns are literal and differ.
 func apart(a, b byte) bool {
 	return a != b && itself(a) && itself(b)
 }
@@ -44,7 +43,6 @@ func itself(c byte) bool {
 	return c != '*' && c != '?' && c != '[' && c != ']' && c < utf8.RuneSelf
 }
 
-// unbracketed replaces the text from the first [ to the last ] by a star.
 func unbracketed(s string) string {
 	open := strings.IndexByte(s, '[')
 	if open < 0 {
@@ -54,7 +52,7 @@ func unbracketed(s string) string {
 	return s[:open] + "*" + s[max(end, open)+1:]
 }
 
-// anyText replaces each run of stars and of letters outside ASCII by one star.
+// anyText replaces each run of stars and of letters beyond ASCII by one star.
 func anyText(s string) string {
 	if !strings.Contains(s, "**") && strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return s
@@ -70,10 +68,9 @@ func anyText(s string) string {
 	return b.String()
 }
 
-// overlapList does the same as Overlap for a listed name with a wildcard. A listed name that
-// ends in *, such as id_rsa*, also matches id_rsa.go. Such a name does not count for a pattern
-// that ends like source code, nor for a pattern such as *.json that begins with * and ends like
-// other plain text.
+// overlapList is Overlap for a listed name with a wildcard. A listed name that ends in *, such
+// as id_rsa*, also matches id_rsa.go. It does not count for a pattern that ends like source
+// code, nor for a pattern such as *.json that begins with * and ends like other plain text.
 func overlapList(shell, listed string, dots bool) bool {
 	if strings.HasSuffix(listed, "*") && matchesSourceOnly(shell) {
 		return false
@@ -81,8 +78,8 @@ func overlapList(shell, listed string, dots bool) bool {
 	return Overlap(shell, listed, dots)
 }
 
-// codeEndings are the ends of names of source code and its documentation. A secret may have one
-// of the textEndings, as .env.json does, so these count only for patterns that begin with *.
+// codeEndings are endings of names of source code and its documentation. textEndings count only
+// for patterns that begin with *, because a secret may have such an ending, as .env.json does.
 var (
 	codeEndings = set("c cc cpp cs css dart fish go h hpp html java js jsx kt lua md mdx mjs php pl proto py rb rs scala scss svelte swift ts tsx vue zig")
 	textEndings = set("json lock log sh sql tf toml txt xml yaml yml")
@@ -98,7 +95,7 @@ func matchesSourceOnly(pattern string) bool {
 	return codeEndings[end] || pattern[0] == '*' && textEndings[end] || end == "txt" && strings.IndexByte(".?[", pattern[0]) < 0
 }
 
-// meet reports whether some name matches both patterns, which may contain * and ?.
+// meet reports whether a name may match both patterns, which may contain * and ?.
 func meet(a, b string) bool {
 	switch {
 	case a == "" && b == "":
@@ -115,7 +112,7 @@ func meet(a, b string) bool {
 	return false
 }
 
-// Match reports whether name matches a pattern in which * is the only special character.
+// Match reports whether name matches a pattern whose only special character is *.
 func Match(pattern, name string) bool {
 	star, mark := -1, 0
 	i, j := 0, 0
@@ -137,8 +134,8 @@ func Match(pattern, name string) bool {
 	return strings.Trim(pattern[i:], "*") == ""
 }
 
-// Pieces returns p, and the parts of p between the separators =, :, @, comma and .. , because
-// paths may begin or end there, as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
+// Pieces returns p, and its parts between the separators =, :, @, comma and .. , because paths
+// may begin or end at a separator, as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
 func Pieces(p string) []string {
 	out := []string{p}
 	if !strings.ContainsAny(p, "=:@,") {
@@ -153,7 +150,7 @@ func Pieces(p string) []string {
 	return out
 }
 
-// splitPieces splits p at the separators =, :, @ and comma, but not behind a drive letter.
+// splitPieces splits p at =, :, @ and comma, but not after a drive letter.
 func splitPieces(p string) (pieces []string) {
 	start := 0
 	for i := 0; i <= len(p); i++ {

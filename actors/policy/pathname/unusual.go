@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// dotNames are hidden files of a project that people edit like any other file. All other
-// hidden files can decide what shells, editors, agents and version control run.
+// dotNames are hidden files of a project that people edit like any other file. All other hidden
+// files may decide what shells, editors, agents and version control run.
 var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
 	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
 
-// PlainDotName reports whether seg is a hidden name of a project that people edit like any other
-// file. seg must be in lower case.
+// PlainDotName reports whether seg, in lower case, is a hidden name of a project that people
+// edit like any other file.
 func PlainDotName(seg string) bool { return dotNames[seg] }
 
-// NeverRemembered are files that decide which programs run, or that turn a directory into a
-// repository: git reads HEAD, config and hooks in any directory that has them. nod proposes no
-// rule for these files.
+// NeverRemembered are files that decide which programs run, or that make a directory a
+// repository: git reads HEAD, config and hooks in every directory. nod proposes no rule for
+// these files.
 var NeverRemembered = Compile(NeverRememberedNames())
 
 // NeverRememberedNames returns the patterns of NeverRemembered.
@@ -28,9 +28,9 @@ var neverRemembered = []string{
 	".mise.toml", "mise.toml", ".tool-versions",
 }
 
-// Unusual returns the segments of a path that are hidden, or that could be another spelling of
-// a name, as GIT~1 is another spelling of .git. If no segment is unusual, but NeverRemembered
-// contains the path, Unusual returns the path itself.
+// Unusual returns the segments of a path that are hidden, or that may be another spelling of a
+// name, as GIT~1 is of .git. If no segment is unusual, but NeverRemembered has the path, it
+// returns the path itself.
 func Unusual(p string) []string {
 	var out []string
 	for seg := range strings.SplitSeq(strings.ToLower(p), "/") {
@@ -45,8 +45,8 @@ func Unusual(p string) []string {
 	return out
 }
 
-// shortName reports whether Windows may read seg as the short form of a longer name, as
-// GIT~1 is of .git.
+// shortName reports whether Windows may read seg as the short form of a longer name, as GIT~1
+// is of .git.
 func shortName(seg string) bool {
 	i := strings.IndexByte(seg, '~')
 	return i > 0 && i+1 < len(seg) && seg[i+1] >= '0' && seg[i+1] <= '9'

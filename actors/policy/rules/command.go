@@ -9,9 +9,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// CoversArgv reports whether the rule covers a command with these words. The word * in a rule
-// matches exactly one word if it is an allow rule, and any number of words if it is a deny or
-// ask rule.
+// CoversArgv reports whether the rule covers a command with these words. The word * matches
+// exactly one word in an allow rule, and any number of words in a deny or ask rule.
 func (r *Rule) CoversArgv(argv []string, allow bool, loc *pathname.Location) bool {
 	if r.argv == nil {
 		return true
@@ -32,7 +31,7 @@ func argvMatch(pattern, argv []string, prefix, strict bool) bool {
 }
 
 // CoversCommand reports whether a deny or ask rule covers one of a line's commands. If a
-// command begins with the path of a program, the program's name counts.
+// command begins with a program's path, the rule is also compared with the program's name.
 func (r *Rule) CoversCommand(f *shell.Facts) bool {
 	if r.argv == nil {
 		return true
@@ -41,7 +40,7 @@ func (r *Rule) CoversCommand(f *shell.Facts) bool {
 		if r.CoversArgv(argv, false, nil) || r.coversProgram(commands.ProgramName(argv[0]), argv[1:]) {
 			return true
 		}
-		// git -C DIR push is a push too. So each run compares the rule without the flags
+		// git -C DIR push is a push too. So each round compares the rule without the flags
 		// before the subcommand, and without the words that may be their values.
 		for i := 1; i < len(argv) && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
 			if r.coversProgram(commands.ProgramName(argv[0]), argv[i+1:]) {
@@ -52,8 +51,8 @@ func (r *Rule) CoversCommand(f *shell.Facts) bool {
 	return false
 }
 
-// coversProgram reports whether a deny or ask rule covers the program with these arguments.
-// The first word of a rule is never the word * alone.
+// coversProgram reports whether a deny or ask rule covers the program with these arguments. The
+// first word of a rule is never * alone.
 func (r *Rule) coversProgram(program string, args []string) bool {
 	return argvMatch(r.argv[:1], []string{program}, false, false) && argvMatch(r.argv[1:], args, r.prefix, false)
 }

@@ -13,14 +13,14 @@ import (
 
 // NotImported is a rule that was not imported, and the reason.
 type NotImported struct {
-	List string `json:"list"` // the rule's list: allow, ask or deny
+	List string `json:"list"`
 	Rule string `json:"rule"`
 	Why  string `json:"why"`
 }
 
-// ImportClaudeCode imports the rules of a Claude Code settings file. It does not import a rule
-// that nod cannot parse, or an allow rule that would allow too much in nod; it returns these
-// as NotImported. It returns an error if settings is not such a file.
+// ImportClaudeCode imports the rules of a Claude Code settings file. It returns as NotImported
+// the rules that nod cannot parse, and the allow rules that would allow too much in nod. The
+// error means that settings is no such file.
 func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Permissions struct {
@@ -45,14 +45,12 @@ func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, erro
 	return in.rules, in.left, nil
 }
 
-// The lists that a rule may be in.
 const (
 	allowList = "allow"
 	askList   = "ask"
 	denyList  = "deny"
 )
 
-// ruleImport holds the rules that were imported, and those that were left out.
 type ruleImport struct {
 	rules schemas.Permissions
 	left  []NotImported
@@ -62,8 +60,7 @@ func (in *ruleImport) leaveOut(list, rule, why string) {
 	in.left = append(in.left, NotImported{list, rule, why})
 }
 
-// takeRules imports the rules that nod can parse. It leaves out allow rules for which the
-// function unbounded returns a reason.
+// takeRules imports the rules that nod can parse, except unbounded allow rules.
 func (in *ruleImport) takeRules(list string, rules ...string) {
 	into := map[string]*[]string{allowList: &in.rules.Allow, askList: &in.rules.Ask, denyList: &in.rules.Deny}[list]
 	for _, text := range rules {

@@ -3,26 +3,25 @@ package rules
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
-// onlyPrefixRules is the reason for not importing a rule with any other condition than how a
-// shell command begins.
+// onlyPrefixRules is the reason for not importing a rule with another condition than the
+// beginning of a shell command.
 const onlyPrefixRules = "nod imports only rules about the beginning of a shell command"
 
-// plainPrefix matches the beginning of a command if it consists of plain words with single
-// spaces between them.
-var plainPrefix = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
+// plainPrefix matches the beginning of a command in plain words with single spaces between
+// them.
+var plainPrefix = lazyregexp.New(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
 
-// dropDoubtfulAllows removes all allow rules if an ask or deny rule was not imported, because
-// that rule may have been an exception to them. It returns the imported rules and the rules
-// that were not imported.
+// dropDoubtfulAllows removes all allow rules if an ask or deny rule was not imported: that rule
+// may be an exception to them. It returns the imported rules and the others.
 func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, error) {
 	if slices.ContainsFunc(in.left, func(n NotImported) bool { return n.List != allowList }) {
 		for _, rule := range in.rules.Allow {
@@ -33,8 +32,8 @@ func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, 
 	return in.rules, in.left, nil
 }
 
-// takePrefix imports a host's rule for commands that begin with prefix. text is the rule as it
-// is written in the host's file.
+// takePrefix imports a host's rule for commands that begin with prefix. text is the rule as the
+// host's file has it.
 func (in *ruleImport) takePrefix(list, prefix, text string) {
 	if !plainPrefix.MatchString(prefix) {
 		in.leaveOut(list, text, onlyPrefixRules)
@@ -43,10 +42,10 @@ func (in *ruleImport) takePrefix(list, prefix, text string) {
 	in.takeRules(list, "Bash("+prefix+":*)")
 }
 
-// ImportGemini imports the shell commands that a settings.json of Gemini CLI allows; it
-// returns the other allowed tools as NotImported. nod's rules compare whole words, while
-// Gemini CLI compares letters, so the imported rules allow no more than Gemini CLI does.
-// ImportGemini returns an error if settings is not such a file.
+// ImportGemini imports the shell commands that a settings.json of Gemini CLI allows, and
+// returns the other allowed tools as NotImported. nod compares whole words and Gemini CLI
+// compares letters, so the imported rules allow no more than Gemini CLI does. The error means
+// that settings is no such file.
 func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Tools struct {
@@ -70,12 +69,12 @@ func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	return in.rules, in.left, nil
 }
 
-// geminiFields are the fields that a rule of Gemini CLI may have to be imported. Any other
-// field is a condition that a rule of nod cannot express.
+// geminiFields are the fields that nod understands in a rule of Gemini CLI. A rule with another
+// field has a condition that nod's rules cannot express, and is not imported.
 var geminiFields = []string{"toolName", "commandPrefix", "decision", "priority", "denyMessage", "modes"}
 
 // ImportGeminiPolicy imports a policy file of Gemini CLI. If it cannot import an ask or deny
-// rule of the file, it imports no allow rules.
+// rule, it imports no allow rules.
 func ImportGeminiPolicy(policies []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Rules []map[string]any `toml:"rule"`
@@ -100,7 +99,7 @@ func ImportGeminiPolicy(policies []byte) (schemas.Permissions, []NotImported, er
 	return in.dropDoubtfulAllows()
 }
 
-// geminiReadable reports whether a rule is for the shell and has no other condition than the
+// geminiReadable reports whether a rule is for the shell, with no other condition than the
 // command's prefix.
 func geminiReadable(r map[string]any) bool {
 	for field := range r {
@@ -108,12 +107,12 @@ func geminiReadable(r map[string]any) bool {
 			return false
 		}
 	}
-	tool := r["toolName"] // rules with a commandPrefix usually have no toolName
-	modes := r["modes"]   // if set, the modes must include "default", the mode in which Gemini CLI asks its user
+	tool := r["toolName"] // a rule with a commandPrefix usually has no toolName
+	modes := r["modes"]   // a rule with modes must include "default", the mode in which Gemini CLI asks its user
 	return (tool == nil || slices.Equal(textList(tool), []string{"run_shell_command"})) && (modes == nil || slices.Contains(textList(modes), "default"))
 }
 
-// textList returns a string or a list of strings as a list; nil for anything else.
+// textList returns a string or a list of strings as a list; nil for any other value.
 func textList(v any) (all []string) {
 	several, ok := v.([]any)
 	if !ok {
@@ -131,12 +130,12 @@ func textList(v any) (all []string) {
 
 // codexRule matches a rule in the form in which Codex itself writes rules. A rules file is a
 // program, so it may contain rules in other forms; these are not imported.
-var codexRule = regexp.MustCompile(`^prefix_rule\(\s*pattern\s*=\s*(\[[^\[\]]*\])\s*,\s*decision\s*=\s*"(allow|prompt|forbidden)"\s*,?\s*\)\s*(?:#.*)?$`)
+var codexRule = lazyregexp.New(`^prefix_rule\(\s*pattern\s*=\s*(\[[^\[\]]*\])\s*,\s*decision\s*=\s*"(allow|prompt|forbidden)"\s*,?\s*\)\s*(?:#.*)?$`)
 
-// ImportCodex imports the rules in a Codex rules file. Each rule must be on one line and have
-// the form in which Codex itself writes rules. Every other line, except blank lines and
-// comments, is returned as NotImported. If nod cannot read such a line, or cannot import an
-// ask or deny rule, it imports no allow rules.
+// ImportCodex imports the rules in a Codex rules file. Each rule must be on one line, in the
+// form in which Codex itself writes rules. Every other line, except blank lines and comments,
+// is returned as NotImported. If nod cannot read such a line, or cannot import an ask or deny
+// rule, it imports no allow rules.
 func ImportCodex(rules []byte) (schemas.Permissions, []NotImported, error) {
 	var in ruleImport
 	for line := range strings.Lines(string(rules)) {

@@ -9,14 +9,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Layer is a set of rules, with a match that says to which calls they apply.
+// Layer is a set of rules for the calls of certain agents, hosts and projects.
 type Layer struct {
 	Match            schemas.PolicyMatch
 	Deny, Ask, Allow []Rule
 }
 
-// Compile parses the rules of a layer. The parameter at is the layer's place in the settings.
-// If a rule cannot be parsed, the error contains the rule's place.
+// Compile parses the rules of a layer. at is the layer's path in the settings; an error about a
+// rule begins with the rule's path.
 func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
 	out := Layer{Match: l.Match}
 	for _, list := range []struct {
@@ -36,14 +36,14 @@ func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
 }
 
 // Applies reports whether the layer applies to a call of this agent, on this host, at this
-// location. tightens is true for deny and ask rules. These also apply if a value that the
-// layer matches is unknown, or if the call runs in a directory of a matching project.
+// location. tightens is true for deny and ask rules. These also apply if a value that the layer
+// restricts is unknown, or if the call runs in a directory of a matching project.
 func (l *Layer) Applies(agent, host string, loc *pathname.Location, tightens bool) bool {
 	return matchAny(l.Match.Agents, agent, tightens) && matchAny(l.Match.Hosts, host, tightens) && l.matchProject(loc, tightens)
 }
 
 // SetDir sets the directory of the project whose settings contain the layer. Relative paths in
-// the layer's deny and ask rules may then also begin in this directory.
+// its deny and ask rules may begin in this directory too.
 func (l *Layer) SetDir(dir string) {
 	for _, list := range [][]Rule{l.Ask, l.Deny} {
 		for i := range list {
@@ -52,8 +52,8 @@ func (l *Layer) SetDir(dir string) {
 	}
 }
 
-// Matches reports whether m matches a request of this agent, project and host. If m restricts
-// one of these and the request's value is empty, Matches returns false.
+// Matches reports whether m matches a request of this agent, project and host. It returns false
+// if m restricts a value that the request does not have.
 func Matches(m schemas.PolicyMatch, agent, project, host string) bool {
 	l := Layer{Match: m}
 	return l.Applies(agent, host, &pathname.Location{Project: project}, false)

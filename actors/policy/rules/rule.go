@@ -1,31 +1,30 @@
 // Package rules parses and matches the rules of permissions, such as "Bash(git status:*)", and
-// layers of rules that apply only to some agents, hosts and projects. It also imports the
-// rules of other hosts.
+// layers of rules for certain agents, hosts and projects. It also imports rules of hosts.
 package rules
 
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Rule is one compiled rule of the settings.
 type Rule struct {
 	Text string // the rule as the user wrote it
-	tool string // the tool's name as rules spell it, or the name of an MCP server or of an MCP tool
-	mcp  bool   // tool is an MCP server, and the rule covers all its tools
+	tool string // the tool's name in the spelling of rules, or an MCP server or MCP tool
+	mcp  bool   // tool is an MCP server; the rule covers all its tools
 
 	argv   []string // for Bash: the command's words; nil covers every command
 	prefix bool     // for Bash: further words may follow argv
 	paths  []string // for file tools: the segments of the path pattern; nil covers every path
 	root   byte     // the directory in which paths begin: '/', '~', 'p' for the project, '*' for any directory
-	dir    string   // the directory of the project whose settings contain the rule; "" for any other rule
+	dir    string   // the directory of the project whose settings contain the rule; "" for the user's own rules
 	domain string   // for WebFetch: the domain of the URL
 }
 
@@ -35,9 +34,9 @@ func (r *Rule) HasPath() bool { return r.paths != nil }
 // HasCommand reports whether the rule covers only certain commands.
 func (r *Rule) HasCommand() bool { return r.argv != nil }
 
-var toolPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
+var toolPattern = lazyregexp.New(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
 
-// Parse compiles a rule. Its error says what is wrong with the rule and how to write it.
+// Parse compiles a rule. Its error names the fault and the right form.
 func Parse(text string) (Rule, error) {
 	m := toolPattern.FindStringSubmatch(text)
 	if m == nil {
@@ -86,7 +85,7 @@ func Parse(text string) (Rule, error) {
 }
 
 func (r *Rule) command(s string) error {
-	s = strings.TrimSpace(s) // with a blank after it, :* would be a word that no command has
+	s = strings.TrimSpace(s) // a blank after :* would be read as another word of the command
 	if rest, ok := strings.CutSuffix(s, ":*"); ok {
 		s, r.prefix = rest, true
 	} else if rest, ok := strings.CutSuffix(s, " *"); ok {
@@ -136,8 +135,8 @@ func (r *Rule) pathPattern(s string) error {
 }
 
 // CoversTool reports whether the rule covers this tool. A Read rule with a path also covers
-// tools that search, and an Edit rule with a path also covers every tool that writes. If
-// strict is false, this is also true of Read and Edit rules without a path.
+// tools that search, and an Edit rule with a path also covers every tool that writes. If strict
+// is false, this also holds for Read and Edit rules without a path.
 func (r *Rule) CoversTool(t tools.Tool, strict bool) bool {
 	if r.tool == t.Name {
 		return true
@@ -153,8 +152,8 @@ func (r *Rule) CoversTool(t tools.Tool, strict bool) bool {
 
 // bases returns the directories in which the rule's paths may begin, and whether they are
 // known. Relative paths of an allow rule begin in the project. Relative paths of a deny or ask
-// rule may also begin in the project whose settings contain the rule, and in every directory
-// of the call that is outside the project.
+// rule may also begin in the project whose settings contain the rule, and in every directory of
+// the call outside the project.
 func (r *Rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	switch {
 	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
@@ -178,9 +177,9 @@ func (r *Rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	return out, true
 }
 
-// CoversPath reports whether the rule covers p. An allow rule must completely match every path
-// that p may mean, and p must not contain wildcards. A deny or ask rule covers p if it matches
-// one of the paths that p may mean, or a directory above one of them.
+// CoversPath reports whether the rule covers p. An allow rule must match every path that p may
+// mean, as a whole, and p must contain no wildcards. A deny or ask rule must match one path
+// that p may mean, or a directory above it.
 func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	if r.paths == nil {
 		return true
@@ -199,8 +198,8 @@ func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	return allow
 }
 
-// matchesFrom reports whether the rule matches the full path p if the rule's pattern begins in
-// the directory base.
+// matchesFrom reports whether the rule matches the full path p if its pattern begins in the
+// directory base.
 func (r *Rule) matchesFrom(base, p string, allow bool) bool {
 	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(base, "/"))
 	if !ok || rel != "" && rel[0] != '/' && base != "" {
@@ -209,7 +208,7 @@ func (r *Rule) matchesFrom(base, p string, allow bool) bool {
 	return r.segments(strings.Split(strings.Trim(rel, "/"), "/"), allow)
 }
 
-// MayLieBelow reports whether files that the rule covers may lie below p.
+// MayLieBelow reports whether files that the rule covers may exist below p.
 func (r *Rule) MayLieBelow(p string, loc *pathname.Location) bool {
 	bases, known := r.bases(loc, false)
 	if r.root == '*' || !known {
@@ -227,7 +226,7 @@ func (r *Rule) MayLieBelow(p string, loc *pathname.Location) bool {
 	})
 }
 
-// SpellsOut reports whether the rule itself contains those segments of p that Unusual returns.
+// SpellsOut reports whether the rule contains the unusual segments of p, such as hidden names.
 // The author of a rule for all files did not mean hooks and settings.
 func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	for _, full := range loc.Resolve(p) {
@@ -240,7 +239,7 @@ func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	return true
 }
 
-// matchesEnd reports whether the rule may match p if p's directory is unknown.
+// matchesEnd reports whether the rule may match p in an unknown directory.
 func (r *Rule) matchesEnd(p string) bool {
 	return r.segments(append([]string{"**"}, pathname.Split(nil, p)...), false) || r.root == '*' && r.segments(pathname.Split(nil, p), false)
 }
@@ -262,7 +261,7 @@ func (r *Rule) segments(segs []string, allow bool) bool {
 }
 
 // segmentsMatch reports whether the path segments segs match pattern, segment by segment; **
-// matches any number of segments. strict is false for deny and ask rules: then wildcards in
+// matches any number of segments. If strict is false, as for deny and ask rules, wildcards in
 // segs match too, and case is ignored.
 func segmentsMatch(pattern, segs []string, strict bool) bool {
 	switch {

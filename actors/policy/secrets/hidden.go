@@ -7,10 +7,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// harmlessHidden are hidden places outside the project that agents read and that contain no
-// secrets: toolchains, module caches, and the agents' own instructions. No list of files with
-// secrets is ever complete, so nod asks about every other hidden file and folder there. A * is
-// one segment.
+// harmlessHidden are hidden files and directories outside the project that agents read and that
+// contain no secrets: toolchains, module caches, and the agents' own instructions. nod asks
+// about all other hidden ones, because no list of secrets is complete. A * is one segment.
 var harmlessHidden = splitRows([]string{
 	// toolchains
 	".cargo/bin", ".rustup/toolchains", ".nvm/versions", ".fnm", ".volta/tools", ".pyenv/versions", ".rbenv/versions", ".rvm/rubies", ".asdf/installs", ".goenv/versions",
@@ -34,9 +33,9 @@ func splitRows(names []string) [][]string {
 	return rows
 }
 
-// HiddenOutside reports whether t may mean a file or folder outside the project that is hidden,
-// or that is in a hidden folder, and that is not known to be harmless. The folders in which
-// macOS and Windows keep programs' settings count as hidden.
+// HiddenOutside reports whether t may mean a hidden file or directory outside the project, or
+// one in a hidden directory, that is not known to be harmless. The directories of programs'
+// settings on macOS and Windows count as hidden.
 func (n *Names) HiddenOutside(t string, loc *pathname.Location) bool {
 	slashed := pathname.Slashes(t)
 	switch {
@@ -56,7 +55,7 @@ func (n *Names) HiddenOutside(t string, loc *pathname.Location) bool {
 	})
 }
 
-// mayBeHidden is a quick check before the exact one.
+// mayBeHidden is a fast check: if it returns false, p is not hidden.
 func mayBeHidden(p string) bool {
 	return strings.Contains(p, "/.") || strings.Contains(p, "ibrary") || strings.Contains(strings.ToLower(p), "appdata")
 }

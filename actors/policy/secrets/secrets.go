@@ -1,5 +1,5 @@
-// Package secrets recognises files by their names: files that contain secrets or settings of
-// programs, and nod's own files.
+// Package secrets recognises files by their names: secrets, settings of programs, and nod's own
+// files.
 package secrets
 
 import (
@@ -11,8 +11,8 @@ import (
 
 // secretNames are files and directories that contain secrets, or that configure which programs
 // run. A name matches any segment of a path, a name with / matches consecutive segments, and a
-// name with a leading / matches from the root. Every path below a match matches too. Case is
-// ignored, as in the file systems of macOS and Windows.
+// name with a leading / matches from the root. Every path below a match matches too. Case does
+// not matter, as on macOS and Windows.
 var secretNames = []string{
 	// key files
 	".ssh", ".gnupg", "id_rsa", "id_rsa*", "id_dsa", "id_dsa*", "id_ecdsa", "id_ecdsa*", "id_ed25519", "id_ed25519*", "secring.gpg",
@@ -35,7 +35,7 @@ var secretNames = []string{
 	"fish_history", "psreadline/consolehost_history.txt", ".zhistory", ".histfile", ".zsh_sessions", ".local/share/atuin", ".config/nushell/history.txt", ".lesshst", ".viminfo", "/etc/master.passwd", "/etc/security/opasswd", "/etc/shadow*", "/etc/gshadow*", "/etc/sudoers", "/etc/sudoers.d", "/run/secrets", "/var/run/secrets",
 	"/run/credentials", "library/keychains", ".local/share/keyrings", ".local/share/kwalletd",
 	"*.ovpn", "*.kirbi", "*.ccache", "*.psafe3", "*.agilekeychain", "*.keychain", "*.keychain-db", "*.pkcs12", "*_dsa", "*_ecdsa", "*.key.*", "*.pem.*", "*.p12.*", "*.pfx.*", "*.jks.*", "*.keystore.*", "*.kdbx.*", "*.ppk.*", "*.ovpn.*", "*.tfstate.*", "*.tfvars.*",
-	// files that applications and their users name for what they contain
+	// files that applications and users name by their content
 	"*.secret", "*.secrets", "*.token", "*.credentials", "*.passwd", "*.password", "*.passwords", "credentials", "credentials.*", "*-credentials.json", "*_credentials.json", "*-credentials.yml", "*_credentials.yml", "*-credentials.yaml", "*_credentials.yaml", "*credentials*.ini", "*credentials*.xml",
 	"*credentials*.csv", "*secrets*.json", "*secrets*.yml", "*secrets*.yaml", "*secrets*.toml", "*-secret.json", "*-secret.yml", "*-secret.yaml", "secret.json", "secret.yml", "secret.yaml", "secret.toml", "*passwords*.csv", "*passwords*.json", "*oauth_creds*.json", "*accesstokens*.json", "token.json",
 	"tokens.json", "*_token.json", "*-token.json", "auth.json", "cookies.sqlite", "logins.json", "key4.db", "login data", "wp-config.php", "wp-config-*.php", "wp-config.php.*", "settings.local.php", "keystore.properties", "key.properties", "vault-password*", ".vault-password*", ".*token", ".*token.*", ".*secret",
@@ -51,11 +51,11 @@ var secretNames = []string{
 	"application support/google/chrome*", "application support/firefox", "application support/bravesoftware",
 	"application support/microsoft edge*", "application support/arc", "library/safari", "library/cookies",
 	"appdata/local/google/chrome", "appdata/roaming/mozilla", "appdata/local/microsoft/edge",
-	// files that show other programs' secrets, or that open connections
+	// files that show other programs' secrets, or open connections
 	"/proc", "/dev", "/inet", "/inet4", "/inet6",
 }
 
-// agentNames are agents' settings, hooks and logins. They count as secrets too.
+// agentNames are agents' settings, hooks and logins, which count as secrets too.
 var agentNames = []string{
 	".claude.json", ".claude/settings*.json", ".claude/.credentials.json", ".claude/hooks", ".mcp.json", ".codex/auth.json",
 	".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/rules", ".gemini/settings.json",
@@ -65,8 +65,8 @@ var agentNames = []string{
 	".codeium/windsurf/mcp_config.json", ".roo/mcp.json", ".kiro/settings", ".amazonq/mcp.json", ".vscode/mcp.json", ".aider.conf.yml", ".config/goose",
 }
 
-// instructions are files that agents, editors, shells, version control and build servers obey, and that are
-// no secrets.
+// instructions are files that agents, editors, shells, version control and build servers obey,
+// and that are no secrets.
 var instructions = []string{
 	"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md", ".cursorrules", ".windsurfrules", ".clinerules", ".roo", ".roomodes", ".kiro", ".amazonq", ".continue", ".augment", ".opencode", ".junie", ".windsurf", ".trae",
 	".fleet", ".run", ".devcontainer.json", "*.sublime-project", ".autoenv", ".autoenv.zsh",
@@ -76,7 +76,7 @@ var instructions = []string{
 	".gitmodules", ".gitattributes", ".exrc", ".nvim.lua", ".nvimrc", ".vimrc", ".dir-locals.el", ".bashrc", ".zshrc", ".profile", ".bash_profile", ".zshenv", ".zprofile", ".zlogin", ".bash_login", ".bash_logout", ".inputrc", ".tmux.conf", ".gdbinit", ".lldbinit",
 }
 
-// ownNames are the directories of nod's own files: data, settings and keys.
+// ownNames are the directories of nod's own data, settings and keys.
 var ownNames = []string{
 	".nod", ".local/share/nod", ".config/nod", ".local/state/nod", "application support/nod", "appdata/local/nod", "appdata/roaming/nod",
 }
@@ -88,7 +88,7 @@ var openNames = []string{
 	"/dev/null", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime",
 }
 
-// sourceExtensions are extensions of source code and other text that people write to be read.
+// sourceExtensions are extensions of source code and of other text for people.
 var sourceExtensions = map[string]bool{
 	"c": true, "cc": true, "cpp": true, "cs": true, "css": true, "dart": true, "fish": true, "go": true, "h": true, "hpp": true, "html": true, "java": true,
 	"js": true, "json": true, "jsx": true, "kt": true, "lock": true, "log": true, "lua": true, "md": true, "mdx": true, "mjs": true, "php": true, "pl": true,
@@ -99,8 +99,8 @@ var sourceExtensions = map[string]bool{
 // SourceExtension reports whether ext is an extension of source code or similar text.
 func SourceExtension(ext string) bool { return sourceExtensions[ext] }
 
-// sourceTypes are types of files, as ripgrep names them, whose hidden files contain no secrets.
-// With -t, ripgrep also searches the hidden files of a type.
+// sourceTypes are types of files, in the words of ripgrep, whose hidden files contain no
+// secrets. With the flag -t, ripgrep also searches the hidden files of a type.
 var sourceTypes = func() map[string]bool {
 	types := map[string]bool{}
 	for name := range strings.FieldsSeq("asm c clojure cpp cs csharp css cython dart elixir elm erlang fortran fsharp go graphql h haskell html java js julia kotlin less lua markdown md ml nim objc objcpp ocaml php proto protobuf py python r rst ruby rust sass scala svelte swift tex ts typescript vue zig") {
@@ -112,24 +112,24 @@ var sourceTypes = func() map[string]bool {
 // SourceType reports whether a search of the hidden files of this type shows no secrets.
 func SourceType(name string) bool { return sourceTypes[name] }
 
-// SourceGlob reports whether the last part of a pattern is *.EXT, and EXT is an extension of
-// source code or similar text.
+// SourceGlob reports whether the last part of a pattern is *.EXT with an extension of source
+// code or similar text.
 func SourceGlob(p string) bool {
 	base := p[strings.LastIndexByte(p, '/')+1:]
 	return strings.HasPrefix(base, "*.") && sourceExtensions[base[2:]]
 }
 
-// Names are the compiled names of files that contain secrets, including nod's own files. Names
-// are immutable and safe for concurrent use.
+// Names are the compiled names of secrets, with nod's own files. Names are immutable and safe
+// for concurrent use.
 type Names struct {
 	secrets  *pathname.Names
 	own      *pathname.Names
-	guarded  bool // the list own includes paths that were given to Compile
+	guarded  bool // the list own also has paths that the caller protects
 	readable map[string]bool
 }
 
-// Compile compiles the known names. The guarded paths, and every path below them, count as
-// nod's own. They must be full paths in lower case.
+// Compile compiles the known names. The guarded paths, and all paths below them, count as nod's
+// own. They must be full paths in lower case.
 func Compile(guarded ...string) *Names {
 	n := &Names{
 		secrets: pathname.Compile(secretNames, agentNames, ownNames, guarded), own: pathname.Compile(ownNames, guarded),
@@ -141,34 +141,33 @@ func Compile(guarded ...string) *Names {
 	return n
 }
 
-// Listed reports whether the file name p, which is meant literally, is on the list of secrets. p
-// is a full path.
+// Listed reports whether the file name p, a full path without patterns, is on the list of
+// secrets.
 //
 // Files in /dev/shm are ordinary files, although /dev is on the list.
 func (n *Names) Listed(p string) bool {
 	return n.listed(literal.Replace(strings.TrimPrefix(p, "/dev/shm")), false)
 }
 
-// literal replaces the characters that are special in patterns. No listed name contains them.
+// literal replaces characters that are special in patterns. No listed name contains them.
 var literal = strings.NewReplacer("*", "_", "?", "_", "[", "_", "]", "_", `\`, "_")
 
 // Protected are the files of a project that decide what other programs run: settings of agents,
-// editors and shells, hooks, build servers' instructions, and nod's own files. Contained
-// commands cannot change them. The type is immutable and safe for concurrent use.
+// editors and shells, hooks, instructions of build servers, and nod's own files. Contained
+// commands cannot change them. It is immutable and safe for concurrent use.
 type Protected struct{ names *pathname.Names }
 
 // CompileProtected compiles the list.
 func CompileProtected() *Protected {
-	list := slices.DeleteFunc(pathname.NeverRememberedNames(), func(name string) bool { return name == "head" }) // an ordinary name too; package contain looks for repositories itself
+	list := slices.DeleteFunc(pathname.NeverRememberedNames(), func(name string) bool { return name == "head" }) // files named head are ordinary too; package contain looks for repositories itself
 	return &Protected{pathname.Compile(list, agentNames, instructions, ownNames)}
 }
 
-// Has reports whether the path rel, which is relative to the project and meant literally, is
-// protected.
+// Has reports whether the path rel, relative to the project and without patterns, is protected.
 func (p *Protected) Has(rel string) bool { return p.names.Has(literal.Replace(rel), false) }
 
-// MayLeadFrom reports whether a relative path may mean a secret if it begins in one of the
-// location's directories, although the relative path alone does not look like a secret.
+// MayLeadFrom reports whether a relative path may mean a secret because it begins in one of the
+// location's directories, although the path alone does not look like a secret.
 func (n *Names) MayLeadFrom(loc *pathname.Location) bool {
 	return n.secrets.MayLeadFrom(loc.Dirs) || slices.ContainsFunc(loc.Dirs, func(d string) bool { return !loc.InTree(d) })
 }
@@ -176,13 +175,13 @@ func (n *Names) MayLeadFrom(loc *pathname.Location) bool {
 // MayBe reports whether the text t may mean a secret, one of nod's own files, or a hidden file
 // outside the project. If dots is true, wildcards in t also match hidden names.
 //
-// A backslash is a separator on Windows, and in a pattern it makes the next character
+// A backslash is a separator on Windows, and elsewhere makes the next character of a pattern
 // literal. MayBe tries both meanings.
 func (n *Names) MayBe(t string, loc *pathname.Location, dots bool) bool {
 	return n.MayBeListed(t, loc, dots) || n.HiddenOutside(t, loc)
 }
 
-// MayBeListed does the same as MayBe, but without hidden files outside the project.
+// MayBeListed is MayBe without hidden files outside the project.
 func (n *Names) MayBeListed(t string, loc *pathname.Location, dots bool) bool {
 	if n.listed(t, dots) {
 		return true
@@ -201,8 +200,8 @@ func (n *Names) MayBeListed(t string, loc *pathname.Location, dots bool) bool {
 	return false
 }
 
-// MayLieBelow reports whether t is a home directory or contains one, or whether listed secrets
-// may exist below t, as below ~/.config.
+// MayLieBelow reports whether t is or contains a home directory, or whether listed secrets may
+// exist below t, as below ~/.config.
 func (n *Names) MayLieBelow(t string, loc *pathname.Location) bool {
 	if loc.AboveHome(t) || n.secrets.MayLieBelow(t, loc) || n.HiddenOutside(t, loc) {
 		return true
@@ -221,9 +220,8 @@ func (n *Names) listed(t string, dots bool) bool {
 	return n.secrets.Has(t, dots)
 }
 
-// MayPass reports whether a search with this filter may include files that contain secrets.
-// filter may consist of several filters with spaces between them. Such a search also includes
-// hidden files that match the filter.
+// MayPass reports whether a search with this filter, or with these filters separated by spaces,
+// may include secrets. Such a search includes hidden files that match a filter.
 func (n *Names) MayPass(filter string) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
 		all := alternatives(one)
@@ -232,7 +230,7 @@ func (n *Names) MayPass(filter string) bool {
 		}
 		for _, alt := range all {
 			if strings.HasPrefix(alt, "!") {
-				continue // excludes files
+				continue // a filter with ! excludes files
 			}
 			segs := strings.Split(alt, "/")
 			name := segs[len(segs)-1]
@@ -245,11 +243,11 @@ func (n *Names) MayPass(filter string) bool {
 	return false
 }
 
-// maxAlternatives limits the number of filters to which one filter with braces expands.
+// maxAlternatives bounds the filters to which one filter with braces expands.
 const maxAlternatives = 64
 
 // alternatives expands a filter with braces, such as {a,b}, and splits it at commas outside
-// braces. It returns nil if the result has more than maxAlternatives filters.
+// braces. It returns nil if there would be more than maxAlternatives filters.
 func alternatives(filter string) []string {
 	out, todo := []string(nil), []string{filter}
 	for len(todo) > 0 {
@@ -271,14 +269,15 @@ func alternatives(filter string) []string {
 	return out
 }
 
-// Own reports whether p may mean one of nod's own files. A pattern counts only if it spells
-// out a part of the file's name: rm * is meant for other files, and makes nod ask in any case.
+// Own reports whether p may mean one of nod's own files. A pattern counts only if it contains a
+// part of the file's name: nod asks about rm * in any case, and such a command means other
+// files.
 func (n *Names) Own(p string, loc *pathname.Location) bool {
 	if !n.guarded && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
 		return false
 	}
 	if len(p) > 2 && p[0] == '-' && p[1] != '-' && n.Own(p[2:], loc) {
-		return true // a path follows the flag's letter directly, as in -oFILE
+		return true // in -oFILE, the path follows the flag's letter directly
 	}
 	for _, at := range pathname.Pieces(p) {
 		if n.spellsOwn(at) {
@@ -293,8 +292,8 @@ func (n *Names) Own(p string, loc *pathname.Location) bool {
 	return false
 }
 
-// mayNameOwn is a quick check before the exact one. It reports whether p contains a wildcard
-// or "nod", which is part of all names of nod's own files.
+// mayNameOwn is a fast check: every name of nod's own files contains "nod", so a p without
+// "nod" and without a wildcard means none of them.
 func mayNameOwn(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
@@ -309,7 +308,7 @@ func mayNameOwn(p string) bool {
 	return false
 }
 
-// spellsOwn reports whether p, without being resolved, means one of nod's own files.
+// spellsOwn reports whether the text p, without being resolved, means one of nod's own files.
 func (n *Names) spellsOwn(p string) bool {
 	if pathname.IsGlob(p) {
 		for seg := range strings.SplitSeq(pathname.Slashes(p), "/") {

@@ -9,12 +9,12 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// checkCommand checks one command. All its words must be known. It returns the reason to ask,
-// or "", and whether the reason is that the command uses a secret.
+// checkCommand checks a command whose words are all known. It returns the reason to ask, or "",
+// and whether the reason is a secret.
 func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	name := words[0]
 	if line.zsh && strings.HasPrefix(name.Text, "#") {
-		return "", false // in Zsh there is no command whose name begins with #, so nothing runs
+		return "", false // no command of Zsh has a name that begins with #, so nothing runs
 	}
 	if !name.Bare {
 		if name.Text == "[" && len(name.Text) == 1 && line.reader.Level >= commands.LevelReaders {
@@ -29,7 +29,7 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 		line.Untracked = true
 	case "cd":
 		if line.reader.Level < commands.LevelReaders {
-			line.changeDir(words[1:]) // the preset does not allow cd, but a rule may: then the rules of the new directory must apply
+			line.changeDir(words[1:]) // if a rule allows cd, the rules of the new directory apply
 		}
 	}
 	c := commands.Entry(name.Text)
@@ -72,12 +72,12 @@ func isRelative(w word.Word) bool {
 	return w.Text != "-" && !w.Tilde && !pathname.IsAbs(pathname.Slashes(w.Text))
 }
 
-// unknownNumber is the reason to ask about a word such as .m$?, in which the number may be a
-// part of a file's name.
+// unknownNumber is the reason to ask about a word such as .m$?, because $? may stand for a part
+// of a file's name.
 const unknownNumber = "$? may stand for any number"
 
-// takesNumbers reports whether a number that nod does not know may be a part of the command's
-// words: the command only prints them, or compares them as strings.
+// takesNumbers reports whether an unknown number may be part of the command's words: the
+// command only prints them or compares them as strings.
 func takesNumbers(words []word.Word) bool {
 	switch words[0].Text {
 	case "echo", "printf", ":":
@@ -90,9 +90,8 @@ func takesNumbers(words []word.Word) bool {
 	return false
 }
 
-// grammars holds the checks of those commands for which no list of flags and operands tells
-// which uses are harmless. Each check returns the reason to ask, or "", and whether the
-// reason is that the command uses a secret.
+// grammars has the checks of commands whose harmless uses no list of flags and operands can
+// describe. Each check returns the reason to ask, or "", and whether the reason is a secret.
 var grammars = map[string]func(line *Line, words []word.Word) (why string, secret bool){
 	"cd":      (*Line).changeDir,
 	"find":    (*Line).findFiles,
@@ -102,9 +101,9 @@ var grammars = map[string]func(line *Line, words []word.Word) (why string, secre
 	"workmux": (*Line).workmux,
 }
 
-// spelled cuts off each word before its first path segment with a wildcard. It keeps a
-// segment that begins with a dot, because only such a segment can match hidden names. Only
-// commands that print nothing but names use spelled.
+// spelled cuts each word at its first path segment with a wildcard, except one that begins with
+// a dot: only such a segment can match hidden names. It serves for commands that print only
+// names.
 func spelled(words []word.Word) []word.Word {
 	out := make([]word.Word, 0, len(words))
 	for _, w := range words {
@@ -130,11 +129,11 @@ func spelled(words []word.Word) []word.Word {
 	return out
 }
 
-// unknownCommand is the reason for asking about a command that the preset does not allow.
+// unknownCommand is the reason to ask about a command that the preset does not allow.
 const unknownCommand = "is not a command known to only read"
 
-// rtk checks the words after rtk, a program that runs another program and shortens its output.
-// The only program that it allows after rtk is git.
+// rtk checks the words after rtk, a program that runs another one and shortens its output. It
+// allows only git after rtk.
 func (line *Line) rtk(words []word.Word) (string, bool) {
 	if len(words) == 0 || words[0].Text != "git" {
 		return unknownCommand, false
@@ -142,8 +141,8 @@ func (line *Line) rtk(words []word.Word) (string, bool) {
 	return line.git(words[1:])
 }
 
-// workmux allows only those subcommands of workmux that show work trees and the output of the
-// agents in them.
+// workmux allows the subcommands of workmux that show work trees and the output of the agents
+// in them.
 func (line *Line) workmux(words []word.Word) (string, bool) {
 	if len(words) == 0 {
 		return unknownCommand, false
@@ -156,14 +155,14 @@ func (line *Line) workmux(words []word.Word) (string, bool) {
 	return why, false
 }
 
-// AnySecret reports whether a word may mean a secret. If text is true, the words are text and
-// not paths, and only those count that the shell expands to paths.
+// AnySecret reports whether a word may mean a secret. If text is true, the words are no paths,
+// and only words that the shell expands to paths count.
 func (line *Line) AnySecret(words []word.Word, text bool) bool {
 	return line.firstSecret(words, text) != nil
 }
 
-// firstSecret returns the first word that may mean a secret, or nil. The parameter text has the
-// same meaning as in AnySecret.
+// firstSecret returns the first word that may mean a secret, or nil. If text is true, only
+// words that the shell expands to paths count.
 func (line *Line) firstSecret(words []word.Word, text bool) *word.Word {
 	for i, w := range words {
 		if (!text || w.Glob || w.Tilde) && line.secretPath(w) {
@@ -186,9 +185,8 @@ func (line *Line) namesWhat(w word.Word) string {
 // nod's own files.
 func (line *Line) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
 
-// secretText reports whether t may mean a secret. A piece of t counts too if it follows a
-// character with which a path may start (--flag=PATH, REV:PATH, @PATH). If dots is true,
-// wildcards also match hidden names.
+// secretText reports whether t, or a part of t that may be a path (--flag=PATH, REV:PATH,
+// @PATH), may mean a secret. If dots is true, wildcards also match hidden names.
 func (line *Line) secretText(t string, dots bool) bool {
 	if line.secretIn(t, dots) {
 		return true
@@ -208,8 +206,8 @@ func (line *Line) secretIn(t string, dots bool) bool {
 	return line.reader.Secrets.MayBe(t, &line.Location, dots)
 }
 
-// SearchesPrivate reports whether a search of these paths, or of the current directory if
-// paths is empty, includes a home directory or a directory with known secrets.
+// SearchesPrivate reports whether a search of these paths, or of the current directory if there
+// are none, includes a home directory or a directory with known secrets.
 func (line *Line) SearchesPrivate(paths []word.Word) bool {
 	if line.Lost && (len(paths) == 0 || slices.ContainsFunc(paths, isRelative)) {
 		return true
@@ -220,15 +218,29 @@ func (line *Line) SearchesPrivate(paths []word.Word) bool {
 	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.reader.Secrets.MayLieBelow(p.Text, &line.Location) })
 }
 
+// SearchesExposed returns a file with secrets that a search of these paths would show, or "".
+func (line *Line) SearchesExposed(paths []word.Word, skips func(file string) bool) string {
+	texts := make([]string, len(paths))
+	for i, p := range paths {
+		texts[i] = p.Text
+		if at := strings.IndexAny(p.Text, "*?["); p.Glob && at >= 0 {
+			texts[i] = "./" + p.Text[:strings.LastIndexByte(p.Text[:at], '/')+1] // a directory may match
+			if p.Text[0] == '/' {
+				texts[i] = texts[i][2:]
+			}
+		}
+	}
+	return line.Location.ExposedBelow(texts, skips)
+}
+
 // SecretFilter reports whether a search with this file name filter may include files that
 // contain secrets.
 func (line *Line) SecretFilter(filter string) bool {
 	return line.reader.Secrets.MayPass(filter)
 }
 
-// changeDir follows a cd command. The cd may fail, so from then on the line may run in the old
-// or in the new directory. changeDir returns the reason to ask, or "", and whether the reason
-// is that the directory is a secret.
+// changeDir follows a cd command. The cd may fail, so later commands may run in the old or in
+// the new directory. It returns the reason to ask, or "", and whether the reason is a secret.
 func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	defer func() { line.Untracked = line.Untracked || why != "" }()
 	if len(words) > 0 && words[0].Text == "--" {
@@ -242,8 +254,8 @@ func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	}
 	to := line.Resolve(words[0].Text)
 	if len(to) == 0 {
-		// Neither the old nor the new directory is known, so no relative path can be checked
-		// from here on. A made-up directory that is in no project stands for them.
+		// The old and the new directory are unknown, so no relative path can be checked from
+		// now on. A made-up directory in no project stands for both.
 		to = []string{"/?/" + pathname.Slashes(words[0].Text)}
 	}
 	if len(line.Dirs)+len(to) > 8 {
@@ -258,8 +270,8 @@ func (line *Line) testCommand(words []word.Word) (string, bool) {
 }
 
 // testExpression checks the words after test or inside [ ]. It allows tests of one file and
-// comparisons of two strings. Other operators evaluate arithmetic in some shells, and that can
-// run commands.
+// comparisons of two strings. Other operators evaluate arithmetic in some shells, which can run
+// commands.
 func (line *Line) testExpression(words []word.Word, bracket bool) (string, bool) {
 	if bracket {
 		if len(words) == 0 || words[len(words)-1].Text != "]" {

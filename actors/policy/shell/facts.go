@@ -11,39 +11,37 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Facts are properties of a command line, harmless or not. nod uses them to deny, to ask and
-// to describe the risk, never to allow.
+// Facts are properties of any command line. nod uses them to deny, to ask and to describe the
+// risk, and never to allow.
 type Facts struct {
-	Commands  [][]string // every command in the line; sudo rm x also counts as rm x
+	Commands  [][]string // every command in the line; sudo rm x counts as rm x too
 	Words     []string   // the words of every command, without quotes
 	Writes    []string   // files that redirections write
 	piped     []string   // names of commands whose input is a pipe
 	subst     bool
 	Forbidden string             // the reason why the line must be denied, or ""
-	Location  *pathname.Location // the location of the call, including the directories to which the line changes
-	// Incomplete is true if the line has more commands or words than Facts can hold, or
-	// commands nested too deeply. A deny rule could then cover a part of the line that Facts
-	// does not contain.
+	Location  *pathname.Location // the location of the call, with the directories to which the line changes
+	// Incomplete means that the line has more commands or words than Facts can hold, or
+	// commands nested too deeply. A deny rule could cover a part that Facts lacks.
 	Incomplete bool
 	secrets    *secrets.Names
 }
 
-// maxFacts is the maximum number of commands, and of words, that Facts hold. If a line has
-// more, its Facts are Incomplete.
+// maxFacts bounds the commands, and the words, in Facts. A line with more is Incomplete.
 const maxFacts = 400
 
-// maxOperands limits the operands of a wrapper, such as sudo, that are read as the
-// beginning of the command that the wrapper runs. A line with more operands is Incomplete.
+// maxOperands bounds the operands of a wrapper, such as sudo, that may be the beginning of
+// another command. A line with more operands is Incomplete.
 const maxOperands = 64
 
-// maxText is the number of bytes that nod searches in a line that it cannot parse.
+// maxText bounds, in bytes, the search in a line that nod cannot parse.
 const maxText = 4 << 10
 
-// Facts collects the facts of a line from its whole syntax tree or, if the line cannot be
-// parsed, from its text.
+// Facts collects the facts of a line from its syntax tree or, if the line cannot be parsed,
+// from its text.
 func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.Location) *Facts {
 	if len(line.Dirs) > 0 {
-		loc = &line.Location // the line's location includes the directories to which the line changes
+		loc = &line.Location // the line's location has the directories to which the line changes
 	}
 	src = src[:min(len(src), maxCommand)]
 	f := &Facts{Location: loc, secrets: r.Secrets}
@@ -128,8 +126,8 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	f.addCommand(argv, depth)
 }
 
-// addCommand adds a command, and the commands of a command line that is one of its words, as
-// in bash -c LINE.
+// addCommand adds a command, and the commands of a command line among its words, as in bash -c
+// LINE.
 func (f *Facts) addCommand(argv []string, depth int) {
 	f.addWords(argv)
 	if len(argv) == 0 {
@@ -170,8 +168,8 @@ func (f *Facts) addWords(words []string) {
 	f.Words = append(f.Words, words...)
 }
 
-// addArgv adds a command. If the command runs another command, as sudo does, addArgv also
-// adds every command that its words may mean.
+// addArgv adds a command. For a wrapper, such as sudo, it also adds every command that its
+// words may mean.
 func (f *Facts) addArgv(argv []string) {
 	f.addOne(argv)
 	if !commands.Entry(commands.ProgramName(argv[0])).Wraps {

@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// git allows the subcommands of git that only read, in a repository of the project. Even these
-// may run a program that the repository's configuration names (core.fsmonitor, diff.external,
-// a textconv). Harden rewrites the command to prevent that.
+// git allows git subcommands that only read, in a repository of the project. Even these may run
+// a program from the repository's configuration (core.fsmonitor, diff.external, a textconv);
+// Harden prevents that.
 func (line *Line) git(words []word.Word) (string, bool) {
 	here := line.Location
 	for len(words) > 0 && strings.HasPrefix(words[0].Text, "-") {
@@ -42,8 +42,8 @@ func (line *Line) git(words []word.Word) (string, bool) {
 		return "reads a repository outside the project, whose configuration can run programs", false
 	}
 	if !here.StandsAtTop() {
-		// A directory in a project may contain files from strangers that look like a
-		// repository. git would obey the configuration in it, which can name programs to run.
+		// A directory in a project may contain files from strangers that form a repository. git
+		// would obey its configuration, which can name programs to run.
 		return "a directory below the project may be a repository of its own, whose configuration can run programs: put -C and the project's path before the subcommand", false
 	}
 	if len(words) == 0 || words[0].Glob {
@@ -97,8 +97,8 @@ func (line *Line) gitSecret(t string) bool {
 	return !secrets.SourceGlob(t) && t != "*" && line.secretText(t, !strings.HasPrefix(t, "-"))
 }
 
-// gitPaths returns the reason to refuse a path outside the project, or "". The check is needed
-// because git diff reads any file, even outside the repository.
+// gitPaths returns the reason to refuse a path outside the project, or "": git diff reads any
+// file, even outside the repository.
 func (line *Line) gitPaths(words []word.Word, here *pathname.Location) string {
 	for _, w := range words {
 		t := w.Text

@@ -9,17 +9,16 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// hardened are settings with which git runs no file monitor and no hook that the configuration
-// names, and no program that checks signatures.
+// hardened are settings with which git runs no file monitor, no hook and no program that checks
+// signatures, even if its configuration names them.
 var hardened = []string{"core.fsmonitor=false", "log.showSignature=false", "core.hooksPath=/dev/null"}
 
-// hardenedOptions follow the word git. Without optional locks, git also leaves the index as it
-// is; without a pager, git runs no program that shows the output.
+// hardenedOptions are options right after the word git. Without optional locks git does not
+// write the index; without a pager it runs no program that shows the output.
 var hardenedOptions = " -c " + strings.Join(hardened, " -c ") + " --no-optional-locks --no-pager"
 
-// Harden rewrites a harmless line so that git runs no program that the repository's
-// configuration names. It returns the line unchanged and false if there is nothing to
-// rewrite.
+// Harden rewrites a harmless line so that git runs no program from the repository's
+// configuration. If nothing must change, it returns the line and false.
 func (line *Line) Harden() (string, bool) {
 	src := line.src
 	file := parse(src)
@@ -46,9 +45,9 @@ func (line *Line) Harden() (string, bool) {
 	return b.String() + src[last:], last > 0
 }
 
-// differSubcommand returns the last word of git's subcommand, and the flags with which this
-// subcommand runs no program that the configuration names for comparing files. It returns nil if
-// the subcommand runs none.
+// differSubcommand returns the last word of git's subcommand, and the flags that keep this
+// subcommand from running a configured program for comparing files. It returns nil for a
+// subcommand that runs no such program.
 func differSubcommand(call *syntax.CallExpr, src string) (*syntax.Word, string) {
 	for i := 1; i < len(call.Args); i++ {
 		switch w, _ := word.Known(call.Args[i], src); {

@@ -7,8 +7,8 @@ import (
 )
 
 // hiddenCommand returns the reason to refuse a script in which Bash may run a command that the
-// syntax tree does not show, or "". Arithmetic runs the commands in the index of an array, also
-// if they are quoted, and ${x@P} those in a variable.
+// syntax tree does not show, or "". Arithmetic runs commands in the index of an array, even
+// quoted ones, and ${x@P} runs those in a variable.
 func hiddenCommand(file *syntax.File) string {
 	why := ""
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -34,7 +34,7 @@ func hiddenCommand(file *syntax.File) string {
 	return why
 }
 
-// quotesCommand reports whether n has quoted text that looks like a command substitution.
+// quotesCommand reports whether quoted text in n looks like a command substitution.
 func quotesCommand(n syntax.Node) bool {
 	found := false
 	syntax.Walk(n, func(n syntax.Node) bool {

@@ -1,6 +1,6 @@
-// Package shell analyses command lines: which of their commands are known to be harmless,
-// which files they may read, and which facts rules and people need about the rest. A line or
-// command that is not known to be harmless makes nod ask: a rule or a person must decide.
+// Package shell analyses command lines: the harmless commands in them, the files that they may
+// read, and the facts about all other commands that rules and people need. nod asks about a
+// line or command that is not known to be harmless, unless a rule decides.
 package shell
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Limits of a command line. A line that exceeds one of them makes nod ask, because people do
-// not read such lines and checking them could be slow.
+// Limits of a command line. nod asks about a longer line, because people do not read such lines
+// and checking them could be slow.
 const (
 	maxCommand = 8 << 10 // the longest line, in bytes
 	maxNesting = 100     // the largest number of opening brackets
@@ -50,13 +50,13 @@ func tooMuch(src string) string {
 // Part is one simple command of a command line.
 type Part struct {
 	Words        []word.Word
-	Why          string // the reason to ask about the command; "" if it is known to be harmless
-	UnknownWords bool   // the value of a word is not known, so no rule may allow the command
+	Why          string // the reason to ask about the command; "" if it is harmless
+	UnknownWords bool   // a word's value is unknown, so no rule may allow the command
 	Secret       bool   // a word may mean a secret
 	HasInput     bool   // the command's input is a file or the output of another part
 }
 
-// Argv returns the part's words. It returns false if a word is unknown or contains a pattern.
+// Argv returns the part's words, or false if a word is unknown or contains a pattern.
 func (p *Part) Argv() ([]string, bool) {
 	if p.UnknownWords || len(p.Words) == 0 {
 		return nil, false
@@ -71,33 +71,33 @@ func (p *Part) Argv() ([]string, bool) {
 	return out, true
 }
 
-// parsers holds parsers of Bash, because creating one is slow.
+// parsers keeps parsers of Bash, because making one is slow.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
 
-// Reader reads command lines under a preset. It must not be changed while it is in use.
+// Reader reads command lines under a preset. It must not change while it is in use.
 type Reader struct {
 	Level   commands.Level
 	Secrets *secrets.Names
 }
 
-// Line is a command line as nod reads it. nod walks the line's syntax tree and accepts only a
-// few forms; every other form makes it ask.
+// Line is a command line as nod reads it. nod accepts only a few forms of syntax, and asks
+// about all others.
 type Line struct {
 	pathname.Location
 	reader     *Reader
 	src        string
 	Parts      []Part
-	inputFiles []word.Word // files from which redirections read
+	inputFiles []word.Word // files that redirections read
 	zshReading *Line       // the line as an interactive Zsh reads it; nil if Zsh reads it as Bash does
-	Why        string      // the reason why the line as a whole makes nod ask, or ""
-	secret     bool        // the file of a redirection may be a secret
+	Why        string      // the reason to ask about the line as a whole, or ""
+	secret     bool        // a redirection's file may be a secret
 	Comments   bool        // the line contains a comment
-	simple     bool        // the line is one command of plain words, so it was not parsed
-	Untracked  bool        // a command changes to a directory that nod does not know
-	zsh        bool        // the line is read as an interactive Zsh reads it: # does not start a comment
+	simple     bool        // the line is one command of plain words, so it was split without a parser
+	Untracked  bool        // a command changes to an unknown directory
+	zsh        bool        // the line is read as in an interactive Zsh: # starts no comment
 }
 
-// Harmless reports whether all commands of the line are known to do no harm.
+// Harmless reports whether all commands of the line are known to be harmless.
 func (line *Line) Harmless() bool {
 	for i := range line.Parts {
 		if line.Parts[i].Why != "" {
@@ -133,8 +133,8 @@ func (line *Line) Reason() string {
 	return ""
 }
 
-// plainWords splits a line that consists of plain words and spaces, as most lines do. The
-// result is the same as from the parser, but faster. For every other line it returns nil.
+// plainWords splits a line of plain words and spaces, as most lines are, faster than the
+// parser. It returns nil for every other line.
 func plainWords(src string) []word.Word {
 	words := make([]word.Word, 0, 8)
 	for text := range strings.SplitSeq(src, " ") {
@@ -152,8 +152,8 @@ func plainWords(src string) []word.Word {
 	return words
 }
 
-// Read parses a command line and checks its commands. The syntax tree is nil if the line
-// cannot be parsed or is so simple that it was not parsed.
+// Read parses a command line and checks its commands. The syntax tree is nil if the line cannot
+// be parsed, or is so simple that it was not.
 func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
 	line := &Line{Location: loc, reader: r, src: src}
 	if line.Why = tooMuch(src); line.Why != "" {
@@ -180,8 +180,8 @@ func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
 }
 
 // readCommentsAsZsh reads a harmless line with comments a second time, as an interactive Zsh
-// does: it takes comments for words. If the line is not harmless when read in this way, it
-// makes nod ask.
+// does: it takes comments for words. nod asks about a line that is not harmless in this
+// reading.
 func (line *Line) readCommentsAsZsh(file *syntax.File) {
 	var b strings.Builder
 	last := 0
@@ -210,8 +210,8 @@ func (line *Line) readCommentsAsZsh(file *syntax.File) {
 	}
 }
 
-// parse returns the syntax tree of src, or nil if src is not correct Bash. It does not guess
-// how to repair src, because the shell may run something else than the guess.
+// parse returns the syntax tree of src, or nil if src is not correct Bash. It does not repair
+// src, because the shell may run another command than the repaired one.
 func parse(src string) *syntax.File {
 	parser := parsers.Get().(*syntax.Parser)
 	file, err := parser.Parse(strings.NewReader(src), "")
@@ -222,7 +222,7 @@ func parse(src string) *syntax.File {
 	return file
 }
 
-// Refuse sets the reason why the line as a whole makes nod ask. It keeps an earlier reason.
+// Refuse sets the reason to ask about the line as a whole, unless it has one.
 func (line *Line) Refuse(why string) {
 	if line.Why == "" {
 		line.Why = why
@@ -272,8 +272,8 @@ func (line *Line) stmt(st *syntax.Stmt) {
 	}
 }
 
-// cdChain returns the statements of a line of the form cd DIR && a && b, in which DIR is
-// absolute. For every other line it returns nil.
+// cdChain returns the statements of a line cd DIR && a && b with an absolute DIR; nil for every
+// other line.
 func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 	for c.Op == syntax.AndStmt {
 		chain = append(chain, c.Y)
@@ -292,8 +292,8 @@ func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 	return nil
 }
 
-// walkChain checks chain, the statements that cdChain has returned for a line. The first is cd
-// DIR. All later statements run only in DIR, because they do not run if cd fails.
+// walkChain checks the statements of a line cd DIR && a && b. All after cd run in DIR, because
+// none runs if cd fails.
 func (line *Line) walkChain(chain []*syntax.Stmt) {
 	was, lost := line.Dirs, line.Lost
 	line.stmt(chain[0])
@@ -315,7 +315,6 @@ func (line *Line) walkChain(chain []*syntax.Stmt) {
 	}
 }
 
-// moveTo sets the directories in which the next command may run.
 func (line *Line) moveTo(dirs []string) {
 	line.Dirs = dirs
 	line.LeadsToSecret = line.reader.Secrets.MayLeadFrom(&line.Location)
@@ -339,7 +338,7 @@ func (line *Line) call(c *syntax.CallExpr) {
 	line.addPart(p)
 }
 
-// addPart adds a simple command to the line. It checks the command if all its words are known.
+// addPart adds a simple command to the line, and checks it if all its words are known.
 func (line *Line) addPart(p Part) {
 	if slices.ContainsFunc(p.Words, func(w word.Word) bool { return w.Expands }) && !takesNumbers(p.Words) {
 		p.UnknownWords = true

@@ -10,7 +10,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Every check in grammars is used: the command table marks its command as Special.
+// The command table must mark every command in grammars as Special, because only these are
+// checked by their grammar.
 func TestGrammarsAreUsed(t *testing.T) {
 	for name := range grammars {
 		assert.True(t, commands.Entry(name).Special, name)

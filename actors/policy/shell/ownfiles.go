@@ -1,15 +1,15 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// ownShowCommands are nod's commands that only show something. nod treats every other command
-// of its own, even an unknown one, as a command that decides, grants or configures.
+// ownShowCommands are nod's commands that only show something. Every other command of nod, even
+// an unknown one, counts as one that decides, grants or configures.
 var ownShowCommands = map[string]bool{
 	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "status": true, "history": true, "sessions": true, "completion": true, "--help": true, "--version": true, "-h": true,
 	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,
@@ -24,7 +24,7 @@ const (
 
 // ownCommandText finds nod's commands that decide, grant or configure in a text that cannot be
 // parsed.
-var ownCommandText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
+var ownCommandText = lazyregexp.New(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
 
 func (f *Facts) ownCommand(argv []string) {
 	if b := commands.ProgramName(argv[0]); b != "nod" && !(b == "go" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasSuffix(a, "cmd/nod") || strings.Contains(a, "cmd/nod@") })) {
@@ -51,7 +51,7 @@ func (f *Facts) ownCommand(argv []string) {
 }
 
 // ownWrites denies a line that may write nod's own files: the line redirects output to one of
-// them, or a command that is not known to only read has one of them among its words.
+// them, or one of them is among the words of a command that is not known to only read.
 func (f *Facts) ownWrites(unparsed bool) {
 	at := *f.Location
 	for _, argv := range f.Commands {
@@ -80,8 +80,8 @@ func (f *Facts) ownWrites(unparsed bool) {
 }
 
 // directoriesAfterC returns the directories in which relative paths of argv may begin if each
-// -C DIR is followed, as git, tar and make do. It follows -C in every command. If a command
-// does not use -C in this way, the extra directories can only make nod ask or deny.
+// -C DIR is a change of directory, as in git, tar and make. For other commands, the extra
+// directories can only lead to more questions and denials.
 func (f *Facts) directoriesAfterC(argv []string) []string {
 	to := *f.Location
 	for i := 0; i+1 < len(argv) && i < 12; i++ {
@@ -92,10 +92,9 @@ func (f *Facts) directoriesAfterC(argv []string) []string {
 	return to.Dirs
 }
 
-// leavesOwnFiles reports whether a command, judged by its flags, does not write the files
-// among its words: it only reads them, or adds them to a repository. inside is true if the
-// line runs in one of nod's own directories. Then adding files to a repository writes there,
-// so it does not count.
+// leavesOwnFiles reports whether a command, by its flags, does not write the files among its
+// words: it only reads them, or adds them to a repository. inside means that the line runs in
+// one of nod's own directories, in which adding files to a repository is a write.
 func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
 	switch argv[0] {
 	case "cd", "test", "[":
@@ -110,9 +109,9 @@ func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
 	return c != nil && !strings.Contains(argv[0], " ") && c.Fits(argv[1:])
 }
 
-// gitOnlyReads reports whether git with these words only reads. The options before the
-// subcommand are ignored: they may make git use another repository or program, but do not
-// write themselves.
+// gitOnlyReads reports whether git with these words only reads. It ignores the options before
+// the subcommand: these may make git use another repository or program, but write nothing
+// themselves.
 func (f *Facts) gitOnlyReads(words []string) bool {
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		n := 1

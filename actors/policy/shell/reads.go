@@ -14,19 +14,19 @@ import (
 // ask.
 var ErrReadsUnknown = errors.New("nod cannot tell which files it reads")
 
-// Disk tells Reads about symbolic links and repositories on the machine on which a line runs.
-// Its methods return an error if they cannot find out.
+// Disk describes the symbolic links and repositories on the machine of a command line. An error
+// means that they are unknown.
 type Disk interface {
 	// Links returns the names of the symbolic links in a directory.
 	Links(dir string) ([]string, error)
-	// WorkTree returns the top of the repository that git finds if it runs in dir. If git
-	// finds none, it returns dir itself.
+	// WorkTree returns the top of the repository that git finds from dir on, or dir itself
+	// without one.
 	WorkTree(dir string) (string, error)
 }
 
 // Reads returns the paths that a harmless line may read: the directories in which it may run,
-// all paths that its words may mean and, if the line runs git, whole work trees. It returns an
-// error if it cannot tell which files the line reads.
+// all paths that its words may mean and, if it runs git, whole work trees. The error means that
+// the paths are unknown.
 func (line *Line) Reads(disk Disk) ([]string, error) {
 	r := readCollector{disk: disk, dirs: line.directories()}
 	r.paths = slices.Clone(r.dirs)
@@ -46,8 +46,8 @@ func (line *Line) Reads(disk Disk) ([]string, error) {
 	return slices.Compact(r.paths), nil
 }
 
-// directories returns the directories in which the line may run. Bash removes each ".." in the
-// path of a cd by name; if the result is not a directory, Bash follows the path as written.
+// directories returns the directories in which the line may run. In the path of a cd, Bash
+// removes each ".." by name; if the result is no directory, Bash follows the path as written.
 // Both paths are included.
 func (line *Line) directories() []string {
 	dirs := slices.Clone(line.Dirs)
@@ -63,8 +63,8 @@ func (line *Line) directories() []string {
 	return slices.Compact(dirs)
 }
 
-// joinPath returns p as a path that begins in dir. It keeps "..", because only a Resolver,
-// which knows the symbolic links, can remove it.
+// joinPath returns p as a path below dir. It keeps "..", whose meaning depends on symbolic
+// links.
 func joinPath(dir, p string) string {
 	if path.IsAbs(p) {
 		return p
@@ -72,7 +72,6 @@ func joinPath(dir, p string) string {
 	return dir + "/" + p
 }
 
-// readCollector collects the paths that a line may read.
 type readCollector struct {
 	disk  Disk
 	dirs  []string // directories in which the line may run
@@ -81,12 +80,12 @@ type readCollector struct {
 
 func (r *readCollector) part(words []word.Word) error {
 	name := words[0].Text
-	if name == "rtk" { // rtk git runs git and shortens its output
+	if name == "rtk" { // the program rtk runs git and shortens its output
 		name, words = "git", words[1:]
 	}
 	words = words[1:]
 	switch {
-	case name == "workmux": // workmux shows output of other agents, which may have read any file
+	case name == "workmux": // workmux shows the output of other agents, which may have read any file
 		return ErrReadsUnknown
 	case name == "find" && slices.ContainsFunc(words, func(w word.Word) bool { return w.Text == "-L" || w.Text == "-follow" }):
 		return ErrReadsUnknown
@@ -105,8 +104,7 @@ func (r *readCollector) part(words []word.Word) error {
 	return nil
 }
 
-// repository adds the top of each repository that a git command may find from the directories
-// in which it may run.
+// repository adds the top of each repository that a git command may find.
 func (r *readCollector) repository(words []word.Word) error {
 	dirs := slices.Clone(r.dirs)
 	for i, w := range words {
@@ -124,8 +122,8 @@ func (r *readCollector) repository(words []word.Word) error {
 	return nil
 }
 
-// word adds the paths that a word may mean in each directory: the whole word, the text after
-// =, and in a flag the text from the first /, ~ or dot on.
+// word adds the paths that a word may mean in each directory: the whole word, the text after =,
+// and in a flag the text from the first /, ~ or dot on.
 func (r *readCollector) word(w word.Word) error {
 	texts := []string{w.Text}
 	if _, value, ok := strings.Cut(w.Text, "="); ok {
@@ -154,9 +152,9 @@ func (r *readCollector) word(w word.Word) error {
 	return nil
 }
 
-// pattern adds the directory of a file name pattern, and those symbolic links in it whose
-// names have the pattern's beginning and end. The text between them is not compared, because
-// wildcards in it may have been quoted.
+// pattern adds the directory of a file name pattern, and the symbolic links in it whose names
+// begin and end like the pattern. Wildcards in between may have been quoted, so the text in
+// between does not count.
 func (r *readCollector) pattern(begin, end string) error {
 	in, begin := begin[:strings.LastIndexByte(begin, '/')+1], begin[strings.LastIndexByte(begin, '/')+1:]
 	for _, d := range r.dirs {

@@ -5,7 +5,7 @@ import "github.com/nodbus/nod/actors/policy/shell/word"
 import "mvdan.cc/sh/v3/syntax"
 
 // redirect checks a redirection. It allows discarding output, joining standard output and
-// standard error, and reading a plain file; any other redirection makes nod ask.
+// standard error, and reading a plain file. nod asks about any other redirection.
 func (line *Line) redirect(r *syntax.Redirect) {
 	n := ""
 	if r.N != nil {

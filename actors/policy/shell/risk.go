@@ -9,8 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// riskRank returns the rank of a risk: the higher, the worse. It returns -1 for an unknown
-// risk.
+// riskRank returns the rank of a risk, higher for a worse one, and -1 for an unknown one.
 func riskRank(r schemas.Risk) int {
 	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, r)
 }

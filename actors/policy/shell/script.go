@@ -7,22 +7,22 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Script is a command line as Bash runs it in a process of its own: every simple command in
-// it, also those in loops, subshells and substitutions. Line knows only a few forms and which
-// of them are harmless; Script knows all forms, and says nothing about harm.
+// Script is a command line as Bash runs it in a process of its own: all its simple commands,
+// also those in loops, subshells and substitutions. Unlike a Line, a Script may have any form
+// of syntax, and it does not tell which commands are harmless.
 type Script struct {
-	pathname.Location         // its directories are those in which the script starts
-	Steps             []Step  // the simple commands, in the order in which they are written
+	pathname.Location         // the directories in which the script starts
+	Steps             []Step  // the simple commands, in the order of the text
 	Why               string  // the reason why the script cannot be read as a whole, or ""
 	Background        bool    // a command runs in the background
-	depth             int     // the number of scripts around this one
-	names             *memory // the values of variables
+	depth             int     // the number of enclosing scripts
+	names             *memory // the known values of variables
 }
 
 // Step is one simple command of a Script.
 type Step struct {
 	Words     []Term
-	Assigns   []Assign // the variables that are set for this command or, without words, from here on
+	Assigns   []Assign // variables for this command or, if the step has no command, for all later steps
 	Redirects []Redirect
 	Dirs      []string // the directories in which the command may run; empty if unknown
 	Piped     bool     // the input is the output of another command
@@ -30,11 +30,14 @@ type Step struct {
 
 // Term is a word of a Step, as far as its text is known.
 type Term struct {
-	Text  string // the word without quotes; unknown parts are left out
-	Known bool   // Text is the whole word: no part of it depends on a variable or a command
+	Text  string // the word without quotes and without its unknown parts
+	Known bool   // Text is the whole word: no part depends on a variable or a command
 	Glob  bool   // the shell may expand the word to file names
 	Tilde bool   // the word starts with an unquoted ~
-	open  string // the text before the first unknown part
+	// Splits means that the shell splits an unknown part of the word at spaces, so the word may
+	// be several words, or none.
+	Splits bool
+	open   string // the text before the first unknown part
 }
 
 // Before returns the text of the word before its first unknown part.
@@ -47,28 +50,28 @@ func (t Term) Before() string {
 
 // Assign is a variable that a Step sets.
 type Assign struct {
-	Name  string
-	Value Term
+	Name     string
+	Value    Term
+	Exported bool // a command such as export passes the variable on to later commands
 }
 
-// A RedirectKind says what a redirection does with its file.
+// A RedirectKind is the effect of a redirection on its file.
 type RedirectKind int
 
-// The kinds of redirections.
 const (
 	ReadsFile RedirectKind = iota
 	Truncates
 	Appends
-	ReadsText // a here-document or here-string; the Redirect's file is its text
+	ReadsText // reads a here-document or here-string; the field File is its text
 )
 
-// Redirect is a redirection of a Step. Redirections between descriptors are left out.
+// Redirect is a redirection of a Step. A Step has no redirections between descriptors.
 type Redirect struct {
 	Kind RedirectKind
 	File Term
 }
 
-// maxDepth limits scripts in scripts, as in bash -c "bash -c ls".
+// maxDepth bounds scripts in scripts, as in bash -c "bash -c ls".
 const maxDepth = 4
 
 // ReadScript reads a command line as a Script.
@@ -123,7 +126,6 @@ func (s *Script) refuse(why string) {
 	}
 }
 
-// maxSteps limits the simple commands of a script.
 const maxSteps = 200
 
 func (s *Script) add(st Step) {
@@ -134,7 +136,6 @@ func (s *Script) add(st Step) {
 	s.Steps = append(s.Steps, st)
 }
 
-// scriptWalker walks the syntax tree of a Script.
 type scriptWalker struct {
 	script *Script
 	dirs   []string // the directories in which the next command may run
@@ -214,8 +215,8 @@ func (w *scriptWalker) command(cmd syntax.Command, redirects []Redirect) {
 	}
 }
 
-// twice walks the body of a loop. A cd in it changes the directory of its next round, so the
-// body is walked again if the directories have changed.
+// twice walks the body of a loop. A cd in the body changes the directory of the next round, so
+// the body is walked again if the directories have changed.
 func (w *scriptWalker) twice(lists ...[]*syntax.Stmt) {
 	before := len(w.dirs)
 	for _, l := range lists {
@@ -239,7 +240,9 @@ func (w *scriptWalker) declaration(c *syntax.DeclClause) {
 			w.term(a.Value)
 			w.script.refuse("declares a variable in a way that nod does not follow")
 		}
-		st.Assigns = append(st.Assigns, w.assign(a))
+		set := w.assign(a)
+		set.Exported = true
+		st.Assigns = append(st.Assigns, set)
 	}
 	w.script.add(st)
 }
@@ -288,8 +291,8 @@ func (w *scriptWalker) here() []string {
 	return w.dirs
 }
 
-// changeDir follows cd. The cd may fail, or stand in a subshell or a branch that does not run,
-// so from then on commands may run in the old or in the new directory.
+// changeDir follows cd. The cd may fail, or be in a subshell or in a branch that does not run,
+// so later commands may run in the old or in the new directory.
 func (w *scriptWalker) changeDir(words []Term) {
 	switch words[0].Text {
 	case "pushd", "popd":

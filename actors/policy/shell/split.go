@@ -8,7 +8,7 @@ import (
 )
 
 // SplitCommand returns the words of a rule's command, which must be one plain command. Its
-// errors are written for the author of the rule.
+// errors are for the author of the rule.
 func SplitCommand(s string) ([]string, error) {
 	file := parse(s)
 	if file == nil || word.Hidden(s) != "" {

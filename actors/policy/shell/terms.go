@@ -6,14 +6,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// memory holds the variables of a script whose value is known.
+// memory holds the variables of a script whose values are known.
 type memory struct {
-	once   map[string]bool // variables that the script sets in one place and in no other way
-	values map[string]Term // the known values, at the command that is being read
+	once   map[string]bool // variables that the script sets exactly once
+	values map[string]Term // the known values of variables at the present command
 }
 
-// remember finds the variables that a script sets in one place. A script with a command that
-// may set any variable, such as eval, has none.
+// remember finds the variables that a script sets exactly once. It finds none in a script with
+// a command that may set any variable, such as eval.
 func remember(file *syntax.File, home string) *memory {
 	m := &memory{once: map[string]bool{}, values: map[string]Term{}}
 	set := map[string]int{}
@@ -31,7 +31,7 @@ func remember(file *syntax.File, home string) *memory {
 				set[n.Param.Value] += 2 // ${x:=text} sets x
 			}
 		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause:
-			opaque = true // arithmetic can set a variable
+			opaque = true // arithmetic can set any variable
 		case *syntax.CallExpr:
 			if len(n.Args) > 0 {
 				opaque = opaque || setsVariables[n.Args[0].Lit()] || n.Args[0].Lit() == ""
@@ -51,8 +51,8 @@ func remember(file *syntax.File, home string) *memory {
 	return m
 }
 
-// learn notes the variables that a statement at the top of a script sets. They are known in
-// the statements after it.
+// learn stores the variables that a statement at the top of a script sets. They are known in
+// the later statements.
 func (m *memory) learn(st *syntax.Stmt, w *scriptWalker) {
 	c, ok := st.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) > 0 || st.Background || len(st.Redirs) > 0 {
@@ -74,7 +74,7 @@ var setsVariables = map[string]bool{
 	"builtin": true, "command": true, "let": true, "wait": true, "coproc": true, "typeset": true,
 }
 
-// term reads a word, and adds the commands of the substitutions in it.
+// term reads a word, and adds the commands of its substitutions.
 func (w *scriptWalker) term(word *syntax.Word) Term {
 	if word == nil {
 		return Term{}
@@ -83,7 +83,6 @@ func (w *scriptWalker) term(word *syntax.Word) Term {
 	return w.value(word)
 }
 
-// value reads a word.
 func (w *scriptWalker) value(word *syntax.Word) Term {
 	r := termReader{names: w.script.names, out: Term{Known: true}}
 	for i, part := range word.Parts {
@@ -93,7 +92,6 @@ func (w *scriptWalker) value(word *syntax.Word) Term {
 	return r.out
 }
 
-// substitutions adds the commands of the substitutions in n.
 func (w *scriptWalker) substitutions(n syntax.Node) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		var inner []*syntax.Stmt
@@ -113,14 +111,13 @@ func (w *scriptWalker) substitutions(n syntax.Node) {
 	})
 }
 
-// termReader reads the parts of one word as Bash does.
 type termReader struct {
 	names *memory
 	text  strings.Builder
 	out   Term
 }
 
-// unknown notes that a part of the word is not known.
+// unknown marks the word as not fully known.
 func (r *termReader) unknown() {
 	if r.out.Known {
 		r.out.Known, r.out.open = false, r.text.String()
@@ -145,17 +142,22 @@ func (r *termReader) part(part syntax.WordPart, first bool) {
 		}
 	case *syntax.ParamExp:
 		r.param(p, false)
+	case *syntax.CmdSubst:
+		r.unknown()
+		r.out.Splits = true
 	default:
 		r.unknown()
 	}
 }
 
-// literal reads text outside quotes.
 func (r *termReader) literal(s string, first bool) {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; c {
 		case '\\':
-			if i++; i < len(s) && s[i] != '\n' {
+			switch i++; {
+			case i == len(s):
+				r.text.WriteByte('\\') // at the end of the line, a backslash stands for itself
+			case s[i] != '\n':
 				r.text.WriteByte(s[i])
 			}
 			continue
@@ -196,8 +198,8 @@ func (r *termReader) quoted(part syntax.WordPart) {
 	}
 }
 
-// param reads a variable. Outside quotes, Bash splits its value at spaces and expands the
-// patterns in it.
+// param reads a variable. Outside quotes, Bash splits its value at spaces and expands patterns
+// in it.
 func (r *termReader) param(p *syntax.ParamExp, quoted bool) {
 	plain := p.Param != nil && !p.Excl && !p.Length && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && p.Names == 0
 	if plain && r.names != nil {
@@ -207,10 +209,10 @@ func (r *termReader) param(p *syntax.ParamExp, quoted bool) {
 		}
 	}
 	r.unknown()
+	r.out.Splits = r.out.Splits || !quoted
 }
 
-// redirects reads redirections. It leaves out those between descriptors, and those to
-// /dev/null.
+// redirects reads redirections, except those between descriptors and those to /dev/null.
 func (w *scriptWalker) redirects(list []*syntax.Redirect) []Redirect {
 	var out []Redirect
 	for _, r := range list {
@@ -230,7 +232,7 @@ func (w *scriptWalker) redirects(list []*syntax.Redirect) []Redirect {
 			if file.Known && (file.Text == "-" || strings.Trim(file.Text, "0123456789-") == "") {
 				continue
 			}
-			kind = Truncates // >&FILE writes both outputs to a file
+			kind = Truncates // the redirection >&FILE writes both outputs to a file
 		default:
 			w.script.refuse("redirects by " + r.Op.String())
 		}
@@ -242,7 +244,7 @@ func (w *scriptWalker) redirects(list []*syntax.Redirect) []Redirect {
 	return out
 }
 
-// hereText reads the text of a here-document. The shell expands it only if its end word is not
+// hereText reads the text of a here-document. The shell expands the text unless the end word is
 // quoted.
 func (w *scriptWalker) hereText(r *syntax.Redirect) Term {
 	if r.Hdoc == nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Input is a tool's input, by the exact names of its fields. Go's struct decoding would also
-// accept "Command" for "command", and nod might check another text than the one that runs.
+// Input is a tool's input, by the exact names of its fields. Go's struct decoding would accept
+// "Command" for "command", and nod might check another command than the one that runs.
 type Input map[string]json.RawMessage
 
-// ReadInput decodes a tool's input. An empty input has no fields. ReadInput returns an error
-// if raw is not a JSON object, or is too long.
+// ReadInput decodes a tool's input. An empty input has no fields. The error means that raw is
+// no JSON object, or too long.
 func ReadInput(raw json.RawMessage) (Input, error) {
 	in := Input{}
 	if len(raw) == 0 {
@@ -34,9 +34,9 @@ func ReadInput(raw json.RawMessage) (Input, error) {
 	return in, nil
 }
 
-// flatInput reads a JSON object with plain keys whose values are all strings, as most inputs
-// are, faster than a JSON decoder. It returns nil for everything else. It does not decode the
-// strings.
+// flatInput reads a JSON object with plain keys and only string values, as most inputs are,
+// faster than a JSON decoder. It does not decode the strings, and returns nil for any other
+// input.
 func flatInput(raw json.RawMessage) Input {
 	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' || len(raw) > schemas.MaxRequestBytes {
 		return nil
@@ -64,8 +64,7 @@ func flatInput(raw json.RawMessage) Input {
 	}
 }
 
-// skipSpaces returns the index of the first byte that is not a space, beginning at the given
-// index.
+// skipSpaces returns the index of the first byte from at on that is no space.
 func skipSpaces(raw json.RawMessage, at int) int {
 	for at < len(raw) && raw[at] == ' ' {
 		at++
@@ -73,8 +72,8 @@ func skipSpaces(raw json.RawMessage, at int) int {
 	return at
 }
 
-// stringEnd returns the index after the JSON string that starts at the given index. It returns
-// -1 if no string starts there.
+// stringEnd returns the index after the JSON string that starts at the given index, or -1 if no
+// string starts there.
 func stringEnd(raw json.RawMessage, at int) int {
 	if at >= len(raw) || raw[at] != '"' {
 		return -1
@@ -92,8 +91,8 @@ func stringEnd(raw json.RawMessage, at int) int {
 	return -1
 }
 
-// Text returns the string that one of the keys has as its value. It returns false if the input
-// has none of the keys or more than one, or if the value is not a string.
+// Text returns the string under one of the keys. It returns false if the input has none of the
+// keys, or several, or if the value is no string.
 func (in Input) Text(keys ...string) (string, bool) {
 	out, found := "", false
 	for _, k := range keys {
@@ -110,8 +109,8 @@ func (in Input) Text(keys ...string) (string, bool) {
 	return out, found
 }
 
-// unquote returns the text of a JSON string. It returns false if raw is not a JSON string. A
-// string without escapes needs no decoding.
+// unquote returns the text of a JSON string, or false if raw is no JSON string. A string
+// without escapes needs no decoding.
 func unquote(raw json.RawMessage) (string, bool) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
 		return string(raw[1 : n-1]), true
@@ -123,8 +122,7 @@ func unquote(raw json.RawMessage) (string, bool) {
 	return s, true
 }
 
-// FilePaths returns the paths in the input of a file tool. It returns false if they cannot be
-// determined.
+// FilePaths returns the paths in the input of a file tool, or false if they are unknown.
 func (in Input) FilePaths(t Tool) ([]string, bool) {
 	var out []string
 	if t.Name == "Edit" && (in["patch"] != nil || in["input"] != nil) {
@@ -148,8 +146,8 @@ func (in Input) FilePaths(t Tool) ([]string, bool) {
 	return out, len(out) > 0
 }
 
-// fields lists, for each kind of tool, the text fields that its input may have. A field that
-// is not listed may contain another path or address.
+// fields lists, for each kind of tool, the text fields that its input may have. Any other field
+// may contain another path or address.
 var fields = map[Kind]map[string]bool{
 	File:   set("file_path filePath path notebook_path absolute_path dir_path cwd pages description explanation"),
 	Search: set("path filePath dir_path cwd pattern glob include include_pattern includePattern query regex type output_mode ignore exclude exclude_pattern excludePattern description explanation"),
@@ -166,9 +164,8 @@ func set(names string) map[string]bool {
 	return out
 }
 
-// UnknownField returns the name of a field that is not known for this kind of tool, or "". If
-// there are several, it returns the first in alphabetical order. It ignores numbers and
-// booleans, because they cannot be paths.
+// UnknownField returns the alphabetically first field that is not known for this kind of tool,
+// or "". It ignores numbers and booleans, which cannot be paths.
 func (in Input) UnknownField(k Kind) string {
 	listed := func(name string) bool {
 		raw := string(in[name])
@@ -192,8 +189,8 @@ func (in Input) UnknownField(k Kind) string {
 	return ""
 }
 
-// firstUnlisted returns the alphabetically first field that is not listed, so that the same
-// input always gets the same reason. It returns "" if all fields are listed.
+// firstUnlisted returns the alphabetically first field that is not listed, or "". The order
+// gives the same input always the same reason.
 func firstUnlisted(fields map[string]json.RawMessage, listed func(name string) bool) string {
 	first := ""
 	for name := range fields {
@@ -204,15 +201,15 @@ func firstUnlisted(fields map[string]json.RawMessage, listed func(name string) b
 	return first
 }
 
-// patchHeads are the beginnings of those lines of an apply_patch envelope that contain a
-// file's path; patchMarks are the other lines that begin with ***.
+// patchHeads are the beginnings of the lines with a file's path in an apply_patch envelope;
+// patchMarks are the other lines that begin with ***.
 var (
 	patchHeads = []string{"*** Add File", "*** Update File", "*** Delete File", "*** Move to"}
 	patchMarks = []string{"*** Begin Patch", "*** End Patch", "*** End of File"}
 )
 
-// patchPaths returns the files that an apply_patch envelope changes. It returns false if they
-// cannot be determined.
+// patchPaths returns the files that an apply_patch envelope changes, or false if they are
+// unknown.
 func (in Input) patchPaths() ([]string, bool) {
 	patch, ok := in.Text("patch", "input")
 	if !ok {

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// flatInput reads the same keys and texts as the JSON decoder.
 func FuzzFlatInput(f *testing.F) {
 	for _, s := range []string{`{"command":"ls"}`, `{"a":"b","c":"d"}`, `{"a":"\\"","b":"\\\\"}`, `{"a":"b",}`, `{"a":"b"`, `{}`, `{"a":1}`, `{"a\\u0062":"x"}`, `{"a":"b"}}`, `{"a":"b" }`, `{"a":"\\x"}`, `{"a":"x\\"}`, `{"a": "b",  "c":"d"}`, `{"a": }`, `{"a":"b", }`, `{"a":  `} {
 		f.Add(s)

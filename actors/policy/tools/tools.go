@@ -1,5 +1,5 @@
-// Package tools reads the tool calls of agents: it finds the kind of a tool, and the paths,
-// the command or the address in its input. It makes no decisions.
+// Package tools reads the tool calls of agents: the kind of a tool, and the paths, the command
+// or the address in its input. It makes no decisions.
 package tools
 
 import (
@@ -17,7 +17,6 @@ import (
 // Kind classifies a tool.
 type Kind int
 
-// The kinds of tools. nod asks about a tool of kind Unknown.
 const (
 	Unknown Kind = iota
 	Shell
@@ -25,7 +24,7 @@ const (
 	Search
 	Edit // tools that write a file
 	Web
-	Notes // tools that store only the agent's own notes, such as a to-do list
+	Notes // tools that only store the agent's own notes, such as a to-do list
 )
 
 // Tool is a tool's kind, and its name as rules spell it.
@@ -34,7 +33,7 @@ type Tool struct {
 	Kind Kind
 }
 
-// table holds the tools of the agents that nod supports, by the names that agents use.
+// table holds the tools of the supported agents, by the names that agents use.
 var table = map[string]Tool{
 	"Bash": {"Bash", Shell}, "bash": {"Bash", Shell}, "shell": {"Bash", Shell}, "exec_command": {"Bash", Shell},
 	"local_shell": {"Bash", Shell}, "run_shell_command": {"Bash", Shell}, "container.exec": {"Bash", Shell},
@@ -51,11 +50,14 @@ var table = map[string]Tool{
 	"TaskGet": {"TaskGet", Notes}, "TaskList": {"TaskList", Notes}, "TaskOutput": {"TaskOutput", Notes}, "ToolSearch": {"ToolSearch", Notes},
 }
 
-// HasEffect reports whether a tool of this kind can have the effect that the host states. If
-// it cannot, the tool is not the one that nod knows by this name.
+// HasEffect reports whether a tool of this kind can have the effect that the host states. If it
+// cannot, the tool is another one with the same name.
 func (t Tool) HasEffect(a schemas.ActionType) bool {
 	if a == "" || a == schemas.ActionOther {
 		return true
+	}
+	if a == schemas.ActionMCPTool {
+		return t.Kind == Unknown
 	}
 	switch t.Kind {
 	case Shell:
@@ -73,8 +75,8 @@ func (t Tool) HasEffect(a schemas.ActionType) bool {
 // All returns the known tools by the names that agents use.
 func All() map[string]Tool { return maps.Clone(table) }
 
-// Named returns the tool that agents call by this name. If nod does not know the name, the
-// tool's kind is Unknown.
+// Named returns the tool that agents call by this name, of kind Unknown if nod does not know
+// the name.
 func Named(name string) Tool {
 	if t, ok := table[name]; ok {
 		return t
@@ -82,8 +84,7 @@ func Named(name string) Tool {
 	return Tool{Name: name}
 }
 
-// shellFields are those input fields of shell tools that nod knows. A field that is not listed
-// may change what runs.
+// shellFields are the known input fields of shell tools. An unknown field may change what runs.
 var shellFields = map[string]bool{
 	"command": true, "cmd": true, "description": true, "timeout": true, "timeout_ms": true, "cwd": true, "workdir": true, "directory": true,
 	"dir_path": true, "yield_time_ms": true, "max_output_tokens": true, "run_in_background": true, "is_background": true, "login": true,
@@ -91,14 +92,14 @@ var shellFields = map[string]bool{
 }
 
 // KeepsShell reports whether the command runs in a shell that the agent has used before. An
-// earlier command may have changed this shell's directory.
+// earlier command may have changed the shell's directory.
 func (in Input) KeepsShell() bool {
 	id, isText := in.Text("sessionId")
 	return in["sessionId"] != nil && (id != "" || !isText)
 }
 
-// Command returns the text that a shell tool runs, and the directory in which it runs, or ""
-// if the input contains none. If these are unknown, why is the reason.
+// Command returns the text that a shell tool runs, and the directory in which it runs, or "" if
+// the input has no directory. why is the reason if they are unknown.
 func (in Input) Command() (src, dir string, why string) {
 	if k := firstUnlisted(in, func(name string) bool { return shellFields[name] }); k != "" {
 		return "", "", "its input has a field that nod does not know, " + k
@@ -115,8 +116,8 @@ func (in Input) Command() (src, dir string, why string) {
 		}
 	}
 	if in["cwd"] != nil && dirs == 2 {
-		// One of the two directories is cwd, the session's directory, which the host has
-		// added. The tool's own directory counts.
+		// One of the two directories is cwd, the session's directory, which the host has added.
+		// The tool's own directory counts.
 		dirs, dir = 1, ""
 		for _, k := range []string{"workdir", "directory", "dir_path"} {
 			if d, ok := in.Text(k); ok && d != "" {
@@ -141,12 +142,12 @@ func (in Input) Command() (src, dir string, why string) {
 	return "", dir, "its command cannot be read"
 }
 
-// privateDomains are the endings of host names on this machine and in its network.
-// sharedAddresses are used between a provider and its customers, and also by private networks.
+// privateDomains are endings of host names on this machine and in its network. sharedAddresses
+// are addresses between a provider and its customers, which private networks use too.
 var (
 	privateDomains = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet", ".corp", ".home", ".localdomain"}
-	// chosenDomains are public domains whose names resolve to the address that the name contains,
-	// or to this machine.
+	// chosenDomains are public domains whose names resolve to the address in the name, or to
+	// this machine.
 	chosenDomains   = []string{"nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me", "lacolhost.com", "traefik.me", "local.gd", "backname.io", "1u.ms", "rbndr.us", "localho.st"}
 	sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 )
@@ -184,6 +185,6 @@ func PrivateURL(raw string) string {
 // URL returns the address in the input of a web tool, or "" if there is none.
 func (in Input) URL() string {
 	var s string
-	_ = json.Unmarshal(in["url"], &s) // if this fails, s stays "", which is no address, so nod asks
+	_ = json.Unmarshal(in["url"], &s) // the address stays empty after an error, and nod asks
 	return s
 }

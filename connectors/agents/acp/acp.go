@@ -1,11 +1,11 @@
-// Package acp connects agents that speak the Agent Client Protocol. It is a sidecar
-// between an editor and its agent. It passes every line unchanged except the agent's
-// session/request_permission requests: nod decides them instead of the editor, or in a
-// race with it.
+// Package acp connects agents that speak the Agent Client Protocol. It is a sidecar between an editor
+// and its agent, and passes every line unchanged except the agent's session/request_permission
+// requests. nod decides these requests, either instead of the editor or in a race with the editor's
+// own prompt.
 //
-// The sidecar sends an agent an allow only if nod's decision, or the editor's own answer,
-// allowed that very request. If nod cannot decide, the editor shows its own prompt, or the
-// sidecar refuses the request.
+// The sidecar sends an agent an allow only if nod's decision, or the editor's own answer, allowed
+// exactly that request. If nod cannot decide, the editor shows its own prompt or the sidecar refuses
+// the request.
 package acp
 
 import (
@@ -22,50 +22,47 @@ import (
 
 // Nod is the interface to nod that the sidecar needs.
 type Nod interface {
-	// Submit sends r, whose id must be new, and returns once r is stored or decided. If
-	// nod refuses r, the error is a *schemas.Error; its code is UNAVAILABLE if nod cannot
-	// be reached before ctx ends. After UNAVAILABLE, and after an error of another type,
-	// nod may have stored r.
+	// Submit sends r, whose id must be new, and returns once nod has stored or decided r. If nod
+	// refuses r, the error is a *schemas.Error. Its code is UNAVAILABLE if nod cannot be reached
+	// before ctx ends. After UNAVAILABLE, and after an error of another type, nod may have stored r.
 	Submit(ctx context.Context, r schemas.Request) (Waiting, error)
-	// Withdraw ends a request that its agent no longer waits for, even if the request
+	// Withdraw ends a request that its agent no longer waits for. It also has an effect if the request
 	// has not reached nod yet.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
 // Waiting is a submitted request.
 type Waiting interface {
-	// Open reports whether Submit left the request pending, so that it waits for a
-	// person. It returns false if the request was decided at once.
+	// Open reports whether the request is pending, so that a person must decide it. It returns false
+	// if nod decided the request at once.
 	Open() bool
 	// Await blocks until the request is decided or ctx ends. Call it only once.
 	Await(ctx context.Context) (schemas.Decision, error)
 }
 
-// Connect connects to nod. If nod is not running, it returns a *schemas.Error with code
-// UNAVAILABLE. After an error the sidecar calls it again for the next request. The
-// connection outlives ctx.
+// Connect connects to nod. If nod is not running, it returns a *schemas.Error with code UNAVAILABLE.
+// After an error the sidecar calls Connect again for the next request. The connection stays open after
+// ctx ends.
 type Connect func(ctx context.Context) (Nod, error)
 
 // Options configure a sidecar.
 type Options struct {
-	// Race shows each request that waits for a person in the editor too; the first
-	// answer counts.
+	// Race makes the editor also show each request that waits for a person. The first answer counts.
 	Race bool
-	// Deny makes the sidecar refuse a request after any failure of nod. If Deny is false,
-	// the editor asks its own user if nod is unavailable. In a race, the editor then asks
-	// after any failure of nod; otherwise any other failure refuses the request.
+	// Deny makes the sidecar refuse a request after any failure of nod. If Deny is false and nod is
+	// unavailable, the editor asks its own user. After any other failure the sidecar refuses the
+	// request, except in a race: the editor then shows the request already.
 	Deny bool
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.
 	AgentName, Host, User string
-	// Stream, if not nil, lets its subscribers see and answer the requests that wait for a
-	// person.
+	// Stream, if not nil, lets its subscribers see and answer the requests that wait for a person.
 	Stream *Stream
-	Log    *slog.Logger // the log, which never gets the content of a request; nil discards it
+	Log    *slog.Logger // the log, which never contains the content of a request; nil discards it
 }
 
-// Streams are the input and output of a peer: the editor or the agent. If the agent's In
-// is an io.Closer, Run closes it when the editor is gone and when the agent's output ends.
+// Streams are the input and output of a peer: the editor or the agent. If the agent's In is an
+// io.Closer, Run closes it when the editor is gone and when the agent's output ends.
 type Streams struct {
 	In  io.Writer // the peer's input
 	Out io.Reader // the peer's output
@@ -76,7 +73,7 @@ const (
 	withdrawWithin = 5 * time.Second
 )
 
-// The reasons for a withdrawal, as people read them.
+// The reasons that people read if the sidecar withdraws a request.
 var (
 	errAgentGone  = errors.New("the agent is gone")
 	errEditorGone = errors.New("the editor is gone")
@@ -96,11 +93,11 @@ type sidecar struct {
 	asks     sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]*ask // the unanswered requests, by id key (see idKey)
-	// late holds the id keys of requests that were shown in the editor and decided
-	// elsewhere. The editor's answer, when it arrives, is dropped.
+	open map[string]*ask // requests without an answer, by id key (see idKey)
+	// late contains the id keys of requests that the editor still shows although they were answered
+	// elsewhere. The sidecar drops the editor's late answer.
 	late map[string]bool
-	gone bool // the agent or the editor is gone: no answer can be delivered
+	gone bool // the agent or the editor is gone, so the sidecar cannot deliver an answer
 }
 
 // Run passes lines between editor and agent until the agent's output ends. When the
@@ -118,7 +115,7 @@ func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options)
 	stop := context.AfterFunc(ctx, func() { s.editorGone(context.Cause(ctx)) })
 	defer stop()
 	go func() {
-		_ = eachLine(editor.Out, s.fromEditor) // an error counts as the end of the output
+		_ = eachLine(editor.Out, s.fromEditor) // an error means that the output has ended
 		s.editorGone(errEditorGone)
 	}()
 	err := eachLine(agent.Out, s.fromAgent)
@@ -152,7 +149,7 @@ func (s *sidecar) fromEditor(line []byte) error {
 		return nil
 	}
 	s.cache.recordRequest(m)
-	if err := s.toAgent.write(line); err != nil { // an error is only logged: if the agent is gone, its output ends, which ends Run
+	if err := s.toAgent.write(line); err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
 	if m.method == methodCancel || m.method == methodClose {
@@ -161,8 +158,8 @@ func (s *sidecar) fromEditor(line []byte) error {
 	return nil
 }
 
-// tellEditor writes a line to the editor. If the write fails, the editor counts as gone.
-// The sidecar still reads the agent's output then, so that the agent can end.
+// tellEditor writes a line to the editor. If the write fails, the sidecar treats the editor as gone.
+// It still reads the agent's output, so that a full pipe does not keep the agent from ending.
 func (s *sidecar) tellEditor(line []byte) {
 	if err := s.toEditor.write(line); err != nil {
 		s.editorGone(errEditorGone)
@@ -174,7 +171,7 @@ func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 	if err == nil {
 		err = s.toAgent.write(line)
 	}
-	if err != nil { // an error is only logged: if the agent is gone, its output ends, which ends Run
+	if err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
 		s.opts.Log.Debug("acp: a decision could not be sent to the agent", "error", err)
 	}
 }
@@ -191,8 +188,8 @@ func (s *sidecar) closeAgent() {
 	}
 }
 
-// endAll withdraws all pending requests. Call it when no answer can be delivered any more:
-// it also makes the sidecar ignore later requests.
+// endAll withdraws all pending requests, and makes the sidecar ignore later ones. Call it when the
+// sidecar can no longer deliver an answer.
 func (s *sidecar) endAll(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

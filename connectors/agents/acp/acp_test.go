@@ -14,9 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestDecisionsBecomeOptions: the agent gets an option that allows ("yes", "always") only if
-// the decision allows the request. A rule's allow that fits none of the agent's options is
-// left to the editor.
+// TestDecisionsBecomeOptions: the agent gets an option that allows ("yes", "always") only if the
+// decision allows the request. If a rule allows the request and none of the agent's options fits, the
+// editor asks its user.
 func TestDecisionsBecomeOptions(t *testing.T) {
 	rule := func(d schemas.Decision) schemas.Decision {
 		d.By = schemas.By{Kind: schemas.ByPolicy, Name: "allow X"}
@@ -63,9 +63,9 @@ func TestDecisionsBecomeOptions(t *testing.T) {
 	}
 }
 
-// TestALastingOptionDoesNotReplaceAMissingOne: an agent that offers no denial of one call gets
-// "cancelled", never a permanent denial. An agent that offers no allow for one call does not
-// get "always" for a rule's allow.
+// TestALastingOptionDoesNotReplaceAMissingOne: if an agent's options deny only permanently, a denial
+// of one call becomes "cancelled". If its options allow only permanently, a rule's allow of one call
+// does not become "always".
 func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.TimedOut, "", ""))
@@ -79,9 +79,9 @@ func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
 	r.ends()
 }
 
-// TestTheEditorIsAskedIfNodIsUnavailable: if nod is unavailable, the editor asks its user. After any other
-// failure of nod the request is refused, except in a race: the editor still asks. With Deny,
-// every failure refuses the request.
+// TestTheEditorIsAskedIfNodIsUnavailable: if nod is unavailable, the editor asks its user. After any
+// other failure of nod the sidecar refuses the request, except in a race: the editor still asks. With
+// Deny, the sidecar refuses the request after every failure.
 func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
 	failing := func(err error) func(*fakeNod) acp.Connect {
@@ -128,8 +128,8 @@ func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
 	}
 }
 
-// TestTheSidecarConnectsAgainForTheNextRequest: after a failed connection, the sidecar connects
-// for the next request.
+// TestTheSidecarConnectsAgainForTheNextRequest: if the sidecar could not connect to nod for one
+// request, it tries again for the next.
 func TestTheSidecarConnectsAgainForTheNextRequest(t *testing.T) {
 	nod, tries := newNod(t), 0
 	r := startWith(t, nod, func(context.Context) (acp.Nod, error) {
@@ -149,8 +149,8 @@ func TestTheSidecarConnectsAgainForTheNextRequest(t *testing.T) {
 	r.ends()
 }
 
-// TestAnErrorAfterTheReceiptRefusesTheRequest: if nod fails after it stored the request, the
-// request is refused; in a race it is left to the editor, which shows it already.
+// TestAnErrorAfterTheReceiptRefusesTheRequest: if nod fails after it has stored a request, the sidecar
+// refuses the request. In a race it does not, because the editor shows the request already.
 func TestAnErrorAfterTheReceiptRefusesTheRequest(t *testing.T) {
 	for _, race := range []bool{false, true} {
 		t.Run(fmt.Sprint("race=", race), func(t *testing.T) {
@@ -183,8 +183,8 @@ func TestAPanicRefuses(t *testing.T) {
 	assert.NotContains(t, r.log.String(), "make", "what was asked is not logged")
 }
 
-// TestARequestThatNodCannotShowGoesToTheEditor: a request that nod could not show in full goes
-// to the editor unchanged.
+// TestARequestThatNodCannotShowGoesToTheEditor: if nod could not show a request in full, the sidecar
+// passes the request to the editor unchanged.
 func TestARequestThatNodCannotShowGoesToTheEditor(t *testing.T) {
 	whole := request("1", "s", "make")
 	for name, line := range map[string]string{
@@ -218,9 +218,9 @@ func TestARequestThatNodCannotShowGoesToTheEditor(t *testing.T) {
 	}
 }
 
-// TestLongTextsAreShortened: a title that is too long is truncated, and is complete in the
-// details. An option with a name that is too long is not offered. A tool call's id that is too
-// long is hashed.
+// TestLongTextsAreShortened: the sidecar cuts a title that is too long and puts the whole title into
+// the details. It does not offer an option whose name is too long. It replaces a tool call id that is
+// too long by a hash.
 func TestLongTextsAreShortened(t *testing.T) {
 	r := start(t, acp.Options{AgentName: "Mine"})
 	long := strings.Repeat("ü", 600)
@@ -240,8 +240,8 @@ func TestLongTextsAreShortened(t *testing.T) {
 	r.ends()
 }
 
-// TestAHugeLinePassesUnchanged: a line of 8 MB passes unchanged, and a huge permission request
-// is sent to nod like any other.
+// TestAHugeLinePassesUnchanged: the sidecar passes a line of 8 MB unchanged, and sends nod a
+// permission request of that size like any other.
 func TestAHugeLinePassesUnchanged(t *testing.T) {
 	r := start(t, acp.Options{})
 	huge := strings.Repeat("x", 8<<20)
@@ -257,8 +257,8 @@ func TestAHugeLinePassesUnchanged(t *testing.T) {
 	assert.Empty(t, toEditor)
 }
 
-// TestRequestUsesEarlierUpdates: a permission request gets the tool's name and kind from
-// earlier updates about its tool call. Updates of a call that is complete no longer count.
+// TestRequestUsesEarlierUpdates: a permission request gets the tool's name and kind from earlier
+// updates about the same tool call. Updates about a completed tool call have no effect.
 func TestRequestUsesEarlierUpdates(t *testing.T) {
 	r := start(t, acp.Options{})
 	update := func(fields string) {
@@ -285,8 +285,8 @@ func TestRequestUsesEarlierUpdates(t *testing.T) {
 	r.ends()
 }
 
-// TestACwdInTheInputIsRenamed: a field "cwd" in the tool's input is renamed, so that
-// no rule takes it for the host's working directory.
+// TestACwdInTheInputIsRenamed: the sidecar renames a field "cwd" in the tool's input. Rules would
+// otherwise take its value for the host's working directory.
 func TestACwdInTheInputIsRenamed(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.Denied, "no", schemas.RejectOnce))

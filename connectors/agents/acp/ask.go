@@ -9,19 +9,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is a permission request of the agent that has no answer yet. It gets only one answer,
-// because a goroutine must remove it from sidecar.open before it answers.
+// ask is a permission request of the agent that has no answer yet. It gets only one answer: a
+// goroutine may answer it only after removing it from sidecar.open.
 type ask struct {
 	permission
 	key   string
 	line  []byte // the request as the agent wrote it
 	ctx   context.Context
 	stop  context.CancelCauseFunc
-	shown bool // the editor shows the request too; guarded by sidecar.mu
+	shown bool // the editor also shows the request; guarded by sidecar.mu
 }
 
-// intercept starts to ask nod about a permission request and returns true. It returns
-// false if the caller must pass the request to the editor instead.
+// intercept starts to ask nod about a permission request and returns true. If it returns false, the
+// caller must pass the request to the editor instead.
 func (s *sidecar) intercept(line []byte, m message) bool {
 	p, err := s.readPermission(line, m)
 	if err != nil {
@@ -33,11 +33,11 @@ func (s *sidecar) intercept(line []byte, m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
-		return true // the agent or the editor is gone: no answer could be delivered
+		return true // the agent or the editor is gone, so no answer could be delivered
 	}
 	if earlier := s.open[a.key]; earlier != nil {
-		// Two requests with one id are refused, because the agent could take the answer to
-		// one for the answer to the other.
+		// The sidecar refuses two open requests with the same id, because the agent could take the
+		// answer to one of them for the answer to the other.
 		s.takeLocked(earlier, errReused)
 		s.asks.Go(func() {
 			s.tellAgent(earlier.id, earlier.refused())
@@ -50,7 +50,7 @@ func (s *sidecar) intercept(line []byte, m message) bool {
 	return true
 }
 
-// run asks nod and answers the agent, unless another answer came first. After an error it
+// run asks nod and answers the agent, unless the agent got another answer first. After an error it
 // withdraws the request if nod may have stored it.
 func (s *sidecar) run(a *ask) {
 	defer a.stop(nil)
@@ -83,9 +83,9 @@ func (s *sidecar) await(a *ask, w Waiting) (schemas.Decision, error) {
 	return w.Await(a.ctx)
 }
 
-// conclude answers the agent with decision d. If nod could not decide (err is not nil), it
-// leaves the request to the editor or refuses it. It does nothing if another answer came
-// first, or if no answer can be delivered.
+// conclude answers the agent with decision d. If err is not nil, nod could not decide: conclude then
+// passes the request to the editor or refuses it. It does nothing if the agent already has an answer,
+// or can no longer get one.
 func (s *sidecar) conclude(a *ask, d schemas.Decision, err error) {
 	var o outcome
 	if err == nil {
@@ -108,8 +108,8 @@ func unavailable(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 }
 
-// submit connects to nod and sends the request. It fails after reachWithin, because the
-// editor's own prompt must not be delayed for longer.
+// submit connects to nod and sends the request. It fails after reachWithin, so that the editor's own
+// prompt does not appear later than that.
 func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	ctx, cancel := context.WithTimeoutCause(a.ctx, reachWithin, errLate)
 	defer cancel()

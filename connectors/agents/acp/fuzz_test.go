@@ -31,8 +31,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// closingWriter is a peer's input. Its Close also ends the peer's output, like a program that
-// exits at the end of its input.
+// closingWriter is a peer's input. Closing it also ends the peer's output, as in a program that exits
+// at the end of its input.
 type closingWriter struct {
 	bytes.Buffer
 	other *io.PipeWriter
@@ -40,8 +40,8 @@ type closingWriter struct {
 
 func (e *closingWriter) Close() error { return e.other.Close() }
 
-// FuzzPassThrough: every line of one side reaches the other side byte for byte, except
-// permission requests. Without a decision the agent gets no option that allows.
+// FuzzPassThrough: every line of one side, except a permission request, reaches the other side byte
+// for byte. Without a decision the agent never gets an option that allows.
 func FuzzPassThrough(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(f, err)
@@ -76,8 +76,8 @@ func away(context.Context) (acp.Nod, error) {
 	return nil, schemas.Errorf(schemas.CodeUnavailable, "not running")
 }
 
-// fromEditor checks that every line of the editor reaches the agent: the sidecar drops none,
-// because no request is open that the editor could answer.
+// fromEditor checks that every line of the editor reaches the agent. The sidecar drops only answers to
+// open requests, and this test has none.
 func fromEditor(t *testing.T, said []byte, size int) {
 	agentOut, agentEnd := io.Pipe()
 	agent := &closingWriter{other: agentEnd}
@@ -87,9 +87,8 @@ func fromEditor(t *testing.T, said []byte, size int) {
 	require.Empty(t, editor.Bytes())
 }
 
-// fromAgent checks that all lines that cannot be permission requests reach the editor in
-// order. Because nod is not running, permission requests reach the editor too, unless the
-// agent ends first.
+// fromAgent checks that every line that cannot be a permission request reaches the editor, in order.
+// nod is not running, so permission requests reach the editor too, unless the agent ends first.
 func fromAgent(t *testing.T, said []byte, size int) {
 	editorOut, editorEnd := io.Pipe()
 	defer editorEnd.Close()
@@ -111,8 +110,8 @@ func fromAgent(t *testing.T, said []byte, size int) {
 	}
 }
 
-// sorted returns the lines of data that cannot be permission requests, in order, and counts
-// each of the other lines.
+// sorted returns in sure the lines of data that cannot be permission requests, in order. It counts
+// every other line in maybe.
 func sorted(data []byte) (sure string, maybe map[string]int) {
 	var b strings.Builder
 	maybe = map[string]int{}

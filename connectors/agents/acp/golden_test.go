@@ -15,10 +15,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestTranscripts replays the transcripts in testdata. A line "SIDE: TEXT" is that side's
-// output; "> SIDE: TEXT" is the next line that the side must receive, byte for byte. At the
-// end no side receives anything else. The words race and deny in the first line set the
-// options of that name.
+// TestTranscripts replays the transcripts in testdata. A line "SIDE: TEXT" is output of that side. A
+// line "> SIDE: TEXT" is the next line that the side must receive, byte for byte. At the end no side
+// may receive anything else. The words race and deny in the first line set the options Race and Deny.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)

@@ -27,14 +27,14 @@ const (
 	writeWithin = 30 * time.Second // time limit to send one notification to one subscriber
 )
 
-// Answer sends a person's answer to request r to nod: one of r's options, or a dismissal
-// if optionID is empty. It returns nil only if this answer became the decision. If nod
-// refuses the answer, the error is a *schemas.Error.
+// Answer sends a person's answer to request r to nod. The answer is one of r's options, or a dismissal
+// if optionID is empty. Answer returns nil only if this answer became the decision. If nod refuses the
+// answer, the error is a *schemas.Error.
 type Answer func(ctx context.Context, r schemas.Request, optionID string) error
 
-// Handler returns the HTTP handler by which clients subscribe to the stream and answer its
-// requests. Every call must carry the token as a bearer token; an empty token refuses all
-// calls. The handler sends answers to nod by calling answer.
+// Handler returns the HTTP handler by which clients subscribe to the stream and answer its requests.
+// Every call must carry the token as a bearer token; if the token is empty, the handler refuses all
+// calls. The handler calls answer to send an answer to nod.
 func (s *Stream) Handler(token string, answer Answer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+streamPath, s.serveStream)
@@ -52,8 +52,8 @@ func (s *Stream) Handler(token string, answer Answer) http.Handler {
 	})
 }
 
-// serveStream sends notifications to one subscriber until it disconnects or is too
-// slow.
+// serveStream sends notifications to one subscriber until the subscriber disconnects or reads too
+// slowly.
 func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
@@ -90,7 +90,6 @@ func sendNotification(ctx context.Context, conn *websocket.Conn, notification []
 	return conn.Write(ctx, websocket.MessageText, notification)
 }
 
-// response is the JSON body of the HTTP response to an answer.
 type response struct {
 	Success bool   `json:"success"`
 	Error   string `json:"error,omitempty"`
@@ -117,7 +116,7 @@ func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) 
 		return &problem{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
 	}
 	var body struct {
-		SessionID string `json:"session_id"` // the request's session, which is checked if it is set
+		SessionID string `json:"session_id"` // the request's session; optional, but checked if it is set
 		PendingID string `json:"pending_id"`
 		OptionID  string `json:"option_id"`
 		Cancelled bool   `json:"cancelled"`
@@ -165,8 +164,8 @@ func notFound(pendingID string) *problem {
 	return &problem{http.StatusNotFound, "pending permission not found: " + pendingID}
 }
 
-// refused converts the error of an Answer to a problem; nil stays nil. A request that was
-// decided in the meantime is not found, because it is no longer pending.
+// refused converts an error of Answer to a problem, and nil to nil. If the request was decided in the
+// meantime, the problem is "not found", because the request is no longer pending.
 func refused(err error, pendingID string) *problem {
 	if err == nil {
 		return nil

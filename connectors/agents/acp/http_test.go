@@ -24,15 +24,15 @@ import (
 
 const token = "a token of the test's"
 
-// streamRig is a rig whose stream is served over HTTP. An answer of a client decides the
-// request at the fake nod; if err is set, the answer fails with err instead.
+// streamRig is a rig whose stream is served over HTTP. If a client answers a request, the fake nod
+// makes that answer its decision. If err is set, the answer fails with err instead.
 type streamRig struct {
 	*rig
 	stream *acp.Stream
 	server *httptest.Server
 	err    error
 	open   map[string]*submission
-	narrow atomic.Bool // new connections have a small send buffer, so that a slow subscriber is soon noticed
+	narrow atomic.Bool // give new connections a small send buffer, so that a slow subscriber soon blocks the server
 }
 
 func serve(t *testing.T) *streamRig {
@@ -115,8 +115,8 @@ func (s *streamRig) respond(body string, change ...func(*http.Request)) (int, st
 	return resp.StatusCode, strings.TrimSpace(string(said))
 }
 
-// TestEverySubscriberGetsEveryRequest: every subscriber gets each request that waits for a
-// person; a later subscriber first gets the requests that are still pending.
+// TestEverySubscriberGetsEveryRequest: every subscriber gets each request that waits for a person. A
+// new subscriber first gets the requests that are already pending.
 func TestEverySubscriberGetsEveryRequest(t *testing.T) {
 	s := serve(t)
 	first, second := s.subscribe(nil), s.subscribe(nil)
@@ -141,7 +141,7 @@ func TestEverySubscriberGetsEveryRequest(t *testing.T) {
 	}
 	one.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 	assert.Equal(t, answered("1", "no"), s.agent.hears(t))
-	require.Eventually(t, func() bool { // the request leaves the stream only after the agent has got the answer
+	require.Eventually(t, func() bool { // the request leaves the stream only after the agent has its answer
 		code, _ := s.respond(`{"pending_id":"` + one.PendingID + `","option_id":"nope"}`)
 		return code == http.StatusNotFound
 	}, 10*time.Second, time.Millisecond)
@@ -268,8 +268,8 @@ func TestTheStreamNeedsTheToken(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, resp.StatusCode, "no token lets nobody in")
 }
 
-// TestASlowSubscriberIsDropped: a subscriber that reads too slowly is disconnected with the
-// reason, and does not delay the other subscribers.
+// TestASlowSubscriberIsDropped: the stream disconnects a subscriber that reads too slowly, and tells
+// it the reason. Other subscribers get their notifications without delay.
 func TestASlowSubscriberIsDropped(t *testing.T) {
 	s := serve(t)
 	const sent = 120
@@ -304,8 +304,8 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	}
 }
 
-// TestClosingTheStreamDisconnectsItsSubscribers: when the stream is closed, it disconnects its
-// subscribers and all later ones with the status "going away".
+// TestClosingTheStreamDisconnectsItsSubscribers: Close disconnects all subscribers with the status
+// "going away". A client that subscribes after Close is disconnected with the same status.
 func TestClosingTheStreamDisconnectsItsSubscribers(t *testing.T) {
 	s := serve(t)
 	conn := s.subscribe(nil)
@@ -314,7 +314,7 @@ func TestClosingTheStreamDisconnectsItsSubscribers(t *testing.T) {
 	s.stream.Close()
 	for _, c := range []*websocket.Conn{conn, s.subscribe(nil)} {
 		var err error
-		for err == nil { // a subscriber first gets the pending requests
+		for err == nil { // read the pending requests, which a subscriber gets first
 			_, _, err = c.Read(t.Context())
 		}
 		assert.Equal(t, websocket.StatusGoingAway, websocket.CloseStatus(err))

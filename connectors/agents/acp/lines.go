@@ -8,10 +8,9 @@ import (
 	"sync"
 )
 
-// eachLine calls f with every line of r, line break included, and with the rest of r if
-// its last line has no line break. Lines have no maximum length, because a truncated line
-// could hide a permission request. f may keep the line. eachLine returns the first error
-// of f or of reading r.
+// eachLine calls f with every line of r, including its line break, and with the unfinished last line
+// if there is one. It does not limit the length of a line, because a truncated line could hide a
+// permission request. f may keep the line. eachLine returns the first error of f or of reading r.
 func eachLine(r io.Reader, f func(line []byte) error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {
@@ -30,9 +29,9 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 	}
 }
 
-// lineWriter writes whole lines from several goroutines. After a line without a line break,
-// which is the unfinished end of a peer's output, every write fails: another line's text
-// would become part of that line.
+// lineWriter writes whole lines from several goroutines. If a peer's output ends in the middle of a
+// line, lineWriter writes that fragment, and every later write fails: the next line would become part
+// of the fragment.
 type lineWriter struct {
 	mu    sync.Mutex
 	w     io.Writer

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestNothingIsWrittenAfterAPartialLine: lineWriter writes nothing after a line without a line
-// break.
+// TestNothingIsWrittenAfterAPartialLine: after a line without a line break, every write of a
+// lineWriter fails.
 func TestNothingIsWrittenAfterAPartialLine(t *testing.T) {
 	var out bytes.Buffer
 	w := lineWriter{w: &out}
@@ -18,7 +18,8 @@ func TestNothingIsWrittenAfterAPartialLine(t *testing.T) {
 	assert.Equal(t, "{}\n{\"half", out.String())
 }
 
-// TestIdKey: two ids have the same key if and only if they are equal, in any notation.
+// TestIdKey: equal JSON-RPC ids have the same key even if they are written differently. Different ids
+// have different keys.
 func TestIdKey(t *testing.T) {
 	for _, same := range [][]string{
 		{`1`, `1.0`, `1e0`}, {`"1"`, `"\u0031"`}, {`"a"`, `"\u0061"`}, {`-5`, `-5.0`}, {`0`, `-0`},

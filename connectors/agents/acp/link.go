@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// link connects to nod at the first use and keeps the connection.
+// link connects to nod when it is first used, and keeps the connection.
 type link struct {
 	connect Connect
-	nod     chan Nod // a channel with the connection, or with nil if there is none yet; it is empty while get runs, and so serves as a lock
+	nod     chan Nod // contains the connection, or nil before the first connection; empty while get runs, which makes it a lock
 }
 
 func newLink(connect Connect) link {
@@ -17,8 +17,8 @@ func newLink(connect Connect) link {
 	return l
 }
 
-// get returns the connection to nod, and connects if there is no connection yet. One caller
-// connects at a time; the other callers wait until it is done or their ctx ends.
+// get returns the connection to nod, and connects if there is no connection yet. Only one caller
+// connects at a time. Other callers wait for it until their ctx ends.
 func (l link) get(ctx context.Context) (nod Nod, err error) {
 	select {
 	case nod = <-l.nod:

@@ -5,9 +5,9 @@ import (
 	"net"
 )
 
-// Listen listens on addr, HOST:PORT, for a stream's HTTP endpoints. If other machines could
-// reach addr, it returns an error unless remote is set. An empty host means 127.0.0.1, or
-// every address of the machine if remote is set.
+// Listen listens on addr, HOST:PORT, for the HTTP endpoints of a stream. Unless remote is set, it
+// returns an error if other machines could reach addr. An empty host means 127.0.0.1 or, if remote is
+// set, every address of this machine.
 func Listen(addr string, remote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The JSON-RPC methods of the messages that the sidecar acts on. It only passes on all others.
+// The JSON-RPC methods that the sidecar handles. It passes messages with other methods on without
+// reading them.
 const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"
@@ -22,19 +23,19 @@ const (
 	methodFork       = "session/fork"
 )
 
-// message holds the fields of a JSON-RPC message that the sidecar reads. A line that is
-// not a JSON object is parsed as the zero message.
+// message contains the fields of a JSON-RPC message that the sidecar reads. A line that is not a JSON
+// object becomes the zero message.
 type message struct {
 	method string
-	id     json.RawMessage // as the peer wrote it; nil for a notification
+	id     json.RawMessage // exactly as the peer wrote it; nil for a notification
 	key    string          // the normalised id (see idKey); "" for a notification
 	params json.RawMessage
 	result json.RawMessage
 	failed bool // the message is an error response
 }
 
-// parseMessage parses a line. It compares member names exactly: decoding into a struct would
-// ignore their case.
+// parseMessage parses a line. It compares member names exactly, because decoding into a struct would
+// ignore upper and lower case.
 func parseMessage(line []byte) message {
 	fields := object(line)
 	m := message{method: text(fields["method"]), id: fields["id"], params: fields["params"], result: fields["result"]}
@@ -83,9 +84,9 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// idKey returns a key that is equal for all notations of one JSON-RPC id: 1 and 1.0, or "a"
-// and "\u0061". The keys of 1 and "1" differ. It returns "" for a value that cannot be an
-// id, such as null.
+// idKey returns a key that is the same for all spellings of a JSON-RPC id: 1 and 1.0 have one key, and
+// so have "a" and "\u0061". The keys of 1 and "1" differ. For a value that cannot be an id, such as
+// null, idKey returns "".
 func idKey(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
@@ -123,8 +124,8 @@ func reply(id json.RawMessage, o outcome) ([]byte, error) {
 	}{"2.0", id, map[string]outcome{"outcome": o}})
 }
 
-// withdrawal encodes, as one line, the message that tells the editor to close its prompt
-// for the request with this id.
+// withdrawal encodes, as one line, the message that makes the editor close its prompt for the request
+// with this id.
 func withdrawal(id json.RawMessage) ([]byte, error) {
 	return encodeLine(struct {
 		Version string                     `json:"jsonrpc"`

@@ -7,16 +7,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// errAskEditor means that a rule allows the request in a way that none of the agent's
-// options expresses, so the editor asks its user. If a person decided, the editor never
-// asks again: the agent gets a refusal.
+// errAskEditor means that a rule allows the request, but none of the agent's options expresses that
+// allow. The editor then asks its user. If a person's decision fits no option, the agent gets a
+// refusal instead, so that the editor does not ask its user again.
 var errAskEditor = errors.New("a rule allows the request, but none of the agent's options says so: the editor asks its user")
 
 // cancelled tells the agent that no option was chosen.
 var cancelled = outcome{Outcome: "cancelled"}
 
-// outcome converts decision d to one of the agent's own options. It selects an allowing
-// option only if d allows this very request, and never an option that allows more than d.
+// outcome converts decision d to one of the agent's own options. It selects an option that allows only
+// if d allows exactly this request, and never an option that allows more than d.
 func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	if !agents.Allows(p.request, d) {
 		return p.refusal(d), nil
@@ -28,14 +28,13 @@ func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	switch edited := d.UpdatedInput != nil; {
 	case ok && !edited:
 		return p.selectOption(option), nil
-	case d.By.Kind == schemas.ByHuman: // the person allowed an edited input, which the agent cannot run
+	case d.By.Kind == schemas.ByHuman: // the person allowed an edited input, but the agent can run only the original
 		return p.refused(), nil
 	}
 	return outcome{}, errAskEditor
 }
 
-// refusal converts a decision that does not allow the request to an outcome that does not
-// allow it either.
+// refusal converts a decision that is no allow to an outcome that is no allow.
 func (p *permission) refusal(d schemas.Decision) outcome {
 	switch d.Outcome {
 	case schemas.Cancelled, schemas.Withdrawn:
@@ -48,8 +47,8 @@ func (p *permission) refusal(d schemas.Decision) outcome {
 	return p.refused()
 }
 
-// refused returns the option that denies this one call. If the agent offers no such option,
-// it returns cancelled: the agent's other denials are permanent.
+// refused returns the option that denies only this call. If the agent offers none, refused returns
+// cancelled, because the agent's other denials are permanent.
 func (p *permission) refused() outcome {
 	if o, ok := p.request.OptionOfKind(schemas.RejectOnce); ok {
 		return p.selectOption(o)

@@ -16,13 +16,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// permission is a parsed session/request_permission message and the request for nod that
-// readPermission made from it.
+// permission is a parsed session/request_permission message, with the request that readPermission made
+// for nod.
 type permission struct {
 	id      json.RawMessage // the JSON-RPC id
 	session string          // the agent's own session id
 	request schemas.Request
-	options map[string]json.RawMessage // maps an option's id, decoded, to the same id as the agent wrote it
+	options map[string]json.RawMessage // from an option's decoded id to the same id as the agent wrote it
 }
 
 // The limits in the JSON Schema of a request: lengths in characters, and the number of options.
@@ -34,12 +34,12 @@ const (
 	maxOptions = 16
 )
 
-// errQuestion means that the agent asks its user to choose something, and not whether it may
+// errQuestion means that the agent asks its user to choose something, and not whether the agent may
 // act. Only the editor can show such a question.
 var errQuestion = errors.New("the request is a question, not a permission")
 
-// readPermission parses a permission request. It returns an error if nod cannot show the
-// request to a person as it is; the editor then handles the request.
+// readPermission parses a permission request. It returns an error if nod cannot show the request to a
+// person in full. The editor then handles the request.
 func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	params := object(m.params)
 	call := object(params["toolCall"])
@@ -64,9 +64,9 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	return p, err
 }
 
-// readOptions parses the options, and returns those that are short enough to show in full.
-// It returns an error if an option has no unique id, if the options ask for something other
-// than a permission, if no returned option would allow the request, or if they are too many.
+// readOptions parses the options, and returns those that are short enough to show in full. It returns
+// an error if an option has no unique id, if the options ask for something other than a permission, if
+// none of the returned options would allow the request, or if there are too many.
 func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error) {
 	var out []schemas.Option
 	p.options = map[string]json.RawMessage{}
@@ -90,7 +90,7 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 		}
 	}
 	switch {
-	case kinds[schemas.AllowOnce] > 1: // several options allow once: only a person can pick one of them
+	case kinds[schemas.AllowOnce] > 1: // only a person can pick one of several options that allow once
 		return nil, errQuestion
 	case !slices.ContainsFunc(out, func(o schemas.Option) bool { return o.Kind.Allows() }):
 		return nil, errors.New("the request offers no option that allows")
@@ -100,9 +100,9 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 	return out, nil
 }
 
-// newRequest returns the request for nod. Its id is new and not the tool call's id: after
-// an edit or a cancelled turn an agent may ask about the same call again, and the earlier
-// decision must not answer the new request.
+// newRequest returns the request for nod. It makes a new id instead of using the tool call's id. An
+// agent may ask about the same call again, for example after an edit, and the decision about the first
+// request must not answer the second.
 func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, told toolCall, options []schemas.Option) (schemas.Request, error) {
 	details, err := detailsOf(call, told.title)
 	if err != nil {
@@ -125,10 +125,10 @@ func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, to
 	return r, nil
 }
 
-// detailsOf returns the tool's input with its bytes unchanged, except for a renamed "cwd".
-// If the input is no object or is empty, it returns what the editor would show: the input,
-// the title, the content and the locations. It adds no "cwd" for rules, because the agent's
-// shell may have left the session's directory.
+// detailsOf returns the tool's input with its bytes unchanged, except that it renames a field "cwd".
+// If the input is no object or is empty, detailsOf returns an object with the editor's view: input,
+// title, content and locations. It adds no "cwd" for rules, because the agent's shell may have left
+// the session's directory.
 func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, error) {
 	input := call["rawInput"]
 	if fields := object(input); len(fields) > 0 {
@@ -152,9 +152,8 @@ func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, 
 	return schemas.Encode(shown)
 }
 
-// withoutCwd renames a field "cwd" in input, because the model chose its value, and rules
-// would take it for the host's working directory. No rule matches the new name, so a person is
-// asked.
+// withoutCwd renames a field "cwd" in input. The model chose the field's value, and rules would take
+// it for the host's working directory. No rule matches the new name, so nod asks a person.
 func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if _, named := object(input)["cwd"]; !named {
 		return input, nil
@@ -163,7 +162,7 @@ func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := v.Value.(*hujson.Object) // the call of object above found a JSON object
+	o := v.Value.(*hujson.Object) // object above has checked that this is a JSON object
 	for i := range o.Members {
 		if name, ok := o.Members[i].Name.Value.(hujson.Literal); ok && name.String() == "cwd" {
 			o.Members[i].Name.Value = hujson.String("cwd, in the input")

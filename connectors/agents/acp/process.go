@@ -14,21 +14,21 @@ import (
 const (
 	// endWithin is the time between SIGTERM and SIGKILL for an agent that has not ended.
 	endWithin = 5 * time.Second
-	// drainWithin is how long the sidecar still reads the agent's output after the agent
-	// has ended, because the agent's child processes may keep the output open.
+	// drainWithin is how long the sidecar reads the agent's output after the agent has ended. The
+	// agent's child processes may keep the output open for longer.
 	drainWithin = 2 * time.Second
 )
 
-// RunCommand starts the agent with the command argv, connects it to the editor with Run,
-// and returns the agent's exit code: 128 plus the signal's number if a signal ended it.
-// When ctx ends, the agent gets SIGTERM, and SIGKILL after endWithin. RunCommand returns an
-// error only if the agent could not be started.
+// RunCommand starts the agent with the command argv and connects it to the editor with Run. It returns
+// the agent's exit code, or 128 plus the signal's number if a signal ended the agent. When ctx ends,
+// the agent gets SIGTERM, and SIGKILL after endWithin. RunCommand returns an error only if the agent
+// could not be started.
 func RunCommand(ctx context.Context, argv []string, editor Streams, stderr io.Writer, connect Connect, o Options) (exit int, err error) {
 	if len(argv) == 0 {
 		return 0, errors.New("name the agent's command after --")
 	}
-	// The pipes are os.Pipe's, not os/exec's: os/exec closes its pipes as soon as the agent
-	// ends, and the agent's last output would be lost.
+	// The pipes are made with os.Pipe, because os/exec closes its own pipes as soon as the agent ends.
+	// The agent's last output would be lost.
 	input, toAgent, err := os.Pipe()
 	if err != nil {
 		return 0, fmt.Errorf("make a pipe to the agent: %w", err)
@@ -53,18 +53,18 @@ func RunCommand(ctx context.Context, argv []string, editor Streams, stderr io.Wr
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // Wait's result is also in cmd.ProcessState
+		_ = cmd.Wait() // cmd.ProcessState also has the result
 		_ = fromAgent.SetReadDeadline(time.Now().Add(drainWithin))
 	}()
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		_ = Run(ctx, editor, Streams{In: toAgent, Out: fromAgent}, connect, o) // an error counts as the end of the output
+		_ = Run(ctx, editor, Streams{In: toAgent, Out: fromAgent}, connect, o) // an error means that the output has ended
 	}()
 	<-ended
 	select {
 	case <-told:
-	case <-ctx.Done(): // an editor that does not read could block Run forever
+	case <-ctx.Done(): // do not wait for Run: an editor that does not read could block it forever
 		select {
 		case <-told:
 		case <-time.After(withdrawWithin):

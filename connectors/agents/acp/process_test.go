@@ -20,8 +20,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// asAgent is the environment variable that makes this test binary run as the named
-// agent.
+// asAgent is an environment variable. If it is set, this test binary acts as the agent with that name.
 const asAgent = "NOD_TEST_AGENT"
 
 func TestMain(m *testing.M) {
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// agents are the programs that the test binary can run as; each returns its exit code.
+// agents are the agents that this test binary can act as. Each function returns the exit code.
 var agents = map[string]func() int{
 	"sdk": sdkAgent,
 	"echo": func() int {
@@ -50,25 +49,25 @@ var agents = map[string]func() int{
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	},
-	// dies sends a request and exits at its next line of input, whatever that is.
+	// dies sends a request, and exits when it reads its next line of input.
 	"dies": func() int {
 		fmt.Println(request("1", "s", "make"))
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 		return 7
 	},
-	// hears sends a request. When its input ends, it writes all of the input to stderr.
+	// hears sends a request. When its input ends, it writes all of that input to stderr.
 	"hears": func() int {
 		fmt.Println(request("1", "s", "make"))
 		heard, _ := io.ReadAll(os.Stdin)
 		fmt.Fprintf(os.Stderr, "heard %q", heard)
 		return 0
 	},
-	// floods writes a line that is longer than a pipe's buffer.
+	// floods writes a line that is longer than the buffer of a pipe.
 	"floods": func() int {
 		fmt.Println(strings.Repeat("x", 4<<20))
 		select {}
 	},
-	// stubborn sends a request, and ends neither with its input nor on SIGTERM.
+	// stubborn sends a request. Neither the end of its input nor SIGTERM makes it exit.
 	"stubborn": func() int {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println(request("1", "s", "make"))
@@ -107,7 +106,7 @@ func run(t testing.TB, ctx context.Context, agent string, nod *fakeNod, o acp.Op
 	return p
 }
 
-// rest waits until the agent has ended, and returns the editor's remaining input.
+// rest waits until the agent has ended, and returns everything that the editor has not read yet.
 func (p process) rest(t testing.TB) string {
 	t.Helper()
 	data, err := io.ReadAll(p.editor.out)
@@ -141,8 +140,8 @@ func TestAFailedStartOfTheAgentIsAnError(t *testing.T) {
 	}
 }
 
-// TestTheAgentsInputEndsWithTheEditorsOutput: when the editor's output ends, the agent's input
-// ends. The agent gets the editor's last line even if it has no line break.
+// TestTheAgentsInputEndsWithTheEditorsOutput: when the editor's output ends, the sidecar closes the
+// agent's input. The agent also gets a last line without a line break.
 func TestTheAgentsInputEndsWithTheEditorsOutput(t *testing.T) {
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	p.editor.says(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r")
@@ -164,8 +163,8 @@ func TestARequestIsWithdrawnIfTheAgentDies(t *testing.T) {
 	assert.Equal(t, 7, <-p.exit)
 }
 
-// TestARequestIsWithdrawnIfTheEditorIsGone: the agent's request is withdrawn, and a later
-// decision is not sent to the agent.
+// TestARequestIsWithdrawnIfTheEditorIsGone: when the editor is gone, the sidecar withdraws the agent's
+// request. It does not send the agent a decision that nod makes later.
 func TestARequestIsWithdrawnIfTheEditorIsGone(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "hears", nod, acp.Options{})
@@ -179,8 +178,8 @@ func TestARequestIsWithdrawnIfTheEditorIsGone(t *testing.T) {
 	assert.Equal(t, `heard ""`, string(heard))
 }
 
-// TestABrokenPipeToTheEditorEndsTheAgentsInput: an editor that has closed its input counts as
-// gone, so the agent's input ends.
+// TestABrokenPipeToTheEditorEndsTheAgentsInput: if the editor has closed its input, the sidecar treats
+// the editor as gone and closes the agent's input.
 func TestABrokenPipeToTheEditorEndsTheAgentsInput(t *testing.T) {
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	require.NoError(t, p.editor.end.Close())
@@ -188,8 +187,8 @@ func TestABrokenPipeToTheEditorEndsTheAgentsInput(t *testing.T) {
 	assert.Zero(t, <-p.exit)
 }
 
-// TestStoppingWithdrawsRequestsAndEndsTheAgent: when ctx ends, pending requests are withdrawn,
-// and the agent gets SIGTERM; an agent that does not end is killed.
+// TestStoppingWithdrawsRequestsAndEndsTheAgent: when ctx ends, the sidecar withdraws pending requests
+// and sends the agent SIGTERM. It kills an agent that does not end.
 func TestStoppingWithdrawsRequestsAndEndsTheAgent(t *testing.T) {
 	for agent, exit := range map[string]int{"hears": 128 + int(syscall.SIGTERM), "stubborn": 128 + int(syscall.SIGKILL)} {
 		t.Run(agent, func(t *testing.T) {
@@ -200,7 +199,7 @@ func TestStoppingWithdrawsRequestsAndEndsTheAgent(t *testing.T) {
 			stop(fmt.Errorf("terminated signal received"))
 			assert.Equal(t, withdrawal{a.PendingID, "terminated signal received"}, <-nod.withdrawn)
 			code := <-p.exit
-			if agent == "hears" && code == 0 { // the agent ended because its input ended, before SIGTERM arrived
+			if agent == "hears" && code == 0 { // the agent saw the end of its input before SIGTERM arrived
 				return
 			}
 			assert.Equal(t, exit, code)
@@ -208,12 +207,12 @@ func TestStoppingWithdrawsRequestsAndEndsTheAgent(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatDoesNotReadDelaysNoStop: an editor that does not read its input does not keep
-// the sidecar from stopping.
+// TestAnEditorThatDoesNotReadDelaysNoStop: the sidecar stops even if the editor does not read its
+// input.
 func TestAnEditorThatDoesNotReadDelaysNoStop(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	p := run(t, ctx, "floods", newNod(t), acp.Options{})
-	_, err := p.editor.out.Peek(1) // the first byte of a line that is still being written
+	_, err := p.editor.out.Peek(1) // wait for the first byte of a line that does not fit into the pipe
 	require.NoError(t, err)
 	stop()
 	assert.Equal(t, 128+int(syscall.SIGTERM), <-p.exit)

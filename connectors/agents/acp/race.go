@@ -1,6 +1,6 @@
 package acp
 
-// answer sends o to the agent, unless another answer came first.
+// answer sends o to the agent, unless the agent got another answer first.
 func (s *sidecar) answer(a *ask, o outcome) {
 	if !s.take(a, nil) {
 		return
@@ -9,10 +9,10 @@ func (s *sidecar) answer(a *ask, o outcome) {
 	s.cancelInEditor(a)
 }
 
-// take removes a request from the open requests and returns true; then only its caller may
-// answer the request. It returns false if the request was taken before. If the editor shows
-// the request, the sidecar drops the editor's later answer. If why is not nil, the method run
-// also stops waiting for nod and withdraws the request; why is the reason.
+// take removes a request from the open requests and returns true. Only the caller that gets true may
+// answer the request. take returns false if another caller removed the request first. If the editor
+// shows the request, the sidecar will drop the editor's late answer. If why is not nil, the method run
+// stops waiting for nod and withdraws the request with the reason why.
 func (s *sidecar) take(a *ask, why error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,9 +33,8 @@ func (s *sidecar) takeLocked(a *ask, why error) {
 	}
 }
 
-// showInEditor passes the agent's request to the editor too. It does nothing if the editor
-// has not answered an earlier request with the same id, because that answer would count for
-// this request.
+// showInEditor also passes the agent's request to the editor. It does nothing if the editor has not
+// answered an earlier request with the same id, because that answer would count for this request.
 func (s *sidecar) showInEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a || s.late[a.key] {
@@ -47,10 +46,10 @@ func (s *sidecar) showInEditor(a *ask) {
 	s.tellEditor(a.line)
 }
 
-// cancelInEditor tells the editor to close its prompt, if it shows the request. Some editors
-// ignore the message; editorAnswered drops their answer.
+// cancelInEditor tells the editor to close its prompt for a request. Some editors ignore this message
+// and answer later; editorAnswered then drops the answer.
 func (s *sidecar) cancelInEditor(a *ask) {
-	if !a.shown { // safe without the lock: a.shown changes only while the request is open, and the request is no longer open
+	if !a.shown { // reading without the lock is safe, because a.shown changes only while the request is open
 		return
 	}
 	if line, err := withdrawal(a.id); err == nil {
@@ -58,9 +57,9 @@ func (s *sidecar) cancelInEditor(a *ask) {
 	}
 }
 
-// leaveToEditor passes the request to the editor, unless the editor shows it already. The
-// editor's answer then passes to the agent like any other line. If the editor has not
-// answered an earlier request with the same id, leaveToEditor refuses the request.
+// leaveToEditor passes the request to the editor, unless the editor shows it already. The sidecar then
+// passes the editor's answer to the agent like any other line. If the editor has not answered an
+// earlier request with the same id, leaveToEditor refuses the request.
 func (s *sidecar) leaveToEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a {
@@ -79,9 +78,9 @@ func (s *sidecar) leaveToEditor(a *ask) {
 	}
 }
 
-// refuseIfLate answers request m "cancelled" and returns true, if the editor has not answered
-// an earlier request with the same id: the editor's two answers could not be told apart.
-// Otherwise it returns false, and the caller may pass m to the editor.
+// refuseIfLate handles a request m whose id the editor has not answered for an earlier request. It
+// answers m with "cancelled" and returns true, because the sidecar could not tell the editor's two
+// answers apart. Otherwise it returns false, and the caller may pass m to the editor.
 func (s *sidecar) refuseIfLate(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +91,8 @@ func (s *sidecar) refuseIfLate(m message) bool {
 	return true
 }
 
-// editorAnswered handles a response of the editor. It reports whether the response must be
-// passed to the agent.
+// editorAnswered handles a response of the editor. It reports whether the caller must pass the
+// response to the agent.
 func (s *sidecar) editorAnswered(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,10 +103,10 @@ func (s *sidecar) editorAnswered(m message) bool {
 	a := s.open[m.key]
 	switch {
 	case a == nil:
-		return true // the response answers another kind of request
+		return true // the editor responds to a request that is not about a permission
 	case !a.shown:
-		return false // the editor does not show this request, so it cannot answer it
-	case m.failed: // the editor cannot show the request; nod still asks a person
+		return false // the editor does not show this request, so the response cannot be an answer to it
+	case m.failed: // the editor could not show the request, but nod still asks a person
 		a.shown = false
 		return false
 	}
@@ -116,8 +115,8 @@ func (s *sidecar) editorAnswered(m message) bool {
 	return true
 }
 
-// cancelSession withdraws the open requests of a session whose turn the editor cancelled,
-// and answers each of them "cancelled" at once.
+// cancelSession handles a turn that the editor cancelled. It withdraws the session's open requests,
+// and answers each of them with "cancelled" at once.
 func (s *sidecar) cancelSession(session string) {
 	for _, a := range s.openIn(session) {
 		if s.take(a, errCancelled) {
@@ -137,8 +136,8 @@ func (s *sidecar) openIn(session string) (all []*ask) {
 	return all
 }
 
-// dropRequest withdraws a request that the agent cancelled, and answers it "cancelled". It
-// sends the editor nothing: the agent's own cancellation is passed to the editor.
+// dropRequest handles a request that the agent cancelled: it withdraws the request and answers it with
+// "cancelled". It sends the editor nothing, because the editor gets the agent's own cancellation.
 func (s *sidecar) dropRequest(key string) {
 	s.mu.Lock()
 	a := s.open[key]

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestRequestsAreIndependent: requests may be answered in any order, and cancelling the turn of
-// one session does not affect another session.
+// TestRequestsAreIndependent: requests may be answered in any order. If the editor cancels the turn of
+// one session, the requests of other sessions stay open.
 func TestRequestsAreIndependent(t *testing.T) {
 	r := start(t, acp.Options{})
 	byID := map[string]*submission{}
@@ -34,8 +34,8 @@ func TestRequestsAreIndependent(t *testing.T) {
 	r.ends()
 }
 
-// TestOpenRequestsWithTheSameIDAreRefused: if two open requests have the same id, both are
-// refused, because an answer could be taken for the answer to either.
+// TestOpenRequestsWithTheSameIDAreRefused: the sidecar refuses two open requests with the same id,
+// because the agent could not tell their answers apart.
 func TestOpenRequestsWithTheSameIDAreRefused(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "ls"))
@@ -47,8 +47,9 @@ func TestOpenRequestsWithTheSameIDAreRefused(t *testing.T) {
 	assert.Empty(t, toAgent)
 }
 
-// TestALateEditorAnswerIsDropped: an agent reuses the id of a request that the editor was shown
-// and has not answered. The editor's late yes is dropped; it does not answer the new request.
+// TestALateEditorAnswerIsDropped: an agent reuses the id of a request that the editor still shows. The
+// editor then allows the first request. The sidecar drops this late answer, so it does not allow the
+// second request.
 func TestALateEditorAnswerIsDropped(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
 	r.agent.says(t, request("1", "s", "ls"))
@@ -58,7 +59,7 @@ func TestALateEditorAnswerIsDropped(t *testing.T) {
 	assert.Contains(t, r.editor.hears(t), "$/cancel_request")
 
 	toEditor := make(chan string, 1)
-	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // once the editor has given its late answer to the first request, it may be shown the second request
+	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // the editor may show the second request only after it has answered the first
 	r.agent.says(t, request("1", "s", "rm -rf ~"))
 	again := <-r.nod.submissions
 	r.editor.says(t, answered("1", "yes"))
@@ -76,9 +77,9 @@ func TestALateEditorAnswerIsDropped(t *testing.T) {
 	}
 }
 
-// TestALateEditorAnswerToAQuestionIsDropped: an agent reuses the id of a request that the
-// editor has not answered, and only the editor could answer the new request. The new request
-// is refused, and the editor's late answer to the first one is dropped.
+// TestALateEditorAnswerToAQuestionIsDropped: an agent reuses the id of a request that the editor still
+// shows, for a request that only the editor could answer. The sidecar refuses the second request, and
+// drops the editor's late answer to the first.
 func TestALateEditorAnswerToAQuestionIsDropped(t *testing.T) {
 	for name, again := range map[string]string{
 		"a question":  strings.Replace(request("1", "s", "ls"), `"kind":"execute"`, `"kind":"switch_mode"`, 1),
@@ -102,8 +103,8 @@ func TestALateEditorAnswerToAQuestionIsDropped(t *testing.T) {
 	}
 }
 
-// TestAnAnswerOfAnEditorThatWasNotAskedIsDropped: the sidecar drops the editor's answer to a
-// request that the editor was not shown.
+// TestAnAnswerOfAnEditorThatWasNotAskedIsDropped: if the editor answers a request that it does not
+// show, the sidecar drops the answer.
 func TestAnAnswerOfAnEditorThatWasNotAskedIsDropped(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "make"))
@@ -116,11 +117,11 @@ func TestAnAnswerOfAnEditorThatWasNotAskedIsDropped(t *testing.T) {
 	r.ends()
 }
 
-// TestTheAgentGetsExactlyOneAnswer: if nod, the editor and a cancelled turn answer at once, the
-// agent receives exactly one answer.
+// TestTheAgentGetsExactlyOneAnswer: nod decides, the editor answers and the editor cancels the turn,
+// all at the same time. The agent gets exactly one answer.
 func TestTheAgentGetsExactlyOneAnswer(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
-	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // discards requests, and the messages that close their prompts
+	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // discard what the sidecar writes to the editor
 	for n := range 200 {
 		id := fmt.Sprint(n)
 		r.agent.says(t, request(id, "s", "make"))

@@ -18,16 +18,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// fakeNod is a nod whose decisions the test makes. It checks that the sidecar sends valid
-// requests, sends each once, and withdraws each at most once.
+// fakeNod stands in for nod, and the test makes its decisions. It checks that the sidecar sends valid
+// requests, sends each request once, and withdraws each at most once.
 type fakeNod struct {
 	t           testing.TB
 	submissions chan *submission
 	withdrawn   chan withdrawal
-	next        chan func(context.Context, *submission) (acp.Waiting, error) // a function in this channel handles the next Submit
+	next        chan func(context.Context, *submission) (acp.Waiting, error) // each function in this channel handles one Submit
 
 	mu   sync.Mutex
-	seen map[string]int // the state of each request, by pending_id: 1 if submitted, 2 if also withdrawn
+	seen map[string]int // by pending_id: 1 if the request was submitted, 2 if it was also withdrawn
 }
 
 type withdrawal struct{ pendingID, reason string }
@@ -93,7 +93,7 @@ func (a *submission) Await(ctx context.Context) (schemas.Decision, error) {
 	}
 }
 
-// decided makes the fake nod decide the next request at once, as nod does if a rule decides it.
+// decided makes the fake nod decide the next request at once, as nod does if a rule applies.
 func (f *fakeNod) decided(d schemas.Decision) {
 	f.next <- func(_ context.Context, a *submission) (acp.Waiting, error) {
 		a.now = true
@@ -122,11 +122,11 @@ type rig struct {
 	cancel context.CancelCauseFunc
 }
 
-// peer is the editor or the agent, played by the test.
+// peer is the editor or the agent. The test acts as both.
 type peer struct {
-	in  io.WriteCloser // the test writes the peer's output here: it is the sidecar's input
-	out *bufio.Reader  // the test reads the peer's input here: it is the sidecar's output
-	end io.Closer      // closes the peer's input, as a peer does that no longer reads
+	in  io.WriteCloser // the test writes the peer's output here, which is the sidecar's input
+	out *bufio.Reader  // the test reads the peer's input here, which is the sidecar's output
+	end io.Closer      // closing it means that the peer no longer reads
 }
 
 func start(t testing.TB, o acp.Options) *rig {
@@ -152,7 +152,7 @@ func startWith(t testing.TB, nod *fakeNod, connect acp.Connect, o acp.Options) *
 	r.cancel = cancel
 	go func() {
 		err := acp.Run(ctx, editor, agent, connect, o)
-		_ = editor.In.(io.Closer).Close() // the end of the sidecar's process would close the editor's input
+		_ = editor.In.(io.Closer).Close() // in a real sidecar, the end of the process would close the editor's input
 		r.ended <- err
 	}()
 	return r
@@ -182,8 +182,8 @@ func (p peer) hears(t testing.TB) string {
 	return line[:len(line)-1]
 }
 
-// ends ends the agent's output, waits for the end of Run, and returns the remaining input of
-// the editor and the agent.
+// ends closes the agent's output and waits until Run returns. It returns all that the editor and the
+// agent have not read yet.
 func (r *rig) ends() (editor, agent string) {
 	r.t.Helper()
 	type rest struct {

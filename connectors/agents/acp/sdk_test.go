@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// programmer is an agent built with the protocol's SDK. It asks for permission to run its
-// prompt as a command, and sends the outcome as its message.
+// programmer is an agent built with the protocol's SDK. It asks for permission to run its prompt as a
+// command, and sends the outcome of that request as its message.
 type programmer struct {
 	sdk.Agent // a nil interface: no test calls the methods that programmer does not define
 	conn      *sdk.AgentSideConnection
@@ -26,7 +26,7 @@ type programmer struct {
 
 func sdkAgent() int {
 	a := &programmer{}
-	in, gate := io.Pipe() // the agent gets no message before a.conn is set
+	in, gate := io.Pipe() // gate holds back the agent's input until a.conn is set
 	a.conn = sdk.NewAgentSideConnection(a, os.Stdout, in)
 	_, err := io.Copy(gate, os.Stdin)
 	_ = gate.CloseWithError(err)
@@ -45,7 +45,7 @@ func (*programmer) NewSession(context.Context, sdk.NewSessionRequest) (sdk.NewSe
 func (*programmer) Cancel(context.Context, sdk.CancelNotification) error { return nil }
 
 func (a *programmer) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResponse, error) {
-	ctx = context.WithoutCancel(ctx) // the outcome must be reported even if the turn is cancelled
+	ctx = context.WithoutCancel(ctx) // report the outcome even if the turn is cancelled
 	call := sdk.ToolCallUpdate{
 		ToolCallId: "call_1", Title: sdk.Ptr("Run a command"), Kind: sdk.Ptr(sdk.ToolKindExecute),
 		RawInput: map[string]any{"command": p.Prompt[0].Text.Text},
@@ -90,7 +90,7 @@ func (e *editor) SessionUpdate(_ context.Context, n sdk.SessionNotification) err
 // open starts a sidecar between this editor and the agent, and opens a session.
 func open(t *testing.T, nod *fakeNod, o acp.Options) (*editor, process) {
 	t.Helper()
-	p := run(t, context.Background(), "sdk", nod, o) // t.Context ends before the cleanup below and would kill the agent
+	p := run(t, context.Background(), "sdk", nod, o) // not t.Context, which ends before the cleanup below and would kill the agent
 	e := &editor{asked: make(chan context.Context, 9), answers: make(chan sdk.PermissionOptionId, 9), said: make(chan string, 9)}
 	e.conn = sdk.NewClientSideConnection(e, p.editor.in, p.editor.out)
 	_, err := e.conn.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber})
@@ -107,7 +107,7 @@ func open(t *testing.T, nod *fakeNod, o acp.Options) (*editor, process) {
 	return e, p
 }
 
-// prompts sends a prompt, and returns a channel that gets the result of its turn.
+// prompts sends a prompt. The returned channel gets the result of the turn.
 func (e *editor) prompts(t *testing.T, command string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -121,8 +121,8 @@ func chose(option string) string { return `{"optionId":"` + option + `","outcome
 
 const choseNothing = `{"outcome":"cancelled"}`
 
-// TestWithTheSDK: an editor and an agent that are built with the protocol's SDK understand the
-// sidecar's messages.
+// TestWithTheSDK: an editor and an agent that were built with the protocol's SDK work through the
+// sidecar.
 func TestWithTheSDK(t *testing.T) {
 	for name, c := range map[string]struct {
 		options acp.Options
@@ -191,7 +191,7 @@ func TestWithTheSDK(t *testing.T) {
 			then: func(t *testing.T, e *editor, nod *fakeNod) {
 				a, prompt := <-nod.submissions, <-e.asked
 				a.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
-				<-prompt.Done() // the sidecar has cancelled the editor's prompt
+				<-prompt.Done() // Done means that the sidecar has cancelled the editor's prompt
 				e.answers <- "yes"
 			},
 			heard: chose("no"),

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// toolCall holds the details of a tool call that the agent has reported so far.
+// toolCall contains the details of a tool call that the agent has reported so far.
 type toolCall struct {
 	kind  string // ACP's kind of tool, such as "execute"
 	title string
@@ -25,17 +25,24 @@ var actions = map[string]schemas.ActionType{
 }
 
 func (c toolCall) action() schemas.ActionType {
-	if a := agents.ActionOf(c.tool); a != schemas.ActionOther {
+	if a := agents.ActionOf(c.tool); a != schemas.ActionOther && !c.foreign() {
 		return a
 	}
 	return cmp.Or(actions[c.kind], schemas.ActionOther)
 }
 
+// foreign reports whether the agent gives the tool a name of another tool: one that cannot have
+// the tool's kind.
+func (c toolCall) foreign() bool {
+	a, kind := agents.ActionOf(c.tool), cmp.Or(actions[c.kind], schemas.ActionOther)
+	return a != schemas.ActionOther && a != schemas.ActionMCPTool && c.kind != "" && a != kind
+}
+
 // name returns the tool's name for people and rules: the agent's own name if there is one,
-// otherwise acp_KIND. A tool of ACP's kind "execute" is not named Bash, because it need not
+// otherwise, and for a foreign tool, acp_KIND. A tool of ACP's kind "execute" is not named Bash, because it need not
 // be a shell on this machine, and rules about Bash would apply to it.
 func (c toolCall) name() string {
-	if c.tool != "" {
+	if c.tool != "" && !c.foreign() {
 		return c.tool
 	}
 	if actions[c.kind] == "" {
@@ -49,7 +56,7 @@ func (c toolCall) question() bool {
 	return c.kind == "switch_mode" || slices.Contains([]string{"AskUserQuestion", "ExitPlanMode"}, c.tool)
 }
 
-// merge returns a copy of c with the non-empty fields of update in place of its own values.
+// merge returns a copy of c in which the non-empty fields of update replace those of c.
 func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	meta := object(object(update["_meta"])["claudeCode"])
 	return toolCall{
@@ -59,29 +66,29 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	}
 }
 
-// sessionCache holds data from earlier messages that a permission request does not repeat:
-// tool calls, working directories and the agent's name. Its maps are bounded: without an
-// entry, a request lacks its label or its tool's name, and a person is asked. It is safe for
-// concurrent use.
+// sessionCache remembers data from earlier messages that a permission request does not repeat: tool
+// calls, working directories and the agent's name. The size of each map is limited. If an entry was
+// dropped, a request lacks its label or its tool's name, and nod asks a person. sessionCache is safe
+// for concurrent use.
 type sessionCache struct {
 	mu       sync.Mutex
-	requests map[string]editorRequest // requests of the editor without a response, by id key (see idKey)
+	requests map[string]editorRequest // the editor's requests that have no response yet, by id key (see idKey)
 	dirs     map[string]string        // working directories, by session
 	calls    map[[2]string]toolCall   // running tool calls, by session and tool call id
 	agent    string                   // the agent's own name
 }
 
-// editorRequest is a request of the editor whose response holds the agent's name or the id
-// of a new session. dir is the new session's working directory.
+// editorRequest is a request of the editor whose response contains the agent's name or the id of a new
+// session. dir is the working directory of that session.
 type editorRequest struct{ method, dir string }
 
 func newSessionCache() *sessionCache {
 	return &sessionCache{requests: map[string]editorRequest{}, dirs: map[string]string{}, calls: map[[2]string]toolCall{}}
 }
 
-// recordRequest reads a request of the editor. If the request loads or resumes a session,
-// recordRequest stores the session's directory. If the request initializes the agent or opens a
-// new session, recordRequest stores it until recordResponse gets the response.
+// recordRequest reads a request of the editor. If it loads or resumes a session, recordRequest stores
+// the session's directory. If it initializes the agent or opens a new session, recordRequest stores
+// the request, because recordResponse needs it with the response.
 func (c *sessionCache) recordRequest(m message) {
 	switch m.method {
 	case methodInitialize, methodNew, methodFork, methodLoad, methodResume:
@@ -134,16 +141,16 @@ func (c *sessionCache) recordUpdate(m message) {
 	agents.PutBounded(c.calls, id, c.calls[id].merge(update))
 }
 
-// toolCall returns the stored details of a tool call, merged with call, the tool call in a
-// permission request.
+// toolCall returns the stored details of a tool call, updated with call, the details in a permission
+// request.
 func (c *sessionCache) toolCall(session string, call map[string]json.RawMessage) toolCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[[2]string{session, text(call["toolCallId"])}].merge(call)
 }
 
-// session returns a session's working directory and the agent's name. Each is empty if the
-// cache does not have it.
+// session returns a session's working directory and the agent's name. Each is empty if it is not in
+// the cache.
 func (c *sessionCache) session(id string) (dir, agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxQueued is how many unsent notifications a subscriber may have before it is dropped.
+// maxQueued is the number of unsent notifications at which the stream drops a subscriber.
 const maxQueued = 64
 
-// Stream sends each request that waits for a person to all subscribers, and sends a new
-// subscriber the requests that are pending at that time. It is safe for concurrent use.
+// Stream sends each request that waits for a person to all subscribers. A new subscriber first gets
+// the requests that are pending at that time. Stream is safe for concurrent use.
 type Stream struct {
 	mu      sync.Mutex
 	pending []pending
@@ -29,8 +29,8 @@ type pending struct {
 	encoded []byte
 }
 
-// subscriber is one client of the stream. When its queue is closed, the field why holds the
-// reason that the client is told.
+// subscriber is one client of the stream. Before the stream closes the queue, it sets why to the
+// reason for the client.
 type subscriber struct {
 	queue chan []byte
 	why   websocket.CloseError
@@ -68,14 +68,14 @@ func newNotification(r *schemas.Request) ([]byte, error) {
 	})
 }
 
-// add sends r to all subscribers, and until done is called also to each new subscriber. It
+// add sends r to all subscribers. Each new subscriber also gets r until the caller calls done. add
 // drops a subscriber whose queue is full. On a nil Stream it does nothing.
 func (s *Stream) add(r schemas.Request) (done func()) {
 	if s == nil {
 		return func() {}
 	}
 	encoded, err := newNotification(&r)
-	if err != nil { // cannot happen: nod accepted the request, so it can be encoded
+	if err != nil { // impossible: nod has accepted the request, so it can be encoded
 		return func() {}
 	}
 	s.mu.Lock()
@@ -110,8 +110,9 @@ func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
 	return schemas.Request{}, false
 }
 
-// subscribe adds a subscriber. It returns the subscriber and the notifications of all pending
-// requests: the caller must send them, because they are not in the subscriber's queue.
+// subscribe adds a subscriber. It returns the subscriber and the notifications about all pending
+// requests. The caller must send these notifications, because the subscriber's queue does not contain
+// them.
 func (s *Stream) subscribe() (*subscriber, [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +134,7 @@ func (s *Stream) unsubscribe(sub *subscriber) {
 	delete(s.subs, sub)
 }
 
-// drop closes a subscriber's queue: the client still gets the queued notifications, then
+// drop closes a subscriber's queue. The client still gets the queued notifications, and after them
 // code and reason. The caller must hold s.mu.
 func (s *Stream) drop(sub *subscriber, code websocket.StatusCode, reason string) {
 	delete(s.subs, sub)
@@ -141,8 +142,8 @@ func (s *Stream) drop(sub *subscriber, code websocket.StatusCode, reason string)
 	close(sub.queue)
 }
 
-// Close ends every subscription. A client that subscribes after Close gets only the pending
-// requests, and is then disconnected.
+// Close ends every subscription. A client that subscribes after Close gets the pending requests and is
+// then disconnected.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

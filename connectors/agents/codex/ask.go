@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is an approval request of Codex that has no answer yet. It gets only one answer, because
-// a goroutine must remove it from sidecar.open before it answers.
+// ask is an approval request of Codex that has no answer yet. It gets only one answer: a goroutine may
+// answer it only after removing it from sidecar.open.
 type ask struct {
 	line   []byte // the whole request as Codex wrote it
 	id     json.RawMessage
@@ -40,8 +40,8 @@ func (s *sidecar) intercept(a *ask) {
 	earlier := s.open[string(a.id)]
 	switch {
 	case s.gone:
-		end(nil) // Codex or its client is gone: no answer could be delivered
-	case earlier != nil: // of two requests with the same id, Codex could take the answer to one for the answer to the other
+		end(nil) // Codex or its client is gone, so no answer could be delivered
+	case earlier != nil: // two open requests have the same id, and Codex could not tell their answers apart
 		delete(s.open, string(a.id))
 		earlier.end(errReused)
 		end(nil)
@@ -73,7 +73,7 @@ func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) 
 	}
 	if err != nil {
 		away := errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
-		s.fallBack(a, err, away && !s.opts.Deny) // answer before the withdrawal, which takes up to withdrawWithin if nod is unavailable
+		s.fallBack(a, err, away && !s.opts.Deny) // answer first, because the withdrawal takes up to withdrawWithin if nod is unavailable
 		if agents.MayBeOpen(err) {
 			s.withdraw(ctx, r)
 		}
@@ -82,8 +82,8 @@ func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) 
 	s.answer(a, decisionOf(r, d))
 }
 
-// decisionOf converts nod's decision about r to Codex's format. A decision that does not
-// allow r, or allows only an edited input, becomes decline.
+// decisionOf converts nod's decision about r to Codex's format. It returns decline unless the decision
+// allows r with its original input.
 func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	switch {
 	case !agents.Allows(*r, d), d.UpdatedInput != nil: // Codex cannot run an edited input
@@ -94,8 +94,8 @@ func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	return accept
 }
 
-// fallBack handles an approval request that nod could not decide. It passes the request to
-// the client if client is true, and declines it otherwise.
+// fallBack handles an approval request that nod could not decide. If client is true, it passes the
+// request to the client; otherwise it declines the request.
 func (s *sidecar) fallBack(a *ask, why error, client bool) {
 	if client {
 		s.opts.Log.Warn("codex: nod could not decide; the client asks in nod's place", "reason", why)
@@ -118,8 +118,8 @@ func (s *sidecar) answer(a *ask, d decision) {
 	s.tellCodex(append(line, '\n'))
 }
 
-// take removes an approval request from the open ones and returns true; then only its caller
-// may answer the request. It returns false if the request was removed before.
+// take removes an approval request from the open ones and returns true. Only the caller that gets true
+// may answer the request. take returns false if another caller removed the request first.
 func (s *sidecar) take(a *ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +130,8 @@ func (s *sidecar) take(a *ask) bool {
 	return true
 }
 
-// endMatching withdraws the open approval requests for which match returns true. It sends
-// Codex no answer, because Codex no longer waits for one.
+// endMatching withdraws the open approval requests for which match returns true. It sends Codex no
+// answer, because Codex no longer waits for these requests.
 func (s *sidecar) endMatching(why error, match func(*ask) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// However many threads and file changes Codex starts, the sidecar keeps a bounded number.
+// The sidecar keeps a limited number of entries, however many threads and file changes Codex starts.
 func TestTheMapsAreBounded(t *testing.T) {
 	s := &sidecar{items: map[string]item{}, dirs: map[string]string{}}
 	for i := range 2 * agents.MaxKept {

@@ -1,10 +1,10 @@
-// Package codex connects programs that drive Codex by its app-server. It is a sidecar
-// between such a program, the client, and Codex. It passes every line unchanged except
-// Codex's approval requests, which ask whether Codex may run a command or change files: nod
-// decides them in the client's place.
+// Package codex connects programs that control Codex through its app-server. It is a sidecar between
+// Codex and such a program, the client. It passes every line unchanged except Codex's approval
+// requests, which ask whether Codex may run a command or change files. nod decides these requests
+// instead of the client.
 //
-// Codex gets "accept" only if nod's decision, or the client's own answer, allowed that
-// very request.
+// Codex gets "accept" only if nod's decision, or the client's own answer, allowed exactly that
+// request.
 package codex
 
 import (
@@ -25,22 +25,22 @@ import (
 
 // Options configure a sidecar.
 type Options struct {
-	// Deny makes the sidecar decline an approval request if nod is unavailable. If Deny is
-	// false, the client is asked instead.
+	// Deny makes the sidecar decline an approval request if nod is unavailable. If Deny is false, the
+	// sidecar passes the request to the client.
 	Deny       bool
 	Host, User string       // the names of the machine and its user, shown to people
-	Log        *slog.Logger // the log, which never gets the content of a request; nil discards it
+	Log        *slog.Logger // the log, which never contains the content of a request; nil discards it
 }
 
 const (
-	// endWithin is how long after SIGTERM Codex gets SIGKILL, if it has not ended. It is
-	// also how long the sidecar still reads Codex's output after Codex has ended, because
-	// Codex's child processes may keep the output open.
+	// endWithin is the time between SIGTERM and SIGKILL for Codex. It is also how long the sidecar
+	// reads Codex's output after Codex has ended, because Codex's child processes may keep the output
+	// open.
 	endWithin      = 5 * time.Second
 	withdrawWithin = 5 * time.Second
 )
 
-// The reasons for a withdrawal, as people read them.
+// The reasons that people read if the sidecar withdraws a request.
 var (
 	errServerGone = errors.New("the Codex server is gone")
 	errClientGone = errors.New("the client of the Codex server is gone")
@@ -52,24 +52,24 @@ type sidecar struct {
 	opts Options
 	nod  agents.Asker
 	asks sync.WaitGroup
-	half []byte // the start of an unfinished line of Codex
+	half []byte // Codex's last line, as long as it has no line break
 
-	// Do not hold mu while writing to a peer. A peer may stop reading until the sidecar
-	// reads the peer's output, and the sidecar needs mu for that.
+	// Do not hold mu while writing to a peer. A peer may stop reading until the sidecar reads the
+	// peer's output, and for that the sidecar needs mu.
 	toClient, toServer peer
 
 	mu    sync.Mutex
-	gone  bool              // Codex or its client is gone: no answer can be delivered
-	open  map[string]*ask   // the unanswered approval requests, by JSON-RPC id as Codex wrote it
-	items map[string]item   // the file changes that Codex has started, by itemKey; the map is bounded: without an entry the client is asked
-	dirs  map[string]string // working directories, by thread; the map is bounded: without an entry a person is asked
+	gone  bool              // Codex or its client is gone, so the sidecar cannot deliver an answer
+	open  map[string]*ask   // the approval requests without an answer, by JSON-RPC id as Codex wrote it
+	items map[string]item   // the file changes that Codex has started, by itemKey; the size is limited: without an entry the client is asked
+	dirs  map[string]string // working directories, by thread; the size is limited: without an entry a person is asked
 }
 
-// Run starts Codex's app-server with the command argv, connects it to the client at in and
-// out, and returns when Codex has ended, with Codex's exit code: 128 plus the signal's number
-// if a signal ended it. When the client is gone, Run closes Codex's input. When ctx ends,
-// Codex gets SIGTERM, and SIGKILL after endWithin. Run withdraws the requests that are
-// pending at the end. It returns an error only if Codex could not be started.
+// Run starts Codex's app-server with the command argv and connects it to the client at in and out.
+// When Codex has ended, Run returns Codex's exit code, or 128 plus the signal's number if a signal
+// ended Codex. When the client is gone, Run closes Codex's input. When ctx ends, Codex gets SIGTERM,
+// and SIGKILL after endWithin. At the end, Run withdraws the requests that are still pending. It
+// returns an error only if Codex could not be started.
 func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer, nod agents.Asker, o Options) (exit int, err error) {
 	if len(argv) == 0 {
 		return 0, errors.New("name Codex's command after --, such as: codex app-server")
@@ -91,10 +91,10 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 		return 0, fmt.Errorf("start Codex: %w", err)
 	}
 	go s.fromClient(in, stdin)
-	_ = cmd.Wait() // Wait's result is also in cmd.ProcessState
+	_ = cmd.Wait() // cmd.ProcessState also has the result
 	s.endAll(errServerGone)
 	s.asks.Wait()
-	s.passToClient(s.half) // the rest, if Codex ended in the middle of a line
+	s.passToClient(s.half) // pass on the unfinished line of a Codex that ended in the middle of it
 	return exitCode(cmd), nil
 }
 
@@ -105,8 +105,8 @@ func exitCode(cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// Write receives Codex's output, in pieces of any size, and handles each complete line. It
-// never fails, because a client that no longer reads must not keep Codex from ending.
+// Write receives Codex's output in pieces of any size, and handles each complete line. It never fails:
+// a client that no longer reads must not block Codex, or Codex could not end.
 func (s *sidecar) Write(p []byte) (int, error) {
 	s.half = append(s.half, p...)
 	for {
@@ -162,8 +162,8 @@ func (p *peer) write(line []byte) error {
 	return err
 }
 
-// passToClient writes a line to the client. It only logs an error: if the client no longer
-// reads, Codex's output must still be read, so that Codex can end.
+// passToClient writes a line to the client. It only logs an error: even if the client no longer reads,
+// the sidecar must read Codex's output, so that Codex can end.
 func (s *sidecar) passToClient(line []byte) {
 	if err := s.toClient.write(line); err != nil {
 		s.opts.Log.Debug("codex: the client does not read any more", "error", err)
@@ -177,13 +177,13 @@ func (s *sidecar) tellCodex(line []byte) {
 	}
 }
 
-// fromClient passes the client's output to Codex. When the output ends, fromClient withdraws
-// all pending requests and closes Codex's input.
+// fromClient passes the client's output to Codex. When that output ends, fromClient withdraws all
+// pending requests and closes Codex's input.
 func (s *sidecar) fromClient(in io.Reader, stdin io.Closer) {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil { // first stop all answers: the client's last line may be unfinished, and an answer would become its end
+		if err != nil { // first stop all answers: after an unfinished last line of the client, an answer would become the end of that line
 			s.endAll(errClientGone)
 		}
 		s.tellCodex(line)

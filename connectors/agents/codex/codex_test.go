@@ -19,8 +19,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// approval returns an approval request for a command, as Codex 0.169 sends it. The text more
-// adds fields to its params.
+// approval returns an approval request for a command, as Codex 0.169 sends it. more is JSON text that
+// is added to the request's params.
 func approval(id, more string) string {
 	return `{"id":` + id + `,"method":"item/commandExecution/requestApproval","params":{"kind":"command","threadId":"thr-1","turnId":"turn-1","itemId":"call_1",` +
 		`"startedAtMs":1,"environmentId":"local","command":"/bin/bash -lc 'make release'","cwd":"/p/deep"` + more + "}}\n"
@@ -67,8 +67,8 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// A person, never a rule, decides an approval request that is not for exactly one command in
-// a known project. The person sees all its fields.
+// If an approval request is not for exactly one command in a known project, no rule decides it. A
+// person decides, and sees all fields of the request.
 func TestRulesDecideOnlySingleCommands(t *testing.T) {
 	for name, c := range map[string]struct{ from, to string }{
 		"network":     {`"startedAtMs":1`, `"networkApprovalContext":{"host":"x.test","protocol":"https"}`},
@@ -92,8 +92,8 @@ func TestRulesDecideOnlySingleCommands(t *testing.T) {
 	}
 }
 
-// The shell that Codex wraps around a command is removed if the command is one argument with
-// simple quoting. Otherwise the whole text is shown.
+// Codex runs a command by a shell. The sidecar shows the command without that shell if the command is
+// one argument with simple quoting. Otherwise it shows the whole text.
 func TestTheShellAroundACommandIsRemoved(t *testing.T) {
 	for command, shown := range map[string]string{
 		`/bin/bash -lc 'make release'`:       `make release`,
@@ -118,8 +118,8 @@ func TestTheShellAroundACommandIsRemoved(t *testing.T) {
 	}
 }
 
-// A request to approve file changes shows the changes that Codex reported when it started
-// them. If Codex reported none in this turn, the client is asked.
+// A request to approve file changes shows the changes that Codex reported when it started them. If
+// Codex reported no changes in this turn, the sidecar passes the request to the client.
 func TestFileChanges(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(changes)
@@ -142,8 +142,8 @@ func TestFileChanges(t *testing.T) {
 	assert.Equal(t, changes, r.reads(), "what a turn began is over with it")
 }
 
-// Without the thread's directory the settings of its project are unknown, so no rule decides
-// about its file changes.
+// If the thread's directory is unknown, so are the settings of its project. No rule then decides about
+// file changes.
 func TestFileChangesInAnUnknownProject(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	elsewhere := strings.NewReplacer("thr-1", "thr-9")
@@ -164,7 +164,7 @@ func TestEveryOtherLinePassesUnchanged(t *testing.T) {
 		`{"method":"item/commandExecution/requestApproval","params":{"threadId":"t"}}` + "\n", strings.Repeat("x", 1<<20) + "\n",
 		` { "id" : 1.0e0 , "result" : {} }` + "\n",
 	} {
-		if !strings.Contains(line, "\xff") { // the order to the fake Codex is JSON, which cannot hold this byte
+		if !strings.Contains(line, "\xff") { // the fake Codex gets its orders as JSON, which cannot contain this byte
 			r.says(line)
 			assert.Equal(t, line, r.reads())
 		}
@@ -175,8 +175,8 @@ func TestEveryOtherLinePassesUnchanged(t *testing.T) {
 	}
 }
 
-// When Codex no longer waits for the answer to an approval request, nod's request is
-// withdrawn, and Codex gets no answer.
+// When Codex no longer waits for the answer to an approval request, the sidecar withdraws nod's
+// request and sends Codex no answer.
 func TestARequestThatCodexNoLongerNeedsIsWithdrawn(t *testing.T) {
 	for name, line := range map[string]string{
 		"resolved": `{"method":"serverRequest/resolved","params":{"threadId":"thr-1","requestId":1}}`,
@@ -188,7 +188,7 @@ func TestARequestThatCodexNoLongerNeedsIsWithdrawn(t *testing.T) {
 			r.says(approval("1", ""))
 			p := r.asked()
 			other := strings.NewReplacer("thr-1", "thr-2", `"requestId":1`, `"requestId":"1"`).Replace(line) + "\n"
-			r.says(other) // an event about another approval request withdraws nothing
+			r.says(other) // an event about another approval request must not withdraw this one
 			assert.Equal(t, other, r.reads())
 			r.says(line + "\n")
 			assert.Equal(t, line+"\n", r.reads())
@@ -200,7 +200,7 @@ func TestARequestThatCodexNoLongerNeedsIsWithdrawn(t *testing.T) {
 	}
 }
 
-// A decision that arrives after Codex has resolved its request is not sent to Codex.
+// The sidecar does not send Codex a decision about a request that Codex has resolved.
 func TestALateDecisionIsNotSentToCodex(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	asked, decided := make(chan bool), make(chan bool)
@@ -218,7 +218,7 @@ func TestALateDecisionIsNotSentToCodex(t *testing.T) {
 	r.says(resolved)
 	assert.Equal(t, resolved, r.reads())
 	decided <- true
-	for id := 2; id < 20; id++ { // a late answer, if it were sent, would arrive among these answers
+	for id := 2; id < 20; id++ { // a late answer, if the sidecar sent one, would arrive among these answers
 		r.says(approval(fmt.Sprint(id), ""))
 		assert.Equal(t, fmt.Sprintf(`{"id":%d,"result":{"decision":"accept"}}`+"\n", id), r.heard())
 	}
@@ -255,8 +255,8 @@ func TestHalfALineAtTheEndPasses(t *testing.T) {
 	assert.Equal(t, `{"id":1,"meth`, r.reads())
 }
 
-// If two open requests have the same id, both are declined, because an answer could be taken
-// for the answer to either.
+// The sidecar declines two open requests with the same id, because Codex could not tell their answers
+// apart.
 func TestAnIDThatIsUsedTwiceIsDeclined(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(approval("1", ""))

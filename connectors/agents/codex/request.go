@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -22,9 +22,9 @@ const sessionOption = "codex_session"
 
 func isApproval(method string) bool { return method == commandApproval || method == fileApproval }
 
-// item is a change of files that Codex has reported as started.
+// item is a set of file changes that Codex has reported as started.
 type item struct {
-	turn    string          // the id of its turn
+	turn    string          // the id of the turn
 	changes json.RawMessage // each file's change, as Codex reported it
 }
 
@@ -32,8 +32,8 @@ func itemKey(params map[string]json.RawMessage, id string) string {
 	return text(params["threadId"]) + "\x00" + id
 }
 
-// itemStarted stores the file changes of an item, because Codex's approval request for the
-// item does not repeat them.
+// itemStarted stores the file changes of an item, because Codex's later approval request for the item
+// does not repeat them.
 func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	it := object(params["item"])
 	if text(it["type"]) != "fileChange" {
@@ -44,7 +44,7 @@ func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	agents.PutBounded(s.items, itemKey(params, text(it["id"])), item{turn: text(params["turnId"]), changes: it["changes"]})
 }
 
-// itemCompleted forgets a completed item and withdraws its pending approval requests.
+// itemCompleted deletes a completed item and withdraws its pending approval requests.
 func (s *sidecar) itemCompleted(params map[string]json.RawMessage) {
 	id := text(object(params["item"])["id"])
 	s.mu.Lock()
@@ -69,8 +69,8 @@ func (s *sidecar) turnCompleted(params map[string]json.RawMessage) {
 	})
 }
 
-// request returns the request for nod about an approval request of Codex. It returns an
-// error if the approval request lacks data that a person must see.
+// request converts an approval request of Codex to a request for nod. It returns an error if the
+// approval request lacks data that a person must see.
 func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 	thread := text(a.params["threadId"])
 	if thread == "" || text(a.params["itemId"]) == "" {
@@ -96,13 +96,11 @@ func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 	return r, command(a, r)
 }
 
-// unruledTool is the tool name of a request that no rule may allow.
 const unruledTool = "codex_approval"
 
-// command fills in r for an approval request for a command. If Codex asks for exactly one
-// command in a known project, r becomes a call of Bash, which rules may decide. Otherwise r
-// holds all fields of the approval request, under a tool name that no rule matches, so that a
-// person is asked.
+// command fills in r for an approval request for a command. If Codex asks for exactly one command in a
+// known project, r becomes a call of Bash, which rules may decide. Otherwise r contains all fields of
+// the approval request and has a tool name that no rule matches, so that nod asks a person.
 func command(a *ask, r *schemas.Request) (err error) {
 	r.Title, r.ToolName, r.ActionType = "Command Execution Approval", "Bash", schemas.ActionCommand
 	src, cwd := text(a.params["command"]), text(a.params["cwd"])
@@ -118,10 +116,10 @@ func command(a *ask, r *schemas.Request) (err error) {
 
 // shellWrapper matches the shell by which Codex runs each command, if the command is one
 // argument in single quotes or without quotes. It captures the command.
-var shellWrapper = regexp.MustCompile(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
+var shellWrapper = lazyregexp.New(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
 
-// script returns the command without the shell that Codex wraps around it. If shellWrapper
-// does not match, it returns the whole text, so that a person is asked.
+// script returns a command without the shell with which Codex runs it. If shellWrapper does not match,
+// script returns the whole text, so that nod asks a person.
 func script(command string) string {
 	if found := shellWrapper.FindStringSubmatch(command); found != nil {
 		return found[1] + found[2]
@@ -129,10 +127,10 @@ func script(command string) string {
 	return command
 }
 
-// fileChange fills in r for an approval request for file changes. r contains the changes
-// that Codex reported when the item started; if Codex has reported none, fileChange returns
-// an error. If the project is unknown, its settings are unknown too, so the tool name is
-// one that no rule knows, and a person is asked.
+// fileChange fills in r for an approval request for file changes. r contains the changes that Codex
+// reported when it started them; if Codex has reported none, fileChange returns an error. If the
+// project is unknown, so are its rules. r then has a tool name that no rule matches, so that nod asks
+// a person.
 func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	s.mu.Lock()
 	it, known := s.items[itemKey(a.params, r.ToolCallID)]
@@ -153,9 +151,8 @@ func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	return err
 }
 
-// offers reports whether raw, the list of decisions in an approval request, contains d. If
-// Codex sends no list, it accepts its default decisions, which include every decision that nod
-// sends.
+// offers reports whether raw, the list of decisions in an approval request, contains d. Without a
+// list, Codex accepts its default decisions. They include every decision that nod sends.
 func offers(raw json.RawMessage, d decision) bool {
 	var all []json.RawMessage
 	if absent(raw) {
@@ -164,8 +161,7 @@ func offers(raw json.RawMessage, d decision) bool {
 	return json.Unmarshal(raw, &all) == nil && slices.ContainsFunc(all, func(one json.RawMessage) bool { return text(one) == string(d) })
 }
 
-// isDefault reports whether a field is missing, is null, or has its usual value, which is
-// the parameter mostly.
+// isDefault reports whether a field is missing, is null, or equals mostly, its usual value.
 func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
@@ -183,6 +179,6 @@ func object(raw []byte) map[string]json.RawMessage {
 // text returns the value of a JSON string, or "" for any other value.
 func text(raw json.RawMessage) string {
 	var s string
-	_ = json.Unmarshal(raw, &s) // s stays "" after an error
+	_ = json.Unmarshal(raw, &s) // after an error s stays empty
 	return s
 }

@@ -26,7 +26,7 @@ import (
 
 const waitAtMost = 30 * time.Second
 
-// asCodex is the environment variable that makes this test binary run as Codex.
+// asCodex is an environment variable. If it is set, this test binary acts as Codex.
 const asCodex = "NOD_TEST_CODEX"
 
 func TestMain(m *testing.M) {
@@ -36,9 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeCodex takes orders from its input, in JSON: "say" makes it write a text, "exit" and
-// "die" end it. It sends every other input line back as {"heard": LINE}. So the test controls
-// Codex's output and sees its input.
+// fakeCodex reads orders in JSON from its input: "say" makes it write a text, "exit" and "die" end it.
+// It answers every other input line with {"heard": LINE}. The test thus controls Codex's output and
+// sees Codex's input.
 func fakeCodex() int {
 	in := bufio.NewReader(os.Stdin)
 	for {
@@ -66,15 +66,15 @@ func fakeCodex() int {
 	}
 }
 
-// rig runs the sidecar between the test, which acts as the client, and a fake Codex process
-// with a thread thr-1 in /p. It also runs a whole nod, in which the test acts as the person.
+// rig runs the sidecar between the test, which acts as the client, and a fake Codex process with a
+// thread thr-1 in /p. It also runs a whole nod, in which the test acts as the approver.
 type rig struct {
 	t       *testing.T
 	nod     *nod.Client
 	prompts chan schemas.Prompt
 	answers chan nodtest.Answer
-	missing atomic.Bool                                    // the connector's calls of nod fail as if nod were not running
-	decides func(schemas.Request) (schemas.Decision, bool) // if set, makes the decision in nod's place; if it returns false, nod decides
+	missing atomic.Bool                                    // the connector's calls to nod fail as if nod were not running
+	decides func(schemas.Request) (schemas.Decision, bool) // if set, decides instead of nod; if it returns false, nod decides
 	in      *io.PipeWriter
 	out     *bufio.Reader
 	cancel  context.CancelFunc
@@ -85,7 +85,7 @@ func newRig(t *testing.T, o codex.Options) *rig {
 	r := &rig{t: t, prompts: make(chan schemas.Prompt, 100), answers: make(chan nodtest.Answer, 100), exit: make(chan int, 1)}
 	seen := map[string]bool{}
 	r.nod = nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
-		if seen[p.Key()] { // a prompt may be delivered more than once
+		if seen[p.Key()] { // nod may deliver a prompt more than once
 			return nodtest.Answer{}
 		}
 		seen[p.Key()] = true
@@ -182,7 +182,7 @@ func (r *rig) asked() schemas.Prompt {
 	return schemas.Prompt{}
 }
 
-// withdrawn waits until p is withdrawn, and returns the reason.
+// withdrawn waits until p is withdrawn, and returns the reason for the withdrawal.
 func (r *rig) withdrawn(p schemas.Prompt) string {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)

@@ -6,16 +6,14 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// threadResult stores a thread's directory, if result is Codex's response to the start,
-// resumption or fork of a thread. Results of other requests lack a thread or a directory, and
-// change nothing.
+// threadResult stores a thread's directory if result is Codex's response to a start, resume or fork of
+// a thread. Other results lack a thread or a directory, and threadResult ignores them.
 func (s *sidecar) threadResult(result map[string]json.RawMessage) {
 	s.setDir(text(object(result["thread"])["id"]), text(result["cwd"]))
 }
 
-// threadStarted stores the directory of a new thread. If the agent of another thread, the
-// parent, started it, threadStarted stores the parent's directory, so that both threads belong
-// to one project.
+// threadStarted stores the directory of a new thread. If the agent of another thread, the parent,
+// started the new thread, it gets the parent's directory, so that both threads belong to one project.
 func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	dir := text(thread["cwd"])
 	if parent := text(thread["parentThreadId"]); parent != "" {
@@ -24,8 +22,8 @@ func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	s.setDir(text(thread["id"]), dir)
 }
 
-// setDir stores a thread's directory. Rules and people see it as the project, because the
-// client chose it; the model chooses the directory of a single command.
+// setDir stores a thread's directory. nod uses it as the project, because the client chose it. The
+// directory of a single command is no project, because the model chooses it.
 func (s *sidecar) setDir(thread, dir string) {
 	if thread == "" || dir == "" {
 		return

@@ -12,9 +12,8 @@ import (
 	"github.com/nodbus/nod/nodtest"
 )
 
-// The project of a request decides which rules apply. It is the directory of the thread, because
-// the client chose that directory. It is never the directory of the command, because the model
-// chose that one.
+// The project of a request decides which rules apply. It must be the directory of the thread, which
+// the client chose. It must not be the directory of the command, which the model chose.
 func TestTheProjectIsTheThreadsDirectory(t *testing.T) {
 	elsewhere := strings.NewReplacer(`"cwd":"/p/deep"`, `"cwd":"/tmp/x"`).Replace
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// play does one thing that a contained command may try.
+// play does one of the acts that a contained command may try.
 func play(what string, args []string) error {
 	switch what {
 	case "read":
@@ -53,7 +53,7 @@ func play(what string, args []string) error {
 	case "chmod":
 		mode, _ := strconv.ParseUint(args[1], 8, 32)
 		return unix.Chmod(args[0], uint32(mode))
-	case "tmpfile": // a file without a name, which then gets one
+	case "tmpfile": // creates a file without a name, and then links it to a name
 		fd, err := unix.Open(args[0], unix.O_TMPFILE|unix.O_WRONLY, 0o644)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func play(what string, args []string) error {
 	case "signal":
 		pid, _ := strconv.Atoi(args[0])
 		return unix.Kill(pid, 0)
-	case "files": // reports an open file beside the standard streams and Go's own
+	case "files": // fails if a file is open beside the standard streams and Go's own files
 		return openFiles()
 	}
 	return playCall(what, args)
@@ -78,7 +78,7 @@ func openFiles() error {
 	}
 	for _, e := range entries {
 		to, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if err == nil && e.Name() > "2" && to[0] == '/' && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/fs/cgroup/") { // Go itself opens these
+		if err == nil && e.Name() > "2" && to[0] == '/' && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/fs/cgroup/") { // the excluded paths are files that Go itself opens
 			return nil
 		}
 	}
@@ -87,7 +87,7 @@ func openFiles() error {
 
 // playCall makes system calls that a contained command must not make.
 func playCall(what string, args []string) error {
-	runtime.LockOSThread() // the thread ends with the goroutine if a call changes it
+	runtime.LockOSThread() // if the call changes the thread, Go discards the thread at the end of the goroutine
 	call := func(number, a, b, c uintptr) error {
 		if _, _, errno := unix.Syscall(number, a, b, c); errno != 0 {
 			return errno

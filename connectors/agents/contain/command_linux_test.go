@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// soon is the time in which a thing must happen that happens at once on an idle machine.
+// soon is the time limit for an event that happens at once on an idle machine.
 const soon = 30 * time.Second
 
 func TestStreamsAndExitCodesAreTheCommandsOwn(t *testing.T) {
@@ -82,7 +82,7 @@ func TestAllProcessesEndWithNod(t *testing.T) {
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		require.NoError(t, read.SetReadDeadline(time.Now().Add(soon)))
-		_, err = in.ReadString('\n') // the pipe ends when its last writer has ended
+		_, err = in.ReadString('\n') // EOF comes when the last process that has the pipe open has ended
 		assert.ErrorIs(t, err, io.EOF)
 	})
 }
@@ -92,7 +92,7 @@ func TestWhatTheCommandLeavesRunningEndsWithIt(t *testing.T) {
 		r := newRig(t)
 		r.level = level
 		res := r.sh(`(setsid sleep 1000 &); sleep 1000 & echo done`)
-		assert.Equal(t, "done\n", res.out) // the output ends only when no process holds it
+		assert.Equal(t, "done\n", res.out) // sh reads until EOF, so no process has the output open any more
 		assert.Zero(t, res.code)
 	})
 }
@@ -106,7 +106,7 @@ func TestLimits(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector itself needs more memory than the limit, so the limit of memory is not tested")
 	} else {
-		r.change = func(o *order) { o.Spec.Limits.Memory = 64 << 20 }
+		r.change = func(o *order) { o.Spec.Limits.Memory = 256 << 20 } // nod's own process, which becomes the command, holds 64 MiB until then
 		res = r.run("python3", "-c", "x = bytearray(500 << 20)")
 		assert.Contains(t, res.err, "MemoryError")
 	}
@@ -198,7 +198,7 @@ python3 -c 'import socket; socket.create_connection(("` + at.Host + `", ` + fmt.
 	assert.Equal(t, refused, res.Refused[0].String())
 	assert.Equal(t, "example.invalid:80", res.Refused[1].String())
 
-	r.change = func(o *order) { o.Spec.Network = []Endpoint{at} } // granted, but on this machine
+	r.change = func(o *order) { o.Spec.Network = []Endpoint{at} } // the endpoint is granted, but its address is on this machine
 	res = r.sh(script)
 	assert.NotContains(t, res.out, "hello")
 	require.NotEmpty(t, res.Refused)
@@ -265,7 +265,8 @@ func (term *terminal) types(text string) {
 	require.NoError(term.t, err)
 }
 
-// expects waits until the terminal shows a text, and forgets all up to its end.
+// expects waits until the terminal shows a text. It then discards the output up to the end of that
+// text.
 func (term *terminal) expects(text string) {
 	term.t.Helper()
 	end := time.After(soon)
@@ -302,7 +303,7 @@ func TestJobControlOnATerminal(t *testing.T) {
 	term.expects("interrupted")
 	term.types("echo code $?\n")
 	term.expects("code 3")
-	term.types("$NODBIN | cat\n") // in a pipeline
+	term.types("$NODBIN | cat\n") // NOD is the first program of a pipeline
 	term.expects("ready")
 	term.types("\x03")
 	term.expects("$ ")

@@ -1,7 +1,7 @@
-// Package contain runs a command that can do no harm outside its project: it sees the system,
-// the toolchains and the project, but no secrets; it writes the project, except the files that
-// decide what other programs run; and it reaches no network except the granted hosts. The Linux
-// kernel enforces this. docs/containment.md lists what holds and what does not.
+// Package contain runs a command so that it cannot do harm outside its project. The command sees the
+// system, the toolchains and the project, but no secrets. It can write the project, except for files
+// that decide which programs others run. It reaches only the granted hosts. The Linux kernel enforces
+// this. docs/containment.md lists the guarantees and their limits.
 package contain
 
 import (
@@ -18,13 +18,13 @@ type Level int
 
 // The levels, from weakest to strongest.
 const (
-	// None contains nothing. Run never runs a command at this level.
+	// None is no containment. Run never runs a command at this level.
 	None Level = iota
-	// LandlockAlone is for machines that allow no namespaces. Only parts of the project without
-	// secrets and protected names are writable, and there is no network at all, not even
-	// loopback. Processes of the same user can be seen.
+	// LandlockAlone is for machines that allow no namespaces. The command can write only parts of the
+	// project without secrets and protected names. It has no network, not even loopback. It can see
+	// other processes of the same user.
 	LandlockAlone
-	// Namespaces holds everything that docs/containment.md lists.
+	// Namespaces gives all guarantees in docs/containment.md.
 	Namespaces
 )
 
@@ -38,44 +38,45 @@ func (l Level) String() string {
 	return "none"
 }
 
-// Spec describes a command and what it may use. All paths are absolute.
+// Spec describes a command, and the files and hosts that it may use. All paths are absolute.
 type Spec struct {
-	Project string   // the project's top directory: readable, and writable except for Protected
+	Project string   // the project's root directory: readable, and writable except for Protected
 	Dir     string   // the working directory, in Project; "" means Project
 	Command []string // the program, as a path or a name in PATH of Env, and its arguments
 	Env     []string // the environment; Run removes variables that may hold secrets
 
 	Read     []string // further readable paths
-	Write    []string // further writable paths; Protected applies in them too
-	ReadOnly bool     // the project is readable only
+	Write    []string // further writable paths; Protected applies to them too
+	ReadOnly bool     // the command must not write the project
 
 	Network    []Endpoint // the hosts that the command may reach; nil means none
-	AnyNetwork bool       // the command may use the whole network, and this machine's loopback
+	AnyNetwork bool       // the command may use this machine's whole network, including its loopback
 
-	// Secret reports whether a path is a secret by its name. The command finds an empty file or
-	// directory in its place. It is called for every path of the project, and must be quick.
+	// Secret reports whether a path is a secret by its name. The command sees an empty file or
+	// directory instead of the secret. Run calls Secret for every path of the project, so it must be
+	// fast.
 	Secret func(path string) bool
-	// Protected reports whether a path decides what other programs run, by its name relative to
-	// the project. The command can read but not change it. Run protects git's own files itself.
+	// Protected reports whether a file, named relative to the project, decides which programs others
+	// run. The command can read this file but not change it. Run itself protects git's own files.
 	Protected func(rel string) bool
 
-	// Scratch is a directory that holds the command's /tmp and its changes to the toolchains'
-	// caches, for later commands of the same session. "" means that they end with the command.
+	// Scratch is the directory that keeps the command's /tmp and its changes to the toolchains' caches
+	// for later commands of the session. If Scratch is "", both are removed when the command ends.
 	Scratch string
 	Limits  Limits
 
-	// AllowLandlockAlone lets Run use the weaker level if the machine allows no namespaces.
-	// Otherwise Run refuses there.
+	// AllowLandlockAlone lets Run use the level LandlockAlone if the machine allows no namespaces. If
+	// it is false, Run refuses the command on such a machine.
 	AllowLandlockAlone bool
 
 	Stdin, Stdout, Stderr *os.File // nil means this process's
 }
 
-// Limits bound what a command may use; zero means no bound.
+// Limits are the resources that a command may use; zero means no limit.
 type Limits struct {
-	Memory    uint64        // bytes of private memory of each process
-	Processes uint64        // processes and threads at a time
-	Time      time.Duration // after this time the command is killed
+	Memory    uint64        // bytes of private memory for each process
+	Processes uint64        // processes and threads at the same time
+	Time      time.Duration // Run kills the command after this time
 }
 
 // Endpoint is a host and a port that the proxy connects to.
@@ -84,24 +85,24 @@ type Endpoint = egress.Endpoint
 // ParseEndpoint reads HOST:PORT.
 func ParseEndpoint(s string) (Endpoint, error) { return egress.ParseEndpoint(s) }
 
-// Report says what a contained command did.
+// Report describes what a contained command changed, and the accesses that were refused.
 type Report struct {
 	Level    Level
 	ExitCode int           // 128 + N if signal N ended the command
-	TimedOut bool          // Limits.Time ended the command
-	Refused  []RefusedHost // the connections that the proxy refused
-	Changed  []string      // changed files, relative to the project; at most MaxChanged
-	Changes  int           // the number of changed files, also those beyond MaxChanged
+	TimedOut bool          // Run killed the command after Limits.Time
+	Refused  []RefusedHost // the hosts to which the proxy refused to connect
+	Changed  []string      // changed files, relative to the project, at most MaxChanged of them
+	Changes  int           // the number of all changed files, which may exceed MaxChanged
 	Partial  bool          // Changed and Changes may lack some files
-	Undone   []string      // protected paths that the command made
-	UndoneTo string        // the directory to which Run has moved Undone
+	Undone   []string      // protected paths that the command created; Run moved them to UndoneTo or removed them
+	UndoneTo string        // the directory to which Run moved the paths in Undone
 	Elapsed  time.Duration
 }
 
-// RefusedHost is an endpoint that a command tried to reach in vain.
+// RefusedHost is a host that a command could not reach because no permission names it.
 type RefusedHost = egress.Refusal
 
-// MaxChanged is the number of names in Report.Changed.
+// MaxChanged is the largest number of names in Report.Changed.
 const MaxChanged = 200
 
 func refused(format string, args ...any) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// The inner process's own files: what the command finds in place of a secret.
+// Files of the inner process that the command sees in place of a secret.
 const (
 	emptyFile = inner.Own + "/empty"
 	emptyDir  = inner.Own + "/empty-dir"
@@ -18,12 +18,12 @@ const (
 
 const sealed = harmless | inner.ReadOnly
 
-// covers hides and protects what the scans found.
+// covers adds the steps that hide secrets and protect files.
 type covers struct {
 	layout *layout
 	seen   map[string]bool
 	copies int
-	absent []string // protected paths that do not exist; the command must not make them
+	absent []string // protected paths that do not exist and that the command must not create
 }
 
 func (c *covers) begin() {
@@ -31,7 +31,7 @@ func (c *covers) begin() {
 	c.layout.step(inner.Step{Kind: inner.StepDir, Path: emptyDir, Attr: 0o555})
 }
 
-// cover hides or protects one finding. Findings that were covered before are skipped.
+// cover hides or protects the path of one finding. It skips a path that is covered already.
 func (c *covers) cover(f finding) {
 	if c.seen[f.path] || f.target != "" {
 		return
@@ -48,8 +48,8 @@ func (c *covers) cover(f finding) {
 	c.layout.step(s)
 }
 
-// protect protects a path of a writable directory. If the path does not exist, the command must
-// not make it.
+// protect makes a path in a writable directory read-only. If the path does not exist, the command must
+// not create it.
 func (c *covers) protect(p string) {
 	f, err := inspect(p, protected)
 	switch {
@@ -70,7 +70,7 @@ func (c *covers) protectAll(paths []string) {
 	}
 }
 
-// config shows a git configuration file without logins, and protects it.
+// config lets the command read a git configuration file without its logins, and not change it.
 func (c *covers) config(p string) {
 	f, err := inspect(p, protected)
 	data, readErr := os.ReadFile(p)
@@ -90,15 +90,15 @@ func (c *covers) config(p string) {
 	c.layout.step(inner.Step{Kind: inner.StepCover, Path: p, Source: content, Attr: sealed, Dev: f.dev, Ino: f.ino})
 }
 
-// repository protects the parts of a repository that decide which programs git runs. The
-// command can still commit.
+// repository protects the files of a git repository that decide which programs git runs. The command
+// can still commit.
 func (c *covers) repository(dir string) {
 	f, err := inspect(dir, gitDir)
 	if err != nil || !f.dir || c.seen[dir] {
 		return
 	}
 	c.seen[dir] = true
-	// A mount of its own cannot be renamed, so the command cannot put another repository there.
+	// A mount point cannot be renamed, so the command cannot put another repository at this path.
 	c.layout.step(inner.Step{Kind: inner.StepCover, Path: dir, Source: dir, Attr: harmless, Dev: f.dev, Ino: f.ino})
 	c.config(filepath.Join(dir, "config"))
 	c.config(filepath.Join(dir, "config.worktree"))
@@ -111,8 +111,8 @@ func (c *covers) repository(dir string) {
 			c.protect(filepath.Join(tree, name))
 		}
 	}
-	// Git would obey a repository in modules when a submodule is set up, and the commands in the
-	// list of a rebase when it goes on.
+	// git would later trust these paths: it uses a repository in modules when a user sets up a
+	// submodule, and runs commands from rebase-merge and rebase-apply when a user continues a rebase.
 	for _, name := range []string{"modules", "rebase-merge", "rebase-apply"} {
 		if p := filepath.Join(dir, name); !exists(p) {
 			c.absent = append(c.absent, p)
@@ -143,10 +143,10 @@ func (c *covers) modules(dir string, depth int) {
 	}
 }
 
-// linked is the repository of a linked work tree, outside of the project.
+// linked describes the repository of a linked git work tree. The repository is outside the project.
 type linked struct{ own, common string }
 
-// linkedRepository returns the repository to which the file .git of a work tree leads.
+// linkedRepository returns the repository that the file .git of a linked work tree names.
 func linkedRepository(file string) (linked, bool) {
 	data, err := os.ReadFile(file)
 	own, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
@@ -171,15 +171,15 @@ func linkedRepository(file string) (linked, bool) {
 	if common, err = realPath(common); err != nil || filepath.Dir(filepath.Dir(own)) != common {
 		return linked{}, false
 	}
-	back, err := os.ReadFile(filepath.Join(own, "gitdir")) // a project must not name another project's repository
+	back, err := os.ReadFile(filepath.Join(own, "gitdir")) // the repository must name this work tree too, or a project could name another project's repository
 	if err != nil || filepath.Clean(strings.TrimSpace(string(back))) != file {
 		return linked{}, false
 	}
 	return linked{own, common}, true
 }
 
-// show makes the linked repository usable: the command can commit to it, and cannot change its
-// settings, its hooks and the other work trees.
+// show makes a linked work tree's repository visible. The command can commit to it, but cannot change
+// its settings and hooks, or other work trees.
 func (r linked) show(l *layout, readOnly bool) error {
 	if err := l.show(r.common, sealed); err != nil || readOnly {
 		return err
@@ -202,8 +202,8 @@ func (c *covers) linkedRepository(r linked) {
 	c.protect(filepath.Join(r.common, "objects/info/alternates"))
 }
 
-// configuredPaths returns the paths of a project to which its repository's and the user's git
-// settings lead: hooks, included files and programs.
+// configuredPaths returns the paths in the project that git's settings name: hooks, included files and
+// programs. It reads the settings of the repository, the user and the machine.
 func configuredPaths(top, repository, home string) []string {
 	g := gitNames{top: top, home: home, seen: map[string]bool{}}
 	files := []string{filepath.Join(repository, "config"), filepath.Join(repository, "config.worktree"), "/etc/gitconfig"}
@@ -226,10 +226,9 @@ func configuredPaths(top, repository, home string) []string {
 	return all
 }
 
-// realPath returns the path without symbolic links.
 func realPath(p string) (string, error) { return filepath.EvalSymlinks(p) }
 
-// bareRepository protects a repository without a work tree.
+// bareRepository protects a git repository that has no work tree.
 func (c *covers) bareRepository(dir string) {
 	if !bareRepositoryAt(dir) {
 		return

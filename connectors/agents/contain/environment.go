@@ -1,16 +1,17 @@
 package contain
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // secretVariable matches names of environment variables that may hold secrets.
-var secretVariable = regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|_PASS$|^PASS$|_PWD$|CREDENTIAL|_CREDS?$|API_?KEY|_KEYS?$|^KEY$|ACCESS_?KEY|PRIVATE|_AUTH$|^AUTH_|_AUTH_|COOKIE|_DSN$|_PAT$|_CERT_DATA|SIGNATURE|KUBECONFIG|^AWS_|^AZURE_|^GOOGLE_|^GCLOUD_|^OCI_|^DATABASE_URL|WEBHOOK|^NOD_|^VAULT_|^ANTHROPIC_|^OPENAI_|^GEMINI_|^SENTRY_|^ASKPASS$|_ASKPASS$|^BASH_FUNC_)`)
+var secretVariable = lazyregexp.New(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|_PASS$|^PASS$|_PWD$|CREDENTIAL|_CREDS?$|API_?KEY|_KEYS?$|^KEY$|ACCESS_?KEY|PRIVATE|_AUTH$|^AUTH_|_AUTH_|COOKIE|_DSN$|_PAT$|_CERT_DATA|SIGNATURE|KUBECONFIG|^AWS_|^AZURE_|^GOOGLE_|^GCLOUD_|^OCI_|^DATABASE_URL|WEBHOOK|^NOD_|^VAULT_|^ANTHROPIC_|^OPENAI_|^GEMINI_|^SENTRY_|^ASKPASS$|_ASKPASS$|^BASH_FUNC_)`)
 
-// droppedVariables name sockets and programs that do not exist inside, or that would change
-// which code a command's programs run.
+// droppedVariables name sockets and programs that do not exist in the container, or change the code
+// that the command's programs run.
 var droppedVariables = []string{
 	"SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "XDG_RUNTIME_DIR",
 	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DOCKER_HOST", "DOCKER_CONFIG", "CONTAINER_HOST", "PULSE_SERVER", "TMUX", "STY", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE",
@@ -18,9 +19,9 @@ var droppedVariables = []string{
 }
 
 // loginInValue matches a URL with a password.
-var loginInValue = regexp.MustCompile(`://[^/@\s]*:[^/@\s]+@`)
+var loginInValue = lazyregexp.New(`://[^/@\s]*:[^/@\s]+@`)
 
-// cleanEnvironment returns the variables of env without secrets, and with those in more.
+// cleanEnvironment returns the variables of env without secrets, followed by those of more.
 func cleanEnvironment(env, more []string) []string {
 	var out []string
 	for _, v := range env {
@@ -35,7 +36,8 @@ func cleanEnvironment(env, more []string) []string {
 	return append(out, more...)
 }
 
-// variable returns the value of a variable in env. If it is set twice, the last value counts.
+// variable returns the value of a variable in env. If the variable is set twice, the last value
+// counts.
 func variable(env []string, name string) string {
 	for _, v := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusedCalls are the system calls that a contained command may not make. They act on other
-// processes, on mounts and namespaces, on keys and on the kernel itself, or they would make
-// other calls past the filter.
+// refusedCalls are the system calls that a contained command must not make. They act on other
+// processes, on mounts and namespaces, on keys or on the kernel, or they make other calls that the
+// filter does not see.
 var refusedCalls = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE,
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
@@ -20,15 +20,15 @@ var refusedCalls = []uint32{
 	unix.SYS_FANOTIFY_INIT, unix.SYS_VHANGUP, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 }
 
-// missingCalls are refused as if the kernel did not have them: programs then do without.
-// clone3 and openat2 have their flags in memory, which a filter cannot read, and io_uring makes
-// other calls past the filter.
+// missingCalls fail with ENOSYS, as if the kernel did not have them, so that programs use older calls
+// instead. A filter cannot read the flags of clone3 and openat2, because they are in memory. io_uring
+// makes other calls that the filter does not see.
 var missingCalls = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
 
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// The offsets in struct seccomp_data: the system call's number, the architecture, and the low
-// halves of the first four arguments. All architectures of auditArch are little-endian.
+// The offsets in struct seccomp_data of the system call's number, the architecture, and the low halves
+// of the first four arguments. All architectures of auditArch are little-endian.
 const (
 	atNumber  = 0
 	atMachine = 4
@@ -38,16 +38,16 @@ const (
 	atFourth  = 40
 )
 
-// modeArguments returns, for each system call that sets a file's mode, the place of the mode.
-// The filter refuses the bit that makes a program run as its owner: other users could run the
-// program outside.
+// modeArguments returns, for each system call that sets a file's mode, the offset of the argument with
+// the mode. The filter refuses the setuid bit: other users could otherwise run a file of the command
+// with the rights of this user.
 func modeArguments() map[uint32]uint32 {
 	calls := map[uint32]uint32{unix.SYS_FCHMOD: atSecond, unix.SYS_FCHMODAT: atThird, unix.SYS_FCHMODAT2: atThird, unix.SYS_OPENAT: atFourth, unix.SYS_MKNODAT: atThird}
 	maps.Copy(calls, oldModeArguments)
 	return calls
 }
 
-// auditArch returns the kernel's id of this process's system call interface, or 0 if the
+// auditArch returns the kernel's number for this process's system call interface. It returns 0 if the
 // filter does not support the architecture.
 func auditArch() uint32 {
 	switch runtime.GOARCH {
@@ -59,8 +59,8 @@ func auditArch() uint32 {
 	return 0
 }
 
-// filter returns a seccomp filter as the kernel reads it. families are the kinds of sockets
-// that the command may make.
+// filter returns a seccomp filter in the kernel's format. families are the socket families that the
+// command may use.
 func filter(families ...uint32) []byte {
 	const x32 = 0x40000000 // marks amd64's second set of system calls
 	refuse := func(errno unix.Errno) unix.SockFilter {
@@ -70,7 +70,7 @@ func filter(families ...uint32) []byte {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
 	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
-	unless := func(jump uint16, k uint32, skip uint8) unix.SockFilter { // runs the next skip lines only if the test holds
+	unless := func(jump uint16, k uint32, skip uint8) unix.SockFilter { // runs the next skip lines only if the comparison is true
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | jump, K: k, Jf: skip}
 	}
 	program := []unix.SockFilter{
@@ -97,7 +97,8 @@ func filter(families ...uint32) []byte {
 		unless(unix.BPF_JEQ, unix.SYS_SOCKETPAIR, 4),
 		load(atFirst), unless(unix.BPF_JEQ, unix.AF_UNIX, 1), allow, refuse(unix.EACCES),
 		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | unix.BPF_JEQ, K: unix.SYS_SOCKET, Jt: 1}, allow,
-		// The rest is about socket alone. The low bits of its second argument are the type.
+		// The rest of the filter checks only socket. The low bits of its second argument are the
+		// socket type.
 		load(atSecond), unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xf},
 		unless(unix.BPF_JEQ, unix.SOCK_RAW, 1), refuse(unix.EACCES), unless(unix.BPF_JEQ, unix.SOCK_PACKET, 1), refuse(unix.EACCES),
 		load(atFirst))

@@ -3,15 +3,16 @@ package contain
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // gitSetting is one line of a git configuration file.
 type gitSetting struct{ section, key, value string }
 
-// parseGitConfig returns the settings of a git configuration file. It reads more than git
-// does: a line that git refuses may still yield a setting.
+// parseGitConfig returns the settings of a git configuration file. It is more tolerant than git: it
+// may also return a setting from a line that git refuses.
 func parseGitConfig(data string) []gitSetting {
 	var all []gitSetting
 	section := ""
@@ -34,12 +35,12 @@ func parseGitConfig(data string) []gitSetting {
 	return all
 }
 
-// value returns a setting's value without quotes and escapes.
+// unquote returns a setting's value without quotes and escapes.
 func unquote(value string) string {
 	return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `"`, "").Replace(value)
 }
 
-// runsProgram reports whether git may run the words of a setting's value.
+// runsProgram reports whether git may run the setting's value as a command.
 func (s gitSetting) runsProgram() bool {
 	switch s.section {
 	case "alias", "filter", "merge", "mergetool", "difftool", "diff", "credential", "gpg", "uploadpack", "pager", "sequence", "interactive", "submodule", "trailer", "hook", "browser", "man", "instaweb":
@@ -50,14 +51,14 @@ func (s gitSetting) runsProgram() bool {
 	return false
 }
 
-// gitNames collects the paths to which the configuration of a repository leads.
+// gitNames collects the paths that the configuration of a repository names.
 type gitNames struct {
 	top, home string
 	seen      map[string]bool
-	paths     []string // files and directories that exist or may be made
+	paths     []string // files and directories that exist or could be created
 }
 
-// readConfig adds the paths that a configuration file names: hooks, included files, and programs.
+// readConfig adds the paths in a configuration file: hooks, included files and programs.
 func (g *gitNames) readConfig(file string) {
 	if g.seen[file] || len(g.seen) > 64 {
 		return
@@ -81,7 +82,7 @@ func (g *gitNames) readConfig(file string) {
 				at := g.resolve(word, g.top)
 				info, err := os.Stat(at)
 				byItself := s.section != "alias" && strings.Contains(word, "/") && !strings.HasPrefix(word, "-")
-				if err == nil && info.Mode().IsRegular() || os.IsNotExist(err) && byItself { // the command must not make a missing program
+				if err == nil && info.Mode().IsRegular() || os.IsNotExist(err) && byItself { // a program that does not exist is listed too, because the command must not create it
 					g.paths = append(g.paths, at)
 				}
 			}
@@ -100,10 +101,10 @@ func (g *gitNames) resolve(p, base string) string {
 }
 
 // userInfo is the name and password in a URL.
-var userInfo = regexp.MustCompile(`(://)[^/@\s"']+@`)
+var userInfo = lazyregexp.New(`(://)[^/@\s"']+@`)
 
-// withoutLogins returns a git configuration file without logins: no credential helpers, no
-// names and passwords in URLs, no headers, cookies, passwords and tokens.
+// withoutLogins returns a git configuration file without credential helpers, without user names and
+// passwords in URLs, and without headers, cookies and tokens.
 func withoutLogins(data string) string {
 	var out strings.Builder
 	section, dropped := "", false

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/exec"
 )
 
-// The versions of Landlock's ABI that added a restriction.
+// The Landlock ABI versions in which each restriction was added.
 const (
 	abiTruncate = 3
 	abiIoctl    = 5
@@ -21,10 +21,10 @@ const (
 	abiUnix     = 9 // connecting to Unix sockets in the file system
 )
 
-// Landlock's rights. A rule for a file may have only those of onFile.
+// Landlock's access rights. A rule for a file may contain only rights of onFile.
 const (
 	toRead  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	toWrite = 1<<15 - 1 // all of version 3
+	toWrite = 1<<15 - 1 // all rights up to version 3 of the ABI
 	onFile  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
@@ -39,8 +39,8 @@ func landlockABI() int {
 	return int(v)
 }
 
-// abstractSocketScope returns Landlock's scope that keeps a command from abstract Unix sockets
-// outside, or 0 if the kernel lacks it.
+// abstractSocketScope returns the Landlock scope that blocks abstract Unix sockets outside the
+// sandbox. It returns 0 if the kernel lacks that scope.
 func abstractSocketScope() uint64 {
 	if landlockABI() < abiScopes {
 		return 0
@@ -48,12 +48,13 @@ func abstractSocketScope() uint64 {
 	return unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 }
 
-// landlockRules collects Landlock's rules. Landlock gives rights to a directory with all that
-// lies below, and can except nothing, so rights are given around the exceptions.
+// landlockRules collects Landlock rules. A Landlock rule for a directory covers everything below it,
+// without exceptions. If a directory contains an exception, landlockRules therefore makes rules for
+// its entries instead.
 type landlockRules struct {
 	rules  []inner.Rule
-	except map[string]uint64 // the rights to a path that is an exception
-	above  map[string]bool   // the directories above exceptions
+	except map[string]uint64 // the rights on an excepted path
+	above  map[string]bool   // directories that contain an exception
 }
 
 func (l *landlockRules) exclude(p string, rights uint64) {
@@ -66,7 +67,7 @@ func (l *landlockRules) exclude(p string, rights uint64) {
 	}
 }
 
-// give gives rights to p, except to the exceptions below. A path that does not exist is skipped.
+// give grants rights on p, except on excepted paths below p. It skips a path that does not exist.
 func (l *landlockRules) give(p string, rights uint64) error {
 	if most, ok := l.except[p]; ok {
 		rights &= most
@@ -96,8 +97,8 @@ func (l *landlockRules) give(p string, rights uint64) error {
 	return nil
 }
 
-// landlockPlan returns the plan for a command without namespaces: Landlock for files, no
-// network, and a directory of its own for /tmp and caches.
+// landlockPlan returns the plan for a command without namespaces. Landlock restricts files, the
+// command has no network, and a private directory replaces /tmp and the caches.
 func (v *view) landlockPlan() (*inner.Plan, error) {
 	s, abi := v.spec, landlockABI()
 	if abi < abiTruncate {
@@ -133,8 +134,8 @@ func (v *view) landlockPlan() (*inner.Plan, error) {
 	return p, nil
 }
 
-// landlockRules returns the rules for files, and the variables that lead programs to the
-// command's own directory.
+// landlockRules returns the rules for files. It also returns the environment variables that make
+// programs use the command's private directory.
 func (v *view) landlockRules() (*landlockRules, []string, error) {
 	l := &landlockRules{except: map[string]uint64{}, above: map[string]bool{}}
 	for _, t := range v.trees {
@@ -164,7 +165,7 @@ func (v *view) landlockRules() (*landlockRules, []string, error) {
 			err = l.give(t.top, rights)
 		}
 	}
-	for _, p := range slices.Concat(v.spec.Read, v.spec.Write) { // files: they have no tree
+	for _, p := range slices.Concat(v.spec.Read, v.spec.Write) { // a path without a scanned tree is a file
 		rights := uint64(toRead)
 		if slices.Contains(v.spec.Write, p) {
 			rights = toWrite
@@ -200,7 +201,7 @@ func (v *view) exclude(l *landlockRules, f finding) {
 	}
 }
 
-// readable returns the system's and the toolchains' paths, without symbolic links.
+// readable returns the paths of the system and the toolchains, without symbolic links.
 func (v *view) readable() []string {
 	env := v.spec.Env
 	paths := slices.Concat(exec.SystemPaths(), systemPaths, strings.Split(variable(env, "PATH"), ":"))
@@ -226,8 +227,8 @@ func (v *view) readable() []string {
 	return slices.Compact(all)
 }
 
-// privateDir makes the command's own directory, and returns the variables that lead programs
-// there.
+// privateDir creates the command's private directory. It returns the environment variables that make
+// programs use that directory.
 func (v *view) privateDir() (string, []string, error) {
 	dir := v.spec.Scratch
 	if dir == "" {

@@ -17,13 +17,13 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// ending is how a command ended.
+// ending describes the end of a command.
 type ending struct {
 	code     int
 	timedOut bool
 }
 
-// setupError is a failure before the command started.
+// setupError is a failure before the start of the command.
 type setupError struct {
 	what string
 	err  error
@@ -32,7 +32,7 @@ type setupError struct {
 func (e *setupError) Error() string { return e.what + ": " + e.err.Error() }
 func (e *setupError) Unwrap() error { return e.err }
 
-// unavailable reports whether err means that this machine does not offer namespaces.
+// unavailable reports whether err means that this machine does not allow namespaces.
 func unavailable(err error) bool {
 	var setup *setupError
 	if !errors.As(err, &setup) {
@@ -46,15 +46,15 @@ func unavailable(err error) bool {
 	return false
 }
 
-// innerCapabilities are the rights within its own namespaces with which the inner process
-// builds the file system, including layers. It drops all before the command starts.
+// innerCapabilities are the capabilities that the inner process has in its own namespaces, to build
+// the file system. It drops them all before it starts the command.
 var innerCapabilities = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN, unix.CAP_MKNOD,
 }
 
-// launch runs the command by plan p, and waits for its end.
+// launch runs the command of plan p and waits until it has ended.
 func launch(ctx context.Context, s *Spec, p *inner.Plan, proxy *egress.Proxy) (ending, error) {
-	// The kernel kills the inner process when the thread that started it ends.
+	// Keep this thread: the kernel kills the inner process when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	j := &job{spec: s, proxy: proxy, foreground: ownsTerminal(s)}
@@ -79,7 +79,7 @@ func launch(ctx context.Context, s *Spec, p *inner.Plan, proxy *egress.Proxy) (e
 
 func innerAttributes(p *inner.Plan) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true}
-	if !p.Namespaces { // when nod ends, the inner process must live on until it has killed the rest
+	if !p.Namespaces { // without namespaces, the inner process must survive nod, to kill the command's processes
 		return a
 	}
 	a.Pdeathsig = syscall.SIGKILL
@@ -94,13 +94,13 @@ func innerAttributes(p *inner.Plan) *syscall.SysProcAttr {
 	return a
 }
 
-// job is a command that runs.
+// job is a running command.
 type job struct {
 	spec       *Spec
 	proxy      *egress.Proxy
 	control    *os.File
 	process    *os.Process
-	foreground bool // the command is the terminal's foreground job, and gets its signals by itself
+	foreground bool // the command is the foreground job of the terminal, which sends it signals directly
 	stopped    bool
 }
 
@@ -108,8 +108,8 @@ func (j *job) run(ctx context.Context, p *inner.Plan) (ending, error) {
 	signals := watchSignals()
 	defer signals.stop()
 	defer j.proxy.Close()
-	// The plan can be larger than the socket's buffer, so the inner process's first message may
-	// come before its end.
+	// Write in a goroutine: a plan can be larger than the socket's buffer, and the inner process may
+	// send its first message before it has read the whole plan.
 	go func() { _, _ = j.control.Write(p.Encode()) }()
 	messages := make(chan inner.Message)
 	go j.receive(messages)
@@ -171,9 +171,8 @@ func notRun(m inner.Message) error {
 	return &agents.ExitError{Code: agents.CodeCannot, Err: fmt.Errorf("%s: %w", m.Text, errno)}
 }
 
-// kill ends the command with all its processes.
 func (j *job) kill() {
-	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // the inner process kills the rest and ends
+	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // the inner process notices this, kills the command and ends
 	go func() {
 		time.Sleep(2 * time.Second)
 		_ = j.process.Kill()
@@ -182,8 +181,8 @@ func (j *job) kill() {
 
 func (j *job) send(m inner.Message) { _, _ = j.control.Write(m.Encode()) }
 
-// receive passes on the inner process's messages, and starts the proxy when its socket comes.
-// It closes the channel when the inner process has ended.
+// receive passes on the inner process's messages, and starts the proxy when the proxy's socket
+// arrives. It closes the channel when the inner process has ended.
 func (j *job) receive(messages chan<- inner.Message) {
 	defer close(messages)
 	fd := int(j.control.Fd())
@@ -207,7 +206,7 @@ func (j *job) receive(messages chan<- inner.Message) {
 	}
 }
 
-// readWithFiles fills b, and reads the files that come with the first byte.
+// readWithFiles fills b. It also receives the files that the sender attached to the first byte.
 func readWithFiles(fd int, b, oob []byte) (n, oobn int, err error) {
 	for n < len(b) {
 		got, gotOob, _, _, err := unix.Recvmsg(fd, b[n:], oob, unix.MSG_CMSG_CLOEXEC)
@@ -224,8 +223,8 @@ func readWithFiles(fd int, b, oob []byte) (n, oobn int, err error) {
 	return n, oobn, nil
 }
 
-// serve starts the proxy on the socket that came with a message. Without it the command has no
-// way to the network, so an error needs no care.
+// serve starts the proxy on the socket from a message. It ignores errors, because without the proxy
+// the command has no network at all.
 func (j *job) serve(oob []byte) {
 	parts, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(parts) != 1 {

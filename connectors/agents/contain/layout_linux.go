@@ -13,30 +13,30 @@ import (
 	"github.com/nodbus/nod/connectors/agents/exec"
 )
 
-// layout is the file system that a command sees. Its steps are in the order in which the inner
-// process takes them: a directory before what lies below it.
+// layout is the file system that a command sees, as a list of steps. The step for a directory comes
+// before the steps for its entries.
 type layout struct {
 	spec    *Spec
-	home    string // the command's home directory; "" if it is in the project
-	scratch string // the directory for changes to caches, on the disk or in memory
+	home    string // the command's home directory; "" if the project contains it
+	scratch string // the directory for changes to caches; on disk or in memory
 	steps   []inner.Step
-	made    map[string]bool // directories that steps have made, and the places of mounts
-	shown   []string        // paths that are shown from the outside
+	made    map[string]bool // directories that steps create, and mount points
+	shown   []string        // paths of the host that the command sees
 }
 
 const harmless = inner.NoSuid | inner.NoDev
 
-// maxCopied bounds the size of a file that is copied into the command's file system.
+// maxCopied is the largest file, in bytes, to copy into the command's file system.
 const maxCopied = 1 << 20
 
 func (l *layout) step(s inner.Step) { l.steps = append(l.steps, s) }
 
-// visible reports whether a path is shown from the outside.
+// visible reports whether the command sees the host's file at p.
 func (l *layout) visible(p string) bool {
 	return slices.ContainsFunc(l.shown, func(s string) bool { return within(p, s) })
 }
 
-// parents makes the directories above p, unless they are shown from the outside.
+// parents creates the directories above p, unless they are visible directories of the host.
 func (l *layout) parents(p string) {
 	dir := filepath.Dir(p)
 	if dir == "/" || l.made[dir] || l.visible(dir) {
@@ -47,7 +47,7 @@ func (l *layout) parents(p string) {
 	l.step(inner.Step{Kind: inner.StepDir, Path: dir, Attr: 0o755})
 }
 
-// place makes an empty file or directory on which p can be mounted.
+// place creates an empty file or directory as a mount point.
 func (l *layout) place(p string, dir bool) {
 	l.parents(p)
 	if l.made[p] || l.visible(p) {
@@ -66,14 +66,13 @@ func (l *layout) memory(p, options string) {
 	l.step(inner.Step{Kind: inner.StepTmpfs, Path: p, Data: options})
 }
 
-// file makes a file with this content.
 func (l *layout) file(p, content string) {
 	l.parents(p)
 	l.made[p] = true
 	l.step(inner.Step{Kind: inner.StepFile, Path: p, Data: content})
 }
 
-// show shows a path as it is outside. It does nothing if the path does not exist.
+// show bind-mounts a path of the host at the same path. It does nothing if the path does not exist.
 func (l *layout) show(p string, attr uint64) error {
 	info, err := os.Lstat(p)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -91,13 +90,13 @@ func (l *layout) show(p string, attr uint64) error {
 	return nil
 }
 
-// showLink shows a symbolic link and its target. A target outside of all that is shown is
-// copied if it is a small file, as /etc/resolv.conf is.
+// showLink creates the same symbolic link as on the host, and makes its target visible. If the target
+// is a small file that is not visible, such as that of /etc/resolv.conf, showLink copies it.
 func (l *layout) showLink(p string, attr uint64) error {
 	target, err := os.Readlink(p)
 	real, realErr := filepath.EvalSymlinks(p)
 	if err != nil || realErr != nil || l.made[p] || l.visible(p) {
-		return nil // a dangling link
+		return nil // a dangling link, or one that exists already
 	}
 	info, err := os.Stat(real)
 	if err != nil {
@@ -124,11 +123,11 @@ func (l *layout) showLink(p string, attr uint64) error {
 	return nil
 }
 
-// system shows the programs and settings of the system, and makes the devices, /proc and /tmp.
+// system makes the system's programs and settings visible, and creates the devices, /proc and /tmp.
 func (l *layout) system() error {
 	paths := slices.Concat(exec.SystemPaths(), systemPaths)
 	slices.Sort(paths)
-	usr := func(p string) int { // links lead to /usr, so it comes first
+	usr := func(p string) int { // first, because other directories link to it
 		if within(p, "/usr") || within(p, "/nix") {
 			return 0
 		}
@@ -172,14 +171,14 @@ func (l *layout) system() error {
 	return nil
 }
 
-// homeDir makes a home directory in memory with the toolchains, their caches, and the user's
+// homeDir creates a home directory in memory. It contains the toolchains, their caches, and the user's
 // git settings without logins.
 func (l *layout) homeDir() error {
 	env := l.spec.Env
 	if l.home != "" {
 		l.memory(l.home, "mode=0700")
 	}
-	tools := map[string]bool{} // the value says whether the directory is a cache
+	tools := map[string]bool{} // the directories; the value is true for a cache
 	for _, name := range toolVariables {
 		tools[variable(env, name)] = false
 	}
@@ -217,7 +216,8 @@ func (l *layout) homeDir() error {
 	return l.userGit()
 }
 
-// tool shows a directory of a toolchain, unless it holds a home directory or a secret's name.
+// tool makes a toolchain's directory visible, unless that directory contains a home directory or has
+// the name of a secret.
 func (l *layout) tool(dir string, cache bool) error {
 	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" || slices.Contains(topDirs, dir) || l.visible(dir) ||
 		l.home != "" && within(l.home, dir) || within(l.spec.Project, dir) || within(dir, l.spec.Project) || l.spec.Secret != nil && l.spec.Secret(dir) {
@@ -231,7 +231,7 @@ func (l *layout) tool(dir string, cache bool) error {
 		return l.show(dir, harmless|inner.ReadOnly)
 	}
 	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
-		return nil // a link above it may lead to the home directory
+		return nil // a symbolic link may lead to the home directory
 	}
 	if !cache || strings.ContainsAny(dir, `,:\`) {
 		return l.show(dir, harmless|inner.ReadOnly)
@@ -243,7 +243,7 @@ func (l *layout) tool(dir string, cache bool) error {
 	return nil
 }
 
-// userGit copies the user's git settings without logins, so that commits have an author.
+// userGit copies the user's git settings without logins. They contain the author for commits.
 func (l *layout) userGit() error {
 	if l.home == "" {
 		return nil
@@ -254,10 +254,9 @@ func (l *layout) userGit() error {
 	return nil
 }
 
-// systemGit is the file of git's settings for all users.
 const systemGit = "/etc/gitconfig"
 
-// git copies a file of git's settings without logins. It does nothing if the file cannot be read.
+// git copies a git settings file without logins. It does nothing if it cannot read the file.
 func (l *layout) git(p string) {
 	data, err := os.ReadFile(p)
 	if err == nil && len(data) <= maxCopied {
@@ -265,7 +264,7 @@ func (l *layout) git(p string) {
 	}
 }
 
-// grants shows the project and the paths that the command may also read or write.
+// grants makes the project visible, and the paths that the permissions allow.
 func (l *layout) grants() error {
 	attrs := map[string]uint64{}
 	for _, p := range l.spec.Read {

@@ -34,7 +34,8 @@ func TestTheKeysOfElixirsPackagesAreNotShown(t *testing.T) {
 	assert.Contains(t, res.out, "package", res.err)
 }
 
-// Git obeys these when a user sets up a submodule, or goes on with a rebase.
+// git uses a repository in modules when a user sets up a submodule, and runs commands from a rebase's
+// files when a user continues the rebase. A contained command must not leave such files.
 func TestAContainedCommandLeavesNoRepositoryAndNoRebaseForLater(t *testing.T) {
 	r := dangerous(t)
 	res := r.sh(`cd .git; git init -q --bare modules/lib; echo x > modules/lib/hooks/post-checkout; mkdir rebase-merge rebase-apply; echo 'exec evil' > rebase-merge/git-rebase-todo`)

@@ -11,8 +11,11 @@ import (
 
 var errNotLinux = errors.New("only Linux can contain commands")
 
-// Support returns the strongest level that this machine supports, and why no stronger one.
+// Support returns None, because only Linux supports containment.
 func Support() (Level, error) { return None, errNotLinux }
+
+// KnownSupport returns the same as Support.
+func KnownSupport(string) (Level, error) { return None, errNotLinux }
 
 // Run refuses every command.
 func Run(context.Context, Spec) (Report, error) {

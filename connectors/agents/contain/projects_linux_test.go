@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asUser makes commands use this user's own home directory and toolchains.
+// asUser makes contained commands use this user's own home directory and toolchains.
 func (r *rig) asUser() {
 	home, err := os.UserHomeDir()
 	require.NoError(r.t, err)

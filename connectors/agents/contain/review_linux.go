@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reviewTime bounds the search for changed files. The search for protected names has no bound.
+// reviewTime is the time limit for the search for changed files. The search for protected names has no
+// time limit.
 const reviewTime = 300 * time.Millisecond
 
-// review looks at what an ended command left in the writable places: it takes away protected
-// paths that the command made, and lists changed files. A mount cannot protect a path that does
-// not exist yet.
+// review checks the writable directories after a command has ended. It moves away protected paths that
+// the command created, because a mount cannot protect a path that does not exist. It also lists the
+// changed files.
 func (v *view) review(before time.Time, r *Report) {
 	w := &reviewer{top: v.spec.Project, names: &v.names, before: before, known: map[string]uint64{}, found: map[string]finding{}, buf: make([]byte, 64<<10)}
 	for _, t := range v.trees {
@@ -50,13 +51,13 @@ func (v *view) review(before time.Time, r *Report) {
 type reviewer struct {
 	names  *names
 	before time.Time
-	known  map[string]uint64  // the inodes of the directories that existed before the command
-	found  map[string]finding // the findings that existed before the command
-	dirs   []string           // directories of the tree at its top, after the command
+	known  map[string]uint64  // inodes of the directories that existed before the command
+	found  map[string]finding // findings that existed before the command
+	dirs   []string           // directories of the tree after the command
 	undo   []string
 	undone []string
-	moved  string // the directory to which undone paths are moved
-	top    string // the top of the project
+	moved  string // the directory to which takeAway moves paths
+	top    string // the project's root directory
 	buf    []byte
 }
 
@@ -65,7 +66,7 @@ func (w *reviewer) changed(st *unix.Stat_t) bool {
 }
 
 // existed reports whether a path is the same file as before the command. A command can rename a
-// directory above a protected file, and make another file at the old path.
+// directory above a protected file and create another file at the old path.
 func (w *reviewer) existed(full string) bool {
 	f, ok := w.found[full]
 	if !ok {
@@ -75,8 +76,8 @@ func (w *reviewer) existed(full string) bool {
 	return err == nil && now.dev == f.dev && now.ino == f.ino
 }
 
-// tree looks for new protected names. A directory whose change time is old has no new entries,
-// unless it took another directory's place.
+// tree searches for new protected names. It skips a directory that has not changed since the command
+// began, unless the command moved the directory there.
 func (w *reviewer) tree(t tree) {
 	todo := slices.Clone(t.dirs)
 	moved := map[string]bool{}
@@ -122,14 +123,14 @@ func (w *reviewer) tree(t tree) {
 	}
 }
 
-// sameDir reports whether a path is a directory that was at the same path before the command.
+// sameDir reports whether a directory was at the same path before the command.
 func (w *reviewer) sameDir(full string, ino uint64) bool {
 	before, known := w.known[full]
 	return known && before == ino
 }
 
-// takeAway moves the paths of undo away, so that no program obeys them. If a path cannot be
-// moved, takeAway removes it.
+// takeAway moves the paths in undo to another directory, so that no program uses them. It removes a
+// path that it cannot move.
 func (w *reviewer) takeAway() {
 	for _, p := range w.undo {
 		if _, err := os.Lstat(p); err != nil {
@@ -143,9 +144,9 @@ func (w *reviewer) takeAway() {
 	w.undo = nil
 }
 
-// moveAway moves a path to a temporary directory, or, if that is on another file system, to a
-// directory at the top of the project whose name no program knows. The user may have made the path,
-// so it is kept.
+// moveAway moves a path to a temporary directory. If that is on another file system, it uses a
+// directory in the project's root, with a name that no program looks for. It does not delete the path,
+// because the user may have created it.
 func (w *reviewer) moveAway(p string) bool {
 	name := strconv.Itoa(len(w.undone)) + "-" + filepath.Base(p)
 	for _, parent := range []string{os.TempDir(), w.top} {
@@ -168,7 +169,7 @@ func (w *reviewer) moveAway(p string) bool {
 	return false
 }
 
-// changes lists the files that changed since the command began.
+// changes lists the files that have changed since the command began.
 func (w *reviewer) changes(top string, r *Report) {
 	deadline := time.Now().Add(reviewTime)
 	for _, dir := range w.dirs {
@@ -193,8 +194,8 @@ func (w *reviewer) changes(top string, r *Report) {
 	r.Partial = r.Partial || r.Changes > len(r.Changed)
 }
 
-// harmlessRepository reports whether a new repository makes git run nothing: it has no hooks,
-// and its configuration has only settings that git itself writes in init and clone.
+// harmlessRepository reports whether a new git repository makes git run no program. Such a repository
+// has no hooks, and only the settings that git itself writes in init and clone.
 func harmlessRepository(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
@@ -224,7 +225,7 @@ func harmlessRepository(dir string) bool {
 	return true
 }
 
-// bareRepositoryAt reports whether git takes a directory for a repository without a work tree.
+// bareRepositoryAt reports whether git would use a directory as a repository without a work tree.
 func bareRepositoryAt(dir string) bool {
 	for _, name := range []string{"objects", "refs"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !info.IsDir() {

@@ -24,13 +24,13 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/egress"
 )
 
-// order tells this test binary to be nod, which runs a command contained. It is the value of
-// the environment variable orderVariable, in JSON.
+// order makes this test binary act as nod and run a contained command. The test passes it as JSON in
+// the environment variable orderVariable.
 type order struct {
 	Spec         Spec
-	Report       string // the file for the report
-	NoNamespaces bool   // the machine allows no namespaces
-	Near         bool   // the proxy may connect to this machine
+	Report       string // the path to which to write the report
+	NoNamespaces bool   // act as on a machine that allows no namespaces
+	Near         bool   // let the proxy connect to this machine
 }
 
 const orderVariable = "NOD_TEST_ORDER"
@@ -88,8 +88,8 @@ func testProtected(rel string) bool {
 	}) || strings.Contains("/"+rel, "/.github/workflows")
 }
 
-// refuseNamespaces makes this process's attempts to make a user namespace fail, as on a machine
-// that allows none.
+// refuseNamespaces makes every attempt of this process to create a user namespace fail, as on a
+// machine that allows none.
 func refuseNamespaces() {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		panic(err)
@@ -108,11 +108,11 @@ func refuseNamespaces() {
 	}
 }
 
-// rig is a project for contained commands, with a home directory and a directory outside.
+// rig is a project for contained commands, with a home directory and a directory outside the project.
 type rig struct {
 	t                           *testing.T
 	project, home, outside, top string
-	self                        string // this test binary
+	self                        string // the path of this test binary
 	level                       Level
 	change                      func(*order)
 }
@@ -128,14 +128,14 @@ func newRig(t *testing.T) *rig {
 	for _, dir := range []string{r.project, r.home, r.outside} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
-	// A process that lost its terminal may still write when the test ends.
+	// Processes of the test may still write while it ends.
 	t.Cleanup(func() {
 		require.Eventually(t, func() bool { return os.RemoveAll(top) == nil }, soon, 10*time.Millisecond)
 	})
 	return r
 }
 
-// needLevel skips a test on a machine that cannot make the level.
+// needLevel skips the test on a machine that does not support the level.
 func needLevel(t *testing.T, level Level) {
 	t.Helper()
 	if has, why := Support(); has < level {
@@ -143,7 +143,7 @@ func needLevel(t *testing.T, level Level) {
 	}
 }
 
-// file writes a file, relative to the project, and returns its path.
+// file writes a file in the project and returns the file's path.
 func (r *rig) file(name, content string) string {
 	r.t.Helper()
 	if !filepath.IsAbs(name) {
@@ -154,8 +154,7 @@ func (r *rig) file(name, content string) string {
 	return name
 }
 
-// nod returns a process, not started yet, that runs a command contained, and the file for its
-// report.
+// nod returns a process, not started yet, that runs a contained command, and the path of its report.
 func (r *rig) nod(args ...string) (*osexec.Cmd, string) {
 	r.t.Helper()
 	o := order{
@@ -179,7 +178,7 @@ func (r *rig) nod(args ...string) (*osexec.Cmd, string) {
 	return cmd, o.Report
 }
 
-// forJSON drops the fields that JSON cannot hold.
+// forJSON returns o without the fields that cannot be encoded as JSON.
 func forJSON(o order) any {
 	s := o.Spec
 	return map[string]any{"Report": o.Report, "NoNamespaces": o.NoNamespaces, "Near": o.Near, "Spec": map[string]any{
@@ -188,7 +187,7 @@ func forJSON(o order) any {
 	}}
 }
 
-// result is what a contained command printed and did.
+// result contains a contained command's output, exit code and report.
 type result struct {
 	Report
 	out, err string
@@ -224,14 +223,15 @@ func (r *rig) finish(cmd *osexec.Cmd, file string) result {
 	return res
 }
 
-// acts plays acts inside and returns the error of each, or "" if it succeeded.
+// acts runs each act in a container. It returns the errors of the acts, or "" for an act that
+// succeeded.
 func (r *rig) acts(acts [][]string) []string {
 	r.t.Helper()
 	list, err := json.Marshal(acts)
 	require.NoError(r.t, err)
 	cmd, file := r.nod(r.self, "acts")
 	cmd.Stdin = bytes.NewReader(list)
-	if open, err := os.Open(r.outside); err == nil { // nod inherits a file that is open
+	if open, err := os.Open(r.outside); err == nil { // nod has an open file of the directory outside, which the command must not inherit
 		defer open.Close()
 		cmd.ExtraFiles = []*os.File{open, open}
 	}
@@ -242,7 +242,7 @@ func (r *rig) acts(acts [][]string) []string {
 	return said
 }
 
-// playActs is the contained command of acts.
+// playActs is the contained command that acts starts.
 func playActs() int {
 	var list [][]string
 	if err := json.NewDecoder(os.Stdin).Decode(&list); err != nil {

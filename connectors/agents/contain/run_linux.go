@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// Support returns the strongest level that this machine supports, and why no stronger one. It
-// tries the level out.
+// Support returns the strongest level that this machine supports, and the reason why it supports no
+// stronger one. To find out, it runs a command.
 func Support() (Level, error) {
 	dir, err := os.MkdirTemp("", "nod-contain-")
 	if err != nil {
@@ -49,8 +49,8 @@ func Support() (Level, error) {
 	return LandlockAlone, whyNot
 }
 
-// Run runs the command of s contained, and waits for its end. An error is an *agents.ExitError and means
-// that the command did not run. If ctx ends, the command is killed.
+// Run runs the command of s contained, and waits until it has ended. When ctx ends, Run kills the
+// command. If the command did not run, the error is an *agents.ExitError.
 func Run(ctx context.Context, s Spec) (Report, error) {
 	return run(ctx, s, egress.New(s.Network))
 }
@@ -92,7 +92,7 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 	return report, nil
 }
 
-// clock returns the time with which the kernel stamps a file that changes now.
+// clock returns the time that the kernel would now store as the change time of a file.
 func clock() time.Time {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
@@ -101,7 +101,7 @@ func clock() time.Time {
 	return time.Unix(now.Unix())
 }
 
-// check completes s, and refuses what cannot be contained.
+// check sets defaults in s. It returns an error if s describes a command that cannot be contained.
 func (s *Spec) check() error {
 	if len(s.Command) == 0 || s.Command[0] == "" {
 		return errors.New("there is no command to run")
@@ -138,20 +138,21 @@ func (s *Spec) check() error {
 	return nil
 }
 
-// topDirs are directories that are never one project.
+// topDirs are system directories that are too large to be one project.
 var topDirs = []string{"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/var", "/var/lib", "/var/tmp"}
 
-// view is what a command sees: the project as it was found, and what becomes of it.
+// view is the result of the scans before a command: its trees, the paths to hide or protect, and its
+// scratch directory.
 type view struct {
 	spec    *Spec
 	names   names
-	trees   []tree // the writable places, the project first
+	trees   []tree // the writable and readable directories, the project first
 	extra   []finding
-	absent  []string // protected paths that did not exist
+	absent  []string // protected paths that did not exist before the command
 	lock    *os.File // held while the command uses the scratch directory
 	scratch string
 
-	temporary string // a directory to remove after the command
+	temporary string // a directory to remove when the command has ended
 }
 
 func newView(s *Spec) (*view, error) {
@@ -183,8 +184,8 @@ func (v *view) tops() []string {
 	return tops
 }
 
-// openScratch takes the scratch directory. If another command uses it at this time, this one
-// has its own in memory: two layers must not share a directory.
+// openScratch opens and locks the scratch directory. If another command has locked it, this command
+// keeps its changes in memory, because two overlays must not share a directory.
 func (v *view) openScratch() error {
 	dir := v.spec.Scratch
 	if dir == "" {
@@ -227,7 +228,7 @@ func (v *view) readOnly(top string) bool {
 	return !slices.Contains(v.spec.Write, top)
 }
 
-// namespacePlan returns the plan for a command in namespaces of its own.
+// namespacePlan returns the plan for a command in new namespaces.
 func (v *view) namespacePlan() (*inner.Plan, error) {
 	s := v.spec
 	home := filepath.Clean(variable(s.Env, "HOME"))
@@ -263,7 +264,8 @@ func (v *view) namespacePlan() (*inner.Plan, error) {
 	return v.finish(&inner.Plan{Namespaces: true, ShareNet: s.AnyNetwork, Listen: !s.AnyNetwork, Steps: l.steps}), nil
 }
 
-// linked returns the repositories outside to which the project's work trees belong.
+// linked returns the repositories outside the project to which the project's linked git work trees
+// belong.
 func (v *view) linked() []linked {
 	var all []linked
 	for _, f := range v.trees[0].found {
@@ -312,8 +314,8 @@ func (v *view) coverAll(c *covers, repositories []linked) {
 	}
 }
 
-// coverTools hides secrets at the tops of the toolchains' directories and in /opt. Deeper down
-// lie packages that others published.
+// coverTools hides secrets in the toolchains' directories and in /opt. It searches only the upper
+// levels. The lower levels contain published packages.
 func (v *view) coverTools(c *covers, shown []string) error {
 	onlySecrets := names{secret: v.spec.Secret}
 	if v.spec.Secret == nil {
@@ -334,7 +336,7 @@ func (v *view) coverTools(c *covers, shown []string) error {
 		}
 		for _, f := range t.found {
 			if f.kind == secret {
-				f.dev, f.ino = 0, 0 // a layer gives files other numbers
+				f.dev, f.ino = 0, 0 // an overlay gives files other device and inode numbers
 				c.cover(f)
 			}
 		}
@@ -342,7 +344,7 @@ func (v *view) coverTools(c *covers, shown []string) error {
 	return nil
 }
 
-// finish adds what both levels have in common.
+// finish adds to p the fields that are the same at both levels.
 func (v *view) finish(p *inner.Plan) *inner.Plan {
 	s := v.spec
 	more := []string{"PWD=" + s.Dir, "TMPDIR=/tmp", "HUSKY=0"}
@@ -358,7 +360,8 @@ func (v *view) finish(p *inner.Plan) *inner.Plan {
 		families = append(families, unix.AF_INET, unix.AF_INET6)
 	}
 	p.Filter = filter(families...)
-	// A core limit of 1 also keeps the kernel from handing a core dump to a program outside.
+	// A core limit of 1 also prevents the kernel from passing a core dump to a program outside the
+	// container.
 	p.Limits = []inner.Limit{{Resource: unix.RLIMIT_CORE, Value: 1}}
 	if s.Limits.Memory > 0 {
 		p.Limits = append(p.Limits, inner.Limit{Resource: unix.RLIMIT_DATA, Value: s.Limits.Memory})
@@ -369,7 +372,7 @@ func (v *view) finish(p *inner.Plan) *inner.Plan {
 	return p
 }
 
-// proxyVariables make programs use the proxy, except for their own machine.
+// proxyVariables are the environment variables that make programs use the proxy, except for localhost.
 func proxyVariables() []string {
 	const at = "127.0.0.1:61280"
 	var all []string

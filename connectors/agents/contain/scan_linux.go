@@ -14,42 +14,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kind says why a path is treated specially.
+// kind is the reason why a path needs special treatment.
 type kind int
 
 const (
 	plain kind = iota
 	secret
 	protected
-	socket  // another program's Unix socket
-	gitDir  // a repository, or the file .git of a linked work tree
-	gitHead // a file with the name that marks a repository without a work tree
+	socket  // a Unix socket of another program
+	gitDir  // a git repository, or the file .git of a linked work tree
+	gitHead // a file named HEAD, which may mark a repository without a work tree
 	through // a symbolic link with a protected name
 )
 
-// finding is a path that needs a mount of its own.
+// finding is a path that a scan found and that needs its own mount.
 type finding struct {
 	path     string
 	kind     kind
 	dir      bool
 	dev, ino uint64
 	links    uint64
-	target   string // of a symbolic link
+	target   string // the target, if the path is a symbolic link
 }
 
-// tree is what a scan found below a directory.
+// tree is the result of the scan of one directory.
 type tree struct {
 	top   string
-	dirs  []string // all directories, except those below findings
+	dirs  []string // all directories that the scan read
 	inos  []uint64 // the inodes of dirs; 0 for top
 	found []finding
 }
 
-// maxEntries bounds the number of files in a project. A larger one is refused: its secrets
-// could not be found in time.
+// maxEntries is the largest number of files in a project. In a larger project, the scan for secrets
+// would take too long, so Run refuses it.
 const maxEntries = 2_000_000
 
-// names judges paths by their names.
+// names decides by a path's name whether the path is secret or protected.
 type names struct {
 	secret    func(full string) bool
 	protected func(rel string) bool
@@ -69,25 +69,24 @@ func (n *names) of(top, full, name string) kind {
 	return plain
 }
 
-// leads reports whether a symbolic link stands for a directory in which names are protected, such
-// as .github.
+// leads reports whether a symbolic link at rel would make protected names appear below it, as a link
+// named .github does.
 func (n *names) leads(rel string) bool {
 	return n.protected != nil && slices.ContainsFunc([]string{"/workflows/x.yml", "/copilot-instructions.md", "/hooks/x.json"}, func(below string) bool {
 		return n.protected(rel + below)
 	})
 }
 
-// subdir is a directory to read.
 type subdir struct {
 	path string
 	ino  uint64
 }
 
-// scanner walks a tree with several goroutines.
+// scanner reads the directories of a tree with several goroutines.
 type scanner struct {
 	names *names
 	top   string
-	depth int // how far below top to look; 0 means to the end
+	depth int // how many levels below top to read; 0 means all
 
 	mu      sync.Mutex
 	wake    *sync.Cond
@@ -98,7 +97,7 @@ type scanner struct {
 	err     error
 }
 
-// scan finds the paths below top that need a mount of their own.
+// scan finds the paths below top that need their own mounts.
 func scan(top string, n *names, depth int) (tree, error) {
 	s := &scanner{names: n, top: top, depth: depth, todo: []subdir{{path: top}}, tree: tree{top: top}}
 	s.wake = sync.NewCond(&s.mu)
@@ -188,12 +187,12 @@ func (s *scanner) directory(dir string, buf []byte) (sub []subdir, found []findi
 		return ignoreGone(err)
 	})
 	if errors.Is(err, fs.ErrPermission) && dir != s.top {
-		err = nil // the command cannot read the directory either
+		err = nil // the command cannot read this directory either
 	}
 	return sub, found, entries, ignoreGone(err)
 }
 
-// ignoreGone drops the error of a file that was removed during the scan.
+// ignoreGone returns nil if err means that a file was removed during the scan, and otherwise err.
 func ignoreGone(err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -234,7 +233,7 @@ func eachEntry(dir string, buf []byte, f func(name string, typ byte, ino uint64)
 			return err
 		}
 		for b := buf[:n]; len(b) > 0; {
-			size := int(b[16]) | int(b[17])<<8 // of struct linux_dirent64
+			size := int(b[16]) | int(b[17])<<8 // the field d_reclen of struct linux_dirent64
 			name := b[19:size]
 			if end := slices.Index(name, 0); end >= 0 {
 				name = name[:end]
@@ -249,8 +248,8 @@ func eachEntry(dir string, buf []byte, f func(name string, typ byte, ino uint64)
 	}
 }
 
-// linkTargets returns the files and directories inside the tree to which the secret and
-// protected links in it lead, as findings of the same kind.
+// linkTargets returns findings for the targets of symbolic links with secret or protected names, as
+// far as the targets are inside the tree. The kind of each finding is that of its link.
 func (t *tree) linkTargets() []finding {
 	var out []finding
 	for _, f := range t.found {
@@ -276,7 +275,7 @@ func (t *tree) linkTargets() []finding {
 	return out
 }
 
-// otherLinks returns further names of the findings' files in the tree: hard links.
+// otherLinks returns findings for other hard links to the files that the scan found.
 func (t *tree) otherLinks() ([]finding, error) {
 	type file struct{ dev, ino uint64 }
 	kinds := map[file]kind{}
@@ -312,7 +311,7 @@ func (t *tree) otherLinks() ([]finding, error) {
 	return out, nil
 }
 
-// within reports whether the clean path p is dir or lies below it.
+// within reports whether the clean path p is dir or is below dir.
 func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }

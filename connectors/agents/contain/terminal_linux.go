@@ -10,11 +10,11 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// The command has a process group of its own, because a signal to its group must not reach
-// processes outside. So nod does for it what a shell does for a job: it passes on signals,
-// gives it the terminal, and stops when it stops.
+// The command has its own process group, so that a signal to its group does not reach other processes.
+// nod therefore acts for the command as a shell acts for a job: it forwards signals, gives the command
+// the terminal, and stops when the command stops.
 
-// passed are the signals that nod passes on to the command.
+// passed are the signals that nod forwards to the command.
 var passed = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGCONT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGALRM,
@@ -22,7 +22,8 @@ var passed = []os.Signal{
 
 type signals struct{ c chan os.Signal }
 
-// watchSignals begins to catch signals, except those that this process ignores, as under nohup.
+// watchSignals starts to catch signals, except those that this process ignores, as it does under
+// nohup.
 func watchSignals() *signals {
 	s := &signals{c: make(chan os.Signal, 64)}
 	var watch []os.Signal
@@ -32,7 +33,7 @@ func watchSignals() *signals {
 		}
 	}
 	signal.Notify(s.c, watch...)
-	signal.Ignore(syscall.SIGTTOU) // it would stop nod when it takes the terminal back
+	signal.Ignore(syscall.SIGTTOU) // SIGTTOU would stop nod when nod takes the terminal back
 	return s
 }
 
@@ -41,9 +42,9 @@ func (s *signals) stop() {
 	signal.Reset(syscall.SIGTTOU)
 }
 
-// ownsTerminal reports whether the command can take the terminal: nod is the foreground job,
-// alone in its process group, and both its input and its output are the terminal. In a
-// pipeline, another program of the group may use the terminal too.
+// ownsTerminal reports whether the command may take the terminal. nod must be the foreground job and
+// the only process in its process group, and its input and output must be the terminal. In a pipeline,
+// other programs of the group may use the terminal too.
 func ownsTerminal(s *Spec) bool {
 	group := unix.Getpgrp()
 	for _, f := range []*os.File{s.Stdin, s.Stdout} {
@@ -54,7 +55,6 @@ func ownsTerminal(s *Spec) bool {
 	return os.Getpid() == group
 }
 
-// pass handles a signal to nod.
 func (j *job) pass(sig syscall.Signal) {
 	if sig == syscall.SIGCONT && j.stopped {
 		j.stopped = false
@@ -65,8 +65,8 @@ func (j *job) pass(sig syscall.Signal) {
 	j.send(inner.Message{Kind: inner.Signal, Value: uint32(sig)})
 }
 
-// suspend stops nod because the command has stopped, so that the shell that waits for nod goes
-// on. It continues with the signal SIGCONT.
+// suspend stops nod because the command has stopped. The shell that waits for nod then shows its
+// prompt. nod continues when it gets SIGCONT.
 func (j *job) suspend() {
 	j.takeTerminalBack()
 	j.stopped = true

@@ -1,7 +1,7 @@
 package contain
 
-// toolDirs are the toolchains' directories in the home directory, which a command may read. A
-// directory is listed only if it holds programs and libraries, and neither settings nor logins.
+// toolDirs are the toolchains' directories in the home directory, which a command may read. The list
+// contains only directories with programs and libraries, and none with settings or logins.
 var toolDirs = []string{
 	".cargo/bin", ".cargo/env", ".rustup", ".nvm", ".fnm", ".volta", ".asdf", ".local/share/mise", ".local/share/fnm", ".local/share/rtx",
 	".pyenv", ".rbenv", ".rvm", ".goenv", ".jenv", ".sdkman", ".bun/bin", ".bun/install", ".deno/bin", ".local/bin", ".local/lib",
@@ -10,8 +10,8 @@ var toolDirs = []string{
 	".config/go/env", ".cache/ms-playwright", ".cache/Cypress", ".cache/puppeteer",
 }
 
-// cacheDirs are the toolchains' caches in the home directory. A command may read them, and its
-// changes go to a layer above, so that it cannot put code into later builds outside.
+// cacheDirs are the toolchains' caches in the home directory. A command may read them. Its changes go
+// to an overlay, so that it cannot put code into later builds outside the container.
 var cacheDirs = []string{
 	".cache/go-build", "go/pkg", ".npm/_cacache", ".cache/pip", ".cache/uv", ".cache/yarn", ".cache/pnpm", ".local/share/pnpm", ".yarn/berry",
 	".cargo/registry", ".cargo/git", ".gradle/caches", ".gradle/wrapper", ".gradle/native", ".m2/repository", ".cache/node", ".cache/ccache", ".ccache",
@@ -20,15 +20,15 @@ var cacheDirs = []string{
 	".cache/pre-commit", ".bun/cache", ".cache/deno", ".cache/turbo",
 }
 
-// toolVariables name directories of toolchains, and cacheVariables their caches, if they do not
-// lie in the usual place.
+// toolVariables are environment variables that name a toolchain's directory. cacheVariables are those
+// that name a cache.
 var (
 	toolVariables  = []string{"GOROOT", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT", "RBENV_ROOT", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR", "SDKMAN_DIR", "JAVA_HOME", "VOLTA_HOME", "BUN_INSTALL", "DENO_INSTALL", "PNPM_HOME", "DOTNET_ROOT", "VIRTUAL_ENV", "CONDA_PREFIX", "ANDROID_HOME", "ANDROID_SDK_ROOT"}
 	cacheVariables = []string{"GOCACHE", "GOMODCACHE", "npm_config_cache", "PIP_CACHE_DIR", "UV_CACHE_DIR", "YARN_CACHE_FOLDER", "CCACHE_DIR", "SCCACHE_DIR", "PLAYWRIGHT_BROWSERS_PATH"}
 )
 
-// systemPaths are the paths outside the home directory that a command may read, besides those
-// that exec.SystemPaths lists.
+// systemPaths are paths outside the home directory that a command may read in addition to
+// exec.SystemPaths.
 var systemPaths = []string{
 	"/opt", "/etc/alternatives", "/etc/java", "/etc/maven", "/etc/python3", "/etc/perl", "/etc/ca-certificates", "/etc/ca-certificates.conf",
 	"/etc/mke2fs.conf", "/etc/ssl/certs", "/etc/machine-id", "/etc/shells", "/etc/login.defs", "/etc/debian_version", "/etc/redhat-release", "/etc/rpc", "/etc/protocols",

@@ -1,16 +1,15 @@
-// Package exec runs a command with a session's permissions and no others, enforced by the
-// Linux kernel.
+// Package exec runs a command with the permissions of a session and no others. The Linux kernel
+// enforces the permissions.
 //
-// The process restricts itself and then becomes the command (execve). So no other process is
-// restricted, and the standard streams, signals and exit code are the command's own. The
-// command and its children cannot escape the restrictions: sudo does not work, root keeps few
-// capabilities, all open files except the standard streams are closed, no text can be put into
-// a terminal's input, and 32-bit programs do not run.
+// The process restricts itself and then becomes the command (execve). No other process is restricted,
+// and the command keeps the standard streams, the signals and its own exit code. The command and its
+// children cannot escape the restrictions: sudo does not work, root keeps few capabilities, 32-bit
+// programs do not run, no other open file is passed on, and no call can put text into a terminal's
+// input.
 //
-// In addition to what the permissions allow, the command may read the paths of SystemPaths, and
-// use the devices of SystemDevices. Linux cannot restrict two things yet: the command can read
-// the size and dates of any file whose path it knows, and change the mode and dates of its
-// user's own files.
+// Besides the permitted paths, the command may read SystemPaths and use SystemDevices. Linux cannot
+// restrict two accesses yet: the command can read the size and dates of any file whose path it knows,
+// and can change the mode and dates of files that its user owns.
 package exec
 
 import (
@@ -29,9 +28,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// SystemPaths returns the paths that every command may read, if they exist: programs,
-// libraries, and the files that programs need to start, to look up names and to check
-// certificates. The paths hold no keys and no user's own files.
+// SystemPaths returns the existing paths that every command may read: programs, libraries, and the
+// files that programs need to start, to look up names and to check certificates. They contain no keys
+// and no files of users.
 func SystemPaths() []string {
 	return []string{
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/nix/store", "/gnu/store",
@@ -51,21 +50,20 @@ func SystemDevices() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty"}
 }
 
-// Command is a command to run and its permissions.
+// Command is a command to run, with its permissions.
 type Command struct {
 	Args  []string // the program, as a path or a name in this process's PATH, and its arguments
 	Env   []string // the whole environment; nil means an empty one
 	Dir   string   // the working directory; "" means this process's own
 	Scope schemas.SessionPermissions
-	// RequireEnforcement makes Run refuse the command if the kernel cannot enforce all of
-	// Scope. If it is false, Run writes a warning to Stderr and runs the command.
+	// RequireEnforcement makes Run refuse the command if the kernel cannot enforce Scope completely.
+	// If it is false, Run writes a warning to Stderr and runs the command.
 	RequireEnforcement bool
 	Stderr             io.Writer
 }
 
-// Run replaces this process by the command. It returns only if that fails, and always with an
-// *agents.ExitError. Run may have restricted the process before it failed, so the caller must only report
-// the error and exit.
+// Run replaces this process by the command. It returns only on failure, with an *agents.ExitError. It
+// may have restricted this process by then, so the caller must only report the error and exit.
 func Run(c Command) error {
 	if len(c.Args) == 0 {
 		return refused("there is no command to run")
@@ -88,7 +86,7 @@ func Run(c Command) error {
 		}
 		fmt.Fprintf(c.Stderr, "nod: warning: %s\n", missing)
 	}
-	runtime.LockOSThread() // the thread is never unlocked, because it becomes the command
+	runtime.LockOSThread() // never unlock the thread, because it becomes the command
 	if err := confine(c.Scope, c.Stderr); err != nil {
 		return refused("restrict the command to its permissions: %w", err)
 	}

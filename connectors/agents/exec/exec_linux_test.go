@@ -137,8 +137,8 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// A command must not put text into its caller's terminal, because the caller's shell would run
-// the text without restrictions. Here file 0 is no terminal, but the filter refuses the call
+// A command must not put text into the terminal of its caller, because the caller's shell would run
+// that text without restrictions. In this test, file 0 is no terminal, but the filter refuses the call
 // before the kernel looks at the file.
 func TestACommandCannotTypeIntoItsTerminal(t *testing.T) {
 	needLandlock(t)
@@ -146,7 +146,7 @@ func TestACommandCannotTypeIntoItsTerminal(t *testing.T) {
 	connected := p.scope()
 	connected.Network = true
 	for _, scope := range []schemas.SessionPermissions{p.scope(), connected} {
-		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // TIOCSTI, TIOCLINUX, and a number with TIOCSTI in its low half: the kernel reads only that half
+		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // TIOCSTI, TIOCLINUX, and a number whose low half is TIOCSTI: the kernel reads only the low half
 			assert.Contains(t, p.tries(scope, "type", request), "operation not permitted", request)
 		}
 		assert.Contains(t, p.tries(scope, "type", "0x5413"), "inappropriate ioctl", "others pass")

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock leaves gaps that a seccomp filter closes. Before version 10 Landlock restricts no
-// network protocol except TCP. Before version 9 it does not restrict connections to Unix
-// sockets; by the socket of a container engine or a session bus, a command could start other
-// commands without restrictions. So the filter refuses to create network sockets if the
-// network is not permitted, and Unix sockets if Landlock cannot restrict them. Socket pairs
-// stay allowed, because they connect to no other program.
+// The seccomp filter closes gaps of Landlock. Before version 10, TCP is the only network protocol that
+// Landlock restricts. Before version 9, it does not restrict connections to Unix sockets: through the
+// socket of a container engine or a session bus, a command could start other commands without
+// restrictions. The filter therefore refuses to create network sockets if the network is not
+// permitted, and Unix sockets if Landlock cannot restrict them. It allows socket pairs, because they
+// connect to no other program.
 //
-// The filter also keeps the command from putting text into its terminal's input, because the
-// caller's shell would run the text afterwards.
+// The filter also prevents the command from putting text into its terminal's input, because the
+// caller's shell would later run that text.
 
-// auditArch returns the kernel's id of this process's system call interface, or 0 if the
+// auditArch returns the kernel's number for this process's system call interface. It returns 0 if the
 // filter does not support the architecture.
 func auditArch() uint32 {
 	switch runtime.GOARCH {
@@ -39,9 +39,9 @@ func canFilter() bool {
 	return auditArch() != 0 && errno == 0
 }
 
-// filterCalls restricts this thread and the program that it becomes: they can create only the
-// allowed sockets, and cannot put text into a terminal's input. It does nothing if canFilter
-// is false.
+// filterCalls restricts this thread, and the program that replaces it. The program can create only the
+// permitted sockets, and cannot put text into a terminal's input. If canFilter is false, filterCalls
+// does nothing.
 func filterCalls(unixAllowed, network bool) error {
 	if !canFilter() {
 		return nil
@@ -58,9 +58,9 @@ func filterCalls(unixAllowed, network bool) error {
 	return nil
 }
 
-// The offsets in the data that a filter gets (struct seccomp_data): the system call's number,
-// the architecture, and the low halves of the first two arguments. All architectures of
-// auditArch are little-endian.
+// The offsets in struct seccomp_data, which a filter reads, of the system call's number, the
+// architecture, and the low halves of the first two arguments. All architectures of auditArch are
+// little-endian.
 const (
 	atNumber  = 0
 	atMachine = 4
@@ -68,8 +68,7 @@ const (
 	atSecond  = 24
 )
 
-// x32 is the bit in a system call's number that marks amd64's second set of system calls, the
-// x32 ABI.
+// x32 is the bit that marks a system call of amd64's second ABI, x32.
 const x32 = 0x40000000
 
 func callFilter(unixAllowed, network bool) []unix.SockFilter {
@@ -89,7 +88,7 @@ func callFilter(unixAllowed, network bool) []unix.SockFilter {
 		}
 		return refuse(unix.EACCES)
 	}
-	ioUring := refuse(unix.ENOSYS) // io_uring would create sockets that the filter does not see
+	ioUring := refuse(unix.ENOSYS) // io_uring could create sockets that the filter does not see
 	if unixAllowed && network {
 		ioUring = ret(unix.SECCOMP_RET_ALLOW)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The versions of Landlock's ABI that added a restriction.
+// The Landlock ABI versions in which each restriction was added.
 const (
 	abiRefer    = 2 // restricts moving files between directories
 	abiTruncate = 3
@@ -32,7 +32,7 @@ func abi() int {
 	return v
 }
 
-// unenforced describes the actions that scope does not permit and this kernel cannot prevent.
+// unenforced describes the accesses that scope does not permit and that this kernel cannot prevent.
 func unenforced(scope schemas.SessionPermissions) []string {
 	return enforcementGaps(abi(), canFilter(), scope.Network)
 }
@@ -64,12 +64,12 @@ func enforcementGaps(abi int, filter, network bool) []string {
 	return open
 }
 
-// confine restricts this process to scope, as far as the kernel can. The calling
-// goroutine must be locked to its thread.
+// confine restricts this process to scope, as far as the kernel can. The calling goroutine must be
+// locked to its thread.
 func confine(scope schemas.SessionPermissions, stderr io.Writer) error {
 	version := abi()
-	// Landlock does not restrict files that are open already, so all files of the caller
-	// except the standard streams are closed when the command starts.
+	// Landlock does not restrict files that are already open. All files except the standard streams
+	// are therefore closed when the command starts.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("close other files: %w", err)
 	}
@@ -111,13 +111,13 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 		switch {
 		case !dir:
 			return landlock.RWFiles(at).WithIoctlDev()
-		case version < abiRefer: // on an older kernel WithRefer would disable all restrictions
+		case version < abiRefer: // on an older kernel WithRefer would turn off all restrictions
 			return landlock.RWDirs(at).WithIoctlDev()
 		}
 		return landlock.RWDirs(at).WithRefer().WithIoctlDev().WithResolveUnix()
 	}
 	for _, p := range SystemPaths() {
-		_ = add(p, 0, read) // a path that is missing or unreadable is skipped
+		_ = add(p, 0, read) // skip a path that is missing or unreadable
 	}
 	for _, p := range SystemDevices() {
 		_ = add(p, 0, write)
@@ -144,10 +144,9 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 	return all, nil
 }
 
-// pin opens p, and returns a path that refers to this file even if p is renamed or replaced,
-// and whether the file is a directory. If resolve is RESOLVE_NO_SYMLINKS, a symbolic link in p
-// is an error: the permitted paths had no links when they were checked, so a link may be an
-// attempt to escape.
+// pin opens p. It returns a path that leads to this file even if p is renamed or replaced, and reports
+// whether the file is a directory. With RESOLVE_NO_SYMLINKS, a symbolic link in p is an error: the
+// permitted paths had no links when nod checked them, so a link may be an attempt to escape.
 func pin(p string, resolve uint64) (at string, dir bool, err error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if errors.Is(err, unix.ELOOP) {

@@ -22,16 +22,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The environment variables that make this test binary act as another program: as nod,
-// which runs a command with Run (asNod), or as that command (asAct).
+// Environment variables that make this test binary act as another program: asNod as a nod that runs a
+// command with Run, asAct as that command.
 const (
-	asNod = "NOD_TEST_RUN"         // names the variable with the Command that nod runs, in JSON
-	asAct = "NOD_TEST_ACT"         // names the variable with the act that the command tries; see act
-	noLL  = "NOD_TEST_NO_LANDLOCK" // names the variable that, if set, makes nod find a kernel without Landlock
+	asNod = "NOD_TEST_RUN"         // the Command to run, in JSON
+	asAct = "NOD_TEST_ACT"         // the act that the command tries; see act
+	noLL  = "NOD_TEST_NO_LANDLOCK" // if set, nod finds a kernel without Landlock
 )
 
-// environment returns the environment of the tests' processes, plus the variables in more.
-// GORACE saves a second in each process: with -race it would sleep before it ends.
+// environment returns the environment for processes of the tests, plus the variables in more. Without
+// its GORACE, each process with the race detector would sleep for a second before it exits.
 func environment(more ...string) []string {
 	return append([]string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"}, more...)
 }
@@ -68,7 +68,7 @@ func runNod() int {
 	return e.Code
 }
 
-// withoutLandlock makes Landlock's system call fail, as in a kernel without Landlock.
+// withoutLandlock makes Landlock's system calls fail, as on a kernel without Landlock.
 func withoutLandlock() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -88,7 +88,7 @@ func withoutLandlock() {
 	}
 }
 
-// act does one thing that a command may or may not be permitted to do, and returns its error.
+// act does one act that a permission may allow or forbid, and returns the act's error.
 func act(what string, args []string) error {
 	switch what {
 	case "read":
@@ -128,7 +128,7 @@ func act(what string, args []string) error {
 		if errno != 0 {
 			return errno
 		}
-	case "type": // the act puts a character into its terminal's input
+	case "type": // puts a character into the terminal's input
 		request, err := strconv.ParseUint(args[0], 0, 64)
 		if err != nil {
 			return err
@@ -173,7 +173,7 @@ func needLandlock(t *testing.T) {
 	}
 }
 
-// testDirs holds a working directory for a command, and a directory outside of it.
+// testDirs contains a working directory for a command, and a directory outside of it.
 type testDirs struct {
 	t       *testing.T
 	work    string
@@ -205,9 +205,9 @@ func (p *testDirs) command(scope schemas.SessionPermissions, args ...string) Com
 	return Command{Args: args, Env: environment(), Scope: scope}
 }
 
-// nod returns a process that is not started yet: this test binary, which runs c as nod does.
+// nod returns a process, not started yet, in which this test binary acts as nod and runs c.
 func (p *testDirs) nod(c Command) *osexec.Cmd {
-	data, err := json.Marshal(struct { // all fields of Command except Stderr, which JSON cannot hold
+	data, err := json.Marshal(struct { // the fields of Command, except Stderr, which JSON cannot encode
 		Args, Env          []string
 		Dir                string
 		Scope              schemas.SessionPermissions
@@ -220,7 +220,7 @@ func (p *testDirs) nod(c Command) *osexec.Cmd {
 	return cmd
 }
 
-// tries runs an act with the permissions of scope. It returns the act's error message, or "" if
+// tries runs an act with the permissions in scope. It returns the error message of the act, or "" if
 // the act succeeded.
 func (p *testDirs) tries(scope schemas.SessionPermissions, what string, args ...string) string {
 	c := p.command(scope, append([]string{p.self}, args...)...)

@@ -9,8 +9,8 @@ import (
 )
 
 // rootCapabilities returns the capabilities that a command keeps if it runs as root: those for
-// permitted files, for user ids, signals and low ports. With others, such as loading modules,
-// making devices or reading other processes, the command could escape its permissions.
+// permitted files, user ids, signals and low ports. With any other capability, such as loading modules
+// or reading other processes, the command could escape its restrictions.
 func rootCapabilities() []int {
 	return []int{
 		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL,
@@ -18,9 +18,9 @@ func rootCapabilities() []int {
 	}
 }
 
-// dropCapabilities takes all capabilities except rootCapabilities from the program that this
-// thread becomes. For a user other than root it only clears the ambient capabilities: the
-// program then inherits no capability at all.
+// dropCapabilities drops all capabilities except rootCapabilities for the program that replaces this
+// thread. For a user other than root it only clears the ambient capabilities: the program then
+// inherits no capability.
 func dropCapabilities() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) {
@@ -32,7 +32,7 @@ func dropCapabilities() error {
 	for power := 0; ; power++ {
 		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(power), 0, 0, 0)
 		if err != nil {
-			return nil // the kernel has no capability of this number or above
+			return nil // this number is above the kernel's last capability
 		}
 		if has == 0 || slices.Contains(rootCapabilities(), power) {
 			continue

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shells returns the installed shells among those that run hooks; Codex uses $SHELL.
+// shells returns those installed shells that hosts use to run hooks. Codex uses $SHELL.
 func shells(t *testing.T) (found []string) {
 	for _, name := range []string{"sh", "bash", "dash", "zsh", "fish", "csh"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -26,7 +26,7 @@ func shells(t *testing.T) (found []string) {
 	return found
 }
 
-// gates returns the hook commands in the settings file at path, by event.
+// gates returns the hook commands in the settings file at path. The key is the hook's event.
 func gates(t *testing.T, host hook.Host, path string) map[string]string {
 	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
 	require.NoError(t, err)
@@ -37,9 +37,9 @@ func gates(t *testing.T, host hook.Host, path string) map[string]string {
 	return commands
 }
 
-// Some hosts run a call although its hook failed. At the events of such hosts, the hook
-// command that nod installs blocks the call if nod is killed or missing: it exits with code 2
-// and writes a message to stderr. It passes the output of a working hook unchanged.
+// Some hosts run a call although its hook failed. For the events of such hosts, nod installs a hook
+// command that blocks the call if nod is killed or missing: the command exits with code 2 and writes a
+// message to stderr. It does not change the output of a working hook.
 func TestAKilledOrMissingHookBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		program, stdout string
@@ -68,7 +68,7 @@ func TestAKilledOrMissingHookBlocks(t *testing.T) {
 						cmd := exec.Command(shell, "-c", commands[event])
 						var out, errs strings.Builder
 						cmd.Stdout, cmd.Stderr = &out, &errs
-						_ = cmd.Run() // the exit code is checked below
+						_ = cmd.Run() // the test checks the exit code below
 						assert.Equal(t, c.exit, cmd.ProcessState.ExitCode(), errs.String())
 						assert.Equal(t, c.stdout, out.String())
 						assert.Contains(t, errs.String(), c.says)
@@ -79,8 +79,8 @@ func TestAKilledOrMissingHookBlocks(t *testing.T) {
 	}
 }
 
-// Installing updates a hook of an earlier version, whose command has neither byShell nor orBlock,
-// and uninstalling removes it.
+// Install updates a hook of an earlier version, whose command has neither byShell nor orBlock.
+// Uninstall removes such a hook.
 func TestInstallUpdatesAHookOfAnEarlierVersion(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		path := filepath.Join(t.TempDir(), "settings.json")

@@ -8,10 +8,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// callUntil calls f with ctx and returns its result. It also returns once ctx ends, because
-// the host waits for a reply and f may ignore ctx. A panic of f becomes an error. If f's
-// result is ready when ctx ends, callUntil still returns the result, except for an error
-// that is not a *schemas.Error: it then returns ctx's cause.
+// callUntil calls f with ctx and returns its result. It also returns when ctx ends, because f may
+// ignore ctx and the host waits for a reply. It turns a panic of f into an error. If f's result is
+// ready when ctx ends, callUntil returns that result. If the result is an error other than a
+// *schemas.Error, it returns ctx's cause instead.
 func callUntil[T any](ctx context.Context, doing string, f func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Change is the edit that an installation makes to one file. Write replaces the whole
-// file, or fails and leaves it as it was.
+// Change is the edit that an installation makes to one file. Write either replaces the whole file or
+// fails and leaves the file unchanged.
 type Change struct {
 	Path          string // the file, with links resolved
 	Before, After []byte
-	// Warning tells the user why nod is not asked, or is asked about fewer calls, with these
-	// settings; or why nod's setting was not removed. It is usually empty.
+	// Warning tells the user why, with these settings, the host does not ask nod or asks about fewer
+	// calls. After an uninstallation it tells why nod's setting was not removed. It is usually empty.
 	Warning string
 	// Note holds advice for the user after an installation; may be empty.
 	Note string
@@ -26,8 +26,8 @@ type Change struct {
 	mode  fs.FileMode
 }
 
-// openChange reads the file to change. If there is no file, Write will create it. It fails
-// if path is a link to a missing file.
+// openChange reads the file to change. If the file does not exist, Write will create it. If path is a
+// link to a missing file, openChange fails.
 func openChange(path string) (Change, error) {
 	c := Change{Path: path, isNew: true, mode: 0o644}
 	resolved, err := filepath.EvalSymlinks(path)
@@ -52,9 +52,8 @@ func openChange(path string) (Change, error) {
 	return c, nil
 }
 
-// ReadFile reads a file that nod keeps beside a host's settings. It returns a Change that
-// changes nothing until the caller sets After. If Write creates the file, only the user can
-// read it.
+// ReadFile reads a file that nod changes in addition to a host's settings. The Change has no effect
+// until the caller sets After. If Write creates the file, only the user can read it.
 func ReadFile(path string) (Change, error) {
 	c, err := openChange(path)
 	if c.isNew {
@@ -64,14 +63,14 @@ func ReadFile(path string) (Change, error) {
 	return c, err
 }
 
-// Changed reports whether Write would alter the file.
+// Changed reports whether Write would change the file.
 func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 
 // Creates reports whether the file does not exist yet.
 func (c Change) Creates() bool { return c.isNew }
 
-// Write replaces the file atomically: a crash leaves the old file or the new one. It
-// fails, and changes nothing, if another program has changed the file since it was read.
+// Write replaces the file atomically: a crash leaves the old file or the new one. If another program
+// has changed the file since it was read, Write fails and changes nothing.
 func (c Change) Write() error {
 	if !c.Changed() {
 		return nil
@@ -80,8 +79,7 @@ func (c Change) Write() error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of %s: %w", c.Path, err)
 	}
-	// os.CreateTemp would set mode 0600; a new file should get c.mode, reduced by the
-	// umask.
+	// os.CreateTemp would set mode 0600. A new file should get c.mode, reduced by the umask.
 	name := filepath.Join(dir, ".nod-"+rand.Text()+".tmp")
 	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, c.mode)
 	if err != nil {
@@ -112,8 +110,7 @@ func (c Change) replaceBy(temp *os.File) error {
 	return os.Rename(temp.Name(), c.Path)
 }
 
-// Diff returns the change in the format of diff -u, as one hunk; empty if nothing
-// changes.
+// Diff returns the change in the format of diff -u, as one hunk. Without a change it returns "".
 func (c Change) Diff() string {
 	if !c.Changed() {
 		return ""
@@ -162,7 +159,7 @@ func splitLines(data []byte) []string {
 	return all
 }
 
-// hunkRange formats a range of lines as a unified diff does.
+// hunkRange formats a range of lines for the header of a hunk.
 func hunkRange(from, to int) string {
 	if to == from {
 		return fmt.Sprintf("%d,0", from)

@@ -19,11 +19,10 @@ const (
 	preToolUse        = "PreToolUse"
 )
 
-// The events that only report that Claude Code has moved on: a call has run,
-// successfully or not, a turn or session has ended, or the user has entered a prompt. A
-// call that has run without nod's decision was allowed at the terminal. PreToolUse is
-// not such an event: as the calls of a turn run in parallel, the start of one call does
-// not show that another call no longer waits.
+// The events by which Claude Code reports that a call has run, that a turn or session has ended, or
+// that the user has entered a prompt. If a call ran without nod's decision, the user allowed it at the
+// terminal. PreToolUse is no such event: the calls of a turn run in parallel, so the start of one call
+// does not mean that another call no longer waits.
 const (
 	postToolUse        = "PostToolUse"
 	postToolUseFailure = "PostToolUseFailure"
@@ -74,18 +73,18 @@ func (claude) Read(input []byte) (Call, error) {
 		call.Turn = func() Turn { return claudeTurn(in) }
 	}
 	if err == nil {
-		call.Project = agents.ProjectOf(call.Cwd) // counts if Claude Code does not name the project
+		call.Project = agents.ProjectOf(call.Cwd) // used if Claude Code does not name the project
 	}
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
-		call.Ignore = "" // nameTool sets Ignore for a question, but an event about a question's end is a signal, which nod handles
+		call.Ignore = "" // nameTool has set Ignore for a question, but nod must handle the event that reports a question's end
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
 	}
 	return call, err
 }
 
-// claudeHostResolved describes the pending requests that Claude Code no longer waits for after
-// the event of c. took is how long the call ran, in milliseconds, without the time that Claude
-// Code's prompt was open; nil if unknown.
+// claudeHostResolved describes the pending requests that Claude Code no longer waits for after the
+// event of c. took is the duration of the call in milliseconds, without the time in which Claude
+// Code's prompt was open; it is nil if unknown.
 func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	switch c.Event {
 	case postToolUse, postToolUseFailure:
@@ -104,9 +103,8 @@ func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	return schemas.HostResolved{Reason: "the agent's turn is over"}, nil
 }
 
-// claudeSuggestion is a permission update that Claude Code offers to remember. nod sends
-// back only these fields, so that Claude Code remembers no more than the option's name
-// says.
+// claudeSuggestion is a permission update that Claude Code offers to store. nod sends back only these
+// fields, so that Claude Code stores no more than the name of the option says.
 type claudeSuggestion struct {
 	Type        string       `json:"type"`
 	Rules       []claudeRule `json:"rules"`
@@ -126,9 +124,9 @@ func (r claudeRule) String() string {
 	return r.ToolName + "(" + r.RuleContent + ")"
 }
 
-// maxRules limits the number of suggestions that one request offers. maxRuleName limits
-// the text of a suggestion's rules, in bytes: a suggestion with a longer text cannot be
-// shown in full and is not offered.
+// maxRules is the largest number of suggestions in one request. maxRuleName is the largest length in
+// bytes of a suggestion's rules. nod does not offer a longer suggestion, because it could not show the
+// suggestion in full.
 const (
 	maxRules    = 3
 	maxRuleName = 200
@@ -162,9 +160,8 @@ func claudeRules(suggestions json.RawMessage) []Rule {
 	return out
 }
 
-// name returns the option's text for a person. ok is false unless the suggestion only adds
-// rules that allow, to one of Claude Code's four rule stores, and the rules can be shown in
-// full.
+// name returns the option's text for a person. ok is true only if the suggestion does nothing but add
+// allow rules to one of Claude Code's four rule stores, and if its rules can be shown in full.
 func (s claudeSuggestion) name() (name string, ok bool) {
 	where, known := map[string]string{
 		"session":         "until this session ends",
@@ -212,7 +209,7 @@ func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 	var specific claudeSpecific
 	switch c.Event {
 	case permissionRequest:
-		if v.Effect == AskHost { // without a decision, Claude's own prompt stays
+		if v.Effect == AskHost { // without a decision, Claude Code keeps its own prompt
 			return []byte("{}"), 0
 		}
 		specific = claudePermission(v)
@@ -251,8 +248,8 @@ func claudePreTool(v Verdict) claudeSpecific {
 	return s
 }
 
-// claudeBlock returns a refusal for a call whose event is unknown. At PreToolUse, its
-// exit code 2 blocks the call; at PermissionRequest, Claude Code shows its own prompt.
+// claudeBlock returns a refusal of a call whose event is unknown. At PreToolUse, its exit code 2
+// blocks the call. At PermissionRequest, Claude Code shows its own prompt.
 func claudeBlock(reason string) ([]byte, int) {
 	return blockReply(map[string]string{"decision": "block", "reason": reason})
 }

@@ -13,28 +13,27 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// claudeInput is the hook input of Claude Code, and of the hosts that adopted its
-// format.
+// claudeInput is the hook input of Claude Code. Other hosts use the same format.
 type claudeInput struct {
 	SessionID   string          `json:"session_id"`
 	Cwd         string          `json:"cwd"`
 	ToolName    string          `json:"tool_name"`
 	ToolInput   json.RawMessage `json:"tool_input"`
 	ToolUseID   string          `json:"tool_use_id"`
-	AgentID     string          `json:"agent_id"` // the sub-agent's id
+	AgentID     string          `json:"agent_id"` // the id of the sub-agent
 	PromptID    string          `json:"prompt_id"`
 	Transcript  string          `json:"transcript_path"`
 	Suggestions json.RawMessage `json:"permission_suggestions"`
 	DurationMS  *int            `json:"duration_ms"` // how long the call ran
+	MCPContext  json.RawMessage `json:"mcp_context"` // Gemini CLI: the MCP server of the tool; absent for a tool of its own
 }
 
-// readClaudeShape parses claudeInput into a Call. events are the hook events that nod
-// handles, and questions the tools that ask the user a question. For another event, or
-// for one of these tools, it sets Call.Ignore.
+// readClaudeShape parses claudeInput into a Call. It sets Call.Ignore if the event is not in events,
+// the events that nod handles, or if the tool is in questions, the tools that ask the user a question.
 func readClaudeShape(input []byte, events, questions []string) (Call, claudeInput, error) {
 	var in claudeInput
-	// Parse the event first, so that an error in another field is refused in the
-	// event's format.
+	// Parse the event first, so that after an error in another field the refusal has the format of the
+	// event.
 	var envelope struct {
 		Event string `json:"hook_event_name"`
 	}
@@ -55,12 +54,15 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	call.SessionID, call.ToolCallID = in.SessionID, in.ToolUseID
 	call.Input, call.Cwd, call.TaskID, call.Transcript = in.ToolInput, in.Cwd, in.AgentID, in.Transcript
 	call.nameTool(in.ToolName, questions)
+	if len(in.MCPContext) > 0 && string(in.MCPContext) != "null" {
+		call.Action, call.Ignore = schemas.ActionMCPTool, "" // the server may name its tool like one of the host's own
+	}
 	return call, in, nil
 }
 
-// readProgram calls readClaudeShape with the events of host, and sets HostResolved if the
-// event is a signal (see Call.Signal). It is for hosts that do not ask their own user while
-// their hook runs.
+// readProgram calls readClaudeShape with the events of host. If the event is a signal (see
+// Call.Signal), it also sets HostResolved. It is for hosts that do not ask their own user while their
+// hook runs.
 func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	s := host.Setup
 	signals := slices.Concat(s.Signals, s.Newer)
@@ -73,14 +75,14 @@ func readProgram(host Host, input []byte, questions []string) (Call, error) {
 
 func inputError(err error) error {
 	var typed *json.UnmarshalTypeError
-	if errors.As(err, &typed) { // the message of encoding/json names Go types
+	if errors.As(err, &typed) { // the message of encoding/json would name Go types
 		err = fmt.Errorf("%s is a JSON %s", cmp.Or(typed.Field, "the whole input"), typed.Value)
 	}
 	return fmt.Errorf("the hook's input is not as expected: %w", err)
 }
 
-// nameTool sets the tool and action type of the call. For a tool in questions it also
-// sets Ignore, because nod can neither allow nor deny a question.
+// nameTool sets the tool and action type of the call. For a tool in questions it also sets Ignore,
+// because nod can neither allow nor deny a question.
 func (c *Call) nameTool(name string, questions []string) {
 	c.ToolName, c.Action = name, agents.ActionOf(name)
 	if slices.Contains(questions, name) {
@@ -88,9 +90,8 @@ func (c *Call) nameTool(name string, questions []string) {
 	}
 }
 
-// withoutEdits returns v for a host that cannot run an edited input: an allow with an
-// edit becomes a denial, which tells the agent to ask again with the edited input. It
-// also adds a reason if v has none.
+// withoutEdits changes v for a host that cannot run an edited input: an allow with an edit becomes a
+// denial that tells the agent to ask again with the edited input. It also adds a reason if v has none.
 func (v Verdict) withoutEdits(agent string) Verdict {
 	if v.Effect == Allow && v.Edited {
 		var line bytes.Buffer
@@ -121,15 +122,15 @@ func jsonReply(reply any) ([]byte, int) {
 	return out, 0
 }
 
-// fallbackRefusal refuses in the formats of all hosts at once. It replaces the reply of
-// a dialect that failed. It is not empty, because Gemini CLI takes an empty object as an
-// allow, whatever the exit code.
+// fallbackRefusal is a refusal in the formats of all hosts at once. It replaces the reply of a dialect
+// that failed. It must not be empty, because Gemini CLI takes an empty object as an allow, with any
+// exit code.
 const fallbackRefusal = `{"decision":"block","reason":"nod failed on this call and refused it.","behavior":"deny"}`
 
-// Refuse writes a refusal to stdout for a process that failed before Run, and returns
-// the exit code to use. The caller should write the reason to stderr, because some hosts
-// ignore a refusal with an empty stderr.
+// Refuse writes a refusal to stdout for a process that failed before Run. It returns the exit code for
+// the process. The caller should write the reason to stderr, because some hosts ignore a refusal if
+// stderr is empty.
 func Refuse(stdout io.Writer) int {
-	_, _ = io.WriteString(stdout, fallbackRefusal+"\n") // if this fails, the exit code still refuses
+	_, _ = io.WriteString(stdout, fallbackRefusal+"\n") // if this fails, the exit code still refuses the call
 	return exitBlock
 }

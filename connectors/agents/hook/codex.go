@@ -6,9 +6,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Codex describes OpenAI's Codex CLI. `codex exec` never asks its user, and so never
-// calls the PermissionRequest hook: nod decides its calls only in a strict installation,
-// which adds PreToolUse.
+// Codex describes OpenAI's Codex CLI. `codex exec` never asks its user, so it never calls the
+// PermissionRequest hook. nod decides the calls of `codex exec` only in a strict installation, which
+// adds PreToolUse.
 func Codex() Host {
 	return Host{
 		Name:    "codex",
@@ -29,20 +29,20 @@ func Codex() Host {
 
 type codex struct{}
 
-// interrupted is the event of a turn that the user has stopped. Codex kills the turn's
-// hooks before it sends the event.
+// interrupted is the event after the user has stopped a turn. Codex kills the turn's hooks before it
+// sends this event.
 const interrupted = "Interrupt"
 
 func (codex) Read(input []byte) (Call, error) {
 	call, err := readProgram(Codex(), input, []string{"request_user_input"})
 	if call.Project = call.Cwd; err == nil && !call.Signal && call.Action == schemas.ActionCommand {
-		call.Cwd, _ = call.commandDir() // if unknown, rules allow nothing that depends on it
+		call.Cwd, _ = call.commandDir() // if the directory is unknown, allow rules that depend on it do not apply
 	}
 	return call, err
 }
 
-// Reply sends only fields that Codex supports. If a reply has another field, Codex
-// ignores the whole decision and runs the tool.
+// Reply sends only fields that Codex supports. If a reply had another field, Codex would ignore the
+// whole decision and run the tool.
 func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 	if v.Effect == Leave {
 		return []byte("{}"), 0
@@ -55,10 +55,10 @@ func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 		}
 		return jsonReply(map[string]any{"hookSpecificOutput": claudePermission(Verdict{Effect: v.Effect, Reason: v.Reason})})
 	case preToolUse:
-		if v.Effect == Allow { // an empty reply lets the call run; Codex does not support "allow" at this event
+		if v.Effect == Allow { // an empty reply lets the call run, because Codex does not support "allow" at this event
 			return []byte("{}"), 0
 		}
-		// Codex does not support "ask" at this event either, so AskHost refuses.
+		// Codex does not support "ask" at this event either, so AskHost becomes a refusal.
 		return jsonReply(map[string]any{"hookSpecificOutput": claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}})
 	}
 	return claudeBlock(v.Reason)

@@ -7,17 +7,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The hook events of Copilot CLI that nod handles. At userPromptSubmitted nod withdraws no
-// request, because a sub-agent of the previous prompt may still wait for its requests.
+// The hook events of Copilot CLI that nod handles. At userPromptSubmitted nod withdraws no request,
+// because a sub-agent from the previous prompt may still wait for one.
 const (
 	copilotRequest = "permissionRequest"
 	copilotPrompt  = "userPromptSubmitted"
 	copilotEnd     = "sessionEnd"
 )
 
-// Copilot describes GitHub's Copilot CLI. Its permission hook runs for every call
-// except file reads, before Copilot's own rules. Copilot reads every file in its hooks
-// directory, so nod's hooks have a file of their own.
+// Copilot describes GitHub's Copilot CLI. It runs its permission hook for every call except file
+// reads, before it applies its own rules. nod's hooks have their own file, because Copilot CLI reads
+// every file in its hooks directory.
 func Copilot() Host {
 	return Host{
 		Name:    "copilot",
@@ -37,8 +37,8 @@ func Copilot() Host {
 
 type copilot struct{}
 
-// Read parses an input. Copilot CLI does not name the event: an input with either a reason or
-// a prompt, and no field of a tool call, is a signal (see Call.Signal); any other input is a
+// Read parses an input. Copilot CLI does not name the event. If the input has a reason or a prompt,
+// but not both, and no field of a tool call, it is a signal (see Call.Signal). Any other input is a
 // permission request.
 func (copilot) Read(input []byte) (Call, error) {
 	call := Call{Event: copilotRequest}
@@ -62,10 +62,10 @@ func (copilot) Read(input []byte) (Call, error) {
 		}
 		return call, nil
 	}
-	if in.ToolInput == nil { // some events hold the tool's input in toolArgs
+	if in.ToolInput == nil { // some events have the tool's input in toolArgs
 		in.ToolInput = in.ToolArgs
 	}
-	var text string // some models write the arguments as a string that holds the JSON object
+	var text string // some models write the arguments as a string that contains a JSON object
 	if json.Unmarshal(in.ToolInput, &text) == nil {
 		in.ToolInput = json.RawMessage(text)
 	}
@@ -74,9 +74,8 @@ func (copilot) Read(input []byte) (Call, error) {
 	return call, nil
 }
 
-// Reply refuses if the effect is AskHost, because without a decision Copilot CLI applies its
-// own rules, which with --allow-all-tools run the call. Copilot CLI takes exit code 2 as a
-// refusal.
+// Reply refuses the call if the effect is AskHost. Without a decision Copilot CLI would apply its own
+// rules, and with --allow-all-tools they run the call. Copilot CLI takes exit code 2 as a refusal.
 func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Copilot CLI")
 	refusal := map[string]string{"behavior": "deny", "message": v.Reason}

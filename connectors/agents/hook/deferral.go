@@ -16,9 +16,10 @@ const (
 	recheckAfter     = time.Second
 )
 
-// untilDeferred returns a context that ends after Options.DeferAfter: with errDefer if the
-// call's turn is then Alone, with errShared if it is Shared (see Turn). If the turn is Unsure,
-// it is read again after another DeferAfter. If it is Attended, the context does not end.
+// untilDeferred returns a context that ends after Options.DeferAfter. Its cause is errDefer if the
+// call's turn is Alone by then, and errShared if it is Shared (see Turn). If the turn is Unsure,
+// untilDeferred reads it again after another DeferAfter. If the turn is Attended, the context does not
+// end.
 func (h *run) untilDeferred(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.call.Turn == nil || h.opts.DeferAfter <= 0 {
 		return ctx, func() {}
@@ -31,7 +32,7 @@ func (h *run) untilDeferred(ctx context.Context) (context.Context, context.Cance
 				give(errDefer)
 			case Shared:
 				give(errShared)
-			case Attended: // a user is at the terminal and keeps waiting
+			case Attended: // a user at the terminal waits without a limit
 				return
 			}
 		}
@@ -39,8 +40,8 @@ func (h *run) untilDeferred(ctx context.Context) (context.Context, context.Cance
 	return waiting, func() { give(nil) }
 }
 
-// readTurn returns the call's turn. If the first reading is Alone, it reads the turn
-// again after recheckAfter, because the host may still be writing further calls to its
+// readTurn returns the call's turn. If the first result is Alone, it reads the turn again after
+// recheckAfter, because the host may still be writing other calls of the same message to its
 // transcript.
 func (h *run) readTurn(ctx context.Context) Turn {
 	look := func() Turn {

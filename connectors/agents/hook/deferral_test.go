@@ -24,9 +24,8 @@ const (
 	deferred = `{"isSidechain":false,"attachment":{"type":"hook_deferred_tool","toolUseID":"t1","toolName":"Bash","hookEvent":"PreToolUse"},"type":"attachment"}` + "\n"
 )
 
-// TestTheHookDefersOnlyCallsThatTheHostRepeats: the hook replies "defer" only if Claude Code is
-// certain to repeat the call. Otherwise Claude Code would ignore the reply and apply its own
-// rules.
+// TestTheHookDefersOnlyCallsThatTheHostRepeats: the hook replies "defer" only if Claude Code will
+// repeat the call. In any other case Claude Code would ignore the reply and apply its own rules.
 func TestTheHookDefersOnlyCallsThatTheHostRepeats(t *testing.T) {
 	inTurn := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH","prompt_id":"p1"}`
 	again := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH"}`
@@ -34,7 +33,7 @@ func TestTheHookDefersOnlyCallsThatTheHostRepeats(t *testing.T) {
 	for name, c := range map[string]struct {
 		call       string
 		transcript string
-		later      string // lines that are appended to the transcript half a minute after the first read
+		later      string // lines that the test appends to the transcript half a minute after the first read
 		after      time.Duration
 		want       string
 		waited     time.Duration
@@ -89,8 +88,8 @@ func TestTheHookDefersOnlyCallsThatTheHostRepeats(t *testing.T) {
 	}
 }
 
-// TestDeferReadsTheTranscriptTwice: Claude Code writes the calls of a message one after another,
-// so a second read may show more of them.
+// TestDeferReadsTheTranscriptTwice: Claude Code writes the calls of one message to its transcript one
+// after another. The hook reads the transcript twice, because a later read may show more calls.
 func TestDeferReadsTheTranscriptTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "transcript.jsonl")
 	write := func(text string) { assert.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }

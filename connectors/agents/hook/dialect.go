@@ -15,7 +15,7 @@ type Host struct {
 	Dialect Dialect
 	Setup   Setup
 
-	// ChangesInput is true if the host runs the input that a hook returns instead of the agent's.
+	// ChangesInput is true if a hook of the host can replace the input of a call.
 	ChangesInput bool
 
 	Program string   // the host's program, as a name in PATH
@@ -27,18 +27,17 @@ func Hosts() []Host { return []Host{ClaudeCode(), Codex(), Gemini(), Copilot()} 
 
 // Dialect is the input and output format of one host's hooks.
 type Dialect interface {
-	// Read parses the input that the host wrote to the hook. If it fails, the Call
-	// still holds the fields parsed so far, and the Event if the input names one, so
-	// that Reply can refuse in the format of that event.
+	// Read parses the input that the host wrote to the hook. After an error, the Call contains the
+	// fields parsed so far. It contains the Event if the input names one, so that Reply can refuse in
+	// that event's format.
 	Read(input []byte) (Call, error)
-	// Reply encodes v for the host: one JSON object and the hook's exit code. It
-	// encodes only the effect Allow as an allow. If the host has no format for an
-	// effect, Reply refuses.
+	// Reply encodes v for the host as one JSON object, and returns the hook's exit code. Only the
+	// effect Allow becomes an allow. If the host has no format for an effect, Reply refuses.
 	Reply(c Call, v Verdict) (output []byte, exit int)
 }
 
-// Call is one input of a hook: a tool call that the host asks about or, if Signal is
-// true, a report.
+// Call is one input of a hook. It is a tool call that the host asks about or, if Signal is true, a
+// report.
 type Call struct {
 	Event string // the host's hook event; empty if the input was unreadable
 	// Ignore is the reason why nod does not decide this call; empty if nod decides it.
@@ -50,7 +49,7 @@ type Call struct {
 	Action     schemas.ActionType
 	Input      json.RawMessage // a JSON object, exactly as the host sent it
 	Cwd        string          // the directory in which the call runs; empty if unknown
-	Project    string          // the session's directory, if it is not Cwd or Cwd is unknown
+	Project    string          // the session's directory; empty if it is unknown or equals Cwd
 
 	// Transcript is the path of the host's own log of the session; may be empty.
 	Transcript string
@@ -59,45 +58,45 @@ type Call struct {
 	TaskID string
 	// HostAsks is true if the host asks its own user while the hook runs.
 	HostAsks bool
-	// Turn reads the host's transcript and classifies the call's turn, which decides
-	// whether the host can end its run and repeat the call later. The result may change
-	// while the transcript grows. Turn is nil if the host can never repeat the call.
+	// Turn reads the host's transcript and classifies the turn of the call. By the turn, the hook
+	// decides whether the host can end its run and repeat the call later. The result may change while
+	// the host writes more to the transcript. Turn is nil if the host can never repeat the call.
 	Turn func() Turn
-	// Stopped reports whether, by the host's transcript, the user has stopped the agent since
-	// the call was made. It is nil if the host ends its hook itself when the user stops the
-	// agent, or if there is no transcript.
+	// Stopped reports whether, according to the host's transcript, the user has stopped the agent
+	// since the call was made. It is nil if there is no transcript, or if the host ends its hook when
+	// the user stops the agent.
 	Stopped func() bool
-	// Signal is true if the input is not a call but a report that the host has moved
-	// on. HostResolved then describes the requests that the host no longer waits for.
-	// If HostResolved has no Reason, the hook sends nothing to nod: it is installed for
-	// that event because every run of a hook also withdraws the requests of dead hooks.
+	// Signal is true if the input is no call, but a report that the host has continued without nod's
+	// decision. HostResolved then describes the requests that the host no longer waits for. If
+	// HostResolved has no Reason, the hook sends nothing to nod. It runs at this event only because
+	// every run of a hook also withdraws the requests of hooks that died.
 	Signal       bool
 	HostResolved schemas.HostResolved
 
-	// Questions are the agent's questions to its user, if the call is AskUserQuestion.
+	// Questions are the agent's questions to its user. They are set if the tool is AskUserQuestion.
 	Questions []agents.Question
 
-	// Rules are the permission rules that the host suggests; a person may choose one
-	// instead of allowing the call once.
+	// Rules are the permission rules that the host suggests. A person may choose one of them instead
+	// of allowing the call once.
 	Rules []Rule
 }
 
-// Rule is a lasting allow that the host itself stores if a person chooses its option.
-// nod can neither see nor revoke a stored rule.
+// Rule is a lasting allow that the host stores if a person chooses its option. nod can neither see nor
+// revoke rules that the host has stored.
 type Rule struct {
 	Option schemas.Option
 	Update json.RawMessage // the rule in the host's format; in a reply it makes the host store the rule
 }
 
-// Effect is the action that the host takes on a call.
+// Effect tells the host how to continue with a call.
 type Effect int
 
-// The effects. The zero Effect refuses.
+// The effects. The zero Effect refuses the call.
 const (
 	Deny    Effect = iota
 	Allow          // the host runs the call
 	AskHost        // nod cannot be reached: the host asks its own user, or refuses
-	Leave          // nod does not decide this call: the host continues as without nod
+	Leave          // nod does not decide this call: the host continues as if it had no hook
 	Defer          // no decision yet, and the turn is Alone (see Turn): the host ends its run and repeats the call later
 )
 
@@ -105,12 +104,12 @@ const (
 type Verdict struct {
 	Effect Effect
 	Reason string // the reason for the agent or its user; may be empty for Allow
-	// Input, for Allow, is the tool input to run: the call's own bytes or, if Edited is
-	// true, a person's edit or answers.
+	// Input is the tool input to run, if Effect is Allow. It is the call's own input, unchanged, or,
+	// if Edited is true, contains a person's edit or answers.
 	Input  json.RawMessage
 	Edited bool
-	// Update, for Allow, is the Update of the Rule that a person chose; nil if a person
-	// chose no rule.
+	// Update is the Update of the Rule that a person chose, if Effect is Allow. It is nil if the
+	// person chose no rule.
 	Update json.RawMessage
 }
 
@@ -124,22 +123,22 @@ type Setup struct {
 	File       string   // the settings file, relative to the settings directory
 	Events     []string // events at which nod decides a call, in every installation
 	Strict     []string // events that a strict installation adds
-	// Blocks are the events at which the host runs the call if its hook is missing or
-	// killed. At these events a hook command that exits with code 2 blocks the call.
+	// Blocks are the events at which the host runs the call if its hook is missing or killed. At these
+	// events, a hook that exits with code 2 blocks the call.
 	Blocks  []string
-	Signals []string // events that only report that the host has moved on
-	// Newer are signals that may be unknown to hosts older than Host.Tested[0]. They
-	// are not installed for such hosts: some hosts ignore a whole settings file, with
-	// the user's own rules, if it holds an unknown event.
+	Signals []string // events by which the host only reports that it has continued
+	// Newer are signals that hosts older than Host.Tested[0] may not know. nod does not install them
+	// for such hosts, because some hosts ignore a whole settings file, including the user's own rules,
+	// if it contains an unknown event.
 	Newer   []string
 	Matcher string // the matcher of a hook that runs for all tools
-	Off     string // the top-level setting that, if true, turns all hooks off
-	// Flat is true if an event holds a list of hooks instead of groups of hooks,
-	// with Copilot CLI's field names.
+	Off     string // a top-level setting; if it is true, the host runs no hooks
+	// Flat is true if the settings file has a list of hooks for each event, with Copilot CLI's field
+	// names. Other files have a list of groups of hooks.
 	Flat    bool
-	Version int // the version to write into a file that has none; 0 if the host needs none
-	// Timeout is how long the host waits for the hook. The settings file stores it in
-	// multiples of Unit.
+	Version int // the version to write into a file without one; 0 if the host needs none
+	// Timeout is how long the host waits for the hook. Unit is the unit in which the settings file
+	// states it.
 	Timeout time.Duration
 	Unit    time.Duration
 	// Note holds advice for the user after an installation; may be empty.

@@ -10,22 +10,21 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// document is a host's settings file. Its methods change only nod's entries, and keep
-// every other byte.
+// document is a host's settings file. Its methods change only nod's entries, and leave every other
+// byte unchanged.
 type document struct {
 	path    string
-	source  []byte // the file's content before any edit
+	source  []byte // the content of the file before any edit
 	root    hujson.Value
 	top     *hujson.Object
 	indent  string
 	newline string
 }
 
-// entryNames are a host's field names for the parts of a hook.
+// entryNames are the field names of a hook in a host's settings file.
 type entryNames struct {
 	command, timeout string
-	// flat is Setup.Flat.
-	flat bool
+	flat             bool
 }
 
 // hookEntry is nod's hook in a settings file.
@@ -64,8 +63,8 @@ func (e hookEntry) listElement() any {
 	return hookGroup{Matcher: e.matcher, Hooks: []hookEntry{e}}
 }
 
-// parseDocument parses a settings file. An empty file counts as an empty object.
-// The error for invalid JSON names its line and column.
+// parseDocument parses a settings file. It reads an empty file as an empty object. If the JSON is
+// invalid, the error contains line and column.
 func parseDocument(path string, data []byte) (*document, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
@@ -116,9 +115,8 @@ func (d *document) isTrue(name string) bool {
 	return ok && on.Bool()
 }
 
-// setHook updates nod's hook for event, and removes any further hook of nod for that event. If
-// nod has no hook for event, setHook adds one if wanted is true. ours reports whether a
-// command is nod's.
+// setHook updates nod's hook for event, and removes any duplicate of it. If there is none and wanted
+// is true, setHook adds one. The function ours reports whether a command is nod's.
 func (d *document) setHook(event string, entry hookEntry, ours func(string) bool, wanted bool) error {
 	hooks, groups, err := d.find(event)
 	if err != nil {
@@ -150,8 +148,8 @@ func (d *document) setHook(event string, entry hookEntry, ours func(string) bool
 	return d.addElement(groups, 3, entry.listElement())
 }
 
-// find returns the file's "hooks" object and its list for event. Either is nil if it is
-// missing.
+// find returns the object "hooks" of the file, and the list of hooks for event. If one of them is
+// missing, that result is nil.
 func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
 	i := agents.Member(d.top, "hooks")
 	if i < 0 {
@@ -176,9 +174,9 @@ func (d *document) shapeError(v hujson.Value, problem string) error {
 	return fmt.Errorf("%s, line %d, column %d: %s; correct it first, nothing was changed", d.path, line, column, problem)
 }
 
-// eachHook calls visit for every hook that runs a command. It removes each hook for
-// which visit returns false, and each group that becomes empty. It keeps entries of any
-// other shape, because nod did not write them.
+// eachHook calls visit for every hook that runs a command. It removes each hook for which visit
+// returns false, and then each empty group. It keeps entries in any other format, because nod did not
+// write them.
 func eachHook(groups *hujson.Array, names entryNames, visit func(hook *hujson.Object, command string) (keep bool)) {
 	each := func(list *hujson.Array) {
 		for j := 0; j < len(list.Elements); j++ {
@@ -233,8 +231,8 @@ func commandOf(v hujson.Value, name string) (hook *hujson.Object, command string
 	return hook, literal.String(), ok && literal.Kind() == '"'
 }
 
-// removeHooks removes nod's hooks for every event, and the lists and objects that become
-// empty. It reports whether it removed any hook.
+// removeHooks removes nod's hooks for every event, and then each empty list and object. It reports
+// whether it removed a hook.
 func (d *document) removeHooks(names entryNames, ours func(string) bool) (removed bool) {
 	h := agents.Member(d.top, "hooks")
 	if h < 0 {
@@ -265,10 +263,10 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool) (remove
 	return removed
 }
 
-// update sets the fields of entry in a hook of the file, and keeps the user's other fields.
+// update sets the fields of entry in a hook of the file. It keeps fields that the user added.
 func update(hook *hujson.Object, entry hookEntry) {
 	for _, f := range entry.fields() {
-		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // entry.fields returns only values of these types
+		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // entry.fields returns only literals
 		i := agents.Member(hook, name)
 		if i < 0 {
 			f.Name.BeforeExtra, f.Value.BeforeExtra = siblingExtra(hook)

@@ -14,27 +14,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeNod is a Nod that checks its caller: it may send one valid request, and withdraw or
+// fakeNod is a Nod that checks its caller. The caller may send one valid request, and withdraw or
 // detach that request once.
 type fakeNod struct {
 	t   testing.TB
 	ask func(ctx context.Context, r schemas.Request) (schemas.Decision, error)
 
-	mu     sync.Mutex // a hook may call other methods before its Ask returns
+	mu     sync.Mutex // a hook may call other methods before Ask has returned
 	first  *schemas.Request
-	reason string // the reason that was passed to Withdraw
-	left   string // the reason that was passed to Detach
+	reason string // the reason in the call of Withdraw
+	left   string // the reason in the call of Detach
 	passed []schemas.HostResolved
 }
 
-// asked returns the request that the hook sent; nil if it sent none.
+// asked returns the request that the hook sent, or nil if the hook sent none.
 func (f *fakeNod) asked() *schemas.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.first
 }
 
-// withdrawn returns the reason of the withdrawal; empty if the hook withdrew nothing.
+// withdrawn returns the reason of the withdrawal. It returns "" if the hook withdrew nothing.
 func (f *fakeNod) withdrawn() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +81,7 @@ func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	return nil
 }
 
-// detached returns the reason that Detach got; empty if the hook detached nothing.
+// detached returns the reason in the call of Detach. It returns "" if the hook detached nothing.
 func (f *fakeNod) detached() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,7 +105,7 @@ func (f *fakeNod) HostResolved(_ context.Context, p schemas.HostResolved) error 
 	return nil
 }
 
-// decides returns an Ask that returns d as the decision about its request.
+// decides returns a function for Ask that always returns the decision d.
 func decides(d schemas.Decision) func(context.Context, schemas.Request) (schemas.Decision, error) {
 	return func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
 		d.Type, d.SessionID, d.PendingID = schemas.TypeDecision, r.SessionID, r.PendingID
@@ -118,7 +118,6 @@ func waits(ctx context.Context, _ schemas.Request) (schemas.Decision, error) {
 	return schemas.Decision{}, ctx.Err()
 }
 
-// result is the exit code and the output of a hook.
 type result struct {
 	exit           int
 	stdout, stderr string
@@ -153,7 +152,7 @@ func findHost(name string) (h hook.Host, known bool) {
 	return hook.Host{}, false
 }
 
-// oneObject fails unless out is exactly one JSON object in one line.
+// oneObject fails the test unless out is one JSON object in one line. It returns the object's members.
 func oneObject(t testing.TB, out string) map[string]json.RawMessage {
 	t.Helper()
 	require.Equal(t, byte('\n'), out[len(out)-1])
@@ -164,8 +163,9 @@ func oneObject(t testing.TB, out string) map[string]json.RawMessage {
 	return obj
 }
 
-// allows reports whether the host, as observed in real runs, would run the call after
-// this output and exit code without asking its user. It fails unless out is one JSON object.
+// allows reports whether, after this output and exit code, the host would run the call without asking
+// its user. The rules are those that real hosts showed. allows fails the test unless out is one JSON
+// object.
 func allows(t testing.TB, host, event, out string, exit int) bool {
 	t.Helper()
 	oneObject(t, out)
@@ -183,7 +183,7 @@ func allows(t testing.TB, host, event, out string, exit int) bool {
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &o))
 	switch host {
-	case "gemini": // Gemini CLI reads the exit code only if stdout holds no JSON
+	case "gemini": // Gemini CLI reads the exit code only if stdout contains no JSON
 		return (event == "" || event == "BeforeTool") && o.Decision != "deny" && o.Decision != "block"
 	case "copilot":
 		return (event == "" || event == "permissionRequest") && exit != 2 && o.Behavior != "deny"
@@ -191,7 +191,7 @@ func allows(t testing.TB, host, event, out string, exit int) bool {
 		if exit == 2 {
 			return false
 		}
-		if event == "PreToolUse" { // unless the reply is a deny with a reason, Codex runs the call
+		if event == "PreToolUse" { // Codex runs the call unless the reply is a deny with a reason
 			return o.Specific == nil || o.Specific.PermissionDecision != "deny" || o.Specific.Reason == ""
 		}
 	}

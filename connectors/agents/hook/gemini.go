@@ -7,14 +7,16 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/nodbus/nod/schemas"
 )
 
-// beforeTool is the hook event of Gemini CLI that nod answers. Nod installs no hook
-// for BeforeAgent: if that hook fails, Gemini CLI accepts no prompt at all.
+// beforeTool is the hook event of Gemini CLI that nod answers. nod installs no hook for BeforeAgent:
+// if such a hook fails, Gemini CLI accepts no prompt at all.
 const beforeTool = "BeforeTool"
 
-// Gemini describes Google's Gemini CLI. Its hook runs for every call, before
-// Gemini's own policy; that policy still applies to a call that nod allows.
+// Gemini describes Google's Gemini CLI. It runs its hook for every call, before its own policy. That
+// policy still applies to a call that nod allows.
 func Gemini() Host {
 	return Host{
 		Name:    "gemini",
@@ -33,18 +35,29 @@ func Gemini() Host {
 
 type gemini struct{}
 
+// geminiTools are Gemini CLI's own tools that rules cover. Older versions give a tool of an MCP
+// server the name that the server gave it, such as Bash or shell; it must not count as the tool
+// that another host has by this name.
+var geminiTools = map[string]bool{
+	"run_shell_command": true, "read_file": true, "read_many_files": true, "list_directory": true, "glob": true, "grep_search": true,
+	"search_file_content": true, "write_file": true, "replace": true, "web_fetch": true, "google_web_search": true, "ask_user": true, "exit_plan_mode": true,
+}
+
 func (gemini) Read(input []byte) (Call, error) {
 	call, err := readProgram(Gemini(), input, []string{"ask_user", "exit_plan_mode"})
+	if err == nil && !call.Signal && !geminiTools[call.ToolName] {
+		call.Action = schemas.ActionMCPTool
+	}
 	if err == nil && !call.Signal {
 		call.Stopped = geminiStopped(call.Transcript)
 	}
 	return call, err
 }
 
-// geminiStopped returns the function for Call.Stopped, or nil if there is no transcript.
-// The function reports whether Gemini CLI has written to its transcript, since
-// geminiStopped was called, that its user stopped it. Gemini CLI then lets the hook run
-// on, but does not run a tool that the hook allows.
+// geminiStopped returns the function for Call.Stopped, or nil if there is no transcript. The function
+// reports whether, since geminiStopped was called, Gemini CLI has written to its transcript that the
+// user stopped it. After a stop, Gemini CLI lets the hook continue but does not run a tool that the
+// hook allows.
 func geminiStopped(transcript string) func() bool {
 	info, err := os.Stat(transcript)
 	if err != nil {
@@ -54,20 +67,19 @@ func geminiStopped(transcript string) func() bool {
 	return s.found
 }
 
-// stopSearch searches a growing transcript for the line of a stop. Each search reads on from
-// the end of the last one. It is safe for concurrent use.
+// stopSearch searches a growing transcript for a line about a stop. Each search starts at the end of
+// the previous one. It is safe for concurrent use.
 type stopSearch struct {
 	path    string
 	mu      sync.Mutex
-	from    int64 // the start of the first line that was not yet complete
+	from    int64 // the offset of the first incomplete line
 	stopped bool
 }
 
-// maxStopLine is more than the length, in bytes, of any line about a stop. Longer lines are
-// skipped.
+// maxStopLine is longer, in bytes, than any line about a stop. The search skips longer lines.
 const maxStopLine = 64 << 10
 
-// found reports whether the transcript has a line about a stop by now.
+// found reports whether the transcript contains a line about a stop.
 func (s *stopSearch) found() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +90,7 @@ func (s *stopSearch) found() bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = f.Close() }() // the file was opened only for reading, so closing it loses nothing
+	defer func() { _ = f.Close() }() // closing loses nothing, because the file was opened only for reading
 	if _, err := f.Seek(s.from, io.SeekStart); err != nil {
 		return false
 	}
@@ -87,7 +99,7 @@ func (s *stopSearch) found() bool {
 }
 
 func (s *stopSearch) readOn(r *bufio.Reader) bool {
-	var length int64 // the length of the line so far
+	var length int64 // the length of the line read so far
 	for {
 		part, err := r.ReadSlice('\n')
 		if whole := length == 0 && err != bufio.ErrBufferFull; whole && isGeminiStop(part) {
@@ -98,7 +110,7 @@ func (s *stopSearch) readOn(r *bufio.Reader) bool {
 		case nil:
 			s.from += length
 			length = 0
-		case bufio.ErrBufferFull: // the rest of a long line follows
+		case bufio.ErrBufferFull: // the line is longer than the buffer, and its rest follows
 		default:
 			return false
 		}
@@ -110,8 +122,8 @@ func isGeminiStop(line []byte) bool {
 	return json.Unmarshal(line, &l) == nil && l.Type == "info" && l.Content == "Request cancelled."
 }
 
-// Reply refuses if the effect is AskHost: without a terminal Gemini CLI would wait
-// forever for its user, and with --yolo an empty reply runs the tool.
+// Reply refuses the call if the effect is AskHost. Without a terminal, Gemini CLI would wait for its
+// user forever. With --yolo, it runs the tool after an empty reply.
 func (gemini) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Gemini CLI")
 	refusal := map[string]string{"decision": "deny", "reason": v.Reason}

@@ -17,11 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// transcript is one hook call with its input and output, as stored in testdata.
+// transcript is one hook call with its input and output, as a file in testdata.
 type transcript struct {
 	Stdin json.RawMessage `json:"stdin"` // a JSON string stands for raw bytes
-	// The behaviour of the fake nod: it returns a decision or an error, panics, waits until
-	// the hook gets a signal to stop, or cannot be connected to.
+	// The behaviour of the fake nod. It returns a decision, returns an error, panics, or waits until
+	// the hook gets a signal to stop. If Connect is set, connecting to it fails with that error.
 	Decision      *schemas.Decision `json:"decision"`
 	Error         *schemas.Error    `json:"error"`
 	Panic         bool              `json:"panic"`
@@ -32,10 +32,10 @@ type transcript struct {
 	Asked     json.RawMessage `json:"asked"` // the request that nod must receive; null if nod must not be asked
 	Withdrawn bool            `json:"withdrawn"`
 	Passed    json.RawMessage `json:"passed"` // the HostResolved that nod must receive
-	Stdout    json.RawMessage `json:"stdout"` // the hook's output; compared byte for byte, without white space
+	Stdout    json.RawMessage `json:"stdout"` // the hook's output, compared byte for byte except for white space
 	Stderr    string          `json:"stderr"`
 	Exit      int             `json:"exit"`
-	Runs      bool            `json:"runs"` // whether the host then runs the tool without asking its user
+	Runs      bool            `json:"runs"` // the host then runs the tool without asking its user
 }
 
 func (tr transcript) nod(t *testing.T, cancel context.CancelCauseFunc) (*fakeNod, hook.Connect) {
@@ -95,7 +95,7 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 	assert.Equal(t, compact(t, tr.Stdout), strings.TrimSuffix(got.stdout, "\n"))
 	assert.Equal(t, tr.Stderr, got.stderr)
 	assert.Equal(t, tr.Exit, got.exit)
-	call, _ := host.Dialect.Read(stdin) // if the input cannot be parsed, the event may be empty
+	call, _ := host.Dialect.Read(stdin) // if the input is invalid, the event may be empty
 	assert.Equal(t, tr.Runs, allows(t, host.Name, call.Event, got.stdout, got.exit), "whether the tool runs")
 	assert.Equal(t, tr.Withdrawn, nod.withdrawn() != "", "withdrawn: %q", nod.withdrawn())
 	assert.Equal(t, compact(t, tr.Asked), compact(t, asGolden(t, nod.asked())))
@@ -109,9 +109,10 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 	assert.Equal(t, compact(t, tr.Passed), compact(t, passed))
 }
 
-// TestEveryDialectHasEveryOutcome: every hook event at which nod decides has a transcript
-// for every outcome. Cases that need a process and time (a remembered allow, the deadline,
-// a repeated call, a restart, SIGTERM) are in TestEveryHostGetsTheRightHookOutput in test/hosts.
+// TestEveryDialectHasEveryOutcome: for every hook event at which nod decides, testdata has a
+// transcript of every outcome. Outcomes that need a process and time (a remembered allow, the
+// deadline, a repeated call, a restart, SIGTERM) are in TestEveryHostGetsTheRightHookOutput in
+// test/hosts.
 func TestEveryDialectHasEveryOutcome(t *testing.T) {
 	outcomes := []string{"allow", "allow-by-rule", "allow-edited", "deny", "question", "timed-out", "nod-down", "nod-down-deny", "nod-went-down", "host-gone", "panic", "no-outcome", "input-no-object"}
 	for _, host := range hook.Hosts() {
@@ -123,7 +124,7 @@ func TestEveryDialectHasEveryOutcome(t *testing.T) {
 			require.NoError(t, err)
 			var tr transcript
 			require.NoError(t, json.Unmarshal(data, &tr))
-			call, _ := host.Dialect.Read(tr.Stdin) // on an error, the call may still have its event
+			call, _ := host.Dialect.Read(tr.Stdin) // after an error, the call may still have its event
 			_, outcome, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "-")
 			there[call.Event+" "+outcome] = true
 		}

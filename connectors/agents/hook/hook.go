@@ -1,8 +1,8 @@
-// Package hook connects agent programs that run a command before they use a tool.
-// The host writes the call to the command's standard input, nod decides or asks a
-// person, and the command writes one JSON object to its standard output.
+// Package hook connects agent programs that run a command before they use a tool. The agent program,
+// the host, writes the call to the command's standard input. nod decides or asks a person, and the
+// command writes one JSON object to its standard output.
 //
-// Run does this for every host; each host has its own Dialect.
+// Run does this for every host. The input and output format of a host is its Dialect.
 package hook
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// OnUnavailable is the effect on a call when nod is not running.
+// OnUnavailable says how a hook handles a call while nod is not running.
 type OnUnavailable string
 
-// The values of OnUnavailable. Empty means UnavailableAsk, any other value means
+// The values of OnUnavailable. An empty value means UnavailableAsk, any other unknown value
 // UnavailableDeny.
 const (
 	UnavailableAsk  OnUnavailable = "ask"  // the host asks its own user
@@ -30,35 +30,53 @@ const (
 
 // Options configure a hook.
 type Options struct {
-	// HostTimeout is how long the host waits for the hook; zero means 60 s, the shortest
-	// default of any host. The hook denies the call 30 s before that (after half the
-	// time if HostTimeout is less than 60 s), because some hosts kill a late hook and
-	// then run the tool.
+	// HostTimeout is how long the host waits for the hook. Zero means 60 s, the shortest default of
+	// any host. The hook denies the call 30 s earlier, or at half of HostTimeout if that is less than
+	// 60 s, because some hosts kill a late hook and then run the tool.
 	HostTimeout time.Duration
 	// OnUnavailable defaults to UnavailableAsk.
 	OnUnavailable OnUnavailable
-	// Host (the machine's name), User and SessionLabel are shown to people. SessionLabel
-	// defaults to the last element of the working directory.
+	// Host (the machine's name), User and SessionLabel are shown to people. SessionLabel defaults to
+	// the last element of the working directory's path.
 	Host, User, SessionLabel string
-	// Project is the full path of the project that the host was started in. If it
-	// is empty, the dialect finds the project.
+	// Project is the full path of the project in which the host was started. If it is empty, the
+	// dialect finds the project.
 	Project string
-	// Contain is schemas.ContainPossible if this machine can run calls contained and Project
-	// is known, or the reason why they cannot run contained. It has an effect only if the host
-	// runs a changed input.
+	// Contain is schemas.ContainPossible if this machine can run calls contained and Project is known.
+	// Otherwise it is the reason why calls cannot run contained. It has no effect if the host does not
+	// let a hook change a call.
 	Contain string
+	// NodPath is the absolute path of the nod program that a call starts to run contained. If
+	// it is empty, no call runs contained. NodData is its data directory, or empty for the
+	// default one.
+	NodPath, NodData string
 	// DeferAfter is how long the hook waits for a decision; zero means without limit. After
 	// that time, in an Alone turn (see Turn), the hook tells the host to end its run and
 	// repeat the call later. In a Shared turn it denies the call instead, and the request
 	// stays pending.
 	DeferAfter time.Duration
-	// Waits records that this process waits for a request, so that nod can withdraw the
-	// request if the process dies; it may be nil. The hook calls Waits before it sends the
-	// request, and calls unregister, possibly twice, once it no longer waits.
+	// Waits records that this process waits for a request, so that nod can withdraw the request if the
+	// process dies. The hook calls Waits before it sends the request. It calls unregister, possibly
+	// twice, when it no longer waits. Waits may be nil.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
+	// Unsettled remembers the calls that nod did not simply allow. It may be nil; then the hook
+	// passes every report of the host on to nod.
+	Unsettled Unsettled
 	// Stderr gets one line about each failure, never the content of a request; it may be
 	// nil.
 	Stderr io.Writer
+}
+
+// Unsettled remembers, across the processes of hooks, in which sessions nod did not simply allow
+// the calls of a tool. A host reports the end of every call, and only for these calls the report
+// may tell nod something: that its user answered in the host's own prompt, or that a contained
+// call ran as it was. Sessions are named by nod's ids.
+type Unsettled interface {
+	Note(sessionID, tool string) error
+	// Noted returns true if in doubt. An empty tool means any tool.
+	Noted(sessionID, tool string) bool
+	// Forget removes the notes of a session that has ended.
+	Forget(sessionID string)
 }
 
 const (
@@ -67,6 +85,9 @@ const (
 	connectWithin       = 10 * time.Second
 	withdrawWithin      = 5 * time.Second
 	reportWithin        = 3 * time.Second
+	// settledWithin is the time in which nod decides a call by itself. A call that takes longer is
+	// noted as unsettled.
+	settledWithin = 2 * time.Second
 	// maxInput limits the input in bytes. It is far above nod's limit, so that an input
 	// that is too large for nod can still be parsed and refused in the host's format.
 	maxInput = 4 << 20
@@ -83,16 +104,15 @@ func (o Options) deadline() time.Duration {
 // Nod is the interface to nod that a hook needs.
 type Nod interface {
 	agents.Asker
-	// Detach keeps a request pending although the host no longer waits. If a person
-	// then allows it, the agent's next identical call is allowed, once.
+	// Detach keeps a request pending although the host no longer waits. If a person allows the request
+	// later, the agent's next identical call is allowed, once.
 	Detach(ctx context.Context, sessionID, pendingID, reason string) error
-	// HostResolved withdraws the requests that p describes, because the host no longer waits
-	// for a decision about them.
+	// HostResolved withdraws the requests that p describes, because the host no longer waits for them.
 	HostResolved(ctx context.Context, p schemas.HostResolved) error
 }
 
-// Connect connects to nod. Its error is a *schemas.Error with code UNAVAILABLE if nod is
-// not running. ctx limits only the time to connect: the connection outlives it.
+// Connect connects to nod. If nod is not running, the error is a *schemas.Error with code UNAVAILABLE.
+// ctx limits only the time to connect: the connection stays open after ctx ends.
 type Connect func(context.Context) (Nod, error)
 
 var (
@@ -100,12 +120,12 @@ var (
 	errLate     = errors.New("nod did not answer in time")
 )
 
-// Run answers one input of host's hook and returns the process's exit code. It always writes
-// exactly one JSON object to stdout, even after a panic, and an allow only after nod allowed
-// this very call. When ctx ends (see Lifetime), it denies the call and withdraws its request.
-// At its own deadline (see Options.HostTimeout), it denies the call and detaches its request.
-// If the call asks its user a question, Run does not deny it in these two cases: it leaves the
-// question to the host, and withdraws the request.
+// Run answers one input of host's hook and returns the process's exit code. It always writes exactly
+// one JSON object to stdout, even after a panic. It writes an allow only if nod allowed exactly this
+// call. When ctx ends (see Lifetime), Run denies the call and withdraws its request. At its own
+// deadline (see Options.HostTimeout), it denies the call and detaches its request. A call that asks
+// its user a question is not denied in these two cases: Run leaves the question to the host and
+// withdraws the request.
 func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, connect Connect, o Options) (exit int) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.deadline(), errDeadline)
 	defer cancel()
@@ -160,12 +180,11 @@ type run struct {
 	stdout  io.Writer
 	call    Call // the call, as far as the input could be parsed
 	replied bool
-	// unwritten is true if the reply could not be written, so that the host received none.
+	// unwritten is true if writing the reply failed, so that the host received none.
 	unwritten bool
 }
 
-// read reads and parses the host's whole input, and checks the fields that every call
-// needs.
+// read reads and parses the whole input, and checks the fields that every call needs.
 func (h *run) read(ctx context.Context, stdin io.Reader) error {
 	input, err := callUntil(ctx, "reading the hook's input", func(context.Context) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(stdin, maxInput+1))
@@ -185,8 +204,7 @@ func (h *run) read(ctx context.Context, stdin io.Reader) error {
 	return h.call.check()
 }
 
-// check returns an error if the call has no session, no tool, or no JSON object as its
-// input.
+// check returns an error if the call lacks a session or a tool, or if its input is not a JSON object.
 func (c Call) check() error {
 	switch {
 	case c.SessionID == "":
@@ -209,18 +227,27 @@ func (h *run) dial(ctx context.Context) (Nod, error) {
 	return nod, err
 }
 
-// reportResolved tells nod that the host has moved on. If that fails, the requests that
-// the host no longer waits for end at their deadlines.
+// reportResolved tells nod that the host has continued without a decision. If that fails, the requests
+// that the host no longer waits for end at their deadlines.
 func (h *run) reportResolved(ctx context.Context) {
 	if h.call.SessionID == "" {
-		return // without a session id, nod cannot tell which requests the host has resolved
+		return // without a session id, nod cannot find the requests
+	}
+	session, ended := agents.ID(h.call.SessionID), h.call.HostResolved.WholeSession
+	if h.opts.Unsettled != nil {
+		if !ended && !h.opts.Unsettled.Noted(session, h.call.HostResolved.ToolName) {
+			return // nod has allowed each such call at once, so that the report would tell it nothing
+		}
+		if ended {
+			defer h.opts.Unsettled.Forget(session)
+		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()
 	nod, err := h.dial(ctx)
 	if err == nil {
 		p := h.call.HostResolved
-		p.SessionID, p.TaskID = agents.ID(h.call.SessionID), h.call.TaskID
+		p.SessionID, p.TaskID = session, h.call.TaskID
 		_, err = callUntil(ctx, "telling nod that the host went on", func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, nod.HostResolved(ctx, p)
 		})
@@ -230,8 +257,8 @@ func (h *run) reportResolved(ctx context.Context) {
 	}
 }
 
-// withoutNod returns the verdict after connecting to nod failed. The host may ask its
-// own user only if nod is not running or did not answer within connectWithin.
+// withoutNod returns the verdict after an attempt to connect to nod failed. It lets the host ask its
+// own user only if nod is not running or did not reply within connectWithin.
 func (h *run) withoutNod(err error) Verdict {
 	missing := errors.Is(err, errLate) || errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 	ask := h.opts.OnUnavailable == UnavailableAsk || h.opts.OnUnavailable == ""
@@ -244,9 +271,8 @@ func (h *run) withoutNod(err error) Verdict {
 	return deny("nod could not be asked: " + err.Error())
 }
 
-// ask sends the call to nod and replies with the decision. If no decision comes, it
-// replies first and then withdraws or detaches the request, because the host may kill
-// the process soon.
+// ask sends the call to nod and replies with the decision. If no decision comes, it first replies and
+// then withdraws or detaches the request, because the host may kill the process soon after.
 func (h *run) ask(ctx context.Context, nod Nod) int {
 	r, err := newRequest(h.host, h.call, h.opts)
 	if err != nil {
@@ -259,11 +285,13 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 	defer cancel()
 	unregister := h.registerWait(r)
 	defer unregister()
+	settled := h.noteUnlessSettled(r)
 	d, err := callUntil(waiting, "asking nod", func(ctx context.Context) (schemas.Decision, error) {
 		return nod.Ask(ctx, r)
 	})
+	settled(err == nil && d.Outcome == schemas.Allowed && d.UpdatedInput == nil)
 	if err == nil {
-		unregister() // unregister before the reply: once the host has the reply, nod must not withdraw r if this process dies
+		unregister() // unregister before the reply: when the host has the reply, this process may die without a withdrawal of r
 		exit := h.reply(verdict(h.call, r, d))
 		if d.Outcome == schemas.Allowed && h.hostMovedOn(ctx) {
 			h.reportUnheard(ctx, nod, r)
@@ -286,11 +314,11 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 	return exit
 }
 
-// stillOpen tells the agent that its call is denied although the request stays pending.
+// stillOpen tells the agent that its call is denied, although the request stays pending.
 const stillOpen = "No approver answered in time, so this call is denied for now. The request stays open: if it is approved later, make the same call again and it is allowed."
 
-// release withdraws or detaches r by calling how, the method of Nod that does it. It works
-// even if ctx has ended. If the call fails, release only logs the error.
+// release withdraws or detaches r. The parameter how is the method of Nod to call. release works even
+// if ctx has ended. It only logs an error.
 func (h *run) release(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
@@ -302,8 +330,8 @@ func (h *run) release(ctx context.Context, how func(ctx context.Context, session
 	}
 }
 
-// reply writes v to stdout and returns the exit code. Only the first call of reply
-// writes; later ones return exitBlock.
+// reply writes v to stdout and returns the exit code. Only the first call of reply writes; later calls
+// return exitBlock.
 func (h *run) reply(v Verdict) int {
 	if h.replied {
 		return exitBlock
@@ -318,10 +346,10 @@ func (h *run) reply(v Verdict) int {
 	return exit
 }
 
-// exitBlock is the exit code that most hosts take as a refusal, whatever is on stdout.
+// exitBlock is the exit code that most hosts take as a refusal, with any output on stdout.
 const exitBlock = 2
 
-// refuseAfterPanic replies with a refusal after a panic in nod's own code.
+// refuseAfterPanic replies with a refusal after a panic in nod's code.
 func (h *run) refuseAfterPanic(p any) (exit int) {
 	h.log(fmt.Errorf("internal error: %v", p))
 	if h.replied {
@@ -332,13 +360,13 @@ func (h *run) refuseAfterPanic(p any) (exit int) {
 			exit = Refuse(h.stdout)
 		}
 	}()
-	if h.call.Questions != nil || h.call.Signal { // a question or a signal is no call that could be refused
+	if h.call.Questions != nil || h.call.Signal { // the hook cannot refuse a question or a signal
 		return h.reply(Verdict{Effect: Leave})
 	}
 	return h.reply(deny("nod failed on this call and refused it."))
 }
 
-// log writes err to Stderr as one line, for the person who debugs the hook.
+// log writes err to Stderr as one line.
 func (h *run) log(err error) {
 	if h.opts.Stderr != nil {
 		line := strings.Join(strings.Fields(err.Error()), " ")

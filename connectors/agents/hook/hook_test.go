@@ -22,8 +22,8 @@ const (
 	preToolCall    = `{"session_id":"s1","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}`
 )
 
-// TestInputIsByteFaithful: nod receives, and the host runs, the agent's input byte for
-// byte.
+// TestInputIsByteFaithful: nod receives the agent's input byte for byte. After an allow, the host runs
+// the same bytes.
 func TestInputIsByteFaithful(t *testing.T) {
 	const members = `"n":12345678901234567890,"f":1.0,"e":1E400,"z":-0,"u":"\u00e9\ud83d\ude00é<&>\u2028","a":{"b":[1,{"c":null}]},"A":1,"a":2`
 	stdin := `{"session_id":"s1","cwd":"/w \"x\"","hook_event_name":"PermissionRequest","tool_name":"T","tool_input":{` + members + `}}`
@@ -34,8 +34,8 @@ func TestInputIsByteFaithful(t *testing.T) {
 	assert.Contains(t, got.stdout, `"updatedInput":{`+members+`}`)
 }
 
-// TestProjectStaysWhereTheHostWasStarted: an agent that changes its directory does
-// not change the project that rules apply to.
+// TestProjectStaysWhereTheHostWasStarted: if an agent changes its directory, rules still apply to the
+// project in which its host was started.
 func TestProjectStaysWhereTheHostWasStarted(t *testing.T) {
 	for started, project := range map[string]string{"/srv/project": "/srv/project", "": "/elsewhere"} {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
@@ -56,8 +56,8 @@ func TestCallsWithoutAToolUseIDAreSeparateRequests(t *testing.T) {
 	assert.False(t, a.Rejoin)
 }
 
-// TestUnsafeSuggestionsAreNotOffered: a suggestion of Claude Code is offered only if it
-// adds rules that allow, and can be shown in full.
+// TestUnsafeSuggestionsAreNotOffered: nod offers a suggestion of Claude Code only if the suggestion
+// adds allow rules and can be shown in full.
 func TestUnsafeSuggestionsAreNotOffered(t *testing.T) {
 	rule := func(content string) string {
 		return `[{"type":"addRules","behavior":"allow","destination":"session","rules":[{"toolName":"Bash","ruleContent":"` + content + `"}]}]`
@@ -100,8 +100,8 @@ func TestAnAlwaysOptionAddsOnlyTheRulesItNames(t *testing.T) {
 	assert.Contains(t, got.stdout, `"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash"},{"toolName":"Read","ruleContent":"//a/**"}],"behavior":"allow","destination":"userSettings"}]`)
 }
 
-// TestDeadline: the hook denies the call before its host would kill the hook, even if Ask
-// ignores its context. The hook detaches the request, which stays pending.
+// TestDeadline: the hook denies the call before its host would kill the hook, even if Ask ignores its
+// context. It detaches the request, which stays pending.
 func TestDeadline(t *testing.T) {
 	for name, c := range map[string]struct{ host, want time.Duration }{
 		"as installed":             {24 * time.Hour, 24*time.Hour - 30*time.Second},
@@ -242,7 +242,7 @@ func TestUnwritableStdoutBlocks(t *testing.T) {
 	assert.Equal(t, 2, hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(permissionCall), w, nod.connect, hook.Options{}))
 }
 
-// faultyDialect is Claude Code's dialect, with panics in the chosen methods.
+// faultyDialect is Claude Code's dialect with methods that panic.
 type faultyDialect struct{ read, reply bool }
 
 func (f faultyDialect) Read(in []byte) (hook.Call, error) {
@@ -277,8 +277,8 @@ func TestFaultsOfNodsOwnCodeBlock(t *testing.T) {
 	}
 }
 
-// TestZeroVerdictRefuses: a zero Verdict is a refusal. Its reply has a reason, because
-// Codex ignores a refusal without one.
+// TestZeroVerdictRefuses: a zero Verdict becomes a refusal. The refusal has a reason, because Codex
+// ignores refusals without one.
 func TestZeroVerdictRefuses(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		for _, event := range append(append([]string{""}, host.Setup.Events...), host.Setup.Strict...) {
@@ -288,8 +288,8 @@ func TestZeroVerdictRefuses(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreAskedOneAfterAnother: the hook replies with answers only if a person
-// answered all questions of the call.
+// TestQuestionsAreAskedOneAfterAnother: the hook replies with answers only if a person answered every
+// question of the call.
 func TestQuestionsAreAskedOneAfterAnother(t *testing.T) {
 	stdin := `{"session_id":"s1","cwd":"/w","hook_event_name":"PermissionRequest","tool_name":"AskUserQuestion","tool_input":{"n":1.0,"questions":[
 		{"question":"Which?","header":"A","options":[{"label":"x"},{"label":"y"}]},{"question":"How?","header":"B","options":[],"multiSelect":true}]}}`

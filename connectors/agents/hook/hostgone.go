@@ -3,19 +3,19 @@ package hook
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
 
-// errStopped means that, by the host's transcript, the user stopped the agent.
+// errStopped means that, according to the host's transcript, the user stopped the agent.
 var errStopped = errors.New("the agent was stopped at its terminal")
 
 const stoppedEvery = time.Second
 
-// untilStopped returns a context that ends with errStopped once the host's transcript
-// shows that the user stopped the agent. Some hosts leave their hook running then, and
-// ignore its reply.
+// untilStopped returns a context that ends with errStopped when the host's transcript shows that the
+// user stopped the agent. After a stop, some hosts let their hook continue and ignore its reply.
 func (h *run) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.call.Stopped == nil {
 		return ctx, func() {}
@@ -39,32 +39,55 @@ func (h *run) stopped() bool {
 	return stopped && err == nil
 }
 
-// hostMovedOn reports whether the host is known to have continued without the hook's
-// reply.
+// hostMovedOn reports whether the host has certainly continued without the hook's reply.
 func (h *run) hostMovedOn(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, errReaderGone) || errors.Is(cause, errParentGone) || h.unwritten || h.stopped()
 }
 
-// reportUnheard tells nod that the host never received the allow for r.
+// reportUnheard tells nod that the host did not receive the allow for r.
 func (h *run) reportUnheard(ctx context.Context, nod Nod, r schemas.Request) {
 	h.release(ctx, func(ctx context.Context, sessionID, pendingID, reason string) error {
 		return nod.HostResolved(ctx, schemas.HostResolved{SessionID: sessionID, PendingID: pendingID, Reason: reason})
 	}, r, "the agent had gone on")
 }
 
-// registerWait records with Options.Waits that this process waits for r, until unregister is
-// called. If that fails, it only logs the error.
+// registerWait records that this process waits for r, until unregister is called. It uses
+// Options.Waits, and only logs an error.
 func (h *run) registerWait(r schemas.Request) (unregister func()) {
 	if h.opts.Waits == nil {
 		return func() {}
 	}
 	unregister, err := h.opts.Waits(r.SessionID, r.PendingID)
 	if err != nil {
-		h.log(err) // nod then cannot withdraw r if this process dies
+		h.log(err) // without this record, nod cannot withdraw r if this process dies
 		return func() {}
 	}
 	return unregister
+}
+
+// noteUnlessSettled notes that the call of r is unsettled: at once if the host asks its own user
+// as well, else if settled is called with false, or not within settledWithin.
+func (h *run) noteUnlessSettled(r schemas.Request) (settled func(allowed bool)) {
+	if h.opts.Unsettled == nil {
+		return func(bool) {}
+	}
+	note := sync.OnceFunc(func() {
+		if err := h.opts.Unsettled.Note(r.SessionID, r.ToolName); err != nil {
+			h.log(err) // nod then does not hear that the call ran without its decision
+		}
+	})
+	if r.HostAsks {
+		note()
+		return func(bool) {}
+	}
+	late := time.AfterFunc(settledWithin, note)
+	return func(allowed bool) {
+		late.Stop()
+		if !allowed {
+			note()
+		}
+	}
 }
 
 // programHostResolved describes the requests that the host no longer waits for after signal c.

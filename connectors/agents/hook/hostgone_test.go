@@ -20,15 +20,15 @@ import (
 
 const cancelledLine = `{"id":"f4b4","timestamp":"2026-11-22T05:04:15.281Z","type":"info","content":"Request cancelled."}` + "\n"
 
-// geminiCall returns a call of Gemini CLI, and the path of its transcript, which already
-// holds an earlier stop.
+// geminiCall returns a call of Gemini CLI, and the path of its transcript. The transcript already
+// contains an earlier stop.
 func geminiCall(t *testing.T) (stdin, transcript string) {
 	transcript = filepath.Join(t.TempDir(), "session.jsonl")
 	require.NoError(t, os.WriteFile(transcript, []byte(cancelledLine), 0o600))
 	return `{"session_id":"s1","transcript_path":"` + transcript + `","cwd":"/w","hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":{"command":"ls"}}`, transcript
 }
 
-// stops appends lines to the transcript, as Gemini CLI does when its user stops it.
+// stops appends lines to the transcript, as Gemini CLI does when its user stops the agent.
 func stops(t *testing.T, transcript string, lines ...string) {
 	f, err := os.OpenFile(transcript, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func stops(t *testing.T, transcript string, lines ...string) {
 	require.NoError(t, f.Close())
 }
 
-// When the user stops Gemini CLI, it lets the hook run on. The hook finds the stop in the
+// When the user stops Gemini CLI, it lets the hook continue. The hook then finds the stop in the
 // transcript and withdraws its request.
 func TestAStoppedGeminiWithdraws(t *testing.T) {
 	stdin, transcript := geminiCall(t)
@@ -53,9 +53,8 @@ func TestAStoppedGeminiWithdraws(t *testing.T) {
 	})
 }
 
-// A call that is allowed after the user stopped Gemini CLI never runs, and the hook
-// reports that to nod. A stop before the call, or a line that only resembles the line of
-// a stop, does not count.
+// If nod allows a call after the user stopped Gemini CLI, the call never runs, and the hook reports
+// that to nod. A stop before the call is ignored, and so is a line that only resembles that of a stop.
 func TestAllowAfterStopIsReported(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"stopped":     {cancelledLine},
@@ -78,8 +77,8 @@ func TestAllowAfterStopIsReported(t *testing.T) {
 	}
 }
 
-// A stop is found however much Gemini CLI has written before it, and however long the lines
-// are. The hook reads a line when it is complete.
+// The hook finds a stop behind any amount of text and behind long lines. It reads a line only when the
+// line is complete.
 func TestAStopIsFoundInALongTranscript(t *testing.T) {
 	line := `{"type":"gemini","content":"` + strings.Repeat("x", 1<<20) + `"}` + "\n"
 	stdin, transcript := geminiCall(t)
@@ -106,7 +105,8 @@ type brokenStdout struct{}
 
 func (brokenStdout) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// The hook reports to nod an allow that it could not write to stdout, but not a denial.
+// If the hook could not write an allow to stdout, it reports that to nod. It does not report an
+// unwritten denial.
 func TestUnwrittenAllowIsReported(t *testing.T) {
 	for outcome, told := range map[schemas.Outcome]int{schemas.Allowed: 1, schemas.Denied: 0} {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: outcome})}
@@ -116,8 +116,8 @@ func TestUnwrittenAllowIsReported(t *testing.T) {
 	}
 }
 
-// A hook records that it waits before it sends the request. It removes this record before it
-// writes the decision to its host or, without a decision, after it has replied.
+// A hook records that it waits before it sends the request. It removes this record before it writes a
+// decision to its host. Without a decision, it removes the record after the reply.
 func TestAHookRecordsThatItWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(context.Context, schemas.Request) (schemas.Decision, error)
@@ -144,7 +144,7 @@ func TestAHookRecordsThatItWaits(t *testing.T) {
 	}
 }
 
-// onWrite is a function that, used as stdout, is called at each write.
+// onWrite is a function that is used as stdout: every write calls it.
 type onWrite func()
 
 func (w onWrite) Write(data []byte) (int, error) {
@@ -152,8 +152,8 @@ func (w onWrite) Write(data []byte) (int, error) {
 	return len(data), json.Unmarshal(data, new(any))
 }
 
-// A hook itself refuses a probe's call (see Probe), in its host's format, once nod has
-// replied. It sends nod no request, so that no person or rule can allow the call.
+// A probe is a test call (see Probe). The hook refuses a probe by itself, in its host's format, after
+// nod has replied. It sends nod no request, so that no person or rule can allow the call.
 func TestAProbeIsRefused(t *testing.T) {
 	inputs := map[string]string{
 		"claude-code": `{"session_id":"nod-probe","cwd":"/","hook_event_name":"PreToolUse","tool_name":"nod_probe","tool_input":{"nonce":"n1"}}`,

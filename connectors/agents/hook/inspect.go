@@ -6,9 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Installed is one of nod's hooks in a host's settings.
@@ -17,13 +18,13 @@ type Installed struct {
 	Command string  // the whole shell command
 	Matcher *string // the hook's matcher; nil if the file has none
 	Timeout int64   // the hook's timeout, in the host's unit; 0 if the file has none
-	// Group and Index are the hook's position under its event: the group, and the hook
-	// in the group, each from 0.
+	// Group is the index of the hook's group under its event, and Index the index of the hook in that
+	// group.
 	Group, Index int
 }
 
-// Program returns the program that the hook's command runs: its first word, or the word
-// after byShell. It is empty if this word is neither plain nor single-quoted.
+// Program returns the program that the hook's command runs: the first word, or the word after byShell.
+// It returns "" if that word has quotes other than single quotes around it.
 func (i Installed) Program() string {
 	word := firstWord.FindString(strings.TrimPrefix(strings.TrimSpace(i.Command), byShell))
 	if inner, quoted := strings.CutPrefix(word, "'"); quoted {
@@ -32,10 +33,10 @@ func (i Installed) Program() string {
 	return word
 }
 
-var firstWord = regexp.MustCompile(`^(?:'(?:[^']|'\\'')*'|[A-Za-z0-9_./+,:@%=-]+)`)
+var firstWord = lazyregexp.New(`^(?:'(?:[^']|'\\'')*'|[A-Za-z0-9_./+,:@%=-]+)`)
 
-// Present reports whether the host program is installed on this machine: it is in PATH, or its
-// directory of settings exists (see Setup.DirEnv and Setup.Dir).
+// Present reports whether the host is installed on this machine: its program is in PATH, or its
+// settings directory exists (see Setup.DirEnv and Setup.Dir).
 func (h Host) Present() bool {
 	if _, err := exec.LookPath(h.Program); err == nil {
 		return true
@@ -57,15 +58,15 @@ type Inspection struct {
 	Path   string // the file, with links resolved
 	Exists bool
 	Hooks  []Installed
-	// Signals are the hooks that only report that the host has moved on.
+	// Signals are the hooks for events by which the host only reports that it has continued.
 	Signals []Installed
-	// Off is the name of the setting that turns off every hook; empty if the file does
-	// not set it to true.
+	// Off is the name of the setting that turns off all hooks, if the file sets it to true. Otherwise
+	// Off is empty.
 	Off string
 }
 
-// Inspect describes the file that Install would change for host, and changes nothing. It
-// fails if Install would refuse the file.
+// Inspect describes the file that Install would change for host. It changes nothing. It fails if
+// Install would refuse the file.
 func Inspect(host Host, o InstallOptions) (Inspection, error) {
 	path, err := settingsPath(host, o)
 	if err != nil {
@@ -80,8 +81,7 @@ func Inspect(host Host, o InstallOptions) (Inspection, error) {
 	return found, err
 }
 
-// InspectChange describes the file of a Change as it is before Write, and as it is after
-// Write.
+// InspectChange describes the file of a Change before and after Write.
 func InspectChange(host Host, c Change) (before, after Inspection, err error) {
 	if before, err = inspect(host, c.Path, c.Before); err == nil {
 		after, err = inspect(host, c.Path, c.After)
@@ -129,7 +129,7 @@ func hooksUnder(doc *document, host Host, events []string) (own []Installed, err
 	return own, nil
 }
 
-// writtenHook is a hook in a settings file, with the field names of every host.
+// writtenHook is a hook in a settings file. It has the field names of all hosts.
 type writtenHook struct {
 	Command    string `json:"command"`
 	Bash       string `json:"bash"`
@@ -137,8 +137,8 @@ type writtenHook struct {
 	TimeoutSec int64  `json:"timeoutSec"`
 }
 
-// hooksIn returns nod's hooks in group, the element at index g of event's list. An
-// element of an unknown shape has none.
+// hooksIn returns nod's hooks in group, the element at index g of event's list. It finds no hooks in
+// an element of an unknown format.
 func hooksIn(host Host, event string, g int, group json.RawMessage) (found []Installed) {
 	var entry struct {
 		Matcher *string           `json:"matcher"`

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Inspect finds the hooks that Install wrote, for every host and for paths that need quotes.
+// Inspect finds the hooks that Install wrote, for every host and also for paths that need quotes.
 func TestInspectFindsInstalledHooks(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		for _, program := range []string{"/opt/nod/bin/nod", "/My Files/it's/nod"} {
@@ -36,8 +36,8 @@ func TestInspectFindsInstalledHooks(t *testing.T) {
 	}
 }
 
-// Inspect does not return other programs' hooks, but counts them when it numbers the positions
-// of nod's hooks.
+// Inspect returns only nod's hooks. It counts the hooks of other programs when it numbers the
+// positions of nod's hooks.
 func TestInspectSkipsHooksOfOtherPrograms(t *testing.T) {
 	path := settings(t, `{"disableAllHooks":true,"hooks":{"PermissionRequest":[7,{"matcher":"x","hooks":[{"command":"log.sh"}]},
 		{"hooks":[3,{"command":"nod hook codex"},{"command":"nod hook claude-code"}]}],"Stop":[{"hooks":[{"command":"nod hook claude-code"}]}]}}`)

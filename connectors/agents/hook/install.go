@@ -12,32 +12,32 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // InstallOptions describe an installation of a hook.
 type InstallOptions struct {
-	// Settings is the file to change. If it is empty, the file is the host's own: that of
-	// the project in the current directory if Project is true, else that of the user.
+	// Settings is the file to change. If it is empty, Install changes the host's usual file: the file
+	// of the project in the current directory if Project is true, otherwise the file of the user.
 	Settings  string
 	Project   bool
 	Strict    bool // check every tool call, not only those that the host would ask about
 	Uninstall bool
-	DryRun    bool // only report the change, and make none
-	// Program is the absolute path of the nod program that the hook runs, because hosts
-	// may run hooks without a PATH. It should stay valid after an upgrade of nod.
-	// Uninstall does not need Program.
+	DryRun    bool // compute the change without writing it
+	// Program is the absolute path of the nod program that the hook runs; hosts may run hooks without
+	// a PATH. The path should stay valid after an upgrade of nod. An uninstallation does not need
+	// Program.
 	Program string
-	// HostVersion is the version of the host that reads the file. If it is empty, the
-	// version is unknown, and no event of Setup.Newer is added.
+	// HostVersion is the version of the host that reads the file. If it is empty, the version is
+	// unknown, and Install adds no event of Setup.Newer.
 	HostVersion string
 	// Args are extra arguments of the hook command, such as --on-unavailable deny.
 	Args []string
 }
 
-// Install adds nod's hooks to host's settings, or removes them, and returns the change.
-// It is idempotent, keeps every other byte of the file, and changes nothing on an
-// error. It never makes an installation less strict: the hooks of an earlier strict
-// installation are kept and updated until they are uninstalled.
+// Install adds nod's hooks to host's settings, or removes them, and returns the change. It is
+// idempotent, keeps every other byte of the file, and changes nothing after an error. It never makes
+// an installation less strict: it keeps and updates the hooks of an earlier strict installation.
 func Install(host Host, o InstallOptions) (Change, error) {
 	path, err := settingsPath(host, o)
 	if err != nil {
@@ -114,7 +114,8 @@ func install(doc *document, host Host, o InstallOptions) error {
 			return err
 		}
 	}
-	// A signal's hook decides nothing: a short timeout limits how long the host waits.
+	// The hook for a signal decides nothing, so its timeout is short: the host waits no longer than
+	// that.
 	entry.command = command
 	entry.timeout = int64(signalTimeout / s.Unit)
 	for _, event := range s.Signals {
@@ -131,7 +132,7 @@ func install(doc *document, host Host, o InstallOptions) error {
 	return nil
 }
 
-// signalTimeout is the timeout of a hook that only reports that the host moved on.
+// signalTimeout is the timeout of a hook for an event that only reports that the host has continued.
 const signalTimeout = 10 * time.Second
 
 func (s Setup) names() entryNames {
@@ -141,11 +142,11 @@ func (s Setup) names() entryNames {
 	return entryNames{command: "command", timeout: "timeout"}
 }
 
-// byShell and orBlock stand before and behind the command of a hook at an event of
-// Setup.Blocks. Together they block the call if nod is killed or its program is missing.
-// They use only syntax that all common shells know, because Codex runs hooks with $SHELL.
-// fish gives up the whole line if a program is missing, so sh starts nod. orBlock writes
-// to stderr, because Codex takes exit code 2 as a refusal only if stderr is not empty.
+// byShell and orBlock enclose the command of a hook at an event of Setup.Blocks. Together they block
+// the call if nod is killed or its program is missing. Codex runs hooks with $SHELL, so they use only
+// syntax that all common shells know. fish would drop the whole line if a program is missing, so sh
+// starts nod. orBlock writes to stderr, because Codex takes exit code 2 as a refusal only if stderr is
+// not empty.
 const (
 	byShell = `/bin/sh -c 'exec "$0" "$@"' `
 	orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2"
@@ -164,10 +165,10 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 
 const timeoutFlag = "--host-timeout"
 
-// ownCommand returns a function that reports whether Install wrote a command for host. The
-// command begins with a program named nod, at any path, and `hook NAME`, or it runs `hook
-// NAME --host-timeout` with any program. It need not have byShell and orBlock, which earlier
-// versions did not write.
+// ownCommand returns a function that reports whether Install wrote a command for host. Such a command
+// runs a program named nod, at any path, with the arguments `hook NAME`, or any program with the
+// arguments `hook NAME --host-timeout`. It may lack byShell and orBlock, because earlier versions did
+// not write them.
 func ownCommand(host Host) func(command string) bool {
 	call := `\s+hook\s+` + regexp.QuoteMeta(host.Name)
 	named := regexp.MustCompile(`^(?:` + regexp.QuoteMeta(byShell) + `)?(?:'(?:[^']|'\\'')*[/\\]nod(?:\.exe)?'|"[^"]*[/\\]nod(?:\.exe)?"|(?:\S*[/\\])?nod(?:\.exe)?)` + call + `(?:\s|$)`)
@@ -178,9 +179,9 @@ func ownCommand(host Host) func(command string) bool {
 	}
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./+,:@%=-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_./+,:@%=-]+$`)
 
-// quote quotes s as one word of a POSIX shell.
+// quote quotes s as one word for a POSIX shell.
 func quote(s string) string {
 	if plainWord.MatchString(s) {
 		return s

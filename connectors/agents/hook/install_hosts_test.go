@@ -18,26 +18,25 @@ func installedFor(t *testing.T, host hook.Host, path string, o hook.InstallOptio
 	return change
 }
 
-// group returns an event's list in a settings file: one group, which holds nod's hook. timeout
+// group returns an event's list in a settings file, with one group that contains nod's hook. timeout
 // is in the host's unit.
 func group(host, timeout string) string {
 	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
 }
 
-// byShell and orBlock are the beginning and the end of the hook's command at events at which
-// the host runs the call if its hook fails.
+// byShell and orBlock are the start and the end of the hook's command, for events at which the host
+// runs the call if its hook fails.
 const byShell = `/bin/sh -c 'exec \"$0\" \"$@\"' `
 
 const orBlock = ` || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2`
 
-// gate returns the same list as group, except that its hook blocks the call if nod is
-// missing.
+// gate returns the list of group with one difference: the hook blocks the call if nod is missing.
 func gate(host, timeout string) string {
 	return strings.NewReplacer("/opt/nod", byShell+"/opt/nod", "86400s", "86400s"+orBlock).Replace(group(host, timeout))
 }
 
-// signals returns, for each event, a comma and a JSON member with nod's hook. The events only
-// report that the host has moved on.
+// signals returns JSON members with nod's hook for the given events, each member after a comma. The
+// events only report that the host has continued.
 func signals(host, timeout string, events ...string) string {
 	all := ""
 	for _, event := range events {
@@ -50,9 +49,9 @@ func claudeSignals() string {
 	return signals("claude-code", "10", "PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd")
 }
 
-// TestInstallOmitsEventsThatAnOldHostRejects: an older Claude Code ignores the whole settings
-// file, also the user's own rules, if it holds an unknown event. Install then leaves the event
-// out.
+// TestInstallOmitsEventsThatAnOldHostRejects: an old Claude Code ignores the whole settings file,
+// including the user's own rules, if the file contains an unknown event. For such a version Install
+// omits the event.
 func TestInstallOmitsEventsThatAnOldHostRejects(t *testing.T) {
 	const event = "PostToolUseFailure"
 	for version, known := range map[string]bool{"2.1.197": true, "2.1.329": true, "3.0.0": true, "2.1.9": false, "2.0.200": false, "": false, "new": false} {
@@ -111,8 +110,8 @@ func TestInstallForEachHost(t *testing.T) {
 	}
 }
 
-// TestUninstallRestoresEachHostsFile: installing and then uninstalling a host's hooks
-// restores every byte of the file. Uninstalling another host's hooks changes nothing.
+// TestUninstallRestoresEachHostsFile: after an installation and an uninstallation of a host's hooks,
+// every byte of the file is as before. Uninstalling another host's hooks changes nothing.
 func TestUninstallRestoresEachHostsFile(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		event := host.Setup.Events[0]
@@ -140,8 +139,8 @@ func TestUninstallRestoresEachHostsFile(t *testing.T) {
 	}
 }
 
-// TestInstallUpdatesCopilotsHookInPlace: installing again updates nod's hook in place, keeps
-// the fields that the user added, and removes a second copy.
+// TestInstallUpdatesCopilotsHookInPlace: a second installation updates nod's hook in place, keeps the
+// fields that the user added, and removes a duplicate of the hook.
 func TestInstallUpdatesCopilotsHookInPlace(t *testing.T) {
 	const others = `{"type":"command","bash":"log.sh"}`
 	file := func(ours ...string) string {

@@ -17,8 +17,8 @@ import (
 
 const nodCommand = "/opt/nod/bin/nod hook claude-code --host-timeout 86400s"
 
-// others is a settings file with other programs' hooks, and with odd spaces, numbers and
-// escapes that nod must not change.
+// others is a settings file with hooks of other programs. Its odd spaces, numbers and escapes must
+// stay unchanged.
 const others = `{
     "model":   "opus",
     "env": {"A": "\u00e9<&>", "B": "1.0"},
@@ -44,8 +44,8 @@ func installed(t *testing.T, path string, o hook.InstallOptions) hook.Change {
 	return change
 }
 
-// gateOnly returns Claude Code without signals (see Setup.Signals), so that Install adds only
-// the hooks that decide calls.
+// gateOnly returns Claude Code without signals (see Setup.Signals). Install then adds only the hooks
+// that decide calls.
 func gateOnly() hook.Host {
 	host := hook.ClaudeCode()
 	host.Setup.Signals = nil
@@ -152,7 +152,7 @@ func TestInstallIntoFiles(t *testing.T) {
 	}
 }
 
-// TestUninstallRestores: uninstalling restores the original file byte for byte.
+// TestUninstallRestores: an uninstallation restores the original file byte for byte.
 func TestUninstallRestores(t *testing.T) {
 	for name, before := range map[string]string{
 		"others": others, "one line": `{"model":"opus","x":[1,2]}`, "object": "{}", "no hooks": "{\n  \"a\": 1\n}",
@@ -182,8 +182,8 @@ func TestUninstallOfNothingChangesNothing(t *testing.T) {
 	assert.NoDirExists(t, filepath.Dir(missing))
 }
 
-// TestInstallUpdatesNodsOldHooks: installing a nod at another path updates nod's old hooks,
-// which it recognises by the form of their command, and keeps the user's fields.
+// TestInstallUpdatesNodsOldHooks: the installation of a nod at another path updates nod's old hooks
+// and keeps the user's fields. Install recognizes an old hook by the form of its command.
 func TestInstallUpdatesNodsOldHooks(t *testing.T) {
 	for _, old := range []string{
 		"nod hook claude-code", "/usr/bin/nod hook claude-code", "'/Users/ann b/nod' hook claude-code --on-unavailable deny",
@@ -215,8 +215,8 @@ func TestUninstallKeepsCommandsOfOthers(t *testing.T) {
 	}
 }
 
-// TestInstallNeverLoosens: installing again without --strict keeps and updates the hooks
-// of a strict installation.
+// TestInstallNeverLoosens: an installation without --strict keeps and updates the hooks of an earlier
+// strict installation.
 func TestInstallNeverLoosens(t *testing.T) {
 	path := settings(t, "{}")
 	installed(t, path, hook.InstallOptions{Strict: true, Program: "/old/nod"})
@@ -248,8 +248,8 @@ func TestInstallRefusesUnreadableSettings(t *testing.T) {
 	}
 }
 
-// TestLastDuplicateCounts: if two members of an object have the same name, nod uses the
-// last one, as hosts do.
+// TestLastDuplicateCounts: if an object has two members with the same name, nod uses the last one, as
+// hosts do.
 func TestLastDuplicateCounts(t *testing.T) {
 	path := settings(t, `{"hooks":{},"hooks":{"Stop":[]}}`)
 	installed(t, path, hook.InstallOptions{})
@@ -375,8 +375,8 @@ func TestCommandQuotesEachArgument(t *testing.T) {
 	assert.Equal(t, "hook|claude-code|--host-timeout|86400s|--data|/My Files/it's $HOME|--on-unavailable|deny|", string(out))
 }
 
-// TestWithoutAProgram: Install fails without the path of the program, instead of writing
-// a hook that runs any nod in the host's PATH.
+// TestWithoutAProgram: without the path of the program Install fails. It must not write a hook that
+// runs any nod in the host's PATH.
 func TestWithoutAProgram(t *testing.T) {
 	path := settings(t, "{}")
 	_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path})
@@ -407,8 +407,8 @@ func TestInstallWarnsIfHooksAreDisabled(t *testing.T) {
 	assert.Contains(t, installed(t, path, hook.InstallOptions{}).Warning, "disableAllHooks")
 }
 
-// FuzzInstall: for any valid settings, installing twice gives the same file as installing
-// once, and changes only the hooks and, for Copilot CLI, a missing version.
+// FuzzInstall: for any valid settings, a second installation changes nothing. The first changes only
+// hooks and, for Copilot CLI, adds a missing version.
 func FuzzInstall(f *testing.F) {
 	for _, seed := range []string{others, fresh, "{}", `{"hooks":{"PreToolUse":[{"hooks":[]}]}}`, "{\"a\" : 1\t}", `{"hooks":{"PermissionRequest":[ ]}}`, `{"version":1,"hooks":{"permissionRequest":[{"bash":"x"}]}}`} {
 		for _, host := range hook.Hosts() {

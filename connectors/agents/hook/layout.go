@@ -10,13 +10,11 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The functions below insert and remove entries of a settings file in the layout that its
-// owner used.
+// The functions below insert and remove entries of a settings file, and keep the layout of the file.
 
-// siblingExtra returns the whitespace before the name and after the colon of obj's
-// last member.
+// siblingExtra returns the whitespace before the name and after the colon of obj's last member.
 func siblingExtra(obj *hujson.Object) (before, colon hujson.Extra) {
-	last := obj.Members[len(obj.Members)-1] // callers make sure that obj has members
+	last := obj.Members[len(obj.Members)-1] // callers pass only an obj with members
 	return slices.Clone(last.Name.BeforeExtra), slices.Clone(last.Value.BeforeExtra)
 }
 
@@ -54,9 +52,9 @@ func (d *document) addElement(arr *hujson.Array, depth int, value any) error {
 	return nil
 }
 
-// space returns the whitespace to put before a new last entry of a container with n
-// entries: the same as before the present last entry, or a new line if the container is
-// empty. inline is true if the last entry is not on a new line.
+// space returns the whitespace to put before a new last entry of a container with n entries. It is the
+// whitespace before the present last entry, or a new line if the container is empty. inline is true if
+// the present last entry is not on a new line.
 func (d *document) space(n, depth int, extra func(int) hujson.Extra) (before hujson.Extra, inline bool) {
 	if n == 0 {
 		return d.line(depth), false
@@ -70,8 +68,8 @@ func (d *document) line(depth int) hujson.Extra {
 	return hujson.Extra(d.newline + strings.Repeat(d.indent, depth))
 }
 
-// render formats value in the file's style: on one line if inline is true, else on several
-// lines, indented like the last line of the whitespace in before.
+// render formats value in the file's style. If inline is true, the result is one line. Otherwise it
+// has several lines, indented like the last line of before.
 func (d *document) render(value any, before hujson.Extra, inline bool) (hujson.Value, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -87,8 +85,8 @@ func (d *document) render(value any, before hujson.Extra, inline bool) (hujson.V
 	return hujson.Parse(text)
 }
 
-// lastLine returns the text after the last line break of extra; multi is false if
-// there is no line break.
+// lastLine returns the text after the last line break of extra. multi is false if there is no line
+// break.
 func lastLine(extra hujson.Extra) (indent string, multi bool) {
 	i := bytes.LastIndexByte(extra, '\n')
 	return string(extra[i+1:]), i >= 0

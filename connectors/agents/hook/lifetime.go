@@ -14,14 +14,13 @@ var (
 	errParentGone = errors.New("the host has stopped the hook")
 )
 
-// parentEvery is how often the hook checks that its parent still exists.
 const parentEvery = 500 * time.Millisecond
 
-// Lifetime returns a context for Run. The context ends, with a cause that says why, when
-// the process gets a signal to stop, the host closes its end of stdout, or the parent
-// process is gone: a host that stops its hook may kill only the shell that runs it.
-// Until stop is called, a write to a closed stdout does not kill the process, so that the
-// process can still withdraw its request. The caller must call stop.
+// Lifetime returns a context for Run. It ends when the process gets a signal to stop, when the host
+// closes its end of stdout, or when the parent process is gone: a host may stop its hook by killing
+// only the shell that runs it. The context's cause says which. Until stop is called, a write to a
+// closed stdout does not kill the process, so that the process can still withdraw its request. The
+// caller must call stop.
 func Lifetime(parent context.Context, stdout *os.File) (ctx context.Context, stop context.CancelFunc) {
 	ctx, unnotify := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)

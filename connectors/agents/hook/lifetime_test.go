@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asProcess is the environment variable that makes this test binary run as the named
-// process.
+// asProcess is an environment variable. If it is set, this test binary acts as the process with that
+// name.
 const asProcess = "NOD_TEST_AS"
 
 func TestMain(m *testing.M) {
@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hookProcess runs a hook as cmd/nod does, with a Nod that never decides and that writes
-// each call of its methods to descriptor 3.
+// hookProcess runs a hook as cmd/nod does. Its Nod never decides, and writes each call of its methods
+// to descriptor 3.
 func hookProcess() int {
 	ctx, stop := hook.Lifetime(context.Background(), os.Stdout)
 	defer stop()
@@ -73,8 +73,8 @@ func startChild(t *testing.T) child {
 	return startAs(t, exec.Command(os.Args[0]))
 }
 
-// startAs runs cmd, which runs this test binary, as a hook process, and waits until the
-// hook has asked.
+// startAs runs cmd, which makes this test binary a hook process. It returns when the hook has sent its
+// request.
 func startAs(t *testing.T, cmd *exec.Cmd) child {
 	t.Helper()
 	pipe := func() (r, w *os.File) {
@@ -123,8 +123,8 @@ func TestSignalsWithdraw(t *testing.T) {
 	}
 }
 
-// TestHostGoneWithdraws: a host that is killed sends its hook no signal, but its end of
-// the hook's stdout closes: the hook withdraws its request.
+// TestHostGoneWithdraws: a host that is killed sends its hook no signal, but the host's end of the
+// hook's stdout closes. The hook then withdraws its request.
 func TestHostGoneWithdraws(t *testing.T) {
 	c := startChild(t)
 	require.NoError(t, c.stdout.Close())
@@ -135,8 +135,8 @@ func TestHostGoneWithdraws(t *testing.T) {
 	assert.Equal(t, 2, exit.ExitCode(), "not killed by SIGPIPE before it could withdraw")
 }
 
-// TestAHostThatKillsTheShellWithdraws: some hosts stop a hook by killing only the shell
-// that runs it, and keep its stdout open: the hook withdraws its request.
+// TestAHostThatKillsTheShellWithdraws: some hosts stop a hook by killing only the shell that runs it,
+// and keep its stdout open. The hook then withdraws its request.
 func TestAHostThatKillsTheShellWithdraws(t *testing.T) {
 	c := startAs(t, exec.Command("/bin/sh", "-c", os.Args[0]+" || exit 2"))
 	require.NoError(t, c.cmd.Process.Kill())

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitReaderGone returns true once the reading end of f is closed, or false if poll
-// fails. It may block until the process exits, and occupies a thread.
+// awaitReaderGone returns true when the reading end of f is closed, or false if poll fails. It may
+// block until the process exits, and keeps one thread busy waiting.
 func awaitReaderGone(f *os.File) bool {
-	// Request POLLHUP: most systems report it without a request, but Darwin does not.
+	// Request POLLHUP explicitly: Darwin does not report it otherwise.
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLHUP}}
 	for {
 		_, err := unix.Poll(fds, -1)

@@ -9,14 +9,14 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// unaskedModes are the permission modes of Claude Code in which it does not ask its
-// user, and so does not call PermissionRequest hooks. Claude Code 2.1.329 starts in
-// auto unless its settings name another mode.
+// unaskedModes are the permission modes in which Claude Code does not ask its user. It then does not
+// run PermissionRequest hooks either. Claude Code 2.1.329 starts in the mode auto unless its settings
+// name another.
 var unaskedModes = []string{"auto", "bypassPermissions", "dontAsk"}
 
-// DefaultMode returns the permission mode that a settings file of Claude Code sets
-// as default, and whether Claude Code asks its user nothing in that mode. Both are
-// zero if the file sets none or cannot be read.
+// DefaultMode returns the default permission mode in a settings file of Claude Code. It also reports
+// whether Claude Code never asks its user in that mode. If the file sets no mode or cannot be read,
+// the results are "" and false.
 func DefaultMode(path string) (mode string, asksNothing bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -37,9 +37,9 @@ func DefaultMode(path string) (mode string, asksNothing bool) {
 	return mode, slices.Contains(unaskedModes, mode)
 }
 
-// Unasked returns a sentence, for the user, about the permission modes of Claude Code in
-// which nod is not asked. at is the installation in a settings file. The sentence is
-// empty for other hosts and for a strict installation.
+// Unasked returns a sentence for the user about the permission modes in which Claude Code does not ask
+// nod. at is the installation in a settings file. For other hosts and for a strict installation the
+// sentence is empty.
 func (h Host) Unasked(at Inspection) string {
 	strict := func(i Installed) bool { return slices.Contains(h.Setup.Strict, i.Event) }
 	if h.Name != ClaudeCode().Name || slices.ContainsFunc(at.Hooks, strict) {

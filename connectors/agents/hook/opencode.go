@@ -13,30 +13,30 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// OpenCodeName is the name of OpenCode in `nod install NAME`. OpenCode has no hooks: the
-// installation only makes OpenCode ask for permission, and `nod opencode` follows OpenCode's
-// server and answers.
+// OpenCodeName is the name of OpenCode in `nod install NAME`. OpenCode has no hooks: the installation
+// only makes OpenCode ask for permission. The command `nod opencode` connects to OpenCode's server and
+// answers its prompts.
 const OpenCodeName = "opencode"
 
 const openCodeSetting = "permission"
 
-// askRules is a permission setting of OpenCode: pairs of a tool and an effect. OpenCode
-// applies the last pair that matches.
+// askRules is a permission setting of OpenCode: pairs of a tool and an effect. OpenCode applies the
+// last pair that matches.
 type askRules [][2]string
 
 var (
-	// askEffects covers OpenCode's tools that run commands, change files or use the
-	// network. For its other tools, OpenCode's defaults apply.
+	// askEffects lists OpenCode's tools that run commands, change files or use the network. OpenCode's
+	// defaults apply to its other tools.
 	askEffects = askRules{{"bash", "ask"}, {"edit", "ask"}, {"webfetch", "ask"}, {"websearch", "ask"}}
-	// askAll covers all tools, also those of MCP servers, except questions, which are not
-	// permissions.
+	// askAll lists all tools, including those of MCP servers. It excludes questions, because they are
+	// no permissions.
 	askAll = askRules{{"*", "ask"}, {"question", "allow"}}
 )
 
-// InstallOpenCode adds the setting that makes OpenCode ask before it acts, or removes it, and
-// returns the change. It keeps every other byte of the file. If the user has made a permission
-// setting, InstallOpenCode does not edit it, and returns a Warning: nod is not asked about
-// calls that the user's setting allows.
+// InstallOpenCode adds the setting that makes OpenCode ask before it acts, or removes that setting,
+// and returns the change. It keeps every other byte of the file. It does not change a permission
+// setting of the user; a Warning then says that OpenCode does not ask nod about calls that the setting
+// allows.
 func InstallOpenCode(o InstallOptions) (Change, error) {
 	path, err := openCodeSettings(o)
 	if err != nil {
@@ -62,8 +62,8 @@ func InstallOpenCode(o InstallOptions) (Change, error) {
 	return change, change.Write()
 }
 
-// openCodeSettings returns the path of OpenCode's settings file: o.Settings, or the file
-// that OpenCode itself would change.
+// openCodeSettings returns the path of OpenCode's settings file. It is o.Settings or, if that is
+// empty, the file that OpenCode itself would change.
 func openCodeSettings(o InstallOptions) (string, error) {
 	if o.Settings != "" {
 		return filepath.Abs(o.Settings)
@@ -117,9 +117,9 @@ func parseJSONC(path string, data []byte) (*document, error) {
 	return d, nil
 }
 
-// withAskRules returns the file with nod's setting, which it adds as the first member if
-// there is no permission setting. If strict is true, it also replaces askEffects by askAll.
-// It keeps any other permission setting and returns a warning.
+// withAskRules returns the file with nod's setting. It adds the setting as the first member if the
+// file has no permission setting. If strict is true, it also replaces askEffects by askAll. It keeps
+// any other permission setting and returns a warning.
 func (d *document) withAskRules(before []byte, strict bool) (after []byte, warning string) {
 	setting := askEffects
 	if strict {
@@ -143,8 +143,8 @@ func (d *document) withAskRules(before []byte, strict bool) (after []byte, warni
 	return before, fmt.Sprintf("%s has its own %q, which stays: nod is asked only about calls that it sets to \"ask\"", d.path, openCodeSetting)
 }
 
-// withoutAskRules returns the file without nod's setting, wherever it stands. If there are
-// comments around the setting, it keeps the setting and returns a warning.
+// withoutAskRules returns the file without nod's setting, at any position. If comments are next to the
+// setting, it keeps the setting and returns a warning.
 func (d *document) withoutAskRules(before []byte) (after []byte, warning string) {
 	at := d.afterBrace()
 	for _, setting := range []askRules{askEffects, askAll} {
@@ -165,12 +165,10 @@ func (d *document) withoutAskRules(before []byte) (after []byte, warning string)
 	return before, ""
 }
 
-// afterBrace returns the offset after the object's opening brace.
 func (d *document) afterBrace() int { return d.root.StartOffset + 1 }
 
-// formatted returns the setting as text to insert after the object's opening brace: on
-// one line if the whole file is one line with other members, and with a comma if other
-// members follow.
+// formatted returns the setting as text to insert after the object's opening brace. The text is one
+// line if the file is one line and has other members. It ends with a comma if other members follow.
 func (d *document) formatted(setting askRules) []byte {
 	fields := make([]string, len(setting))
 	for i, s := range setting {
@@ -192,8 +190,8 @@ func (d *document) formatted(setting askRules) []byte {
 	return []byte(text + d.newline)
 }
 
-// is reports whether v equals this setting, apart from whitespace. It is false if v holds
-// a comment.
+// is reports whether v equals this setting, apart from whitespace. It returns false if v contains a
+// comment.
 func (a askRules) is(v hujson.Value) bool {
 	fields := make([]string, len(a))
 	for i, s := range a {

@@ -15,21 +15,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// probeTool is the name of a tool that no host has. Once nod has replied, the hook itself
-// refuses a call of probeTool: no rule or person can allow the call.
+// probeTool is a tool name that no host has. When nod has replied, the hook itself refuses a call of
+// probeTool, so that no rule or person can allow it.
 const probeTool = "nod_probe"
 
-// ProbeEnv is an environment variable that Probe sets for the hook. The hook then does not
-// count this run as a run by its host.
+// ProbeEnv is an environment variable that Probe sets for the hook. With it, the hook does not count
+// this run as a run by its host.
 const ProbeEnv = "NOD_HOOK_PROBE"
 
-// probeWithin is the time limit of Probe: for the hook to connect to nod, for nod to
-// reply, and 5 s to start the process.
+// probeWithin is the time limit of Probe. It is the sum of the time limits to connect to nod and to
+// get nod's reply, plus 5 s to start the process.
 const probeWithin = connectWithin + reportWithin + 5*time.Second
 
-// Probe runs the command of hook i as the host would, with a call of probeTool. It
-// returns nil if the hook reached nod and refused the call, else an error that describes
-// the result.
+// Probe runs the command of hook i as the host would, with a call of probeTool. It returns nil if the
+// hook reached nod and refused the call, and otherwise an error that describes the result.
 func (h Host) Probe(ctx context.Context, i Installed) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
@@ -72,8 +71,8 @@ func (h Host) probeInput(event, nonce string) []byte {
 	return data
 }
 
-// answerProbe refuses a probe's call, with a text that says whether nod replied. To find
-// out, it reports a request that does not exist as resolved, which changes nothing.
+// answerProbe refuses a probe's call, with a text that says whether nod replied. To get a reply, it
+// reports to nod that the host has resolved a request that does not exist. This changes nothing.
 func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 	var input struct {
 		Nonce string `json:"nonce"`
@@ -93,9 +92,9 @@ func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 	return h.reply(deny(probeReply(input.Nonce)))
 }
 
-// BlocksWhenGone reports whether hook i is safe if nod is killed or its program is
-// missing: the host then blocks the call or asks its own user. Hooks that earlier versions
-// of nod installed may not be safe.
+// BlocksWhenGone reports whether the host is safe with hook i if nod is killed or its program is
+// missing. A safe host then blocks the call or asks its own user. Hooks from earlier versions of nod
+// may not be safe.
 func (h Host) BlocksWhenGone(i Installed) bool {
 	for _, event := range h.Setup.Blocks {
 		if event == i.Event {

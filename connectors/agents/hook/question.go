@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// askQuestions asks a person the call's questions, one after another, and replies with
-// the answers. If one question stays unanswered, it leaves all to the host's own prompt.
+// askQuestions asks a person the questions of a call, one after another, and replies with the answers.
+// If one question stays unanswered, the host asks all of them in its own prompt.
 func (h *run) askQuestions(ctx context.Context, nod Nod) int {
 	answers := map[string]string{}
 	for _, q := range h.call.Questions {
@@ -17,6 +17,7 @@ func (h *run) askQuestions(ctx context.Context, nod Nod) int {
 			h.log(err)
 			return h.reply(Verdict{Effect: Leave})
 		}
+		h.noteUnlessSettled(r)
 		unregister := h.registerWait(r)
 		defer unregister()
 		d, err := callUntil(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) { return nod.Ask(ctx, r) })

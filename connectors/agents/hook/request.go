@@ -33,15 +33,15 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		Options:       schemas.DefaultOptions(),
 		HostAsks:      call.HostAsks,
 		CreatedAt:     time.Now().UTC(),
-		// A restarted host may send the same call again; Rejoin makes that call wait for the
-		// request that nod has stored for it.
+		// A restarted host may send the same call again. With Rejoin, that call waits for the request
+		// that nod has already stored.
 		Rejoin: call.ToolCallID != "",
 	}
 	if dir := cmp.Or(call.Cwd, call.Project); r.SessionLabel == "" && dir != "" {
 		r.SessionLabel = filepath.Base(dir)
 	}
 	if host.ChangesInput {
-		r.Contain = o.Contain
+		r.Contain, r.NodPath, r.NodData = o.Contain, o.NodPath, o.NodData
 	}
 	for _, rule := range call.Rules {
 		r.Options = append(r.Options, rule.Option)
@@ -49,7 +49,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	return r, nil
 }
 
-// verdict converts nod's decision d about request r to the verdict on call.
+// verdict converts nod's decision d about request r to a verdict on call.
 func verdict(call Call, r schemas.Request, d schemas.Decision) Verdict {
 	if heard := agents.DescribeDecision(&r, &d); !heard.Allowed {
 		return deny(heard.Text)

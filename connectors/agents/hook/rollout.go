@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// maxRolloutLine limits a line of a rollout, in bytes. A rollout with a longer line shows no
-// directory.
+// maxRolloutLine is the largest length of a line in a rollout, in bytes. A rollout is Codex's log of a
+// session. If it has a longer line, the directory of the call is unknown.
 const maxRolloutLine = 16 << 20
 
-// rolloutItem is a line of Codex's rollout that may hold a call of a shell.
+// rolloutItem is a line of Codex's rollout that may contain a call of a shell.
 type rolloutItem struct {
 	Type    string `json:"type"`
 	Payload struct {
@@ -26,16 +26,16 @@ type rolloutItem struct {
 	} `json:"payload"`
 }
 
-// commandDir returns the directory in which Codex runs the call's command. Codex's hook input
-// has only the session's directory, but the model may choose another one, which only the
-// rollout shows. known is false if the rollout does not show the call, or shows several
-// directories for its command.
+// commandDir returns the directory in which Codex runs the call's command. Codex's hook input contains
+// only the session's directory, but the model may choose another one, which only the rollout contains.
+// known is false if the rollout does not contain the call, or contains the command with several
+// directories.
 func (c *Call) commandDir() (dir string, known bool) {
 	f, err := os.Open(c.Transcript)
 	if err != nil {
 		return "", false
 	}
-	defer func() { _ = f.Close() }() // the file was only read, so closing it loses nothing
+	defer func() { _ = f.Close() }() // closing loses nothing, because the file was opened only for reading
 	command := commandText(c.Input)
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxRolloutLine)
@@ -57,7 +57,7 @@ func (c *Call) commandDir() (dir string, known bool) {
 	return dir, known && lines.Err() == nil
 }
 
-// rolloutCall returns the id, the directory and the command of the shell call in a line of a
+// rolloutCall returns the id, the directory and the command of the shell call in one line of a
 // rollout.
 func rolloutCall(line []byte) (id, dir, command string, isCall bool) {
 	var item rolloutItem
@@ -81,8 +81,8 @@ func rolloutCall(line []byte) (id, dir, command string, isCall bool) {
 	return "", "", "", false
 }
 
-// commandText returns the command line in the input of a shell tool. Codex writes it as a text,
-// or as the words of a shell that runs it.
+// commandText returns the command line in the input of a shell tool. Codex writes it as one text, or
+// as the list of arguments of a shell.
 func commandText(input json.RawMessage) string {
 	var in map[string]json.RawMessage
 	if json.Unmarshal(input, &in) != nil {

@@ -12,22 +12,22 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The names in `nod install NAME` for installing nod as a server that a host starts.
+// The names in `nod install NAME` that install nod as a server for a host.
 const (
 	MCPName = "mcp"
 	ACPName = "acp"
 )
 
-// Server is a nod program that a host starts because the host's settings list it.
+// Server is a nod program that a host starts. The host's settings contain a list of such programs.
 type Server struct {
-	List string // the settings member that lists such programs, such as mcpServers
+	List string // the settings member with the list, such as mcpServers
 	Name string // the program's key in that list
 	Args []string
 	Note string // advice for the user; may be empty
 }
 
-// MCPServer describes nod as an MCP server, for the settings of Claude Code or of any host
-// with the same settings format.
+// MCPServer describes nod as an MCP server, for Claude Code and for hosts with the same settings
+// format.
 func MCPServer() Server {
 	return Server{
 		List: "mcpServers", Name: "nod", Args: []string{"mcp"},
@@ -35,20 +35,19 @@ func MCPServer() Server {
 	}
 }
 
-// acpList is the member of an editor's settings that lists its agents. throughNod is the
-// end of the name of an agent that runs through nod.
+// acpList is the member of an editor's settings with the list of its agents. throughNod is the suffix
+// in the name of an agent that runs through nod.
 const (
 	acpList    = "agent_servers"
 	throughNod = ", through nod"
 )
 
-// ACPServers returns a Server with which InstallServer removes every entry that was made
-// with ACPServer.
+// ACPServers returns a Server for an uninstallation: with it, InstallServer removes every entry that
+// was made with ACPServer.
 func ACPServers() Server { return Server{List: acpList} }
 
-// ACPServer describes nod as an agent in the settings of an editor that lists its
-// agents as Zed does. Nod stands between the editor and the agent that command starts.
-// It fails if command is empty.
+// ACPServer describes nod as an agent of an editor whose settings list agents as Zed's do. nod runs
+// between the editor and the agent that command starts. ACPServer fails if command is empty.
 func ACPServer(command []string) (Server, error) {
 	if len(command) == 0 {
 		return Server{}, errors.New("name the agent's command after --, such as: nod install acp --settings ~/.config/zed/settings.json -- gemini --experimental-acp")
@@ -59,8 +58,8 @@ func ACPServer(command []string) (Server, error) {
 	}, nil
 }
 
-// InstallServer adds s to the settings file o.Settings, or removes it if o.Uninstall is
-// set, and returns the change. It keeps everything else in the file, including comments.
+// InstallServer adds s to the settings file o.Settings or, if o.Uninstall is true, removes it. It
+// returns the change, and keeps everything else in the file, including comments.
 func InstallServer(s Server, o InstallOptions) (Change, error) {
 	if o.Settings == "" {
 		return Change{}, errors.New("name the host's settings file with --settings")
@@ -92,7 +91,7 @@ func InstallServer(s Server, o InstallOptions) (Change, error) {
 	return change, change.Write()
 }
 
-// serverList returns the object s.List of the file; nil if there is none.
+// serverList returns the object s.List of the file, or nil if the file has none.
 func (d *document) serverList(s Server) (*hujson.Object, error) {
 	i := agents.Member(d.top, s.List)
 	if i < 0 {

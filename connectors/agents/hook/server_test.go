@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// InstallServer lists a server once, beside other servers, and can remove it again.
+// InstallServer adds a server once, keeps other servers, and can remove the server again.
 func TestInstallServerAddsAndRemovesAServer(t *testing.T) {
 	acp, err := hook.ACPServer([]string{"/usr/bin/gemini", "--experimental-acp"})
 	require.NoError(t, err)

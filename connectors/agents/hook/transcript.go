@@ -8,26 +8,25 @@ import (
 	"os"
 )
 
-// Turn classifies the turn that a call belongs to, by the host's transcript.
+// Turn classifies the turn to which a call belongs, according to the host's transcript.
 type Turn int
 
-// The values of Turn. Only in an Alone turn may the hook tell the host to repeat the call
-// later.
+// The values of Turn. Only in an Alone turn may the hook tell the host to repeat the call later.
 const (
-	Unsure   Turn = iota // the transcript does not show the turn, or not yet
-	Attended             // a user is at the terminal, so the host does not end its run
-	Shared               // an unattended run whose model made other calls in the same message
-	Alone                // an unattended run whose model made only this call
+	Unsure   Turn = iota // the transcript does not contain the turn, or not completely
+	Attended             // a user is at the terminal, so the host must not end its run
+	Shared               // no user is at the terminal, and the model made other calls in the same message
+	Alone                // no user is at the terminal, and the model made only this call
 )
 
-// claudeLine is a line of Claude Code's transcript: a prompt, a part of the model's
-// message, or the result of a call.
+// claudeLine is a line of Claude Code's transcript: a prompt, a piece of the model's message, or the
+// result of a call.
 type claudeLine struct {
 	PromptID     string `json:"promptId"`
 	PromptSource string `json:"promptSource"`
 	Message      struct {
 		ID         string          `json:"id"`
-		StopReason string          `json:"stop_reason"` // the reason why the message ended; empty until the message is complete
+		StopReason string          `json:"stop_reason"` // the reason why the message ended; empty while the message is incomplete
 		Content    json.RawMessage `json:"content"`
 	} `json:"message"`
 	Attachment struct {
@@ -36,11 +35,11 @@ type claudeLine struct {
 	} `json:"attachment"`
 }
 
-// claudeTurn classifies a call's turn from the transcript that the hook input names. Claude
-// Code repeats a deferred call only in an unattended run, and only if the model's message
-// holds no other call; otherwise Claude Code ignores "defer" and continues as without a hook.
-// A run is unattended if its prompt came from the SDK. Environment variables cannot show this,
-// because a nested run inherits them.
+// claudeTurn classifies a call's turn from the transcript that the hook input names. Claude Code
+// repeats a deferred call only in an unattended run, and only if the model's message contains no other
+// call. Otherwise it ignores "defer" and continues as if it had no hook. A run is unattended if its
+// prompt came from the SDK. Environment variables cannot show this, because a nested run inherits
+// them.
 func claudeTurn(in claudeInput) Turn {
 	lines, err := claudeLines(in.Transcript)
 	if err != nil {
@@ -56,7 +55,7 @@ func claudeTurn(in claudeInput) Turn {
 		case ours && l.PromptSource != "" && l.PromptSource != "sdk":
 			turn = Attended
 		case in.PromptID == "" && l.Attachment.Type == "hook_deferred_tool" && l.Attachment.ToolUseID == in.ToolUseID:
-			turn = Shared // the hook input of a repeated call holds no prompt id, and only an unattended run repeats calls
+			turn = Shared // only an unattended run repeats calls, and then the hook input has no prompt id
 		}
 		for _, id := range l.calls() {
 			if calls[l.Message.ID] == nil {
@@ -97,15 +96,14 @@ func (l *claudeLine) calls() (ids []string) {
 	return ids
 }
 
-// claudeLines returns the transcript lines that claudeTurn needs. It fails if one of these
-// lines, or an unfinished last line, cannot be parsed: it may be the half-written line of this
-// call.
+// claudeLines returns the transcript lines that claudeTurn needs. It returns an error if it cannot
+// parse one of them or an unfinished last line, because that line may be about this call.
 func claudeLines(path string) (lines []claudeLine, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // the file was opened only for reading, so closing it loses nothing
+	defer func() { _ = file.Close() }() // closing loses nothing, because the file was opened only for reading
 	r := bufio.NewReader(file)
 	for {
 		raw, err := r.ReadBytes('\n')

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"time"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// Version runs the host's program with --version and returns the version, three numbers
-// such as 2.1.197. The error wraps exec.ErrNotFound if the program is not in PATH.
+// Version runs the host's program with --version and returns the version: three numbers, such as
+// 2.1.197. If the program is not in PATH, the error wraps exec.ErrNotFound.
 func (h Host) Version(ctx context.Context) (string, error) {
 	path, err := exec.LookPath(h.Program)
 	if err != nil {
@@ -28,10 +29,10 @@ func (h Host) Version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-var numbers = regexp.MustCompile(`\d+\.\d+\.\d+`)
+var numbers = lazyregexp.New(`\d+\.\d+\.\d+`)
 
-// Older reports whether version a is older than b. A version has three numbers; missing
-// or invalid numbers count as 0.
+// Older reports whether version a is older than version b. A version has three numbers; missing or
+// invalid numbers count as 0.
 func Older(a, b string) bool {
 	var an, bn [3]int
 	_, _ = fmt.Sscanf(a, "%d.%d.%d", &an[0], &an[1], &an[2]) // missing numbers stay 0

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestTranscripts replays the transcripts in testdata: each POST of Claude Code must get the
-// status and body in the transcript.
+// TestTranscripts replays the transcripts in testdata. The server must reply to each POST of Claude
+// Code with the status and body in the transcript.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		nod := golden.NewNod()

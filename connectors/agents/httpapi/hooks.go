@@ -11,19 +11,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxHookBody is the maximum length of a hook's input in bytes. It is far above the limit of
-// a request, so that an input that is too long for nod can still be parsed, and refused in the
-// format of its event.
+// maxHookBody is the maximum length of a hook's input in bytes. It is far above nod's limit for a
+// request, so that the server can still parse a larger input and refuse it in the format of its event.
 const maxHookBody = 4 << 20
 
 // ProjectHeader is the HTTP header that holds the full path of the project in which Claude
 // Code was started.
 const ProjectHeader = "Nod-Project"
 
-// hook answers one call of Claude Code's HTTP hook as the command `nod hook` does. The HTTP
-// status is always 200, because Claude Code ignores a response with another status and
-// continues as if it had no hook. So a caller without a valid token also gets status 200, with
-// a refusal.
+// hook answers one call of Claude Code's HTTP hook, as the command `nod hook` does. The HTTP status is
+// always 200, also for a caller without a valid token, who gets a refusal. After another status Claude
+// Code would continue as if it had no hook.
 func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	var out bytes.Buffer
 	defer func() {
@@ -46,8 +44,8 @@ func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	hook.Run(r.Context(), hook.ClaudeCode(), input{bytes.NewReader(body), unread}, &out, connect, options)
 }
 
-// hookCall checks an HTTP request to the hook path. It returns the agent that the token
-// identifies, and the options in the URL.
+// hookCall checks an HTTP request to the hook path. It returns the agent with the request's token, and
+// the options in the URL.
 func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	var o hook.Options
 	if r.Method != http.MethodPost {
@@ -69,7 +67,7 @@ func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	return agent, o, err
 }
 
-// hookOptions parses the flags of `nod hook` from the query of a URL.
+// hookOptions parses the query of a URL, which contains flags of `nod hook`.
 func hookOptions(q url.Values) (o hook.Options, err error) {
 	if q.Has("defer_after") { // deferral needs Claude Code's transcript, which may be on another machine
 		return o, schemas.Errorf(schemas.CodeValidation, "defer_after: only the command nod hook knows whether a run can be repeated; leave it out")

@@ -18,20 +18,20 @@ import (
 
 const hookPath = "/api/v1/hooks/claude-code"
 
-// event returns the body of Claude Code's POST about a call that no rule decides; name is the
-// hook's event.
+// event returns the body of Claude Code's POST about a call that no rule decides. name is the name of
+// the hook's event.
 func event(name, session string) string {
 	return `{"session_id":"` + session + `","cwd":"/w","hook_event_name":"` + name + `","tool_name":"Bash","tool_input":{"command":"make release"}}`
 }
 
-// Whole responses to Claude Code.
+// Complete responses to Claude Code.
 const (
 	allowed  = `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{"command":"make release"}}}}`
 	preAllow = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`
 	own      = `{}` // makes Claude Code show its own prompt
 )
 
-// verdict holds the fields of a hook's response. Which of them are set depends on the event.
+// verdict contains the fields of a hook's response. The event decides which of them are set.
 type verdict struct{ behavior, permission, decision, reason string }
 
 func (r *rig) verdict(got answer) verdict {
@@ -78,8 +78,8 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r.Equal("deny", v.behavior)
 	r.Contains(v.reason, "Ann")
 
-	// The server also answers a call that a rule decides; a PostToolUse event, which ends the
-	// wait of the same call's hook; and an event that nod does not handle.
+	// The server also answers a call that a rule decides, a PostToolUse event, which ends the wait of
+	// the same call's hook, and an event that nod does not handle.
 	r.Equal("allow", r.verdict(r.does("POST", hookPath, strings.Replace(event("PreToolUse", "rule"), "make release", "ls", 1))).permission)
 	reply = r.later("POST", hookPath, event("PermissionRequest", "raced"))
 	r.pends("raced")
@@ -89,8 +89,8 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r.Empty(r.pending())
 }
 
-// If no approver answers within the host's timeout, the call is denied for now and the request
-// stays pending. A later approval then allows the same call.
+// If no approver answers within the host's timeout, the hook denies the call and the request stays
+// pending. A later approval allows the next identical call.
 func TestACallIsDeniedAtItsHostsTimeout(t *testing.T) {
 	r := start(t)
 	v := r.verdict(r.does("POST", hookPath+"?host_timeout=1s", event("PreToolUse", "S")))
@@ -101,7 +101,7 @@ func TestACallIsDeniedAtItsHostsTimeout(t *testing.T) {
 	r.JSONEq(preAllow, r.does("POST", hookPath+"?host_timeout=1h", event("PreToolUse", "S")).body)
 }
 
-// If the host closes the connection of a waiting hook, the request is withdrawn.
+// If the host closes the connection of a waiting hook, the server withdraws the request.
 func TestAHookWhoseHostIsGoneIsWithdrawn(t *testing.T) {
 	r := start(t)
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -119,8 +119,8 @@ func TestAHookWhoseHostIsGoneIsWithdrawn(t *testing.T) {
 	r.Equal(schemas.Withdrawn, shown.Decision.Outcome)
 }
 
-// If nod is not running, Claude Code shows its own prompt or, with on_unavailable=deny, the
-// call is refused. A hook that waits while nod restarts gets the decision.
+// If nod is not running, Claude Code shows its own prompt. With on_unavailable=deny, the server
+// refuses the call instead. A hook that waits while nod restarts gets the decision.
 func TestWithoutNodAHookLetsItsHostAsk(t *testing.T) {
 	r := start(t)
 	waits := r.later("POST", hookPath+"?host_timeout=1h", event("PreToolUse", "S"))
@@ -134,8 +134,8 @@ func TestWithoutNodAHookLetsItsHostAsk(t *testing.T) {
 	r.JSONEq(preAllow, waits().body)
 }
 
-// A call that is invalid or not authorized is refused in the format of its event. If the event
-// cannot be read, the response blocks the call.
+// The server refuses an invalid or unauthorized call in the format of its event. If the event cannot
+// be read, the response blocks the call.
 func TestInvalidHookCallsAreRefused(t *testing.T) {
 	nod := func(o *httpapi.Options) {
 		o.Agents[0].Hook = func(context.Context) (hook.Nod, error) { panic("a fault") }
@@ -176,7 +176,7 @@ func TestInvalidHookCallsAreRefused(t *testing.T) {
 			v := r.verdict(r.does("POST", hookPath+c.query, body, c.change))
 			r.Contains(v.reason, c.says)
 			switch {
-			case v.decision != "": // the event could not be read
+			case v.decision != "": // the server could not read the event
 				r.Equal("block", v.decision)
 			case v.permission != "":
 				r.Equal("deny", v.permission)
@@ -188,7 +188,7 @@ func TestInvalidHookCallsAreRefused(t *testing.T) {
 	r.Equal("deny", r.verdict(r.does("PUT", hookPath, event("PermissionRequest", "S"))).behavior)
 }
 
-// A hook call whose body does not arrive in time is blocked.
+// If the body of a hook call does not arrive in time, the response blocks the call.
 func TestAHookCallWithASlowBodyIsBlocked(t *testing.T) {
 	r := fake(t, func(o *httpapi.Options) { o.BodyWithin = 1 })
 	host := strings.TrimPrefix(r.api.URL(), "http://")

@@ -2,8 +2,8 @@
 // for the decision with GETs, and withdraws the request with a DELETE. The package also serves
 // Claude Code's HTTP hooks. openapi.json describes each call.
 //
-// Each caller sends a token, which identifies its agent. Calls that a web page could make are
-// refused before their body is read.
+// Each caller sends a token, which identifies its agent. The server refuses calls that a web page
+// could make before it reads their body.
 package httpapi
 
 import (
@@ -23,25 +23,24 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is the interface to nod that the API needs. Each agent has its own Nod. If nod refuses a
+// Nod is the interface to nod that the server needs. Each agent has its own Nod. If nod refuses a
 // call, the error is a *schemas.Error.
 type Nod interface {
-	// Submit sends r under its id, which must be new unless r.Rejoin is set. If r is
-	// decided, Submit returns the decision. If r is pending, it returns nil and a receipt.
+	// Submit sends r under its id, which must be new unless r.Rejoin is true. If nod has decided r,
+	// Submit returns the decision. If r is pending, Submit returns a nil decision and a receipt.
 	Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error)
-	// Await waits for the decision about a stored request until the time wait has passed, but
-	// at least until nod has replied once. It returns nil if the request is still pending
-	// then. The error is NOT_FOUND if this agent has no such request.
+	// Await waits for the decision about a stored request, for the time wait or until nod's first
+	// reply if that takes longer. It returns nil if the request is still pending. The error is
+	// NOT_FOUND if this agent has no such request.
 	Await(ctx context.Context, sessionID, pendingID string, wait time.Duration) (*schemas.Decision, error)
-	// Withdraw withdraws a request and returns its decision: the withdrawal, or the
-	// decision that came before it.
+	// Withdraw withdraws a request and returns the decision: the withdrawal, or an earlier decision.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error)
 }
 
 // Agent is an agent that may use the API.
 type Agent struct {
 	Name  string
-	Token string // the bearer token that identifies the agent's calls
+	Token string // the bearer token in the agent's calls
 	Nod   Nod
 	// Hook connects the agent's hooks to nod; see hook.Connect.
 	Hook hook.Connect
@@ -51,20 +50,20 @@ type Agent struct {
 type Options struct {
 	httpserve.Listen
 	Agents []Agent
-	// Host and User are the machine and user of this process. A request from a caller on this
-	// machine gets them, unless the caller sets its own.
+	// Host and User are the machine and the user of this process. A request from this machine gets
+	// them, unless the caller sets its own.
 	Host, User string
-	// BodyWithin is how long the body of an HTTP request may take to arrive; 0 means 10 s.
+	// BodyWithin is the time limit for the body of an HTTP request to arrive. 0 means 10 s.
 	BodyWithin time.Duration
 	Log        *slog.Logger // nil discards the log
 }
 
-// Server is a running API.
+// Server is a running HTTP API.
 type Server struct {
 	opts   Options
 	addr   httpserve.Address
 	agents []agentToken
-	doc    []byte // the OpenAPI document, openapi.json as it is served
+	doc    []byte // the OpenAPI document, as the server sends it
 	http   *http.Server
 	stop   context.CancelCauseFunc
 	done   chan error
@@ -80,7 +79,7 @@ const (
 	headerWithin = 5 * time.Second
 	bodyWithin   = 10 * time.Second // the default of Options.BodyWithin
 	writeWithin  = 30 * time.Second
-	// callWithin is how long a call waits for nod, unless it waits for a person's decision.
+	// callWithin is the time limit of a call that does not wait for a person.
 	callWithin = 15 * time.Second
 	// MaxWait is the longest wait of one GET.
 	MaxWait = 10 * time.Minute
@@ -88,8 +87,8 @@ const (
 
 var errStopping = schemas.Errorf(schemas.CodeUnavailable, "nod's HTTP API is stopping: ask again")
 
-// Open starts the server and returns once it listens. Its errors are one line. Call Stop to
-// end the server.
+// Open starts the server and returns when it listens. An error is one line of text. Call Stop to end
+// the server.
 func Open(o Options) (*Server, error) {
 	doc, err := document()
 	if err != nil {
@@ -122,13 +121,13 @@ func Open(o Options) (*Server, error) {
 // URL returns the server's address.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Done returns a channel that gets one value when the server no longer listens: the reason, or
-// nil after Stop.
+// Done returns a channel. When the server no longer listens, the channel gets one value: the reason,
+// or nil after Stop.
 func (s *Server) Done() <-chan error { return s.done }
 
-// Stop stops listening and ends every call in progress with a response. It returns when all
-// calls have ended or ctx ends. Pending requests stay pending, except those of hooks: they are
-// withdrawn, because their hosts get a denial.
+// Stop stops listening and ends every open call with a response. It returns when all calls have ended
+// or when ctx ends. Pending requests stay pending, except those of hooks. They are withdrawn, because
+// their hosts get a denial.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop(errStopping)
 	if err := s.http.Shutdown(ctx); err != nil {
@@ -137,8 +136,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// agent returns the agent with this token, or nil. It compares hashes in constant time, so
-// that its duration reveals nothing about the tokens.
+// agent returns the agent with this token, or nil. It compares hashes in constant time, so that its
+// duration reveals nothing about the tokens.
 func (s *Server) agent(token string) (found *Agent) {
 	sum := sha256.Sum256([]byte(token))
 	for _, a := range s.agents {

@@ -48,12 +48,12 @@ func document() ([]byte, error) {
 	return schemas.Encode(doc)
 }
 
-// fieldsWithDefaults returns the required fields of a request that a caller may leave out,
-// because withDefaults adds them.
+// fieldsWithDefaults returns the required fields of a request that a caller may omit. withDefaults
+// adds them.
 func fieldsWithDefaults() []string { return []string{"type", "pending_id", "created_at"} }
 
-// rewriteRefs makes the references ("$ref") in the schema of this name point into the OpenAPI
-// document instead of to other schema files.
+// rewriteRefs changes the references ("$ref") in the schema of this name. They then point into the
+// OpenAPI document instead of to other schema files.
 func rewriteRefs(v any, name string) {
 	switch v := v.(type) {
 	case []any:

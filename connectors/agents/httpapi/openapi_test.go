@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/httpapi"
 )
 
-// checkedTransport sends HTTP requests, and fails if the OpenAPI document does not list the
-// response's status or if the response does not match the document.
+// checkedTransport sends HTTP requests. It fails if the OpenAPI document does not list the response's
+// status, or if the response does not match the document.
 type checkedTransport struct{}
 
 func (checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -43,7 +43,7 @@ type openapi struct {
 	compiler *jsonschema.Compiler
 
 	mu   sync.Mutex
-	seen map[string]bool // "METHOD path status" of the responses so far
+	seen map[string]bool // "METHOD path status" of each response so far
 }
 
 var document = sync.OnceValue(func() *openapi {
@@ -136,8 +136,8 @@ func (o *openapi) validate(data []byte, steps ...string) error {
 	return nil
 }
 
-// TestMain runs the tests. If all of them ran, they must together have received every response
-// that the OpenAPI document lists.
+// TestMain runs the tests. If all tests ran, they must together have received every response that the
+// OpenAPI document lists.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
@@ -155,7 +155,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The server's routes and the OpenAPI document's paths are the same.
+// The server's routes are the same as the paths in the OpenAPI document.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	var described []string
 	for path, methods := range at(document().tree, "paths") {
@@ -178,7 +178,7 @@ func TestTheDocumentIsServedWhole(t *testing.T) {
 	r.refused(r.does("GET", "/api/v1/openapi.json", "", header("Origin", "https://evil.example")), 403, "FORBIDDEN")
 	r.refused(r.does("GET", "/api/v1/openapi.json", "", func(req *http.Request) { req.Host = "evil.example" }), 421, "FORBIDDEN")
 
-	// The document's schema accepts request bodies that the server accepts, and rejects a body
+	// The schema in the document accepts request bodies that the server accepts. It rejects a body
 	// without a title.
 	in := []string{"paths", "/api/v1/requests", "post", "requestBody", "content", "application/json", "schema"}
 	r.NoError(document().validate([]byte(deploy("S", "1")), slices.Clone(in)...))

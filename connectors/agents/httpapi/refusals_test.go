@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// scriptedNod is a fake nod whose methods call functions of the test. It panics in a method for
-// which the test has set no function.
+// scriptedNod is a fake nod whose methods call functions of the test. A method panics if the test has
+// set no function for it.
 type scriptedNod struct {
 	submit   func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error)
 	await    func(context.Context) (*schemas.Decision, error)
@@ -33,7 +33,7 @@ func (s scriptedNod) Withdraw(_ context.Context, session, id, _ string) (schemas
 	return s.withdraw(session, id)
 }
 
-// failingNod returns a fake nod on which every call returns the error of f.
+// failingNod returns a fake nod whose methods all return the error of f.
 func failingNod(f func() error) scriptedNod {
 	return scriptedNod{
 		submit: func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
@@ -48,16 +48,17 @@ func before(nod httpapi.Nod) func(*httpapi.Options) {
 	return func(o *httpapi.Options) { o.Agents[0].Nod = nod }
 }
 
-// each holds one HTTP call, by a short name, for every route that needs a token.
+// each contains an HTTP call for every route that needs a token. The key is a short name.
 var each = map[string]struct{ method, path, body string }{
 	"ask":      {"POST", "/api/v1/requests", deploy("S", "1")},
 	"await":    {"GET", "/api/v1/requests/S.1", ""},
 	"withdraw": {"DELETE", "/api/v1/requests/S.1", ""},
 }
 
-// Calls without a valid token, and calls that a web page could make, do not reach nod.
+// The server refuses calls without a valid token, and calls that a web page could make. They do not
+// reach nod.
 func TestCallsWithoutATokenOrFromAWebPageAreRefused(t *testing.T) {
-	r := fake(t, func(*httpapi.Options) {}) // Agent.Nod is nil, so a call that reached it would panic
+	r := fake(t, func(*httpapi.Options) {}) // Agent.Nod is nil, so a call that reached nod would panic
 	for name, c := range map[string]struct {
 		change func(*http.Request)
 		status int
@@ -156,7 +157,7 @@ func TestInvalidRequestBodiesAreRefused(t *testing.T) {
 func TestTheLongestRequestIsTaken(t *testing.T) {
 	r := start(t)
 	body := deploy("S", "1")
-	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // the API adds fields, such as the agent's name, and 400 bytes are left for them
+	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // 400 bytes are left for fields that the API adds, such as the agent's name
 	q := r.asks(body)
 	r.says(q, "allow_once")
 	r.Equal(schemas.Allowed, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
@@ -171,7 +172,7 @@ func TestErrorCodesHaveTheirHTTPStatus(t *testing.T) {
 			r := fake(t, before(failingNod(func() error { return fmt.Errorf("ask: %w", schemas.Errorf(code, "because")) })))
 			for what, call := range each {
 				if code == "CONFLICT" && what == "withdraw" {
-					continue // nod never refuses a withdrawal with CONFLICT, so the OpenAPI document does not list it
+					continue // nod never refuses a withdrawal with CONFLICT, and the OpenAPI document does not list it
 				}
 				r.Equal("because", r.refused(r.does(call.method, call.path, call.body), status, code), what)
 			}
@@ -183,7 +184,7 @@ func TestErrorCodesHaveTheirHTTPStatus(t *testing.T) {
 
 func TestAPanicAllowsNothing(t *testing.T) {
 	r := fake(t, before(failingNod(func() error { panic("a fault") })))
-	for range 2 { // the server must still serve requests after a panic
+	for range 2 { // after a panic the server must serve the next request
 		for what, call := range each {
 			r.NotContains(r.refused(r.does(call.method, call.path, call.body), 500, "INTERNAL_ERROR"), "a fault", what)
 		}
@@ -198,8 +199,8 @@ func TestWithoutALogItIsDiscarded(t *testing.T) {
 	r.refused(r.does("POST", "/api/v1/requests", deploy("S", "1")), 500, "INTERNAL_ERROR")
 }
 
-// If nod may have stored a request although the caller got an error, the request is withdrawn if
-// the API made its id. If the caller chose the id, the caller can send the request again.
+// An error does not mean that nod has not stored the request. If the API made the request's id, the
+// API withdraws the request. If the caller chose the id, the caller can send the request again.
 func TestAFailedRequestIsWithdrawnIfTheAPIMadeItsID(t *testing.T) {
 	var asked, withdrawn []string
 	nod := failingNod(func() error { return schemas.Errorf(schemas.CodeUnavailable, "away") })
@@ -218,7 +219,8 @@ func TestAFailedRequestIsWithdrawnIfTheAPIMadeItsID(t *testing.T) {
 	r.Equal(asked[1:], withdrawn)
 }
 
-// A request whose id the API made is also withdrawn if its caller leaves before nod has replied.
+// If the API made a request's id and the caller leaves before nod has replied, the API withdraws the
+// request.
 func TestARequestIsWithdrawnIfItsCallerLeavesEarly(t *testing.T) {
 	reached, withdrawn := make(chan string, 1), make(chan string, 1)
 	nod := scriptedNod{
@@ -235,7 +237,7 @@ func TestARequestIsWithdrawnIfItsCallerLeavesEarly(t *testing.T) {
 	r := fake(t, before(nod))
 	ctx, cancel := context.WithCancel(r.ctx)
 	go func() {
-		_, _ = r.tries(ctx, "POST", "/api/v1/requests", strings.Replace(deploy("S", "1"), `"pending_id":"1",`, "", 1)) // the call fails, because the caller is gone
+		_, _ = r.tries(ctx, "POST", "/api/v1/requests", strings.Replace(deploy("S", "1"), `"pending_id":"1",`, "", 1)) // fails, because the caller is gone
 	}()
 	key := <-reached
 	cancel()

@@ -14,11 +14,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdrawWithin is how long withdrawUnseen tries to withdraw a request.
 const withdrawWithin = 5 * time.Second
 
-// ask sends the request in the body to nod. It replies with 200 and the decision, or with 202
-// and the receipt if the request is pending.
+// ask sends the request in the body to nod. It replies with 200 and the decision or, if the request is
+// pending, with 202 and the receipt.
 func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error {
 	body, err := s.readJSON(w, r, schemas.MaxRequestBytes)
 	if err != nil {
@@ -46,31 +45,30 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	return nil
 }
 
-// withCallTimeout returns a context for a call that does not wait for a person. The context
-// ends after callWithin.
+// withCallTimeout returns a context for a call that does not wait for a person. It ends after
+// callWithin.
 func (s *Server) withCallTimeout(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), callWithin)
 }
 
-// withdrawUnseen withdraws a request that nod may have stored although Submit failed. This
-// process made the request's id, and the caller never got the id, so the caller could neither
-// wait for the request nor withdraw it.
+// withdrawUnseen withdraws a request that nod may have stored although Submit failed. This process
+// made the request's id, and the caller did not get it, so the caller could neither wait for the
+// request nor withdraw it.
 func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its caller never got its id") // after an error the request ends at its deadline
+	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its caller never got its id") // if this fails, the request ends at its deadline
 }
 
-// request parses a body. It sets fields that the body leaves out: a new id, the time, the
-// agent's name, the caller's machine and, for a caller on this machine, this process's user.
+// request parses a body. It sets fields that the body omits: a new id, the time, the agent's name, the
+// caller's machine and, for a caller on this machine, the user of this process.
 func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Request, error) {
 	var request schemas.Request
 	whole, named := withDefaults(body)
 	if err := schemas.Decode(whole, &request); err != nil {
 		return request, err
 	}
-	// The caller may have sent a request under its own id before. An id that withDefaults made
-	// is new.
+	// The caller may have sent a request under its own id before. An id from withDefaults is new.
 	request.Rejoin = named
 	if request.AgentName == "" {
 		request.AgentName = agent.Name
@@ -85,13 +83,13 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 	return request, nil
 }
 
-// withDefaults adds the missing fields of fieldsWithDefaults to body, and reports whether body
-// had a pending_id. It keeps all bytes of body, so that Decode can still refuse ambiguous
-// JSON, such as a field that is given twice.
+// withDefaults adds the fields of fieldsWithDefaults that body omits, and reports whether body had a
+// pending_id. It keeps all bytes of body, so that Decode can still refuse ambiguous JSON, such as a
+// duplicate field.
 func withDefaults(body []byte) (whole []byte, named bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
-		return body, false // schemas.Decode refuses this body later, and reports why
+		return body, false // schemas.Decode later refuses this body and returns the reason
 	}
 	var missing []string
 	for name, value := range map[string]string{
@@ -113,8 +111,8 @@ func withDefaults(body []byte) (whole []byte, named bool) {
 	return append([]byte(text), rest...), named
 }
 
-// clientHost returns the name of the caller's machine, and whether that is this machine. For
-// another machine the name is its IP address. Behind a proxy it is "elsewhere", because the
+// clientHost returns the name of the caller's machine, and reports whether it is this machine. The
+// name of another machine is its IP address. Behind a proxy the name is "elsewhere", because the
 // caller's machine is unknown.
 func (s *Server) clientHost(r *http.Request) (host string, here bool) {
 	ip, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -127,8 +125,8 @@ func (s *Server) clientHost(r *http.Request) (host string, here bool) {
 	return ip, false
 }
 
-// await replies with 200 and the decision about a request, or with 204 if the request is still
-// pending at the end of the caller's wait.
+// await replies with 200 and the decision about a request. If the request is still pending after the
+// caller's wait, it replies with 204.
 func (s *Server) await(w http.ResponseWriter, r *http.Request, agent *Agent) error {
 	session, id, err := requestKey(r)
 	if err != nil {
@@ -145,7 +143,7 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, agent *Agent) err
 	case d != nil:
 		reply(w, http.StatusOK, d)
 		return nil
-	case r.Context().Err() != nil: // the caller is gone, or the server stops
+	case r.Context().Err() != nil: // the caller is gone, or the server is stopping
 		return context.Cause(r.Context())
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -184,7 +182,7 @@ func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) 
 	return nil
 }
 
-// requestKey returns the session's and the request's ids from a URL that ends in
+// requestKey returns the ids of the session and the request in a URL. The URL ends in
 // /ID?session_id=SESSION or, as in the Location header, in /SESSION.ID.
 func requestKey(r *http.Request) (session, id string, err error) {
 	session, id = r.URL.Query().Get("session_id"), r.PathValue("id")

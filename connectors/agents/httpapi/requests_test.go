@@ -103,7 +103,7 @@ func TestAnIDIsForOneRequest(t *testing.T) {
 	r.Len(r.pending(), 1)
 }
 
-// An agent that names another agent's request gets the same error as for an unknown request.
+// If an agent names another agent's request, it gets the same error as for an unknown request.
 func TestAnotherAgentsRequestIsNotFound(t *testing.T) {
 	r := start(t)
 	r.asks(deploy("S", "1"))
@@ -142,7 +142,7 @@ func TestNodIsRestartedMidWait(t *testing.T) {
 	waits := r.later("GET", "/api/v1/requests/S.1"+wait, "")
 	hangs := r.later("GET", "/api/v1/requests/S.1"+wait, "")
 	r.down()
-	asked := r.later("GET", "/api/v1/requests/S.1"+wait, "") // a call that is made while nod does not run
+	asked := r.later("GET", "/api/v1/requests/S.1"+wait, "") // the call starts while nod does not run
 	r.up()
 	r.says(q, "allow_once")
 	for _, got := range []func() answer{waits, hangs, asked} {

@@ -27,19 +27,18 @@ const (
 	adaToken   = "the-token-of-ada"
 )
 
-// waitAtMost is how long a test waits for a condition that it has to poll, and tick is how
-// often it polls.
+// waitAtMost is how long a test polls for a condition, and tick is the interval between two polls.
 const (
 	waitAtMost = time.Minute
 	tick       = 20 * time.Millisecond
 )
 
-// settings lets Ann answer at the terminal, and has rules that allow one tool and deny another.
+// settings lets Ann answer at the terminal. Its rules allow one tool and deny another.
 const settings = `{"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
 	"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]}]}}`
 
-// rig is a whole nod with its HTTP API, in the test's process. The test acts as the agents and
-// as Ann.
+// rig is a whole nod with its HTTP API, in the test's process. The test acts as the agents and as Ann,
+// the approver.
 type rig struct {
 	*require.Assertions
 	t     *testing.T
@@ -89,8 +88,8 @@ func (r *rig) open(o httpapi.Options) {
 	})
 }
 
-// fake starts the API for one agent, named local, without a nod. change alters the options,
-// such as the agent's Nod.
+// fake starts the API without a nod, for one agent named local. The function change alters the
+// options, for example the agent's Nod.
 func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	t.Helper()
 	t.Parallel()
@@ -105,7 +104,7 @@ func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	return r
 }
 
-// up starts nod, with the data that an earlier run of nod stored in r.dir.
+// up starts nod with the data in r.dir, which may be from an earlier nod.
 func (r *rig) up() {
 	r.t.Helper()
 	var err error
@@ -136,8 +135,8 @@ func (r *rig) down() {
 	r.nod, r.conns = nil, nil
 }
 
-// quiet returns a logger that discards everything, or that writes to stderr if NOD_TEST_LOG is
-// set.
+// quiet returns a logger that discards everything. If NOD_TEST_LOG is set, the logger writes to stderr
+// instead.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -151,7 +150,7 @@ type answer struct {
 	body   string
 }
 
-// does makes an HTTP call with the token of the agent named local, unless change replaces the
+// does makes an HTTP call with the token of the agent named local. The function change may replace the
 // token.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
@@ -185,7 +184,7 @@ func header(name, value string) func(*http.Request) {
 
 func asAda(r *http.Request) { r.Header.Set("Authorization", "Bearer "+adaToken) }
 
-// later starts an HTTP call, and returns a function that waits for the response.
+// later starts an HTTP call. It returns a function that waits for the response.
 func (r *rig) later(method, path, body string, change ...func(*http.Request)) func() answer {
 	got := make(chan answer, 1)
 	go func() {
@@ -207,13 +206,13 @@ func (r *rig) later(method, path, body string, change ...func(*http.Request)) fu
 	}
 }
 
-// deploy returns a request that no rule decides and that is identical to no other request.
+// deploy returns a request that no rule decides. No other request is identical to it.
 func deploy(session, id string) string {
 	return `{"session_id":"` + session + `","pending_id":"` + id + `","kind":"tool_call","title":"Use Deploy","tool_name":"Deploy",` +
 		`"action_type":"other","action_details":{"to":"production","for":"` + id + `"}}`
 }
 
-// asks sends a request, which must become pending, and returns its receipt.
+// asks sends a request, checks that it becomes pending, and returns the receipt.
 func (r *rig) asks(body string) schemas.Receipt {
 	r.t.Helper()
 	got := r.does("POST", "/api/v1/requests", body)
@@ -224,7 +223,7 @@ func (r *rig) asks(body string) schemas.Receipt {
 	return receipt
 }
 
-// decision returns the decision in a response, whose status must be 200.
+// decision returns the decision in a response. It fails the test unless the status is 200.
 func (r *rig) decision(got answer) schemas.Decision {
 	r.t.Helper()
 	r.Equal(http.StatusOK, got.status, got.body)
@@ -233,8 +232,8 @@ func (r *rig) decision(got answer) schemas.Decision {
 	return d
 }
 
-// refused checks that a response is an error with this status and code, and returns the
-// error's message, which must be one line.
+// refused checks that a response is an error with this status and code, and that its message is one
+// line. It returns the message.
 func (r *rig) refused(got answer, status int, code schemas.Code) string {
 	r.t.Helper()
 	r.Equal(status, got.status, got.body)
@@ -245,7 +244,7 @@ func (r *rig) refused(got answer, status int, code schemas.Code) string {
 	return e.Message
 }
 
-// says makes Ann answer the request of receipt q with an option.
+// says makes Ann answer the request of receipt q with this option.
 func (r *rig) says(q schemas.Receipt, option string) {
 	r.t.Helper()
 	_, err := r.desk.Answer(r.ctx, schemas.Answer{

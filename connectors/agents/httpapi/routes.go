@@ -14,12 +14,12 @@ import (
 
 type route struct {
 	method, path string
-	open         bool // calls of the route need no token, and serve gets a nil *Agent
-	// serve writes the response, or returns an error and writes nothing.
+	open         bool // a call of the route needs no token, and serve then gets a nil *Agent
+	// serve writes the response. If it returns an error, it has written nothing.
 	serve func(http.ResponseWriter, *http.Request, *Agent) error
 }
 
-// routes returns all endpoints except hookPath, which has refusals in another format.
+// routes returns all endpoints except hookPath, which refuses calls in a different format.
 func (s *Server) routes() []route {
 	return []route{
 		{"POST", "/api/v1/requests", false, s.ask},
@@ -45,8 +45,8 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// call serves one HTTP request: it refuses web pages, checks the token, and calls the route. It
-// replies even if the route returns an error or panics.
+// call serves one HTTP request. It refuses requests of web pages, checks the token, and calls the
+// route. It replies even if the route returns an error or panics.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -70,7 +70,8 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	}
 }
 
-// refusal is an error with its own HTTP status, which replaces the status for its error code.
+// refusal is an error with its own HTTP status, which is used instead of the status for the error's
+// code.
 type refusal struct {
 	status int
 	error
@@ -78,8 +79,8 @@ type refusal struct {
 
 func (r refusal) Unwrap() error { return r.error }
 
-// refuseWebPage returns an error for a request that a web page may have sent: it has an Origin
-// or Sec-Fetch-Site header of a page, or its host name is not this server's (see
+// refuseWebPage returns an error if a web page may have sent the request. Such a request has an Origin
+// or Sec-Fetch-Site header of a page, or its host name is not that of this server (see
 // httpserve.Address.Answers).
 func (s *Server) refuseWebPage(r *http.Request) error {
 	site := r.Header.Get("Sec-Fetch-Site")
@@ -92,8 +93,8 @@ func (s *Server) refuseWebPage(r *http.Request) error {
 	return nil
 }
 
-// authenticate returns the agent of the request's bearer token. Without a valid token it
-// returns an error with code UNAUTHORIZED.
+// authenticate returns the agent with the request's bearer token. If the token is missing or unknown,
+// the error has the code UNAUTHORIZED.
 func (s *Server) authenticate(r *http.Request) (*Agent, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	agent := s.agent(strings.TrimSpace(token))
@@ -103,9 +104,9 @@ func (s *Server) authenticate(r *http.Request) (*Agent, error) {
 	return agent, nil
 }
 
-// readJSON returns the body of r. It returns an error if the body is longer than limit bytes,
-// does not arrive within BodyWithin, or has a content type other than application/json, which
-// a form in a web page cannot send.
+// readJSON returns the body of r. It returns an error if the body is longer than limit bytes or does
+// not arrive within BodyWithin. It accepts only the content type application/json, because a form in a
+// web page cannot send that type.
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, refusal{http.StatusUnsupportedMediaType, schemas.Errorf(schemas.CodeBadRequest, "the Content-Type must be application/json")}
@@ -122,10 +123,10 @@ func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64) (
 	case err != nil:
 		return nil, refusal{http.StatusRequestTimeout, schemas.Errorf(schemas.CodeBadRequest, "the body did not arrive whole in time")}
 	}
-	return body, conn.SetReadDeadline(time.Time{}) // no read deadline from here on, because the caller may wait long for a decision
+	return body, conn.SetReadDeadline(time.Time{}) // clear the read deadline, because the caller may wait long for a decision
 }
 
-// refuse replies with err as a nod error in JSON, and with the HTTP status for its code.
+// refuse replies with err as a nod error in JSON. The HTTP status follows from the error's code.
 func (s *Server) refuse(w http.ResponseWriter, err error) {
 	var own *schemas.Error
 	if !errors.As(err, &own) {
@@ -172,7 +173,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 }
 
 func send(w http.ResponseWriter, status int, data []byte) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // if this fails, a slow client is not cut off
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // if this fails, a slow client may keep the connection for longer
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -36,8 +36,8 @@ func TestStoppingAnswersWaitingCallers(t *testing.T) {
 	r.NoError(<-r.api.Done())
 }
 
-// The server refuses a request whose body does not arrive within BodyWithin. A caller may wait
-// longer than that for a decision.
+// The server refuses a request whose body does not arrive within BodyWithin. This limit does not apply
+// to the wait for a decision.
 func TestARequestWithASlowBodyIsRefused(t *testing.T) {
 	const slow = 300 * time.Millisecond
 	r := fake(t, func(o *httpapi.Options) {
@@ -89,8 +89,8 @@ func TestListenRefusesUnsafeAddresses(t *testing.T) {
 	require.ErrorContains(t, err, "--listen", "another port would not be the one that agents are told")
 }
 
-// A request that comes through a proxy on this machine does not count as a request from this
-// machine.
+// The server does not take a request that comes through a proxy on this machine for a request from
+// this machine.
 func TestProxiedCallerIsNotLocal(t *testing.T) {
 	asked := make(chan schemas.Request, 1)
 	r := fake(t, func(o *httpapi.Options) {

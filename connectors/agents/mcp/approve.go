@@ -12,16 +12,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// verdict is the result of the tool approve, in Claude Code's format. Claude Code takes a
-// result in any other format as a denial.
+// verdict is the result of the tool approve, in Claude Code's format. Claude Code treats any other
+// result as a denial.
 type verdict struct {
 	Behavior string          `json:"behavior"` // the decision: allow or deny
 	Input    json.RawMessage `json:"updatedInput,omitempty"`
 	Message  string          `json:"message,omitempty"`
 }
 
-// result returns v as the result of a tool. The result is not marked as an error, because
-// a denial is a valid answer.
+// result returns v as a tool's result. It does not mark a denial as an error, because a denial is a
+// valid result.
 func (v verdict) result() *mcp.CallToolResult {
 	out, err := schemas.Encode(v)
 	if err != nil {
@@ -40,8 +40,8 @@ type toolUse struct {
 	input    json.RawMessage
 }
 
-// readToolUse parses the arguments of the tool approve. It decodes into a map, because
-// decoding into a struct would accept "Input" for "input".
+// readToolUse parses the arguments of the tool approve. It decodes them into a map, because decoding
+// into a struct would accept "Input" for "input".
 func readToolUse(raw json.RawMessage) (u toolUse, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -62,8 +62,7 @@ func readToolUse(raw json.RawMessage) (u toolUse, err error) {
 	return u, nil
 }
 
-// approve asks nod whether Claude Code may run a tool with an input, and returns nod's
-// verdict.
+// approve asks nod whether Claude Code may run a tool with this input. It returns nod's verdict.
 func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	use, err := readToolUse(c.Params.Arguments)
 	if err != nil {
@@ -96,9 +95,9 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	return verdict{Behavior: "allow", Input: input}.result()
 }
 
-// toolRequest returns the request for a tool call and the directory of the call. Claude
-// Code does not send the directory: it is the project if Options.InProject is set, and
-// empty otherwise.
+// toolRequest returns the request for a tool call, and the directory of the call. Claude Code does not
+// send the directory. If Options.InProject is true, the directory is the project; otherwise it is
+// empty.
 func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err error) {
 	r = c.request()
 	if c.server.opts.InProject {
@@ -107,7 +106,7 @@ func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err erro
 	r.PendingID, r.ToolCallID = agents.ID(use.id), use.id
 	r.Kind, r.ToolName, r.ActionType = schemas.KindToolCall, use.tool, agents.ActionOf(use.tool)
 	r.Title = agents.Title(r.ActionType)
-	r.Rejoin = use.id != "" // the client may send the same call again after a restart
+	r.Rejoin = use.id != "" // after a restart the client may send the same call again
 	r.ActionDetails, err = agents.WithCwd(use.input, cwd)
 	return r, cwd, err
 }

@@ -60,7 +60,7 @@ func TestApprove(t *testing.T) {
 	})
 }
 
-// The request that the tool approve sends to nod has these fields.
+// The tool approve sends nod a request with all of these fields.
 func TestApproveSendsACompleteRequest(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app"}), ways()[0], nil)
@@ -83,7 +83,7 @@ func TestApproveSendsACompleteRequest(t *testing.T) {
 	assert.Contains(t, other, `"deny"`, "an allow is for what was asked")
 }
 
-// With InProject, the request has the project as the call's directory.
+// With InProject, the request names the project as the directory of the call.
 func TestWithInProjectACallRunsInTheProject(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app", InProject: true}), ways()[0], nil)
@@ -95,7 +95,7 @@ func TestWithInProjectACallRunsInTheProject(t *testing.T) {
 	assert.Equal(t, `{"command":"make"}`, string((<-n.asked).ActionDetails), "no project is known")
 }
 
-// The tool approve allows only if nod's decision allows this very request.
+// The tool approve allows a call only if nod's decision allows exactly this request.
 func TestApproveNeverAllowsByMistake(t *testing.T) {
 	decided := func(d schemas.Decision, err error) func(context.Context, schemas.Request) (schemas.Decision, error) {
 		return func(_ context.Context, r schemas.Request) (schemas.Decision, error) {

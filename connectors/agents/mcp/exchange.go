@@ -11,12 +11,12 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// exchangeHeader is the header in which receive passes the id of an exchange to its tool
-// calls. A context value would not reach them: in the protocol's earlier generation, a
-// call gets the context of the client's session.
+// exchangeHeader is a header in which the server passes the id of an HTTP exchange to its handlers of
+// tool calls. A context value would not reach them: in the earlier version of the protocol, a call
+// gets the context of the client's session.
 const exchangeHeader = "Nod-Visit"
 
-// exchanges holds the exchanges whose response is not complete.
+// exchanges contains the HTTP exchanges whose response is not complete.
 type exchanges struct {
 	mu   sync.Mutex
 	open map[string]*exchange
@@ -30,7 +30,7 @@ func (e *exchanges) add(one *exchange) (id string) {
 	return id
 }
 
-// remove removes an exchange whose response is complete.
+// remove removes an exchange after its response is complete.
 func (e *exchanges) remove(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,8 +38,8 @@ func (e *exchanges) remove(id string) {
 	delete(e.open, id)
 }
 
-// find returns the exchange that carries a tool call, or nil if the call did not come over
-// HTTP. If that exchange has ended, it returns an empty exchange whose context has ended.
+// find returns the HTTP exchange that contains a tool call. It returns nil if the call did not come
+// over HTTP. If the exchange has ended, find returns an empty exchange whose context has ended.
 func (e *exchanges) find(req *mcp.CallToolRequest) *exchange {
 	if req.Extra == nil || req.Extra.Header == nil {
 		return nil
@@ -54,8 +54,8 @@ func (e *exchanges) find(req *mcp.CallToolRequest) *exchange {
 	return &exchange{ctx: gone, complete: true}
 }
 
-// awaitAnswers waits until the responses of all exchanges that carry tool calls are complete,
-// or ctx ends.
+// awaitAnswers waits until the responses of all exchanges with tool calls are complete. It also
+// returns when ctx ends.
 func (e *exchanges) awaitAnswers(ctx context.Context) {
 	e.mu.Lock()
 	var calls []*exchange
@@ -73,17 +73,17 @@ func (e *exchanges) awaitAnswers(ctx context.Context) {
 	}
 }
 
-// exchange is one HTTP request and its response. Both the protocol's messages and the signs of
-// life (see Options.SignOfLife) are written to the response, from different goroutines.
+// exchange is one HTTP request with its response. Several goroutines write to the response: protocol
+// messages, and signs of life (see Options.SignOfLife).
 type exchange struct {
-	ctx                    context.Context // the context, which ends when the client is gone
-	calls                  bool            // the request carries tool calls; false for a stream of notifications
+	ctx                    context.Context // ends when the client is gone
+	calls                  bool            // the request contains tool calls; false for a stream of notifications
 	session, project, host string
-	done                   chan struct{} // closed once the response is complete
+	done                   chan struct{} // closed when the response is complete
 
 	mu       sync.Mutex
 	w        http.ResponseWriter
-	begun    bool // the response's headers are set, so that comments may follow (see comment)
+	begun    bool // the response's headers are sent, so comments may follow (see comment)
 	complete bool
 }
 
@@ -99,8 +99,8 @@ func (e *exchange) WriteHeader(status int) {
 	e.w.WriteHeader(status)
 }
 
-// Write writes data, which must be whole messages, because the next write may be a comment
-// (see comment).
+// Write writes data, which must be complete messages. Between two writes the exchange may write a
+// comment (see comment).
 func (e *exchange) Write(data []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,16 +114,16 @@ func (e *exchange) FlushError() error {
 	return http.NewResponseController(e.w).Flush()
 }
 
-// begin records that the response is an event stream whose headers are set, so that comments
-// may be sent (see comment).
+// begin records that the headers of an event stream were sent. From then on, comments may follow (see
+// comment).
 func (e *exchange) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.begun = true
 }
 
-// comment sends a sign of life: a comment of the event stream, which clients ignore. It does
-// nothing before the stream has begun and after it is complete.
+// comment sends a sign of life: a comment in the event stream, which clients ignore. Before the start
+// and after the end of the stream it does nothing.
 func (e *exchange) comment() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

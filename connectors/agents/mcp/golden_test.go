@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// goldenNod is the fake nod of a transcript. It supports requests; Share and Session fail.
+// goldenNod is the fake nod for a transcript. Its methods Share and Session always fail.
 type goldenNod struct{ *golden.Nod }
 
 func (goldenNod) Share(context.Context, schemas.Share) (schemas.StandingAnswer, error) {
@@ -25,8 +25,8 @@ func (goldenNod) Session(context.Context, string) (schemas.Session, error) {
 	return schemas.Session{}, schemas.Errorf(schemas.CodeInternal, "no session is read here")
 }
 
-// TestTranscripts replays the transcripts in testdata, which hold the messages of clients
-// of both generations of the protocol and the server's responses.
+// TestTranscripts replays the transcripts in testdata. They contain messages of clients with the
+// earlier and the later version of the protocol, and the server's responses.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		nod := golden.NewNod()

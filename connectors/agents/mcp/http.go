@@ -17,7 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// HTTPOptions restrict the clients that may connect over HTTP.
+// HTTPOptions decide which clients may connect over HTTP.
 type HTTPOptions struct {
 	// Token is the bearer token that every request must carry.
 	Token string
@@ -30,21 +30,20 @@ const (
 	// Path is the HTTP path at which the server offers its tools.
 	Path = "/mcp"
 
-	// SessionHeader is the HTTP header with the nod session of a request. ProjectHeader is the
-	// HTTP header with the full path of the client's project.
+	// SessionHeader is the HTTP header with the nod session of a request. ProjectHeader is the HTTP
+	// header with the full path of the client's project.
 	SessionHeader = "Nod-Session"
 	ProjectHeader = "Nod-Project"
 
-	// statelessSince is the first protocol version whose clients have no session with
-	// the server.
+	// statelessSince is the first protocol version without sessions between client and server.
 	statelessSince = "2026-07-28"
 
 	headerWithin  = 10 * time.Second
-	idleFor       = 24 * time.Hour // a client's session with the server ends after this time without a request
+	idleFor       = 24 * time.Hour // the server ends its session with a client after this time without a request
 	answersWithin = 5 * time.Second
 )
 
-// Listen returns a TCP listener at addr for Serve. It fails if other machines can reach
+// Listen returns a TCP listener at addr for Serve. It returns an error if other machines can reach
 // addr and hosts is empty.
 func Listen(ctx context.Context, addr string, hosts []string) (net.Listener, error) {
 	var open net.ListenConfig
@@ -53,15 +52,14 @@ func Listen(ctx context.Context, addr string, hosts []string) (net.Listener, err
 		return nil, fmt.Errorf("listen at %s: %w: give a free address, such as 127.0.0.1:4281", addr, err)
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); len(hosts) == 0 && !(ok && at.IP.IsLoopback()) {
-		_ = l.Close() // no connection was accepted yet
+		_ = l.Close() // no connection was accepted yet, so an error has no effect
 		return nil, fmt.Errorf("%s can be reached from other machines: listen at 127.0.0.1, or allow the name that they use for this machine with --allow-host", addr)
 	}
 	return l, nil
 }
 
-// Serve serves clients on l until ctx ends, and then stops the server and returns nil.
-// When it returns, every call has been answered or withdrawn. It returns an error if o is
-// invalid or l fails.
+// Serve serves clients on l until ctx ends. It then stops the server and returns nil. By then, every
+// call has an answer or was withdrawn. Serve returns an error if o is invalid or l fails.
 func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	handler, err := s.Handler(o)
 	if err != nil {
@@ -79,15 +77,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error
 	s.Stop()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
 	defer cancel()
-	if server.Shutdown(last) != nil { // a client did not read its response in time
+	if server.Shutdown(last) != nil { // fails if a client has not read its response in time
 		_ = server.Close()
 	}
 	return nil
 }
 
-// Handler returns a handler that serves both generations of the protocol at Path. The
-// handler refuses requests that a web page could send, and requests without the token.
-// Handler fails unless o.Token is one word of at least 16 characters.
+// Handler returns a handler that serves all versions of the protocol at Path. The handler refuses
+// requests that a web page could send, and requests without the token. Handler returns an error unless
+// o.Token is one word of at least 16 characters.
 func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	if len(o.Token) < 16 || len(strings.Fields(o.Token)) != 1 {
 		return nil, errors.New("the HTTP token must be one word of at least 16 characters: delete its file for a new one")
@@ -95,7 +93,7 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			Stateless: stateless, SessionTimeout: idleFor,
-			DisableLocalhostProtection: true, // the function authorize checks the host name more strictly
+			DisableLocalhostProtection: true, // authorize checks the host name more strictly
 		})
 	}
 	sessions, stateless := serve(false), serve(true)
@@ -110,9 +108,9 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	return authorize(o, mux), nil
 }
 
-// authorize passes a request to next only if it has the token and no web page sent it. A
-// request from a web page has a header with the page's origin, or reaches this machine by a
-// host name that o.Hosts does not list.
+// authorize passes a request to next only if it has the token and does not come from a web page. A web
+// page's request has a header with the page's origin, or uses a host name that o.Hosts does not
+// contain.
 func authorize(o HTTPOptions, next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(o.Token))
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
@@ -152,9 +150,9 @@ func thisMachine(name string) bool {
 	return name == "localhost" || net.ParseIP(name).IsLoopback()
 }
 
-// clientHost returns the name of a client's machine, for people: s.opts.Host for this
-// machine, else the client's address. It is "elsewhere" if a proxy on this machine passed
-// the request on, because the client's address is then unknown.
+// clientHost returns the name of the client's machine, for people. For this machine it is s.opts.Host,
+// otherwise the client's address. If a proxy on this machine forwarded the request, the address is
+// unknown and the name is "elsewhere".
 func (s *Server) clientHost(r *http.Request) string {
 	switch at := nameOf(r.RemoteAddr); {
 	case !thisMachine(at):
@@ -165,8 +163,8 @@ func (s *Server) clientHost(r *http.Request) string {
 	return s.opts.Host
 }
 
-// receive serves one HTTP request with next. It registers the request as an exchange, so that
-// the tool calls in the request can find the exchange.
+// receive serves one HTTP request with next. It registers the request as an exchange, so that the
+// handlers of the request's tool calls can find it.
 func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()
@@ -178,7 +176,7 @@ func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Reque
 		defer every(s.opts.SignOfLife, func(int) { v.comment() })()
 	}
 	r = r.WithContext(ctx)
-	r.Header.Set(exchangeHeader, s.exchanges.add(v)) // overwrites a value from the client
+	r.Header.Set(exchangeHeader, s.exchanges.add(v)) // replaces any value from the client
 	defer s.exchanges.remove(r.Header.Get(exchangeHeader))
 	next.ServeHTTP(v, r)
 }

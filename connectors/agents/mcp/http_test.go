@@ -91,7 +91,7 @@ func TestInvalidTokens(t *testing.T) {
 	}
 }
 
-// The server listens at an address that other machines can reach only if hosts are allowed.
+// Without allowed hosts, the server does not listen on an address that other machines can reach.
 func TestListeningForOtherMachinesNeedsAllowedHosts(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		_, err := mcp.Listen(t.Context(), addr, nil)
@@ -116,9 +116,9 @@ func (c namedHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// A request over HTTP belongs to the session that the client names in a header, else to the
-// client's session with the server, else to Options.Session. Its project is the one that
-// the client names, never the server's directory.
+// A request over HTTP belongs to the session in the client's header. Without that header it belongs to
+// the client's session with the server and, without such a session, to Options.Session. Its project is
+// always the one that the client names, never the directory of the server.
 func TestARequestOverHTTPBelongsToTheNamedSession(t *testing.T) {
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// every calls f at once and then every d, until stop is called. n counts the calls from 1.
-// stop waits for a running f to return.
+// every calls f at once, and again after each d until stop is called. The parameter n of f counts the
+// calls from 1. stop waits until a running f has returned.
 func every(d time.Duration, f func(n int)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -28,17 +28,16 @@ func every(d time.Duration, f func(n int)) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// keepAlive sends signs of life to the client, because a client or proxy may close a
-// connection that stays silent. It sends the first sign at once, then one every SignOfLife,
-// and none after stop has returned. A sign is a progress notification if the client asked for
-// progress. Otherwise it is a comment in the event stream over HTTP; over standard output,
-// nothing is sent.
+// keepAlive sends signs of life to the client, because a client or proxy may close a connection
+// without data. It sends the first one at once and another after each SignOfLife, until stop is
+// called. If the client asked for progress, a sign of life is a progress notification. Otherwise it is
+// a comment in the event stream over HTTP. Over standard output there is none.
 func (c *call) keepAlive(ctx context.Context) (stop func()) {
 	token := c.Params.GetProgressToken()
 	if c.exchange != nil {
 		c.exchange.begin()
 	}
-	// An error is ignored: if the client is gone, the call's context ends.
+	// Errors are ignored: if the client is gone, the context of the call ends.
 	return every(c.server.opts.SignOfLife, func(n int) {
 		switch {
 		case token != nil:

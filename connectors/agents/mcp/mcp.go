@@ -1,8 +1,7 @@
-// Package mcp connects agents that speak the Model Context Protocol, over standard
-// input and output or streamable HTTP. It supports both generations of the protocol: the
-// earlier one, in which a client has a session with the server, and the later one without
-// such sessions. It serves four tools: approve, for Claude Code's option
-// --permission-prompt-tool, request_permission, grant_permission and list_permissions.
+// Package mcp connects agents that speak the Model Context Protocol, over standard input and output or
+// streamable HTTP. It supports the earlier versions of the protocol, with sessions between client and
+// server, and the later ones without. It has four tools: request_permission, grant_permission,
+// list_permissions, and approve, for Claude Code's option --permission-prompt-tool.
 package mcp
 
 import (
@@ -21,12 +20,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is the interface to nod that the server needs. If nod refuses, the error is a
-// *schemas.Error. If nod is not running, a method fails, and a later call may succeed.
+// Nod is the interface to nod that the server needs. If nod refuses a call, the error is a
+// *schemas.Error. If nod is not running, a method returns an error; a later call may succeed.
 type Nod interface {
 	agents.Asker
-	// Share grants permissions of the session s.SessionID to another session, whose id is
-	// s.AgentID, and returns the grant.
+	// Share grants permissions of the session s.SessionID to another session, and returns the grant.
+	// The id of the other session is s.AgentID.
 	Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error)
 	// Session returns a session's permissions and every grant that applies to it.
 	Session(ctx context.Context, id string) (schemas.Session, error)
@@ -34,23 +33,22 @@ type Nod interface {
 
 // Options configure a server.
 type Options struct {
-	// Session is the nod session of clients that neither send SessionHeader nor have a session
-	// with the server; empty means a new random id.
+	// Session is the nod session of clients that send no SessionHeader and have no session with the
+	// server. If it is empty, New makes a random id.
 	Session string
-	// Host and User identify the client's machine and user to people, and Project
-	// is the full path of the client's project. Empty means unknown.
+	// Host and User are the names of the client's machine and user, for people. Project is the full
+	// path of the client's project. An empty value means unknown.
 	Host, User, Project string
-	// InProject is true if the client runs every tool in its project's directory. If it
-	// is false, the directory of a call is unknown, because the protocol does not name
-	// it, and no rule can depend on it.
+	// InProject is true if the client runs every tool in its project's directory. If it is false, the
+	// directory of a call is unknown, because the protocol does not contain it. Rules that depend on
+	// the directory then do not apply.
 	InProject bool
 	// Version is nod's version, which the server sends to clients.
 	Version string
-	// SignOfLife is the interval at which the server sends signs of life to a client
-	// whose call waits for a decision; 0 means 20 s. Some clients give up on a call if
-	// they receive nothing for a minute.
+	// SignOfLife is the interval at which the server sends data to a client whose call waits for a
+	// decision; 0 means 20 s. Some clients give up a call after a minute without data.
 	SignOfLife time.Duration
-	// Log gets nod's own failures, never the content of a request; nil discards them.
+	// Log gets failures of the server, never the content of a request. nil discards them.
 	Log *slog.Logger
 }
 
@@ -73,13 +71,13 @@ type Server struct {
 	mcp       *mcp.Server
 	exchanges exchanges
 
-	life    context.Context // a context that ends when the server stops; each call ends with it
+	life    context.Context // ends when the server stops; each call ends with it
 	end     context.CancelCauseFunc
-	news    context.Context // a context that ends after the last calls are answered; each HTTP stream that carries no calls ends with it
+	news    context.Context // ends when the last calls have answers; each HTTP stream of notifications ends with it
 	endNews context.CancelFunc
 }
 
-// New returns a server that uses nod. The caller must call Stop when done.
+// New returns a server that sends its requests to nod. The caller must call Stop at the end.
 func New(nod Nod, o Options) *Server {
 	if o.Session == "" {
 		o.Session = "mcp-" + agents.NewID()
@@ -100,9 +98,8 @@ func New(nod Nod, o Options) *Server {
 	return s
 }
 
-// Stop ends every call: it withdraws the call's request and answers with a denial. Over
-// HTTP, Stop returns once the answers are written, or after 10 s if a client does not
-// read them.
+// Stop ends every call: it withdraws the call's request and answers the call with a denial. Over HTTP,
+// Stop returns when the answers are written. If a client does not read them, Stop returns after 10 s.
 func (s *Server) Stop() {
 	s.end(errStopped)
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawWithin+answersWithin)
@@ -111,9 +108,9 @@ func (s *Server) Stop() {
 	s.endNews()
 }
 
-// ServeStdio serves one client, which writes to in and reads from out, until in or ctx
-// ends. If ctx ends, it stops the server. When it returns, every call has been answered or
-// withdrawn. It returns an error if the input is not a message of the protocol.
+// ServeStdio serves one client, which writes to in and reads from out, until in or ctx ends. When ctx
+// ends, it stops the server. When it returns, every call has an answer or was withdrawn. It returns an
+// error if the input is not a message of the protocol.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	session, err := s.mcp.Connect(context.WithoutCancel(ctx), &mcp.IOTransport{Reader: in, Writer: out}, nil)
 	if err != nil {
@@ -124,7 +121,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	stop := context.AfterFunc(ctx, func() {
 		defer stopping.Done()
 		s.Stop()
-		_ = session.Close() // an error is ignored, because ServeStdio returns no error after ctx has ended
+		_ = session.Close() // after the end of ctx, ServeStdio returns no error
 	})
 	err = session.Wait()
 	if !stop() {
@@ -140,14 +137,14 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 type call struct {
 	*mcp.CallToolRequest
 	server   *Server
-	exchange *exchange // the HTTP request that carries the call; nil over standard input
-	session  string    // nod's id of the session
+	exchange *exchange // the HTTP request that contains the call; nil over standard input
+	session  string    // nod's session id
 }
 
 func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	c := &call{CallToolRequest: req, server: s, exchange: s.exchanges.find(req), session: s.opts.Session}
 	if id := req.Session.ID(); id != "" {
-		c.session = agents.ID("mcp session " + id) // the protocol's id is hashed: people see nod's id, and with the protocol's id they could join the client's session
+		c.session = agents.ID("mcp session " + id) // people see nod's session id; if it were the protocol's id, they could use it to join the client's session
 	}
 	if c.exchange != nil && c.exchange.session != "" {
 		c.session = agents.ID(c.exchange.session)
@@ -155,8 +152,8 @@ func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	return c
 }
 
-// untilGone returns a context that ends when the client no longer waits or the server stops.
-// If the server stops, the context's cause is errStopped.
+// untilGone returns a context that ends when the client no longer waits or when the server stops.
+// After a stop, the cause is errStopped.
 func (c *call) untilGone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(c.server.life, func() { cancel(errStopped) })}
@@ -171,8 +168,8 @@ func (c *call) untilGone(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// request returns the fields that all requests of this call share: session, agent,
-// machine, user and project.
+// request returns the fields that are the same in all requests of this call: session, agent, machine,
+// user and project.
 func (c *call) request() schemas.Request {
 	o := c.server.opts
 	r := schemas.Request{
@@ -193,8 +190,8 @@ func (c *call) request() schemas.Request {
 	return r
 }
 
-// ask sends r to nod and returns the decision. While it waits, it sends the client signs
-// of life. If there is no decision and r may still be pending, it withdraws r.
+// ask sends r to nod and returns the decision. While it waits, it sends signs of life to the client.
+// Without a decision it withdraws r, unless r cannot be pending.
 func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, err error) {
 	ctx, done := c.untilGone(ctx)
 	defer done()
@@ -213,7 +210,7 @@ func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, 
 	return d, err
 }
 
-// withdraw withdraws r, even if ctx has ended. ctx's cause becomes the reason.
+// withdraw withdraws r with ctx's cause as the reason. It works even if ctx has ended.
 func (c *call) withdraw(ctx context.Context, r schemas.Request) {
 	reason := errGone.Error()
 	if errors.Is(context.Cause(ctx), errStopped) {

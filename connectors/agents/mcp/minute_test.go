@@ -17,13 +17,13 @@ import (
 
 var minute = flag.Bool("minute", false, "run the test that waits for more than a minute")
 
-// overAMinute is how long the person takes to answer, longer than some clients wait
-// without a sign of life.
+// overAMinute is the time until the approver answers. Some clients give up earlier if they get no
+// data.
 const overAMinute = 65 * time.Second
 
-// With the default options, an answer after more than a minute reaches the client, on each
-// transport and in each generation of the protocol. The clients over HTTP give up after a
-// minute without data.
+// With the default options, an answer after more than a minute reaches the client, over each transport
+// and with each version of the protocol. The HTTP clients in this test give up after a minute without
+// data.
 func TestAWaitOfMoreThanAMinute(t *testing.T) {
 	if !*minute {
 		t.Skip("it takes more than a minute of real time: -minute runs it, as .ci/run does")
@@ -32,7 +32,7 @@ func TestAWaitOfMoreThanAMinute(t *testing.T) {
 	late := make(chan struct{})
 	n := watch(nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { <-late; return nodtest.Allow() }))
 	answers := sync.OnceFunc(func() { close(late) })
-	t.Cleanup(answers) // nod cannot stop while the approver still waits for the channel named late
+	t.Cleanup(answers) // nod cannot stop while the approver waits for the channel late
 	type ended struct {
 		way    way
 		result *sdk.CallToolResult
@@ -40,7 +40,7 @@ func TestAWaitOfMoreThanAMinute(t *testing.T) {
 		heard  *progress
 	}
 	answered := make(chan ended, len(ways()))
-	for _, w := range ways() { // each client waits in a goroutine and not in a subtest, because the number of parallel subtests may be limited
+	for _, w := range ways() { // goroutines instead of subtests, because the number of parallel subtests may be limited
 		heard := &progress{}
 		s, o := serve(t, n, mcp.Options{}), heard.options()
 		var c *sdk.ClientSession

@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// parseArguments parses the arguments of a tool that an agent itself calls. It fails on an
-// argument with an unknown name, because the agent may rely on it as a condition.
+// parseArguments parses arguments that an agent wrote. It returns an error for an unknown argument,
+// because the agent may have meant it as a condition.
 func parseArguments(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -39,7 +39,7 @@ type permissionArgs struct {
 	Permissions []string `json:"permissions"`
 	Reason      string   `json:"reason"`
 	Agent       string   `json:"agent_id"`
-	AgentID     string   `json:"agentId"` // another spelling of agent_id
+	AgentID     string   `json:"agentId"` // another spelling that is accepted for agent_id
 	Minutes     *float64 `json:"timeout_minutes"`
 }
 
@@ -60,9 +60,8 @@ func (w *permissionArgs) parse(raw json.RawMessage) error {
 	return nil
 }
 
-// requestPermission asks nod, which may ask a person, whether a session may have some
-// permissions. A denial is a normal result. A timeout or a refused request is marked as an
-// error.
+// requestPermission asks nod, and nod may ask a person, whether a session may have some permissions. A
+// denial is a normal result. A timeout and a refused request are marked as errors.
 func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	var args permissionArgs
 	if err := args.parse(c.Params.Arguments); err != nil {
@@ -71,7 +70,7 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	r := c.request()
 	r.PendingID, r.Kind, r.Title = agents.NewID(), schemas.KindPermission, "Permission request"
 	r.Reason, r.ActionType, r.ActionDetails = args.Reason, schemas.ActionOther, json.RawMessage("{}")
-	r.Permissions = args.Permissions // nod checks for missing fields and writes the error message
+	r.Permissions = args.Permissions // nod checks for missing fields and returns the error
 	if args.Agent != "" {
 		details, err := schemas.Encode(map[string]string{"agent_id": args.Agent})
 		if err != nil {
@@ -130,8 +129,8 @@ func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 	return result
 }
 
-// withReadTimeout returns a context for a call that does not wait for a person. The context
-// ends after readWithin, or earlier if the client no longer waits or the server stops.
+// withReadTimeout returns a context for a call that does not wait for a person. It ends after
+// readWithin, or earlier if the client no longer waits or the server stops.
 func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, done := c.untilGone(ctx)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
@@ -140,8 +139,8 @@ func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.Ca
 
 type permissionList struct {
 	Session string `json:"session_id"`
-	// Managed is true if the session may use files and the web only as Permissions and
-	// Granted allow.
+	// If Managed is true, the session may use only those files and hosts that Permissions and Granted
+	// allow.
 	Managed     bool     `json:"managed"`
 	Permissions []string `json:"permissions"` // permission tags, such as @network
 	Granted     []grant  `json:"granted"`     // further permissions from grants
@@ -149,7 +148,7 @@ type permissionList struct {
 
 type grant struct {
 	What  string    `json:"what"`
-	Until time.Time `json:"until,omitzero"` // the end of the grant; zero if the grant ends only when it is revoked
+	Until time.Time `json:"until,omitzero"` // the end of the grant; zero if it does not end by itself
 }
 
 func permissionsOf(session string, s *schemas.Session) permissionList {

@@ -81,7 +81,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A request for several permissions asks a person one question, which shows only the
+// A request for several permissions is one question for a person. The question shows only the
 // permissions that the session lacks.
 func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
 	shown := make(chan schemas.Prompt, 10)
@@ -124,8 +124,8 @@ func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
 	}
 }
 
-// The request has the timeout that the agent sets, in seconds, or 0 for nod's default. If it
-// times out, the result is an error.
+// The request has the timeout that the agent sets, in seconds. Without one, it has 0, which means
+// nod's default. If the request times out, the tool's result is an error.
 func TestAPermissionRequestTimesOutWithAnError(t *testing.T) {
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {

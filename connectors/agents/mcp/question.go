@@ -9,15 +9,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The tools with which Claude Code asks its user a question. To allow a call of such a tool
-// does not answer the question.
+// The tools with which Claude Code asks its user a question. Allowing a call of such a tool would not
+// answer the question.
 const (
 	askUserQuestion = "AskUserQuestion"
 	exitPlanMode    = "ExitPlanMode"
 )
 
-// leaveIt is the name of the option that gives no answer. If a person chooses that option and
-// writes nothing, leaveIt is the message of the decision.
+// leaveIt is the name of the option that gives no answer. It is also the decision's message if a
+// person chooses that option without a text.
 const leaveIt = "Leave it unanswered"
 
 // cannotShow returns the denial of a question that nod cannot show to a person.
@@ -25,9 +25,9 @@ func cannotShow(tool string) *mcp.CallToolResult {
 	return deny(tool + " is a question to a person, which nod cannot show here: ask it in your answer's text instead.")
 }
 
-// question asks a person the questions of a tool call, one after another, and allows the call
-// with the answers in its input. If one question stays unanswered, it denies the call, because
-// approve can only allow or deny.
+// question asks a person the questions of a tool call, one after another. It allows the call with the
+// answers in its input. If one question stays unanswered, it denies the call, because approve can only
+// allow or deny.
 func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	questions := agents.Questions(use.input)
 	if questions == nil {
@@ -60,8 +60,8 @@ func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	return verdict{Behavior: "allow", Input: input}.result()
 }
 
-// unanswered returns the text that tells the agent that a question has no answer, with the
-// message of the person, if any.
+// unanswered returns the text that tells the agent that a question has no answer. It contains the
+// person's message, if there is one.
 func unanswered(d schemas.Decision) string {
 	if d.By.Kind == schemas.ByHuman && d.Message != "" && d.Message != leaveIt {
 		return "The question was left unanswered: " + d.Message

@@ -15,8 +15,7 @@ import (
 
 const which = `{"n":1.0,"questions":[{"question":"Which?","header":"Database","options":[{"label":"Postgres","description":"big"},{"label":"SQLite"}]}]}`
 
-// A person is shown a question as a question, and the agent receives the answer in the
-// tool's input.
+// nod shows a person the agent's question, and the agent gets the answer in the tool's input.
 func TestAQuestionIsAnswered(t *testing.T) {
 	says := make(chan nodtest.Answer, 1)
 	n := watch(nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { return <-says }))
@@ -44,7 +43,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	})
 }
 
-// approve denies a call with questions unless a person answers all of them.
+// approve denies a call with questions unless a person answers every question.
 func TestApproveDeniesQuestionsWithoutAllAnswers(t *testing.T) {
 	const two = `{"questions":[{"question":"Which?","options":[{"label":"x"}]},{"question":"How?","multiSelect":true}]}`
 	said := schemas.Decision{Outcome: schemas.Allowed, OptionID: "own_words", OptionKind: schemas.AllowOnce, Message: "slowly", By: schemas.By{Kind: schemas.ByHuman}}

@@ -25,7 +25,7 @@ const (
 	session = "s1"
 )
 
-// way is one way for a client to connect to the server.
+// way is a combination of transport and protocol version.
 type way struct {
 	name, version string
 	http          bool
@@ -44,8 +44,8 @@ func everyWay(t *testing.T, f func(*testing.T, way)) {
 	}
 }
 
-// realNod is the client of a running nod, as cmd/nod passes it to the server. It also
-// sends each request and each withdrawal to a channel.
+// realNod is a client of a running nod, as cmd/nod uses it. It also sends each request and each
+// withdrawal to a channel of the test.
 type realNod struct {
 	*nod.Client
 	asked     chan schemas.Request
@@ -108,8 +108,8 @@ func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	return server
 }
 
-// bearer adds the token and the HTTP headers of its field header to each request, as the
-// configuration of a client does.
+// bearer adds the token and the HTTP headers in its field header to each request, as a client's
+// configuration would.
 type bearer struct {
 	header http.Header
 	next   http.RoundTripper
@@ -134,7 +134,7 @@ func reach(t *testing.T, s *mcp.Server, w way, o *sdk.ClientOptions) *sdk.Client
 	go func() { ended <- s.ServeStdio(context.Background(), serverIn, serverOut) }()
 	c := connect(t, &sdk.IOTransport{Reader: clientIn, Writer: clientOut}, w.version, o)
 	t.Cleanup(func() {
-		_ = c.Close() // Close fails if the test has closed the connection
+		_ = c.Close() // fails if the test has closed the connection
 		require.NoError(t, <-ended)
 	})
 	return c
@@ -142,7 +142,7 @@ func reach(t *testing.T, s *mcp.Server, w way, o *sdk.ClientOptions) *sdk.Client
 
 func reachHTTP(t *testing.T, url, version string, through http.RoundTripper, o *sdk.ClientOptions) *sdk.ClientSession {
 	c := connect(t, &sdk.StreamableClientTransport{Endpoint: url + mcp.Path, HTTPClient: &http.Client{Transport: through}}, version, o)
-	t.Cleanup(func() { _ = c.Close() }) // Close fails if the test has closed the connection
+	t.Cleanup(func() { _ = c.Close() }) // fails if the test has closed the connection
 	return c
 }
 
@@ -156,8 +156,8 @@ func connect(t *testing.T, transport sdk.Transport, version string, o *sdk.Clien
 	return c
 }
 
-// calls calls a tool, and returns the text of the result and whether it is marked as an
-// error.
+// calls calls a tool. It returns the text of the result, and reports whether the result is marked as
+// an error.
 func calls(t *testing.T, c *sdk.ClientSession, tool, arguments string) (string, bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -179,8 +179,8 @@ func said(t *testing.T, result *sdk.CallToolResult) string {
 	return result.Content[0].(*sdk.TextContent).Text
 }
 
-// progress stores the progress notifications that a client receives. The channel more gets one
-// element for each notification.
+// progress stores the progress notifications that a client gets. For each notification it also sends
+// an element to the channel more.
 type progress struct {
 	mu   sync.Mutex
 	seen []*sdk.ProgressNotificationParams

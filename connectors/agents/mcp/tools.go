@@ -23,15 +23,15 @@ const approveSchema = `{
 	}
 }`
 
-// requestSchema requires neither permission nor permissions, although a request needs one
-// of them: that rule would take an anyOf at the top level, and some model providers reject
+// requestSchema requires neither permission nor permissions, although a request needs one of them. To
+// require one of two fields, a schema needs an anyOf at the top level, and some model providers reject
 // a tool with such a schema.
 const requestSchema = `{
 	"type": "object",
 	"required": ["reason"],
 	"additionalProperties": false,
 	"properties": {
-		"permission": {"type": "string", "minLength": 1, "description": "@read:<absolute path>, @write:<absolute path> (reading as well) or @network; this or permissions is needed"},
+		"permission": {"type": "string", "minLength": 1, "description": "@read:<absolute path>, @write:<absolute path> (reading as well), @network, or @network:<host>:<port> for one host; this or permissions is needed"},
 		"permissions": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}, "description": "several of these, in one question"},
 		"reason": {"type": "string", "minLength": 1, "description": "why, for the person who decides"},
 		"agent_id": {"type": "string", "minLength": 1, "description": "the session that is to hold it, if not this one"},
@@ -46,15 +46,15 @@ const grantSchema = `{
 	"additionalProperties": false,
 	"properties": {
 		"agentId": {"type": "string", "minLength": 1, "description": "the session that is to hold it"},
-		"permission": {"type": "string", "minLength": 1, "description": "one that this session holds: @read:<absolute path>, @write:<absolute path> or @network"},
+		"permission": {"type": "string", "minLength": 1, "description": "one that this session holds: @read:<absolute path>, @write:<absolute path>, @network or @network:<host>:<port>"},
 		"reason": {"type": "string", "minLength": 1, "description": "why"}
 	}
 }`
 
 const listSchema = `{"type": "object", "additionalProperties": false, "properties": {}}`
 
-// addTools registers the four tools. Their schemas are for clients only: each tool parses
-// and checks its arguments itself, so that no byte of an input changes.
+// addTools registers the four tools. Only clients use the tools' schemas: each tool parses and checks
+// its arguments itself, so that no byte of an input changes.
 func (s *Server) addTools() {
 	failedHere := func(why string) *mcp.CallToolResult { return failed(errors.New(why)) }
 	s.add("approve", approveSchema,
@@ -71,8 +71,8 @@ func (s *Server) addTools() {
 		(*call).listPermissions, failedHere)
 }
 
-// add registers one tool. The function run handles the tool's calls. If run panics, the
-// tool returns the result of refuse.
+// add registers one tool. The function run handles the tool's calls. If run panics, the tool's result
+// is that of refuse.
 func (s *Server) add(name, schema, description string, run func(*call, context.Context) *mcp.CallToolResult, refuse func(why string) *mcp.CallToolResult) {
 	tool := &mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
 	s.mcp.AddTool(tool, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
@@ -90,14 +90,14 @@ func text(words string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: words}}}
 }
 
-// failed returns a tool's result with the text of err, marked as an error.
+// failed returns the text of err as a tool's result, marked as an error.
 func failed(err error) *mcp.CallToolResult {
 	result := text(errorText(err))
 	result.IsError = true
 	return result
 }
 
-// errorText returns err's text for an agent. For a refusal of nod, this is the text of
+// errorText returns the text of err for an agent. If nod refused the request, it is the text of
 // agents.DescribeError.
 func errorText(err error) string {
 	var refused *schemas.Error

@@ -27,7 +27,7 @@ func transport() *http.Transport { return &http.Transport{} }
 
 func silent(schemas.Prompt) nodtest.Answer { return nodtest.Answer{} }
 
-// If a client cancels a call, the server withdraws its request, on every transport.
+// If a client cancels a call, the server withdraws the call's request, over every transport.
 func TestCancellationWithdraws(t *testing.T) {
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
@@ -57,7 +57,7 @@ func TestCancellationWithdraws(t *testing.T) {
 	})
 }
 
-// If a client is killed, its connection ends without a cancellation: the server withdraws the
+// If a client is killed, its connection ends without a cancellation. The server then withdraws the
 // request of the client's call.
 func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	client := nodtest.Start(t, silent)
@@ -87,8 +87,7 @@ func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	})
 }
 
-// wires are the connections of an HTTP client. A read fails if no data comes for the duration
-// idle.
+// wires are the connections of an HTTP client. A read fails after the time idle without data.
 type wires struct {
 	idle  time.Duration
 	reads atomic.Int64 // the number of reads with data
@@ -139,15 +138,15 @@ func (c idleConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Signs of life, every 20 s, keep a call alive although its client gives up after a minute
-// without data. In the test the client gives up after 3 s and the signs come every 0.3 s,
-// so that a slow machine may delay some of them. With real times:
+// The server's signs of life, every 20 s, keep a call open although its client gives up after a minute
+// without data. In this test the client gives up after 3 s and the signs come every 0.3 s, so that a
+// slow machine may delay some of them. This command uses the real times:
 //
 //	go test ./connectors/agents/mcp -run TestProgressKeeps -mcp.realtime
 func TestProgressKeepsALongWaitAlive(t *testing.T) {
 	idle, every := 3*time.Second, 300*time.Millisecond
 	if *realTime {
-		idle, every = time.Minute, 0 // every = 0 means the default, 20 s
+		idle, every = time.Minute, 0 // 0 means the default, 20 s
 	} else {
 		t.Log("a minute is three seconds here; -mcp.realtime waits for minutes")
 	}
@@ -173,8 +172,8 @@ func TestProgressKeepsALongWaitAlive(t *testing.T) {
 				}()
 				r := <-n.asked
 				begun := time.Now()
-				// A client with a session also has a notification stream, which has its own
-				// signs of life.
+				// A client with a session also has a stream of notifications, which has its own signs
+				// of life.
 				signs := int64(5)
 				if w.version == earlier {
 					signs = 12
@@ -211,8 +210,8 @@ func TestProgressKeepsALongWaitAlive(t *testing.T) {
 	})
 }
 
-// Over standard input and output, too, the server sends the first sign of life at once, and
-// none after the answer.
+// Over standard input and output, the server also sends the first sign of life at once, and none after
+// the answer.
 func TestProgressOverStdio(t *testing.T) {
 	hold := make(chan struct{})
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
@@ -232,7 +231,7 @@ func TestProgressOverStdio(t *testing.T) {
 	}
 }
 
-// When the server stops, it answers every call with a denial and withdraws its request.
+// When the server stops, it answers every call with a denial and withdraws the call's request.
 func TestStoppingAnswersAndWithdraws(t *testing.T) {
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
@@ -250,7 +249,7 @@ func TestStoppingAnswersAndWithdraws(t *testing.T) {
 	})
 }
 
-// answerOf calls approve and returns the text of the result, or of the error.
+// answerOf calls the tool approve. It returns the text of the result or of the error.
 func answerOf(ctx context.Context, c *sdk.ClientSession) string {
 	result, err := c.CallTool(ctx, callOf("approve", use("Deploy", `{}`, "")))
 	if err != nil {
@@ -259,8 +258,7 @@ func answerOf(ctx context.Context, c *sdk.ClientSession) string {
 	return result.Content[0].(*sdk.TextContent).Text
 }
 
-// Serve returns when its context ends, after it has answered its clients' calls and
-// withdrawn their requests.
+// When its context ends, Serve answers its clients' calls, withdraws their requests, and returns.
 func TestServeEndsWhenItIsStopped(t *testing.T) {
 	n := watch(nodtest.Start(t, silent))
 	for _, version := range []string{earlier, later} {

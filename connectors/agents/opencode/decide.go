@@ -9,9 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// askAndReply asks nod about permission p and replies to OpenCode with the decision. It
-// returns once p is answered, by nod or in OpenCode. If it fails, OpenCode's own prompt stays
-// open.
+// askAndReply asks nod about permission p and replies to OpenCode with the decision. It returns when p
+// has an answer, from nod or from OpenCode's user. After an error, OpenCode's own prompt stays open.
 func (f *follower) askAndReply(ctx context.Context, p permission) error {
 	r, over, err := f.readRequest(ctx, p)
 	if err != nil || over {
@@ -26,16 +25,16 @@ func (f *follower) askAndReply(ctx context.Context, p permission) error {
 	case err == nil:
 		says, message := answer(r, d)
 		return f.reply(ctx, p, says, message)
-	case refused(err): // nod stored nothing, so there is nothing to withdraw
+	case refused(err): // nod stored no request, so there is none to withdraw
 		return f.reply(ctx, p, reject, "nod refused the call: "+err.Error())
 	}
 	f.withdraw(ctx, r)
 	return f.reply(ctx, p, reject, "nod cannot be reached, and calls are refused without it: "+err.Error())
 }
 
-// readRequest fetches from OpenCode the tool call that needs p, and returns the request for
-// nod. It retries until OpenCode replies, reports a permanent error, or ctx ends. over is true
-// if nod need not be asked, because the call has ended or could not be read.
+// readRequest reads the tool call that needs p from OpenCode, and returns the request for nod. It
+// retries until OpenCode replies, reports a permanent error, or ctx ends. over is true if the call has
+// ended or cannot be read, so that there is nothing to ask nod.
 func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
@@ -55,15 +54,15 @@ func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Re
 }
 
 // decide asks nod and waits for the decision. It retries while nod is unavailable, unless
-// DenyUnavailable is set. If the stored request was withdrawn earlier, it sends a new one and
-// changes r.PendingID.
+// DenyUnavailable is true. If an earlier `nod opencode` withdrew the same request, decide sends a new
+// request and changes r.PendingID.
 func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
 	warned := false
 	err = retry(ctx, func() (bool, error) {
 		d, err = f.nod.Ask(ctx, *r)
 		if err == nil && d.Outcome == schemas.Withdrawn && ctx.Err() == nil {
-			// An earlier `nod opencode` withdrew the request when it stopped, but
-			// OpenCode still waits for an answer: send a new request.
+			// An earlier `nod opencode` withdrew this request when it stopped, but OpenCode still
+			// waits for an answer. Send a new request.
 			r.PendingID, r.Rejoin = agents.NewID(), false
 			d, err = f.nod.Ask(ctx, *r)
 		}
@@ -76,14 +75,14 @@ func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.De
 	return d, err
 }
 
-// refused reports whether nod refused the request, so that a retry would fail again.
+// refused reports whether nod refused the request. A retry would then fail too.
 func refused(err error) bool {
 	var own *schemas.Error
 	return errors.As(err, &own) && own.Code != schemas.CodeUnavailable && own.Code != schemas.CodeInternal
 }
 
-// withdraw withdraws r, even if ctx has ended; ctx's cause becomes the reason. If r is
-// already decided, nothing changes. If nod is unavailable, r ends at its deadline.
+// withdraw withdraws r with ctx's cause as the reason. It works even if ctx has ended. If r is already
+// decided, it has no effect. If nod is unavailable, r ends at its deadline.
 func (f *follower) withdraw(ctx context.Context, r *schemas.Request) {
 	why := "OpenCode no longer waits"
 	if c := context.Cause(ctx); c != nil {
@@ -96,8 +95,8 @@ func (f *follower) withdraw(ctx context.Context, r *schemas.Request) {
 	}
 }
 
-// answer returns decision d about r as an answer in OpenCode's format, with a message for
-// the agent. Unless d allows r without edits, the answer is a rejection.
+// answer converts decision d about r to OpenCode's format, with a message for the agent. The result is
+// a rejection unless d allows r without edits.
 func answer(r *schemas.Request, d schemas.Decision) (reply, string) {
 	heard := agents.DescribeDecision(r, &d)
 	switch {
@@ -111,8 +110,8 @@ func answer(r *schemas.Request, d schemas.Decision) (reply, string) {
 	return once, ""
 }
 
-// reply sends the answer to OpenCode. It retries until OpenCode accepts the answer,
-// reports a permanent error, or ctx ends. It returns nil if p was already answered.
+// reply sends the answer to OpenCode. It retries until OpenCode accepts the answer, reports a
+// permanent error, or ctx ends. If p already has an answer, it returns nil.
 func (f *follower) reply(ctx context.Context, p permission, says reply, message string) error {
 	err := retry(ctx, func() (bool, error) {
 		err := f.host.reply(ctx, p, says, message)
@@ -121,7 +120,7 @@ func (f *follower) reply(ctx context.Context, p permission, says reply, message 
 	})
 	var answered status
 	if errors.As(err, &answered) && answered == http.StatusNotFound {
-		return nil // p was already answered
+		return nil // p already has an answer
 	}
 	return err
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// maxEvent limits the size of an event, in bytes, far above that of OpenCode's events. A
-// larger event ends the connection; the next connection reads the pending permissions.
+// maxEvent is the largest size of an event in bytes. It is far above the size of OpenCode's events. A
+// larger event ends the connection. The next connection reads the list of pending permissions, so none
+// is lost.
 const maxEvent = 16 << 20
 
 type event struct {
@@ -19,8 +20,8 @@ type event struct {
 	Properties json.RawMessage `json:"properties"`
 }
 
-// readEvents calls handle for each event until the stream ends, and then returns an error,
-// which is never nil. It skips data that is not an event of OpenCode.
+// readEvents calls handle for each event until the stream ends. It then returns an error, never nil.
+// It skips data that is no event of OpenCode.
 func readEvents(stream io.Reader, handle func(event)) error {
 	for got, err := range sse.Read(stream, &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {
@@ -34,7 +35,7 @@ func readEvents(stream io.Reader, handle func(event)) error {
 	return errors.New("OpenCode closed its event stream")
 }
 
-// references holds the ids in an event, in the formats of OpenCode before and since 1.1.
+// references contains the ids in an event. OpenCode before 1.1 uses other fields than later versions.
 type references struct {
 	SessionID    string `json:"sessionID"`
 	RequestID    string `json:"requestID"`
@@ -46,7 +47,7 @@ type references struct {
 
 func (e event) references() references {
 	var a references
-	_ = json.Unmarshal(e.Properties, &a) // a missing id stays empty and matches nothing
+	_ = json.Unmarshal(e.Properties, &a) // a missing id stays empty and matches no permission
 	return a
 }
 

@@ -20,24 +20,24 @@ import (
 // waitAtMost is how long a test waits for an expected event before it fails.
 const waitAtMost = 30 * time.Second
 
-// fakeOpenCode is a fake OpenCode server. It refuses unknown calls and a second answer to a
-// permission. Its events arrive in pieces, mixed with comments and other events.
+// fakeOpenCode is a fake OpenCode server. It refuses unknown calls, and a second answer to the same
+// permission. It sends its events in pieces, mixed with comments and other events.
 type fakeOpenCode struct {
 	t        *testing.T
 	password string
-	dir      string // the project's directory that calls must name; may be empty
-	old      bool   // the fake acts as OpenCode before 1.1: no list of permissions, and another format of replies
-	noList   bool   // the list of permissions fails, as in OpenCode 1.18 while a webfetch is pending
+	dir      string // the project directory that each call must contain; may be empty
+	old      bool   // act as OpenCode before 1.1: without a list of permissions, and with another format of replies
+	noList   bool   // refuse to list permissions, as OpenCode 1.18 does while a webfetch is pending
 
 	mu        sync.Mutex
 	pending   map[string]map[string]any
 	calls     map[string]part // the tool call of each message, by message id
 	parents   map[string]string
-	replies   []string // the received replies, each as "id reply message"
+	replies   []string // the replies so far, each as "id reply message"
 	streams   map[chan string]bool
 	failReply int // number of replies to refuse with 503
 
-	down atomic.Bool // if set, the fake aborts every new HTTP request
+	down atomic.Bool // abort every new HTTP request
 }
 
 type part struct{ tool, status, input string }
@@ -76,7 +76,7 @@ func (f *fakeOpenCode) start() string {
 	return srv.URL
 }
 
-// events streams the events in pieces of any size.
+// events streams the events in pieces of random size.
 func (f *fakeOpenCode) events(w http.ResponseWriter, r *http.Request) {
 	said := make(chan string, 1000)
 	f.mu.Lock()
@@ -86,7 +86,7 @@ func (f *fakeOpenCode) events(w http.ResponseWriter, r *http.Request) {
 	write := func(text string) {
 		for len(text) > 0 {
 			n := min(len(text), 1+rand.N(40))
-			_, _ = w.Write([]byte(text[:n])) // on an error, r's context ends
+			_, _ = w.Write([]byte(text[:n])) // after an error, the context of r ends
 			w.(http.Flusher).Flush()
 			text = text[n:]
 		}
@@ -119,7 +119,7 @@ func (f *fakeOpenCode) raw(text string) {
 	}
 }
 
-// hangUp ends every stream, in the middle of an event.
+// hangUp closes every event stream in the middle of an event.
 func (f *fakeOpenCode) hangUp() {
 	f.raw("data: {\"type\":\"permission.asked\",\"prop")
 	f.mu.Lock()
@@ -130,7 +130,7 @@ func (f *fakeOpenCode) hangUp() {
 	}
 }
 
-// permits returns a permission as OpenCode 1.18 sends it.
+// permits returns a permission in the format of OpenCode 1.18.
 func permits(id, name, message string) map[string]any {
 	return map[string]any{
 		"id": id, "sessionID": "ses_1", "permission": name, "patterns": []string{"make release"}, "always": []string{"make *"},
@@ -150,7 +150,7 @@ func (f *fakeOpenCode) asks(p map[string]any) {
 	f.say(kind, p)
 }
 
-// waits adds a pending permission without the event that usually announces it.
+// waits adds a pending permission without sending an event about it.
 func (f *fakeOpenCode) waits(p map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,14 +164,14 @@ func (f *fakeOpenCode) runs(message string, p part) {
 	f.calls[message] = p
 }
 
-// answers removes a pending permission, as if a person answered it in OpenCode, and sends the
-// event.
+// answers removes a pending permission and sends the event, as OpenCode does after an answer in its
+// own prompt.
 func (f *fakeOpenCode) answers(id string) {
 	f.forgets(id)
 	f.say("permission.replied", map[string]any{"sessionID": "ses_1", "requestID": id, "permissionID": id, "reply": "once"})
 }
 
-// forgets removes a pending permission and sends no event.
+// forgets removes a pending permission without an event.
 func (f *fakeOpenCode) forgets(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -248,7 +248,7 @@ func (f *fakeOpenCode) json(w http.ResponseWriter, v any) {
 	assert.NoError(f.t, json.NewEncoder(w).Encode(v))
 }
 
-// replied waits for the next reply to a permission and returns it.
+// replied waits for the next reply to a permission.
 func (f *fakeOpenCode) replied() (next string) {
 	f.t.Helper()
 	require.Eventually(f.t, func() bool {
@@ -263,7 +263,7 @@ func (f *fakeOpenCode) replied() (next string) {
 	return next
 }
 
-// nothingReplied checks that no other reply has arrived.
+// nothingReplied fails the test if another reply has arrived.
 func (f *fakeOpenCode) nothingReplied() {
 	f.t.Helper()
 	f.mu.Lock()

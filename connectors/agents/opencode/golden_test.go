@@ -16,9 +16,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/opencode"
 )
 
-// TestTranscripts replays the transcripts in testdata. "# serves PATH" is OpenCode's
-// response to GET PATH, "opencode" is an event that OpenCode sends, and "> opencode" is a
-// request other than GET that it receives, as METHOD PATH BODY.
+// TestTranscripts replays the transcripts in testdata. A line "# serves PATH" is OpenCode's response
+// to GET PATH. A line "opencode" is an event from OpenCode. A line "> opencode" is a request to
+// OpenCode that is no GET, as METHOD PATH BODY.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		served := map[string]string{}
@@ -31,7 +31,7 @@ func TestTranscripts(t *testing.T) {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch body, known := served[r.URL.Path]; {
 			case r.Method != http.MethodGet:
-				text, _ := io.ReadAll(r.Body) // a truncated body fails the comparison
+				text, _ := io.ReadAll(r.Body) // a truncated body makes the comparison fail
 				posted <- fmt.Sprintf("%s %s %s", r.Method, r.URL.Path, text)
 				_, _ = io.WriteString(w, "true") // after an error golden.Replay fails the test
 			case r.URL.Path == "/event":

@@ -1,7 +1,7 @@
-// Package opencode connects OpenCode. It follows the events of an OpenCode server, sends
-// nod a request for each permission that the server asks its user for, and replies with
-// nod's decision. OpenCode's own prompt is open at the same time: the first answer counts,
-// and the other prompt is closed.
+// Package opencode connects OpenCode to nod. It reads the events of an OpenCode server, sends nod a
+// request for each permission that OpenCode asks its user for, and replies to OpenCode with nod's
+// decision. OpenCode's own prompt is open at the same time. The first answer counts, and the other
+// prompt closes.
 package opencode
 
 import (
@@ -16,26 +16,26 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// Options describe the OpenCode server to follow.
+// Options name the OpenCode server and say how to handle its permissions.
 type Options struct {
-	URL string // address of the server; empty means DefaultURL
-	// Directory is the directory of the project to follow; empty means the directory that the
-	// server was started in. A server may have several projects.
+	URL string // the address of the server; empty means DefaultURL
+	// Directory is the directory of the project; a server may have several projects. Empty means the
+	// directory in which the server was started.
 	Directory string
-	// Username and Password log in to the server if it has a password. An empty Username
-	// means "opencode".
+	// Username and Password are the login for a server with a password. An empty Username means
+	// "opencode".
 	Username, Password string
-	// DenyUnavailable makes the connector reject a permission if nod is unavailable. If
-	// it is false, the connector sends no reply and tries nod again, and OpenCode's own
-	// prompt stays open.
+	// If DenyUnavailable is true and nod is unavailable, the connector rejects a permission. If it is
+	// false, the connector sends OpenCode no reply, so that OpenCode's own prompt stays open, and
+	// tries nod again.
 	DenyUnavailable bool
 	Host, User      string // the names of the machine and its user, shown to people
-	// GoneAfter is how long OpenCode may be unreachable before the connector withdraws
-	// its requests; 0 means 30 s.
+	// GoneAfter is how long OpenCode may be unreachable before the connector withdraws its requests. 0
+	// means 30 s.
 	GoneAfter time.Duration
-	// Connected is called after each successful connection to OpenCode; may be nil.
+	// Connected is called after each successful connection to OpenCode. It may be nil.
 	Connected func()
-	Log       *slog.Logger // the log of failures, which never gets the content of a request; nil discards it
+	Log       *slog.Logger // gets failures, never the content of a request; nil discards them
 }
 
 // DefaultURL is the address of `opencode serve --port 4096`.
@@ -43,7 +43,7 @@ const DefaultURL = "http://127.0.0.1:4096"
 
 const (
 	goneAfter      = 30 * time.Second
-	silentFor      = time.Minute // the time without an event after which the connection counts as lost: OpenCode sends a heartbeat every 10 s
+	silentFor      = time.Minute // a connection without an event for this time is lost, because OpenCode sends a heartbeat every 10 s
 	retryMin       = 500 * time.Millisecond
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
@@ -58,9 +58,9 @@ var (
 	errSilent   = errors.New("OpenCode sent no heartbeat for a minute")
 )
 
-// Run follows OpenCode until ctx ends, and then withdraws all pending requests. It
-// continues after a restart of nod or OpenCode. It replies with an allow only if nod
-// allowed that very call. It returns an error only if the options are invalid.
+// Run handles the permissions of an OpenCode server until ctx ends. It then withdraws all pending
+// requests. It continues after a restart of nod or OpenCode. It replies with an allow only if nod
+// allowed exactly that call. It returns an error only if the options are invalid.
 func Run(ctx context.Context, nod agents.Asker, o Options) error {
 	o.GoneAfter = cmp.Or(o.GoneAfter, goneAfter)
 	if o.Log == nil {
@@ -70,8 +70,8 @@ func Run(ctx context.Context, nod agents.Asker, o Options) error {
 	if err != nil {
 		return err
 	}
-	// The permissions' contexts must not end with ctx: endAll ends them with a cause,
-	// which becomes the reason of the withdrawal.
+	// The contexts of the permissions must not end with ctx. endAll ends them with a cause, which
+	// becomes the reason of the withdrawal.
 	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*openPermission{}}
 	f.run(ctx)
 	f.endAll(errStopped)
@@ -87,10 +87,10 @@ type follower struct {
 	all  sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]*openPermission // the open permissions, by OpenCode's permission id
+	open map[string]*openPermission // permissions without an answer, by OpenCode's id
 }
 
-// openPermission is a permission that OpenCode waits for.
+// openPermission is a permission for which OpenCode waits.
 type openPermission struct {
 	permission permission
 	end        context.CancelCauseFunc
@@ -120,8 +120,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// follow serves one connection until it fails. It opens the event stream before it reads the
-// list of pending permissions, so that it misses no permission that OpenCode adds meanwhile.
+// follow uses one connection until it fails. It opens the event stream first and then reads the list
+// of pending permissions. In this order it misses no permission that OpenCode adds in between.
 func (f *follower) follow(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -131,7 +131,7 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if err != nil {
 		return cause(ctx, err)
 	}
-	defer func() { _ = stream.Close() }() // nothing more is read from the stream
+	defer func() { _ = stream.Close() }() // the follower reads nothing more from the stream
 	if err := f.catchUp(ctx); err != nil {
 		return cause(ctx, err)
 	}
@@ -153,9 +153,9 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// catchUp compares OpenCode's list of pending permissions with f.open. It starts a request for
-// each new permission, and withdraws the requests for permissions that are no longer pending.
-// If OpenCode cannot list them, it changes nothing.
+// catchUp compares OpenCode's list of pending permissions with f.open. It sends nod a request for each
+// new permission, and withdraws the requests for permissions that are no longer pending. If OpenCode
+// cannot list its permissions, catchUp changes nothing.
 func (f *follower) catchUp(ctx context.Context) error {
 	pending, known, err := f.host.pending(ctx)
 	if err != nil || !known {
@@ -190,7 +190,7 @@ func (f *follower) handle(e event) {
 	}
 }
 
-// begin starts a request to nod about p, unless one was started already.
+// begin sends nod a request about p, unless it has done so before.
 func (f *follower) begin(p permission) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -211,8 +211,8 @@ func (f *follower) begin(p permission) {
 	})
 }
 
-// endMatching withdraws the requests about the open permissions for which match returns true.
-// why becomes the reason of the withdrawals.
+// endMatching withdraws the requests for open permissions for which match returns true. The reason for
+// the withdrawals is why.
 func (f *follower) endMatching(why error, match func(permission) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -227,8 +227,8 @@ func (f *follower) endAll(why error) {
 	f.endMatching(why, func(permission) bool { return true })
 }
 
-// retry calls do until do succeeds or returns false for again. The pause between calls
-// doubles each time. If ctx ends, the error wraps ctx's cause and do's last error.
+// retry calls do until it succeeds or returns again = false. The pause between two calls doubles each
+// time. If ctx ends, the error wraps ctx's cause and the last error of do.
 func retry(ctx context.Context, do func() (again bool, err error)) error {
 	for pause := retryMin; ; pause = min(2*pause, retryMax) {
 		again, err := do()

@@ -66,7 +66,7 @@ func TestOpenCodeGetsThePersonsAnswer(t *testing.T) {
 	}
 }
 
-// If a rule decides, OpenCode gets the reply and no person is asked.
+// If a rule decides, OpenCode gets the reply and nod asks no person.
 func TestRulesAnswer(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -77,9 +77,8 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// A person is asked if nod cannot know which call would run. No rule allows a tool of an MCP
-// server that only has the same name as a known tool, and no rule allows a call without a
-// usable input.
+// If nod cannot know which call would run, it asks a person. A rule about a known tool does not allow
+// a tool with the same name from an MCP server. No rule allows a call whose input is unusable.
 func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 	for name, c := range map[string]struct {
 		permission string
@@ -88,6 +87,7 @@ func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 		details    string
 	}{
 		"a server's tool with a name that nod knows": {"read_file", &part{"read_file", "running", `{"path":"/p/a"}`}, "read_file", `{"path":"/p/a","cwd":"/p"}`},
+		"a server's tool with OpenCode's own name":   {"apply_patch", &part{"apply_patch", "running", `{"patch":"*** Update File: a"}`}, "apply_patch", `{"patch":"*** Update File: a","cwd":"/p"}`},
 		"no input":         {"bash", &part{"bash", "running", `null`}, "bash", ""},
 		"a list for input": {"bash", &part{"bash", "running", `["ls"]`}, "bash", ""},
 		"a cwd of its own": {"bash", &part{"bash", "running", `{"command":"ls","cwd":"/q"}`}, "bash", ""},
@@ -111,8 +111,7 @@ func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 	}
 }
 
-// If OpenCode no longer waits for a permission, the connector withdraws its request, with
-// a reason.
+// When OpenCode no longer waits for a permission, the connector withdraws its request with a reason.
 func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 	about := map[string]any{"sessionID": "ses_1"}
 	for name, c := range map[string]struct {
@@ -136,7 +135,7 @@ func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 			f.asks(permits("per_1", "bash", "msg_1"))
 			p := r.asked()
 			r.says(nodtest.Answer{})
-			for _, other := range []string{"session.idle", "session.deleted", "permission.replied"} { // an event about another permission withdraws nothing
+			for _, other := range []string{"session.idle", "session.deleted", "permission.replied"} { // an event about another permission must withdraw no request
 				f.say(other, map[string]any{"sessionID": "ses_2", "requestID": "per_2"})
 			}
 			c.happens(f)
@@ -147,7 +146,7 @@ func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 	}
 }
 
-// If OpenCode refuses a reply that comes too late, the connector still answers the next
+// If OpenCode refuses a reply because it comes too late, the connector still replies to the next
 // permission.
 func TestTheConnectorGoesOnAfterARefusedReply(t *testing.T) {
 	f := newFake(t)
@@ -164,7 +163,7 @@ func TestTheConnectorGoesOnAfterARefusedReply(t *testing.T) {
 	assert.Equal(t, "per_2 once", f.replied())
 }
 
-// If OpenCode fails to accept a reply, the connector repeats the reply.
+// If a reply to OpenCode fails, the connector sends it again.
 func TestAFailedReplyIsRepeated(t *testing.T) {
 	f := newFake(t)
 	f.failReply = 1
@@ -177,8 +176,8 @@ func TestAFailedReplyIsRepeated(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// When the connector connects, it sends nod requests for the permissions that are already
-// pending, except for the permission of a call that has ended.
+// When the connector connects to OpenCode, it sends nod requests for the permissions that are already
+// pending. It sends none for a call that has ended.
 func TestPendingPermissionsAreReadOnConnecting(t *testing.T) {
 	f := newFake(t)
 	f.runs("msg_1", release)
@@ -197,8 +196,8 @@ func TestPendingPermissionsAreReadOnConnecting(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// If OpenCode cannot list its pending permissions, and also sends broken events, the
-// connector still sends nod the permissions of valid events.
+// OpenCode cannot list its pending permissions, and sends broken events. The connector still sends nod
+// requests for the permissions in valid events.
 func TestNewPermissionsAreAskedAlthoughTheListFails(t *testing.T) {
 	f := newFake(t)
 	f.noList = true
@@ -214,8 +213,8 @@ func TestNewPermissionsAreAskedAlthoughTheListFails(t *testing.T) {
 	f.nothingReplied()
 }
 
-// While nod is not running, the connector sends no reply, so that OpenCode's own prompt
-// stays open, and tries nod again. With DenyUnavailable it rejects the permission.
+// While nod is not running, the connector sends OpenCode no reply and tries nod again. OpenCode's own
+// prompt stays open. With DenyUnavailable, the connector rejects the permission instead.
 func TestWithoutNodTheHostAsksItsUser(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -238,8 +237,8 @@ func TestWithoutNodTheHostAsksItsUser(t *testing.T) {
 	assert.Equal(t, "per_2 reject nod cannot be reached, and calls are refused without it: no nod runs here", f.replied())
 }
 
-// When `nod opencode` stops, it withdraws its requests. When it starts again, it sends new
-// requests for the permissions that are still pending.
+// When `nod opencode` stops, it withdraws its requests. When it starts again, it sends new requests
+// for the permissions that OpenCode still lists as pending.
 func TestStoppingWithdraws(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -257,8 +256,8 @@ func TestStoppingWithdraws(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// The request for a sub-agent's call belongs to the root session, with the sub-agent's
-// session as its task.
+// The request for a call by a sub-agent belongs to the root session. The sub-agent's session is its
+// task.
 func TestASubagentAsksInItsSession(t *testing.T) {
 	f := newFake(t)
 	f.parents["ses_1"] = "ses_parent"
@@ -272,7 +271,7 @@ func TestASubagentAsksInItsSession(t *testing.T) {
 	assert.Equal(t, []string{"ses_parent", "ses_1", "Title of ses_parent"}, []string{p.SessionID, p.Request.TaskID, p.Request.SessionLabel})
 }
 
-// If nod refuses a request, the connector rejects the permission with nod's message.
+// If nod refuses a request, the connector rejects the permission and passes on nod's message.
 func TestAPermissionThatNodRefusesIsRejected(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -289,7 +288,7 @@ func TestInvalidAddressesAreRefused(t *testing.T) {
 	}
 }
 
-// The connector does not follow a program on the port that is not OpenCode, nor a redirect.
+// The connector ends its connection if the server is not OpenCode or replies with a redirect.
 func TestAServerThatIsNotOpenCodeIsNotFollowed(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// permission is a permission that OpenCode asks its user for.
+// permission is a permission for which OpenCode asks its user.
 type permission struct {
 	ID        string
 	SessionID string
@@ -14,15 +14,15 @@ type permission struct {
 	Patterns  []string // patterns of the calls that the answer "once" allows
 	Always    []string // patterns of the calls that the answer "always" allows until OpenCode is closed
 	Metadata  json.RawMessage
-	MessageID string // MessageID and CallID together identify the tool call that needs the permission; may be empty
+	MessageID string // with CallID, identifies the tool call that needs the permission; may be empty
 	CallID    string
-	// Old is true for a permission in the format of OpenCode before 1.1. The reply must
-	// have that format, too.
+	// Old is true if the permission has the format of OpenCode before 1.1. The reply must then have
+	// that format too.
 	Old bool
 }
 
-// wirePermission is a permission as OpenCode sends it in an event or in its list. The
-// second group of fields is the format since 1.1, the third the format before 1.1.
+// wirePermission is a permission as OpenCode sends it, in an event or in a list. The second group of
+// fields is the format since OpenCode 1.1, the third group the older format.
 type wirePermission struct {
 	ID        string          `json:"id"`
 	SessionID string          `json:"sessionID"`

@@ -15,15 +15,15 @@ import (
 
 const alwaysOption = "opencode_always"
 
-// The option for OpenCode's "always" is offered if its name can be shown in full: if the tool
-// and the patterns that it covers have at most these numbers of characters.
+// The connector offers an option for OpenCode's "always" only if the option's name can be shown in
+// full. The tool and the patterns may have at most these numbers of characters.
 const (
 	maxAlwaysTool     = 40
 	maxAlwaysPatterns = 100
 )
 
-// actions maps OpenCode's own tools to action types. Every other tool counts as an MCP
-// server's, whatever its name, so that no rule about OpenCode's own tools matches it.
+// actions gives the action types of OpenCode's own tools. nod treats any other tool as a tool of an
+// MCP server, so that no rule about OpenCode's own tools matches it.
 var actions = map[string]schemas.ActionType{
 	"bash": schemas.ActionCommand,
 	"edit": schemas.ActionFileWrite, "write": schemas.ActionFileWrite, "multiedit": schemas.ActionFileWrite,
@@ -34,8 +34,8 @@ var actions = map[string]schemas.ActionType{
 	"todowrite": schemas.ActionOther, "todoread": schemas.ActionOther,
 }
 
-// request returns the request for p. The same p always gets the same ids, so that after a crash
-// `nod opencode` waits for the same request again.
+// request returns the request for p. The same p always gets the same ids. After a crash, `nod
+// opencode` therefore waits for the same request again.
 func (f *follower) request(p permission, c call, own, root session) (*schemas.Request, error) {
 	r := &schemas.Request{
 		Type: schemas.TypeRequest, Kind: schemas.KindToolCall,
@@ -50,20 +50,17 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	if name, ok := alwaysName(p); ok {
 		r.Options = append(r.Options, schemas.Option{OptionID: alwaysOption, Name: name, Kind: schemas.AllowAlways})
 	}
-	// A doom_loop permission is about a repetition of calls, which the input of one call
-	// does not describe.
+	// A doom_loop permission is about a repetition of calls. The input of one call does not describe
+	// the repetition.
 	details, ok := withCwd(c.Input, own.Directory)
 	if ok && c.Tool != "" && p.Name != "doom_loop" {
 		r.ToolName, r.ActionDetails = c.Tool, details
-		r.ActionType, ok = actions[c.Tool]
-		if !ok {
-			r.ActionType = schemas.ActionMCPTool
-		}
+		r.ActionType = actionOf(c.Tool, p.Name)
 		r.Title = title(p, r.ActionType)
 		return r, nil
 	}
-	// Without the call's input, the request holds OpenCode's own description of the
-	// permission, in fields that no rule matches, so that a person is asked.
+	// If the input of the call is unknown, the request contains OpenCode's own description of the
+	// permission. No rule matches those fields, so nod asks a person.
 	r.ToolName, r.ActionType, r.Title = p.Name, schemas.ActionOther, title(p, schemas.ActionOther)
 	shown := map[string]any{"permission": p.Name, "patterns": p.Patterns, "directory of the session": own.Directory}
 	if len(p.Metadata) > 0 {
@@ -74,6 +71,21 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
 	return r, nil
+}
+
+// actionOf returns the action type of a tool for which OpenCode asks this permission. An MCP
+// server or a plugin may have a tool with the name of one of OpenCode's own; it asks another
+// permission, so its type is that of a foreign tool, which no rule for OpenCode's own covers.
+func actionOf(tool, permission string) schemas.ActionType {
+	a, known := actions[tool]
+	own := tool
+	if a == schemas.ActionFileWrite {
+		own = "edit"
+	}
+	if !known || permission != own && permission != "external_directory" {
+		return schemas.ActionMCPTool
+	}
+	return a
 }
 
 func title(p permission, a schemas.ActionType) string {
@@ -96,8 +108,8 @@ func title(p permission, a schemas.ActionType) string {
 	return "Tool Use Approval"
 }
 
-// alwaysName returns the name of the option for OpenCode's own "always". ok is false if p
-// offers no "always", or if the name would be too long to show in full or unprintable.
+// alwaysName returns the name of the option for OpenCode's "always". ok is false if p offers no
+// "always", or if the name is unprintable or too long to show in full.
 func alwaysName(p permission) (name string, ok bool) {
 	covers := strings.Join(p.Always, ", ")
 	odd := strings.ContainsFunc(covers, func(r rune) bool { return !unicode.IsPrint(r) })
@@ -107,8 +119,8 @@ func alwaysName(p permission) (name string, ok bool) {
 	return fmt.Sprintf("Always allow %s: %s (OpenCode remembers it until it is closed; nod cannot revoke it)", p.Name, covers), true
 }
 
-// withCwd adds the session's directory as the last field, "cwd", of a tool's input and
-// keeps the input's other bytes. ok is false if the input is not an object or has a "cwd".
+// withCwd adds the session's directory to a tool's input, as a last field "cwd". It keeps all other
+// bytes. ok is false if the input is not an object or already has a "cwd".
 func withCwd(input json.RawMessage, cwd string) (json.RawMessage, bool) {
 	input = bytes.TrimSpace(input)
 	var fields map[string]json.RawMessage

@@ -18,13 +18,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// rig is a fake OpenCode, a whole nod with a person who answers, and the tested connector.
+// rig is a fake OpenCode, a whole nod with an approver, and the tested connector between them.
 type rig struct {
 	*fakeOpenCode
 	nod     *nod.Client
 	prompts chan schemas.Prompt
 	answers chan nodtest.Answer
-	missing atomic.Bool // calls of nod fail as if nod were not running
+	missing atomic.Bool // calls to nod fail as if nod were not running
 	log     syncBuffer
 	stop    func()
 	options opencode.Options
@@ -34,7 +34,7 @@ func newRig(t *testing.T, f *fakeOpenCode) *rig {
 	r := &rig{fakeOpenCode: f, prompts: make(chan schemas.Prompt, 100), answers: make(chan nodtest.Answer, 100), stop: func() {}}
 	seen := map[string]bool{}
 	r.nod = nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
-		if seen[p.Key()] { // a prompt may be delivered more than once
+		if seen[p.Key()] { // nod may deliver a prompt more than once
 			return nodtest.Answer{}
 		}
 		seen[p.Key()] = true
@@ -49,8 +49,8 @@ func newRig(t *testing.T, f *fakeOpenCode) *rig {
 	return r
 }
 
-// run starts the connector and waits until it follows the fake OpenCode. The connector ends
-// with r.stop or with the test.
+// run starts the connector and waits until it is connected to the fake OpenCode. r.stop ends the
+// connector, and so does the end of the test.
 func (r *rig) run() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -72,7 +72,7 @@ func (r *rig) run() {
 	}
 }
 
-// asked waits for the next prompt that the person is shown and returns it.
+// asked waits for the next prompt that nod shows a person.
 func (r *rig) asked() schemas.Prompt {
 	r.t.Helper()
 	select {
@@ -86,7 +86,7 @@ func (r *rig) asked() schemas.Prompt {
 
 func (r *rig) says(a nodtest.Answer) { r.answers <- a }
 
-// ended waits until p is withdrawn, and returns the reason.
+// ended waits until p is withdrawn, and returns the reason for the withdrawal.
 func (r *rig) ended(p schemas.Prompt) string {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
@@ -99,8 +99,8 @@ func (r *rig) ended(p schemas.Prompt) string {
 	return d.Message
 }
 
-// testAsker is the Asker that the connector uses. It calls the rig's nod; while r.missing
-// is set, it fails as the Asker of `nod opencode` does without nod.
+// testAsker is the Asker of the connector. It calls the rig's nod. While r.missing is true, it fails
+// like the Asker of `nod opencode` without nod.
 type testAsker struct{ r *rig }
 
 func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -18,8 +18,8 @@ import (
 
 const (
 	callWithin  = 15 * time.Second
-	maxResponse = 32 << 20 // the longest response, in bytes; a message may hold the output of its tools
-	maxParents  = 16       // maximum depth of nested sessions
+	maxResponse = 32 << 20 // in bytes; a message may contain the output of its tools
+	maxParents  = 16       // the largest depth of nested sessions
 )
 
 type server struct {
@@ -34,7 +34,7 @@ func newServer(o Options) (*server, error) {
 		return nil, errors.New("OpenCode's address is not a URL such as " + DefaultURL)
 	}
 	return &server{base: base, opts: o, http: &http.Client{
-		// Follow no redirects: replies and the password are for this server only.
+		// Follow no redirects: only this server may get the replies and the password.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
@@ -42,7 +42,7 @@ func newServer(o Options) (*server, error) {
 // displayURL returns the server's address without a password, for logs.
 func (s *server) displayURL() string { return s.base.Redacted() }
 
-// status is an HTTP status other than 200, used as an error.
+// status is an HTTP status other than 200, as an error.
 type status int
 
 func (s status) Error() string {
@@ -117,9 +117,8 @@ func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// pending returns the permissions that OpenCode waits for. known is false if OpenCode
-// cannot list them: versions before 1.1 have no list, and in 1.18 the list fails while a
-// permission for webfetch is pending.
+// pending returns the permissions for which OpenCode waits. known is false if OpenCode cannot list
+// them: versions before 1.1 have no list, and the list of 1.18 fails while a webfetch is pending.
 func (s *server) pending(ctx context.Context) (all []permission, known bool, err error) {
 	var list []wirePermission
 	err = s.get(ctx, &list, "permission")
@@ -147,12 +146,12 @@ type call struct {
 	Input  json.RawMessage
 }
 
-// finished reports whether the call has ended. Its permission then needs no answer, although
-// OpenCode may still list the permission as pending.
+// finished reports whether the call has ended. Its permission then needs no answer, even if OpenCode
+// still lists it as pending.
 func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
-// call fetches the tool call that needs p. The result is empty if p has no call id, or if p's
-// message does not hold the call.
+// call reads the tool call that needs p from OpenCode. The result is empty if p has no call id, or if
+// p's message does not contain the call.
 func (s *server) call(ctx context.Context, p permission) (call, error) {
 	if p.MessageID == "" || p.CallID == "" {
 		return call{}, nil
@@ -186,8 +185,8 @@ type session struct {
 	Title     string `json:"title"`
 }
 
-// sessions fetches the session with this id and its root session. The two differ only if
-// the session is a sub-agent's. It fails if the session is nested deeper than maxParents.
+// sessions reads the session with this id and its root session from OpenCode. The two differ only for
+// a sub-agent's session. It fails if the session is nested deeper than maxParents.
 func (s *server) sessions(ctx context.Context, id string) (own, root session, err error) {
 	for range maxParents {
 		var at session
@@ -205,7 +204,7 @@ func (s *server) sessions(ctx context.Context, id string) (own, root session, er
 	return own, root, errors.New("read the session: it is nested too deeply")
 }
 
-// reply sends the answer r to p. The error is status 404 if p was already answered.
+// reply sends the answer r to p. If p already has an answer, the error is status 404.
 func (s *server) reply(ctx context.Context, p permission, r reply, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

@@ -9,25 +9,25 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Board is a notice board: it holds notes for people, and slips with their answers. It is
-// safe for concurrent use, and outlives every carrier.
+// Board is a notice board in memory. It has notes for people, and slips with their answers. It is safe
+// for concurrent use, and keeps its content if a carrier ends.
 type Board struct {
 	mu    sync.Mutex
 	notes []*Note
 	slips []Slip
-	left  chan struct{} // receives a value when a slip is left
+	left  chan struct{} // gets a value for each new slip
 	fail  []error
 }
 
-// Note is a question to a person, or a reply to a slip.
+// Note is a question to a person, or the reply to a slip.
 type Note struct {
 	ID, For, Text string
 	Choices       []Choice
-	about         string // the key of the request; empty for a reply to a slip
+	about         string // the key of the request; empty if the note is a reply
 	calls         int    // the number of identical calls that the note shows
 }
 
-// Choice is an answer that a note offers. A slip whose text is Token gives this answer.
+// Choice is an answer that a note offers. A person chooses it with a slip whose text is Token.
 type Choice struct {
 	Kind  schemas.OptionKind
 	Token string
@@ -36,14 +36,13 @@ type Choice struct {
 // Slip is an answer that a person left under a note.
 type Slip struct {
 	By, Note, Says string
-	calls          int // the number of calls that the note showed when the slip was left
+	calls          int // the number of calls that the note showed when the person left the slip
 }
 
 // NewBoard makes an empty board.
 func NewBoard() *Board { return &Board{left: make(chan struct{}, 1)} }
 
-// Leave puts a slip on the board. It records in the slip the number of calls that the note
-// shows now.
+// Leave puts a slip on the board. It stores in the slip the number of calls that the note shows now.
 func (b *Board) Leave(s Slip) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,7 +66,7 @@ func (b *Board) Notes(person string) []Note {
 	return theirs
 }
 
-// Fail makes the next pin or rewrite of a note fail with err.
+// Fail makes the next attempt to pin or rewrite a note fail with err.
 func (b *Board) Fail(err *people.Error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +76,7 @@ func (b *Board) Fail(err *people.Error) {
 func (b *Board) signal() {
 	select {
 	case b.left <- struct{}{}:
-	default: // a value is already waiting in b.left
+	default: // b.left already contains a value
 	}
 }
 
@@ -115,7 +114,7 @@ func (b *Board) rewrite(id string, n Note) error {
 	if err := b.failing(); err != nil {
 		return err
 	}
-	if old := b.find(id); old != nil { // rewriting a note that was taken down is not an error
+	if old := b.find(id); old != nil { // do nothing if the note was taken down
 		old.Text, old.Choices, old.calls = n.Text, n.Choices, n.calls
 	}
 	return nil
@@ -131,8 +130,8 @@ func (b *Board) about(id string) string {
 	return ""
 }
 
-// next returns the oldest slip, waiting for one if necessary. The slip stays on the board
-// until done removes it.
+// next returns the oldest slip. If there is none, it waits for one. The slip stays on the board until
+// the caller calls done.
 func (b *Board) next(ctx context.Context) (Slip, error) {
 	for {
 		b.mu.Lock()
@@ -150,8 +149,7 @@ func (b *Board) next(ctx context.Context) (Slip, error) {
 	}
 }
 
-// done removes s, which is the oldest slip, and pins a reply with the text in said for the
-// slip's writer.
+// done removes the oldest slip, s, and pins a reply with the text said for the person who left it.
 func (b *Board) done(s Slip, said string) {
 	b.mu.Lock()
 	b.slips = b.slips[1:]
@@ -159,5 +157,5 @@ func (b *Board) done(s Slip, said string) {
 	b.tell(s.By, said)
 }
 
-// tell pins a reply for a person. It ignores errors, because a lost reply does no harm.
+// tell pins a reply for a person. It ignores errors, because the person can do without the reply.
 func (b *Board) tell(person, text string) { _, _ = b.pin(person, Note{Text: text}) }

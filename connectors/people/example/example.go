@@ -1,18 +1,17 @@
-// Package example is the smallest complete channel: a notice board on which nod pins
-// questions and people leave slips with their answers. Read it before you write a channel
-// of your own; every channel has the same parts.
+// Package example is the smallest complete channel: a notice board on which nod pins questions and
+// people leave slips with their answers. Read it before you write a channel. Every channel has the
+// same parts:
 //
 //   - Board is the outside system.
-//   - Carrier is the channel: Prompt pins a note, Revise adds its choices, Settle rewrites it,
-//     and Run takes slips.
+//   - Carrier is the channel: Prompt pins a note, Revise adds the choices, Settle replaces them by
+//     the outcome, and Run reads slips.
 //
-// Every channel follows these rules. Run looks up the request that a slip answers. An answer
-// counts only for the calls that the note showed when the slip was left. The answer contains
-// the user id of the person who left the slip; nod decides whether this person may answer. A
-// slip is removed only after nod has stored or refused its answer. All texts about requests
-// come from package people, and a request that is not shown whole cannot be allowed. A real
-// channel also has limits of its own, and reports its faults as *people.Error: see package
-// telegram.
+// Every channel follows these rules. Run reads the request again before it answers. An answer counts
+// only for the calls that the note showed when the person left the slip. It contains the user id of
+// that person; nod decides whether the person may answer. Run removes a slip only after nod has stored
+// or refused the answer. All texts about requests come from package people. If a channel cannot show a
+// request completely, it must not offer to allow it. A real channel also has limits, and reports its
+// faults as *people.Error: see package telegram.
 package example
 
 import (
@@ -28,8 +27,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Carrier implements people.Carrier on a Board. It keeps no state, so any worker can
-// continue the work of another.
+// Carrier implements people.Carrier on a Board. It has no state of its own, so another worker can
+// continue its work.
 type Carrier struct{ board *Board }
 
 var (
@@ -37,14 +36,13 @@ var (
 	_ people.Reviser = Carrier{}
 )
 
-// New makes a carrier for b.
 func New(b *Board) Carrier { return Carrier{b} }
 
-// maxNote is the greatest number of characters on a note.
+// maxNote is the largest number of characters on a note.
 const maxNote = 5000
 
-// Prompt pins a note without choices for the recipient. Revise adds the choices once nod has
-// stored the note's id.
+// Prompt pins a note without choices for the recipient. Revise adds the choices after nod has stored
+// the id of the note.
 func (c Carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
 	n := note(&p)
 	n.Choices = nil
@@ -52,7 +50,7 @@ func (c Carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error)
 	return people.Ref(id), err
 }
 
-// Settle rewrites the note: the outcome replaces the choices.
+// Settle rewrites the note: the outcome takes the place of the choices.
 func (c Carrier) Settle(_ context.Context, ref people.Ref, p schemas.Prompt) error {
 	return c.board.rewrite(string(ref), note(&p))
 }
@@ -62,7 +60,7 @@ func (c Carrier) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) err
 	return c.board.rewrite(string(ref), note(&p))
 }
 
-// note returns the note that shows p, with the choices of a pending request.
+// note returns the note that shows p. If p is pending, the note has choices.
 func note(p *schemas.Prompt) Note {
 	now := time.Now()
 	text := people.Text(p, now, 0)
@@ -86,8 +84,8 @@ func note(p *schemas.Prompt) Note {
 	return n
 }
 
-// Run takes slips until ctx ends. A slip stays on the board until nod has stored or
-// refused its answer.
+// Run reads slips until ctx ends. A slip stays on the board until nod has stored or refused the
+// answer.
 func (c Carrier) Run(ctx context.Context, desk people.Desk) error {
 	for {
 		slip, err := c.board.next(ctx)
@@ -102,7 +100,7 @@ func (c Carrier) Run(ctx context.Context, desk people.Desk) error {
 	}
 }
 
-// bring submits the answer of a slip to nod and returns the reply to the slip's writer.
+// bring submits the answer on a slip to nod. It returns the reply to the person who left the slip.
 // After an error the slip stays on the board.
 func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, error) {
 	waiting := time.AfterFunc(time.Second, func() { c.board.tell(s.By, people.Recording) })
@@ -140,15 +138,15 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 	return people.Recorded(&d, &p), nil
 }
 
-// ended removes the choices from the answered note at once. Settle does the same when its turn
-// comes, which may be much later.
+// ended removes the choices from the answered note at once. The worker calls Settle for the same
+// purpose, but possibly much later.
 func (c Carrier) ended(id string, p schemas.Prompt, d *schemas.Decision) {
 	p.Decision = d
-	_ = c.board.rewrite(id, note(&p)) // if rewrite fails, the next slip under this note tries again
+	_ = c.board.rewrite(id, note(&p)) // after an error, the next slip under this note tries again
 }
 
-// read returns the answer that a slip gives to p: one of the choices that p's note offered,
-// or a plain yes or no. It returns false for any other slip.
+// read returns the answer on a slip. The slip must contain one of the choices on p's note, or a yes or
+// no. For any other slip read returns false.
 func read(p *schemas.Prompt, s Slip) (schemas.Answer, bool) {
 	open := *p
 	open.Decision = nil

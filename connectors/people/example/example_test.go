@@ -33,7 +33,7 @@ func (r rig) Read(user string) []peopletest.Message {
 
 func (r rig) Does(user string, act peopletest.Act) bool {
 	if act.Reason != "" {
-		return false // a slip cannot carry a reason
+		return false // a slip has no field for a reason
 	}
 	r.Leave(example.Slip{By: user, Note: act.Message, Says: act.Press + act.Say})
 	return true

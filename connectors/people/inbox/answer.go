@@ -11,23 +11,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// answerTimeout is the time within which nod must reply to an answer.
 const answerTimeout = 15 * time.Second
 
-// The size of the smallest terminal on which a request can be allowed. On a narrower one,
-// people.Layout would lay the text out too wide.
+// The size of the smallest terminal on which a user can allow a request. people.Layout would make rows
+// that are too wide for a narrower terminal.
 const (
 	minHeight = 10
 	minWidth  = 40
 )
 
-// answer is the user's choice. answerTo converts it to a schemas.Answer for each request.
+// answer is the user's choice. answerTo converts it to one schemas.Answer for each request.
 type answer struct {
 	allows bool
-	choice int // number of the choice, from 1; 0 means allow once or deny
-	option int // number of the question's option, from 1; 0 if the request is no question
+	choice int // the number of the choice, from 1; 0 means allow once or deny
+	option int // the number of a question's option, from 1; 0 for other requests
 	said   people.Utterance
-	text   string // the answer to a question, in the user's words
+	text   string // the text that the user typed as the answer to a question
 	word   string // the code word
 }
 
@@ -38,8 +37,8 @@ type answeredMsg struct {
 	err      error
 }
 
-// allowBarrier returns the reason why the requests of the top view cannot be allowed now, or
-// "".
+// allowBarrier returns the reason why the user cannot allow the requests of the top view now. It
+// returns "" if the user can.
 func (m *model) allowBarrier() string {
 	v := m.top()
 	items := pending(m.itemsOf(v))
@@ -60,14 +59,15 @@ func (m *model) allowBarrier() string {
 		if why := m.views[n].readBarrier(); why != "" {
 			return why
 		}
-		if m.views[n].showsRequests() { // this view shows the requests in full, so the views below it need not have been read
+		if m.views[n].showsRequests() { // the user need not have read the views below one that shows the requests in full
 			break
 		}
 	}
 	return ""
 }
 
-// itemBarrier returns the reason why one request cannot be allowed on this screen, or "".
+// itemBarrier returns the reason why the user cannot allow one request on this screen. It returns ""
+// if the user can.
 func (m *model) itemBarrier(i *item) string {
 	switch _, once := i.Request.OptionOfKind(schemas.AllowOnce); {
 	case !once && m.textView().kind != choose && i.Request.Kind != schemas.KindQuestion:
@@ -80,7 +80,8 @@ func (m *model) itemBarrier(i *item) string {
 	return ""
 }
 
-// readBarrier returns the reason why a view's text has not been read in full, or "".
+// readBarrier returns the reason why the user has not read the whole text of a view. It returns "" if
+// the whole text was in view.
 func (v *view) readBarrier() string {
 	switch {
 	case v.takesText():
@@ -95,7 +96,8 @@ func (v *view) readBarrier() string {
 	return ""
 }
 
-// sendAnswers answers the requests of the top view, or asks for the code word first.
+// sendAnswers sends answers to the requests of the top view. If a request needs the code word, it
+// first asks for that word.
 func (m *model) sendAnswers(a answer) tea.Cmd {
 	items := pending(m.itemsOf(m.top()))
 	if a.allows && m.allowBarrier() != "" {
@@ -128,8 +130,8 @@ func keysOf(items []*item) (keys []string) {
 	return keys
 }
 
-// answerTo makes the answer to one request. ok is false if the request does not offer the
-// user's choice.
+// answerTo makes the answer to one request. ok is false if the request does not offer the choice of
+// the user.
 func (a answer) answerTo(p *schemas.Prompt, from schemas.From) (said schemas.Answer, ok bool) {
 	if options := p.Request.Offered(); a.option > 0 && a.option <= len(options) {
 		said, ok = schemas.Answer{
@@ -156,7 +158,7 @@ func (m *model) send(key string, a schemas.Answer) tea.Cmd {
 	})
 }
 
-// answered shows the result of an answer. It shows success only if nod has confirmed it.
+// answered shows the result of an answer. It shows success only after nod has confirmed the answer.
 func (m *model) answered(msg answeredMsg) tea.Cmd {
 	if i := m.requests.items[msg.key]; i != nil {
 		i.sending = false
@@ -174,8 +176,8 @@ func (m *model) answered(msg answeredMsg) tea.Cmd {
 	return nil
 }
 
-// refusal returns a text that explains why an answer or a revocation failed. If err carries
-// the decision that nod stored instead, refusal returns that too.
+// refusal returns a text that explains why an answer or a revocation failed. If err contains the
+// decision that nod stored instead, refusal returns that decision too.
 func (m *model) refusal(err error) (string, *schemas.Decision) {
 	var se *schemas.Error
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Identical requests can be answered together. They can be allowed only after all their
-// texts were shown. Each answer has the digest of its own request.
+// A user can answer identical requests together. Allowing them is possible only after the screen has
+// shown all their texts. Each answer contains the digest of its own request.
 func TestABatchIsShownWholeAndAnsweredTogether(t *testing.T) {
 	for _, c := range []struct{ key, option string }{{"y", "allow_once"}, {"n", "reject_once"}} {
 		r := newRig(t, 80, 24)
@@ -83,8 +83,8 @@ func TestABatchHoldsOnlyIdenticalCalls(t *testing.T) {
 	}
 }
 
-// If a request requires the code word, it can be allowed only with this word. The screen never
-// shows the word.
+// If a request requires the code word, the user can allow it only by typing that word. The screen
+// never shows the word.
 func TestTheCodeWord(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")
@@ -129,7 +129,7 @@ func TestTheCodeWordCoversABatchAndARule(t *testing.T) {
 	r.Equal("w", r.said()[1].CodeWord)
 }
 
-// A request that requires a second device can be denied at the terminal, but not allowed.
+// If a request requires a second device, the terminal offers to deny it, but not to allow it.
 func TestASecondDevice(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")
@@ -140,7 +140,7 @@ func TestASecondDevice(t *testing.T) {
 	r.Equal("reject_once", r.said()[0].OptionID)
 }
 
-// A permission is granted for the session, and the screen says so.
+// A permission is granted for the whole session, and the screen says so.
 func TestAPermission(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := prompt("1", schemas.Request{Kind: schemas.KindPermission, Title: "Permission", ActionType: schemas.ActionOther, Permissions: []string{"@network"}})
@@ -153,7 +153,7 @@ func TestAPermission(t *testing.T) {
 	r.Empty(r.said()[0].Scope)
 }
 
-// The screen holds the input lock only while its user wants it and is not away.
+// The screen keeps the input lock only while its user wants the lock and is not away.
 func TestTheInputLock(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.asks(runs("1", "ls"))
@@ -220,8 +220,8 @@ func TestAnInputLockIsTakenAgainAfterAnOutage(t *testing.T) {
 	r.says("You hold session session-1")
 }
 
-// nod may have granted a lock whose reply is lost, so the screen leaves the session until
-// a leave succeeds.
+// If nod's reply to a lock is lost, nod may have granted the lock. The screen therefore releases the
+// lock, again and again until that succeeds.
 func TestALockWhoseReplyIsLostIsLeft(t *testing.T) {
 	lost := func(t *testing.T) *rig {
 		r := newRig(t, 100, 50)
@@ -270,8 +270,8 @@ func TestALockWhoseReplyIsLostIsLeft(t *testing.T) {
 	})
 }
 
-// Closing the inbox answers no request. If answers have been sent, the inbox waits for their
-// results before it closes.
+// Closing the inbox answers no request. If answers are on their way, the inbox waits for their results
+// before it closes.
 func TestClosingDecidesNothing(t *testing.T) {
 	for _, key := range []string{"esc", "q", "ctrl+c"} {
 		r := newRig(t, 100, 50)
@@ -310,6 +310,6 @@ func TestTheListIsSortedAndKeepsTheSelectionInView(t *testing.T) {
 	r.says("▸ 39-reque")
 	r.types("home", "up")
 	r.says("▸ 00-reque")
-	r.asks(runs("00-before", "ls")) // this request is older than all listed ones; the selection does not move to it
+	r.asks(runs("00-before", "ls")) // an older request arrives, and the selection must stay
 	r.says("▸ 00-reque", "41 waiting")
 }

@@ -10,30 +10,32 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// refreshTimeout limits the query for the selected request; after it, the screen treats nod as
-// unreachable. catchUpTimeout limits the queries for all requests after an outage.
+// refreshTimeout limits the query for the selected request. If nod does not reply in that time, the
+// screen treats nod as unreachable. catchUpTimeout limits the queries for all requests after an
+// outage.
 const (
 	refreshTimeout = 3 * time.Second
 	catchUpTimeout = 30 * time.Second
 )
 
-// refreshMsg is the state of the selected request with the broker's time, or an error.
+// refreshMsg contains the state of the selected request and the broker's time, or an error.
 type refreshMsg struct {
-	key    string // the selected request's key; empty if no request was selected
+	key    string // the key of the selected request; empty if no request was selected
 	prompt schemas.Prompt
 	now    time.Time
 	err    error
 }
 
-// missedMsg holds the requests that ended while nod was unreachable, and the keys of the
-// requests that nod no longer keeps.
+// missedMsg contains the requests that ended while nod was unreachable, and the keys of the requests
+// that nod no longer stores.
 type missedMsg struct {
 	prompts    []schemas.Prompt
 	gone       []string
 	incomplete bool
 }
 
-// call returns a tea.Cmd that runs f outside the program's loop, with a timeout. f calls nod.
+// call returns a tea.Cmd that runs f, a call to nod, outside the program's event loop and with a
+// timeout.
 func (m *model) call(timeout time.Duration, f func(context.Context) tea.Msg) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, timeout)
@@ -42,9 +44,9 @@ func (m *model) call(timeout time.Duration, f func(context.Context) tea.Msg) tea
 	}
 }
 
-// refresh queries the selected request, in order to receive missed updates, to compare this
-// machine's clock with the broker's and to notice that nod is unreachable. If no request is
-// selected, it queries the list of requests, only to notice that nod is unreachable.
+// refresh queries the selected request. It thereby gets updates that the screen missed, compares this
+// machine's clock with the broker's, and notices an unreachable nod. If no request is selected, it
+// queries the list of requests, only to notice an unreachable nod.
 func (m *model) refresh() tea.Cmd {
 	if m.refreshing {
 		return nil
@@ -86,22 +88,22 @@ func (m *model) refreshed(msg refreshMsg) tea.Cmd {
 	return nil
 }
 
-// unreachable reports whether an error means that nod could not be reached or failed.
+// unreachable reports whether an error means that nod could not be reached or had an internal error.
 func unreachable(err error) bool {
 	var se *schemas.Error
 	return err != nil && (!errors.As(err, &se) || se.Code == schemas.CodeUnavailable || se.Code == schemas.CodeInternal)
 }
 
-// applyKnown stores a queried request if it is still in the list. The request may have
-// ended and left the list during the query.
+// applyKnown stores the result of a query if the request is still in the list. The request may have
+// left the list during the query.
 func (m *model) applyKnown(p schemas.Prompt) {
 	if m.requests.items[p.Key()] != nil {
 		m.applyVersion(p)
 	}
 }
 
-// catchUp is called after nod was unreachable. It queries the outcomes of the listed requests
-// that are no longer pending.
+// catchUp runs after an outage of nod. It queries the outcomes of the listed requests that are no
+// longer pending.
 func (m *model) catchUp() tea.Cmd {
 	var open []*item
 	for _, i := range m.requests.items {
@@ -137,8 +139,8 @@ func (m *model) catchUp() tea.Cmd {
 	})
 }
 
-// applyMissed applies the result of catchUp. If the result is incomplete, the next refresh
-// that reaches nod catches up again.
+// applyMissed applies the result of catchUp. If the result is incomplete, the next successful refresh
+// catches up again.
 func (m *model) applyMissed(msg missedMsg) {
 	m.behind = m.behind || msg.incomplete
 	for _, p := range msg.prompts {

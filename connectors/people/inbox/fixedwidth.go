@@ -12,15 +12,15 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// fixedWidth replaces each character that could have another width on another terminal by its
-// code points, for example a cluster that some terminals draw as one character and others as
-// several. Otherwise a partial redraw could mix old and new characters on the screen.
+// fixedWidth replaces characters whose width differs between terminals by their code points. An
+// example is a cluster that some terminals draw as one character and others as several. With such
+// characters, a partial redraw could mix old and new text on the screen.
 func fixedWidth(s string) string {
 	s, _ = fixedWidthSpans(s, nil)
 	return s
 }
 
-// fixedWidthSpans does the same for a line with styles.
+// fixedWidthSpans is fixedWidth for a line with styles.
 func fixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return s, spans
@@ -44,8 +44,8 @@ func fixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
 	return b.String(), slices.DeleteFunc(moved, func(s payload.Span) bool { return s.From >= s.To })
 }
 
-// move sets the ends of spans that lie in the n bytes from an offset on: they move to the offset
-// to.
+// move changes the ends of spans that are in the n bytes from offset from on. The new position of
+// these ends is the offset to.
 func move(moved, spans []payload.Span, from, n, to int) {
 	first, _ := slices.BinarySearchFunc(spans, from, func(s payload.Span, at int) int { return s.To - at })
 	for i := first; i < len(spans) && spans[i].From < from+n; i++ {
@@ -80,5 +80,5 @@ func fixedWidthParts(parts []people.Part) []people.Part {
 	return parts
 }
 
-// rowsOf breaks one of nod's own texts, which may quote an agent, into rows.
+// rowsOf breaks a text of nod, which may quote an agent, into rows.
 func rowsOf(text string, width int) []string { return people.Wrap(fixedWidth(text), width) }

@@ -10,10 +10,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// footer returns the rows with the status and the keys. barred is the reason why nothing can
-// be allowed, or ""; the number of rows is the same for every value of barred.
+// footer returns the rows with the status and the keys. barred is the reason why the user cannot allow
+// the requests, or "". The number of rows is the same for every value of barred.
 func (m *model) footer(barred string) []string {
-	rows := []string{""} // an empty row; the caller replaces it by the ruler
+	rows := []string{""} // the caller replaces this empty row by the ruler
 	items := m.itemsOf(m.top())
 	for _, text := range append(m.notices(), answerNotices(items)...) {
 		if text != "" {
@@ -36,8 +36,8 @@ func (m *model) footer(barred string) []string {
 	return append(rows, now...)
 }
 
-// ruler returns the line under the body. If the page has more rows than the body, the line
-// contains the numbers of the rows in view.
+// ruler returns the line below the body. If the page has more rows than the body, the line contains
+// the numbers of the visible rows.
 func ruler(p *page, body, width int) string {
 	text := ""
 	if len(p.rows) > body && body > 0 {
@@ -49,7 +49,7 @@ func ruler(p *page, body, width int) string {
 	return dim(text + strings.Repeat("─", max(0, width-people.Cells(text))))
 }
 
-// notices returns the messages that do not depend on the selection.
+// notices returns the messages that do not depend on the selected request.
 func (m *model) notices() []string {
 	all := []string{m.o.Note, m.news, m.lockStatus()}
 	if m.top().kind == standingView {
@@ -64,8 +64,8 @@ func (m *model) notices() []string {
 	return all
 }
 
-// answerNotices returns the reasons why the last answers to items did not count, at most
-// three.
+// answerNotices returns the reasons why the last answers to items did not count. It returns at most
+// three reasons.
 func answerNotices(items []*item) (all []string) {
 	for _, i := range items {
 		all = append(all, i.notice)
@@ -73,15 +73,15 @@ func answerNotices(items []*item) (all []string) {
 	return firstThree(all)
 }
 
-// firstThree removes rows that repeat the row before them, and returns the first three of the
-// rest.
+// firstThree removes each row that equals the row before it. It returns at most three of the remaining
+// rows.
 func firstThree(rows []string) []string {
 	rows = slices.Compact(rows)
 	return rows[:min(3, len(rows))]
 }
 
-// lockStatus describes the input lock. If the user wants no lock, it returns the reason
-// why the last wanted lock was refused, or "".
+// lockStatus describes the input lock. If the user wants no lock, it returns the reason why nod
+// refused the last one, or "".
 func (m *model) lockStatus() string {
 	session := people.Line(m.lock.wanted)
 	switch {
@@ -93,9 +93,8 @@ func (m *model) lockStatus() string {
 	return "Session " + session + " is not held now, because you are away."
 }
 
-// requestStatus returns the time left until the earliest deadline of the items. If none of the
-// items can be answered any more, it returns either that an answer is being recorded, or the
-// items' outcomes.
+// requestStatus returns the time left until the earliest deadline of the items. If none of the items
+// is pending, it says that an answer is being recorded, or returns the items' outcomes.
 func (m *model) requestStatus(items []*item) []string {
 	open := pending(items)
 	switch {
@@ -114,8 +113,8 @@ func (m *model) requestStatus(items []*item) []string {
 	return firstThree(rows)
 }
 
-// countdown returns a request's remaining time and what happens at its deadline. While the
-// broker's time is unknown, it returns the deadline instead of the remaining time.
+// countdown returns a request's remaining time, and the effect of its deadline. If the broker's time
+// is unknown, it returns the deadline instead of the remaining time.
 func (m *model) countdown(p *schemas.Prompt) string {
 	then := "then it is denied"
 	switch p.Request.Kind {
@@ -134,7 +133,7 @@ func (m *model) countdown(p *schemas.Prompt) string {
 	return formatCountdown(left) + " left, " + then
 }
 
-// formatCountdown formats a duration: 6d 23h, 3h 04m, 14:59.
+// formatCountdown formats a duration, such as 6d 23h, 3h 04m or 14:59.
 func formatCountdown(left time.Duration) string {
 	seconds := int(left / time.Second)
 	switch {
@@ -146,8 +145,9 @@ func formatCountdown(left time.Duration) string {
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }
 
-// appendVerdict adds the text of verdict to the last row if even the longest verdict would fit
-// there; otherwise it adds a row. The number of rows is thus the same for every verdict.
+// appendVerdict adds the text verdict to the last row, or in a new row. It uses the last row only if
+// the longest possible verdict would fit there, so that the number of rows is the same for every
+// verdict.
 func appendVerdict(rows []string, verdict string, width int) []string {
 	if last := len(rows) - 1; last >= 0 && people.Cells(rows[last])+3+maxVerdict <= width {
 		rows[last] += " · " + verdict
@@ -159,8 +159,7 @@ func appendVerdict(rows []string, verdict string, width int) []string {
 // maxVerdict is the width of the longest text that verdict returns, in columns.
 const maxVerdict = 40
 
-// verdict returns a text for the footer: that the y key allows the request, or why it does
-// not.
+// verdict returns a text for the footer: the y key allows the request, or the reason why it does not.
 func verdict(v *view, question bool, barred string) string {
 	switch {
 	case barred != "" && question:
@@ -179,7 +178,7 @@ func verdict(v *view, question bool, barred string) string {
 
 type key struct{ name, does string }
 
-// keys returns the rows that list the active keys.
+// keys returns the rows that list the keys with an effect.
 func (m *model) keys(open []*item, barred string) []string {
 	v := m.top()
 	var all []key
@@ -212,8 +211,7 @@ func (m *model) keys(open []*item, barred string) []string {
 	return wrapKeys(append(all, key{"space ↑↓", "read on"}, key{"esc", "back"}), m.width)
 }
 
-// answerKeys returns the keys that answer a request, and the keys that open a view with
-// further answers.
+// answerKeys returns the keys that answer a request, and the keys that open a view with other answers.
 func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 	if isQuestion(open) {
 		return questionKeys(&open[0].Prompt, barred)
@@ -264,7 +262,7 @@ func questionKeys(p *schemas.Prompt, barred string) (all []key) {
 	return append(all, key{"n", "no answer"}, key{"r", "no answer, say why"})
 }
 
-// wrapKeys lays out keys in rows of at most width columns. It breaks rows only between keys.
+// wrapKeys arranges keys in rows of at most width columns. It never breaks a row inside a key's text.
 func wrapKeys(keys []key, width int) []string {
 	var rows []string
 	used := width
@@ -279,8 +277,8 @@ func wrapKeys(keys []key, width int) []string {
 	return rows
 }
 
-// entryRows returns the rows of a view that takes text: the label, the end of the typed text,
-// and the keys.
+// entryRows returns the rows of a view for typing text: the label, the end of the typed text, and the
+// keys.
 func (m *model) entryRows() []string {
 	v := m.top()
 	ask, text := "Deny, and tell the agent why:", people.Line(string(v.typed))

@@ -1,7 +1,7 @@
-// Package inbox is the terminal's screen for pending requests: a list, the full text of
-// the selected request, and keys that answer it. A key decides only if its request has
-// been on the screen for a moment. A request can be allowed only after every row of its
-// text has been in view, and only while nod can be reached.
+// Package inbox is the terminal's screen for pending requests. It has a list, the full text of the
+// selected request, and keys that answer the request. A key answers a request only after the request
+// has been on the screen for a moment. A user can allow a request only after the screen has shown
+// every row of its text, and only while nod can be reached.
 package inbox
 
 import (
@@ -20,20 +20,19 @@ import (
 // Options configure a Screen.
 type Options struct {
 	Desk            people.Desk
-	StandingAnswers StandingAnswers // if nil, standing answers cannot be listed
-	UserID          string          // the person who answers: a user id on the terminal connector
+	StandingAnswers StandingAnswers // if nil, the screen has no list of standing answers
+	UserID          string          // the user id, on the terminal connector, of the person who answers
 	ClientID        string          // the id with which this screen acquires input locks
-	Note            string          // a text that is always on the screen; may be empty
+	Note            string          // a text that the screen always shows; may be empty
 }
 
-// Screen is one terminal's inbox.
+// Screen is the inbox on one terminal.
 type Screen struct {
 	model   *model
 	program *tea.Program
 }
 
-// New makes a screen for the terminal with the input in and the output out. Run ends when
-// ctx ends.
+// New creates a screen for the terminal with the input in and the output out. Run ends when ctx ends.
 func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
 	m := newModel(ctx, o, time.Now, func(d time.Duration, msg tea.Msg) tea.Cmd {
 		return tea.Tick(d, func(time.Time) tea.Msg { return msg })
@@ -41,14 +40,14 @@ func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
 	return &Screen{m, tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())}
 }
 
-// Show sends a version of a request to the screen, from any goroutine. Before Run it
-// blocks until Run starts; after Run it does nothing.
+// Show sends a version of a request to the screen. Any goroutine may call it. Before Run it blocks
+// until Run starts; after Run it does nothing.
 func (s *Screen) Show(p schemas.Prompt) { s.program.Send(shownMsg{p}) }
 
-// Run shows the inbox until its user closes it or the context ends, then releases the
-// input lock. When the user closes it, Run waits until nod has replied to the sent answers.
-// If the user closes it again or the context ends meanwhile, Run returns an error about the
-// unconfirmed answers.
+// Run shows the inbox until its user closes it or the context ends. It then releases the input lock.
+// When the user closes the inbox, Run waits until nod has replied to the answers. If the user closes
+// it once more, or the context ends in the meantime, Run returns an error about the unconfirmed
+// answers.
 func (s *Screen) Run() error {
 	_, err := s.program.Run()
 	s.model.releaseLock()

@@ -6,14 +6,14 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// inert is the time after a change of the keys' effect in which keys decide nothing. A key
-// pressed in this time starts it anew, so keys that are typed ahead or held down are dropped.
+// inert is how long keys have no effect after their effect has changed. Pressing a key in this time
+// starts it anew. Keys that are typed ahead or held down therefore have no effect.
 const inert = 400 * time.Millisecond
 
-// keyGuard ensures that a key decides only what the user has had time to see.
+// keyGuard ensures that the user has had time to see the effect of a key before pressing it.
 type keyGuard struct {
 	after  scheduler
-	effect string // a text that changes when a key would do something else
+	effect string // a text that changes when the effect of a key changes
 	armed  bool
 	count  int // number of delays so far; only the end of the latest delay arms the keys
 	since  time.Time
@@ -22,10 +22,10 @@ type keyGuard struct {
 // scheduler delivers a message after a delay.
 type scheduler func(time.Duration, tea.Msg) tea.Cmd
 
-// armMsg reports the end of a delay; count is the delay's number.
+// armMsg reports the end of a delay. count is the number of that delay.
 type armMsg struct{ count int }
 
-// disarm makes the keys inert for one delay from now.
+// disarm makes the keys inert for the time inert.
 func (g *keyGuard) disarm(now time.Time) tea.Cmd {
 	g.armed, g.since = false, now
 	g.count++
@@ -41,9 +41,9 @@ func (g *keyGuard) disarmOnChange(stake string, now time.Time) tea.Cmd {
 	return g.disarm(now)
 }
 
-// arm arms the keys at the end of the latest delay; it ignores the ends of earlier delays. If
-// the delay took more than twice its planned time, the program was stuck and may not have
-// received the keys typed meanwhile. In this case arm starts a new delay.
+// arm arms the keys at the end of the latest delay, and ignores the ends of earlier delays. If the
+// delay took more than twice its planned time, the program was stuck and may not have read all typed
+// keys yet. arm then starts a new delay.
 func (g *keyGuard) arm(m armMsg, now time.Time) tea.Cmd {
 	switch {
 	case m.count != g.count:

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// press handles one key. Moving, reading and closing always work. While the guard is not
-// armed, press drops the keys that decide or lead to a decision.
+// press handles one key. Keys that move, scroll and close always work. While the guard is not armed,
+// press ignores keys that answer or open a view for answers.
 func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	name := key.String()
 	m.news = ""
@@ -48,11 +48,11 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	return m.runKey(name)
 }
 
-// ready reports whether a key may decide: the guard is armed, and the key was pressed
-// anew, not held down.
+// ready reports whether a key may answer: the guard is armed, and the user has pressed the key anew
+// instead of holding it down.
 func (m *model) ready(key tea.KeyPressMsg) bool { return m.guard.armed && !key.IsRepeat }
 
-// move moves the selection or scrolls the text, and reports whether the key does that.
+// move moves the selection or scrolls the text. It returns false for any other key.
 func (m *model) move(name string) bool {
 	v := m.top()
 	switch name {
@@ -61,7 +61,7 @@ func (m *model) move(name string) bool {
 	case "right", "tab":
 		return m.changeChoice(1)
 	}
-	leap := max(1, m.frame().body-1) // one row of the previous page stays in view
+	leap := max(1, m.frame().body-1) // one row of the previous page stays visible
 	by, ok := map[string]int{
 		"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -leap, "pgdown": leap, "space": leap,
 		"home": -len(v.page.rows) - len(m.requests.order), "end": len(v.page.rows) + len(m.requests.order),
@@ -104,7 +104,7 @@ func (m *model) runKey(name string) tea.Cmd {
 	case name == "y" && v.kind == choose:
 		c := choices(&items[0].Prompt)[v.choice]
 		return m.sendAnswers(answer{allows: c.option.Kind.Allows(), choice: v.choice + 1})
-	case name == "y" && isQuestion(items): // a yes names no answer
+	case name == "y" && isQuestion(items): // a yes is no answer to a question
 	case name == "y":
 		return m.sendAnswers(answer{allows: true, said: people.Utterance{Word: people.Yes}})
 	case v.kind == choose:
@@ -122,7 +122,7 @@ func (m *model) runKey(name string) tea.Cmd {
 	return nil
 }
 
-// typeKey handles a key in a view that takes text.
+// typeKey handles a key in a view for typing text.
 func (m *model) typeKey(key tea.KeyPressMsg) tea.Cmd {
 	v := m.top()
 	switch name := key.String(); name {
@@ -143,7 +143,7 @@ func (m *model) typeKey(key tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// submitText sends the typed text as a reason or a code word. Empty text does nothing.
+// submitText sends the typed text as a reason or a code word. If the text is empty, it does nothing.
 func (m *model) submitText(v *view) tea.Cmd {
 	text := strings.TrimSpace(string(v.typed))
 	switch {
@@ -161,12 +161,13 @@ func (m *model) submitText(v *view) tea.Cmd {
 	return m.sendAnswers(a)
 }
 
-// isQuestion reports whether items are one question that people answer by a number.
+// isQuestion reports whether items are one question that a user answers by the number of an option.
 func isQuestion(items []*item) bool {
 	return len(items) == 1 && items[0].Request.Kind == schemas.KindQuestion
 }
 
-// answerQuestion chooses the option with an index, or asks for the text that it takes.
+// answerQuestion chooses the option with this index. If the option needs a text, it asks for the text
+// first.
 func (m *model) answerQuestion(items []*item, option int) tea.Cmd {
 	options := items[0].Request.Offered()
 	if option >= len(options) {

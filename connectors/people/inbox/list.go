@@ -14,22 +14,22 @@ import (
 // item is a request in the list.
 type item struct {
 	schemas.Prompt
-	sending    bool   // an answer to the request is being sent
+	sending    bool   // an answer to the request is on its way
 	notice     string // the reason why the last answer from this screen did not count
-	contentKey string // a key that all identical requests share
+	contentKey string // the same for all identical requests
 }
 
 func (i *item) open() bool { return i.Decision == nil }
 
-// requestList holds the pending requests, oldest first, and the ended requests that are still
-// on the screen.
+// requestList contains the pending requests, oldest first. It also contains requests that have ended
+// and are still on the screen.
 type requestList struct {
 	items    map[string]*item
 	order    []string
 	selected string
 }
 
-// position returns the index at which a new item belongs in b.order.
+// position returns the index in b.order at which to insert a new item.
 func (b *requestList) position(i *item) int {
 	at, _ := slices.BinarySearchFunc(b.order, i, func(key string, i *item) int {
 		if c := b.items[key].Request.CreatedAt.Compare(i.Request.CreatedAt); c != 0 {
@@ -40,8 +40,8 @@ func (b *requestList) position(i *item) int {
 	return at
 }
 
-// apply stores a version of a request. An older version changes nothing, and a decided
-// request stays decided. If this version ended a listed request, apply returns its item.
+// apply stores a version of a request. It ignores a version that is older than the stored one, and
+// keeps a decision. If this version ends a listed request, apply returns the request's item.
 func (b *requestList) apply(p schemas.Prompt) (ended *item) {
 	i := b.items[p.Key()]
 	switch {
@@ -74,7 +74,6 @@ func (b *requestList) remove(key string) {
 	}
 }
 
-// move moves the selection by a number of places.
 func (b *requestList) move(by int) {
 	if len(b.order) > 0 {
 		at := slices.Index(b.order, b.selected) + by
@@ -82,8 +81,8 @@ func (b *requestList) move(by int) {
 	}
 }
 
-// prune removes the ended requests that are not on the screen. looked reports whether an item
-// is on the screen.
+// prune removes requests that have ended and are not on the screen. looked reports whether an item is
+// on the screen.
 func (b *requestList) prune(looked func(*item) bool) {
 	for key, i := range b.items {
 		if !i.open() && !i.sending && !looked(i) {
@@ -92,10 +91,8 @@ func (b *requestList) prune(looked func(*item) bool) {
 	}
 }
 
-// current returns the selected request, or nil.
 func (b *requestList) current() *item { return b.items[b.selected] }
 
-// countOpen returns the number of pending requests.
 func (b *requestList) countOpen() int {
 	n := 0
 	for _, i := range b.items {
@@ -109,7 +106,7 @@ func (b *requestList) countOpen() int {
 // maxBatch is the maximum number of requests in one batch.
 const maxBatch = 50
 
-// alike returns the keys of i and of all pending requests identical to i, oldest first, at
+// alike returns the keys of i and of all pending requests that are identical to i, oldest first and at
 // most maxBatch.
 func (b *requestList) alike(i *item) (keys []string) {
 	for _, key := range b.order {
@@ -122,8 +119,7 @@ func (b *requestList) alike(i *item) (keys []string) {
 	return keys
 }
 
-// contentKeyOf hashes a request's tool, input and permissions; identical requests
-// have the same key.
+// contentKeyOf hashes a request's tool, input and permissions. Identical requests have the same key.
 func contentKeyOf(r *schemas.Request) string {
 	var input bytes.Buffer
 	if json.Compact(&input, r.ActionDetails) != nil {
@@ -138,16 +134,15 @@ func contentKeyOf(r *schemas.Request) string {
 	return string(sum.Sum(nil))
 }
 
-// partsOf returns the text of a request without its deadline: the screen shows a
-// countdown instead.
+// partsOf returns the text of a request without its deadline, because the screen shows a countdown.
 func partsOf(p *schemas.Prompt) []people.Part {
 	return slices.DeleteFunc(people.Parts(p, p.Request.CreatedAt), func(part people.Part) bool {
 		return part.Label == "Expires" && !part.Field
 	})
 }
 
-// combineParts returns the text of several requests: first the parts that all requests
-// have in common, then the other parts of each request. It leaves no part out.
+// combineParts returns the text of several requests. It begins with the parts that all requests have
+// in common. The other parts of each request follow.
 func combineParts(all [][]people.Part) []people.Part {
 	var shared, text []people.Part
 	for _, part := range all[0] {

@@ -10,28 +10,26 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The screen renews its input lock every renewEvery while the last key press or paste is at most
-// thereFor ago and the window has the focus.
+// The screen renews its input lock at the interval renewEvery. It stops if the window has lost the
+// focus, or if the user has not pressed a key or pasted text for the time thereFor.
 const (
 	renewEvery  = 5 * time.Second
 	thereFor    = 60 * time.Second
 	lockTimeout = 4 * time.Second
 )
 
-// inputLock is the state of the input lock that the user asked for. The lock covers one
-// session.
+// inputLock is the state of the input lock. The lock is for one session.
 type inputLock struct {
-	wanted  string // the session whose lock the user wants; empty if the user wants none
-	held    string // the session whose lock this screen may hold: requested, and neither refused nor left since
-	granted bool   // nod's last reply about the session in held granted the lock
+	wanted  string // the session whose lock the user wants; may be empty
+	held    string // the session whose lock this screen may have: the screen has requested it, and neither nod has refused it nor the screen released it
+	granted bool   // nod's last reply has granted the lock of the session in held
 	calling bool
 	renewed time.Time
-	typed   time.Time // when the user last pressed a key or pasted text
+	typed   time.Time // the time of the user's last key or pasted text
 	focused bool
-	notice  string // the reason why this screen does not hold the wanted lock
+	notice  string // the reason why nod has not granted the wanted lock
 }
 
-// lockReplyMsg is the reply to an operation on the lock.
 type lockReplyMsg struct {
 	session string
 	op      schemas.PresenceOp
@@ -39,8 +37,8 @@ type lockReplyMsg struct {
 	err     error
 }
 
-// toggleLock makes the lock of the selected request's session the wanted lock. If a lock
-// is wanted already, no lock is wanted afterwards.
+// toggleLock makes the lock of the selected request's session the wanted lock. If the user already
+// wants a lock, toggleLock ends that wish instead.
 func (m *model) toggleLock() {
 	m.lock.notice = ""
 	if m.lock.wanted != "" {
@@ -52,8 +50,8 @@ func (m *model) toggleLock() {
 	}
 }
 
-// syncLock acquires or releases the lock if what the screen holds differs from what the user
-// wants. While the user is away, it acts as if no lock were wanted.
+// syncLock acquires or releases a lock, so that the screen has the lock that the user wants. While the
+// user is away, it releases the lock.
 func (m *model) syncLock() tea.Cmd {
 	want := m.lock.wanted
 	if !m.lock.focused || m.clock().Sub(m.lock.typed) > thereFor {
@@ -68,7 +66,7 @@ func (m *model) syncLock() tea.Cmd {
 	return m.changeLock(schemas.PresenceLock, want)
 }
 
-// renewLock does the same as syncLock, and also renews a held lock when that is due.
+// renewLock does the same as syncLock, and also renews the lock if that is due.
 func (m *model) renewLock() tea.Cmd {
 	if cmd := m.syncLock(); cmd != nil {
 		return cmd
@@ -76,11 +74,11 @@ func (m *model) renewLock() tea.Cmd {
 	if m.lock.calling || m.lock.held == "" || m.clock().Sub(m.lock.renewed) < renewEvery {
 		return nil
 	}
-	return m.changeLock(schemas.PresenceLock, m.lock.held) // this also reacquires a lock whose lease has ended
+	return m.changeLock(schemas.PresenceLock, m.lock.held) // also acquires a lock again after its lease has ended
 }
 
-// changeLock requests or leaves a session's lock. The session counts as held before nod
-// replies: if the reply is lost, nod may have granted the lock, and it must be left.
+// changeLock requests or releases the lock of a session. It treats a requested lock as held before nod
+// replies: if the reply is lost, nod may have granted the lock, and the screen must release it.
 func (m *model) changeLock(op schemas.PresenceOp, session string) tea.Cmd {
 	m.lock.calling, m.lock.renewed, m.lock.held = true, m.clock(), session
 	if op == schemas.PresenceLeave {
@@ -102,7 +100,7 @@ func (m *model) presence(op schemas.PresenceOp, session string) schemas.Presence
 func (m *model) applyLockReply(msg lockReplyMsg) tea.Cmd {
 	m.lock.calling = false
 	switch {
-	case unreachable(msg.err): // the next tick tries again; the lease ends by itself
+	case unreachable(msg.err): // the next tick tries again, or the lease ends
 		m.lock.granted = false
 		return nil
 	case msg.op == schemas.PresenceLeave:
@@ -119,13 +117,12 @@ func (m *model) applyLockReply(msg lockReplyMsg) tea.Cmd {
 	return m.syncLock()
 }
 
-// releaseLock releases the lock after the program has ended, because closing the
-// screen means leaving the session.
+// releaseLock releases the lock after the end of the program. A closed screen must not keep a lock.
 func (m *model) releaseLock() {
 	if m.lock.held == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), lockTimeout)
 	defer cancel()
-	_, _ = m.o.Desk.Hold(ctx, m.presence(schemas.PresenceLeave, m.lock.held)) // if Hold fails, the lease ends by itself
+	_, _ = m.o.Desk.Hold(ctx, m.presence(schemas.PresenceLeave, m.lock.held)) // after an error, the lock's lease ends by itself
 }

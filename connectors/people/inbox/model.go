@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Messages to the model that do not come from the terminal.
+// Messages to the model from other sources than the terminal.
 type (
 	shownMsg struct{ prompt schemas.Prompt } // nod has sent a version of a request
 	tickMsg  struct{}                        // a second has passed
@@ -32,16 +32,16 @@ type model struct {
 	guard         keyGuard
 	standing      standingList
 	lock          inputLock
-	news          string // the outcome of the last request that ended while it was not on the screen
+	news          string // the outcome of the last request that ended while another one was on the screen
 
-	skew       time.Duration // how far the broker's clock is ahead of this machine's clock
+	skew       time.Duration // the broker's time minus this machine's time
 	skewKnown  bool
-	refreshing bool // a refresh is under way
+	refreshing bool // a refresh is running
 	offline    bool // the last refresh failed to reach nod
-	behind     bool // requests may have ended unnoticed while nod was away
+	behind     bool // the screen may have missed the ends of requests while nod was unreachable
 	reached    bool // nod has replied at least once
 	closing    bool
-	touched    bool // the user has pressed a key; until then the first request in the list is selected
+	touched    bool // the user has pressed a key; before that, the first request of the list is selected
 }
 
 func newModel(ctx context.Context, o Options, clock func() time.Time, after scheduler) *model {
@@ -54,7 +54,7 @@ func newModel(ctx context.Context, o Options, clock func() time.Time, after sche
 // now returns the broker's time.
 func (m *model) now() time.Time { return m.clock().Add(m.skew) }
 
-// Init starts the ticks and the first query to nod.
+// Init starts the ticks and the first query.
 func (m *model) Init() tea.Cmd { return tea.Batch(m.tick(), m.refresh(), m.relayout()) }
 
 func (m *model) tick() tea.Cmd { return m.after(time.Second, tickMsg{}) }
@@ -102,8 +102,8 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// relayout updates the screen after a change: it lays out the views, records which
-// rows are in view, and disarms the keys if their effect has changed.
+// relayout updates the screen after a change. It lays out the views, records which rows are visible,
+// and disarms the keys if their effect has changed.
 func (m *model) relayout() tea.Cmd {
 	if len(m.requests.order) > 0 && (m.requests.current() == nil || !m.touched) {
 		m.requests.selected = m.requests.order[0]
@@ -123,8 +123,8 @@ func (m *model) relayout() tea.Cmd {
 	return tea.Batch(first, m.guard.disarmOnChange(m.keyEffect(), m.clock()))
 }
 
-// keyEffect returns a text that changes when pressing a key would have another effect.
-// After a change the keys decide nothing for a moment.
+// keyEffect returns a text that changes when a key gets another effect. After such a change the keys
+// have no effect for a moment.
 func (m *model) keyEffect() string {
 	var b strings.Builder
 	top := m.top()
@@ -135,8 +135,8 @@ func (m *model) keyEffect() string {
 	return b.String()
 }
 
-// applyVersion stores a version of a request. If the version ended a request that is not on
-// the screen, applyVersion stores the outcome in m.news.
+// applyVersion stores a version of a request. If this version ends a request that is not on the
+// screen, applyVersion stores the outcome in m.news.
 func (m *model) applyVersion(p schemas.Prompt) {
 	ended := m.requests.apply(p)
 	if ended == nil {
@@ -152,8 +152,8 @@ func (m *model) onScreen(i *item) bool {
 	return slices.ContainsFunc(m.views, func(v *view) bool { return slices.Contains(m.itemsOf(v), i) })
 }
 
-// close ends the program. If answers are being sent, it waits for their results, unless
-// the user closes again.
+// close ends the program. If answers are on their way, it first waits for their results. If the user
+// closes again, it stops waiting.
 func (m *model) close() tea.Cmd {
 	if m.sending() == 0 || m.closing {
 		return tea.Quit
@@ -162,7 +162,7 @@ func (m *model) close() tea.Cmd {
 	return nil
 }
 
-// sending returns the number of answers that are being sent.
+// sending returns the number of answers on their way.
 func (m *model) sending() int {
 	n := 0
 	for _, i := range m.requests.items {

@@ -12,7 +12,7 @@ import (
 
 var bob = schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "web"}
 
-// Each key sends its answer to a request that is shown whole.
+// Each key sends its answer if the screen shows the whole request.
 func TestKeysAnswer(t *testing.T) {
 	lasting := runs("1", "make clean")
 	lasting.Remember = []schemas.Reach{
@@ -26,7 +26,7 @@ func TestKeysAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		prompt schemas.Prompt
 		keys   []string
-		option string // the option that the answer must choose; empty if no answer may be sent
+		option string // the option in the answer; empty if the screen must send no answer
 		more   schemas.Answer
 	}{
 		"y allows once":               {runs("1", "ls"), []string{"y"}, "allow_once", schemas.Answer{}},
@@ -74,7 +74,7 @@ func TestKeysAnswer(t *testing.T) {
 	}
 }
 
-// Before a rule can be allowed, its exact text is shown.
+// A user can allow by a rule only after the screen has shown the exact text of the rule.
 func TestTheExactRuleIsShownFirst(t *testing.T) {
 	r := newRig(t, 80, 24)
 	p := runs("1", "make clean")
@@ -86,12 +86,12 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 	r.Equal(schemas.ScopeSession, r.said()[0].Scope)
 }
 
-// Keys are inert for a moment after their effect has changed, and for as long as keys
-// keep coming.
+// Keys have no effect for a moment after their effect has changed. Each key that is pressed in that
+// time starts the moment anew.
 func TestKeysAreInertAfterAChange(t *testing.T) {
 	r := newRig(t, 100, 50)
 	for range 20 {
-		r.types("y") // the key is typed before the first request has arrived
+		r.types("y") // before the first request has arrived
 	}
 	r.asks(runs("1", "ls"))
 	r.types("y", "n", "r", "s")
@@ -99,12 +99,12 @@ func TestKeysAreInertAfterAChange(t *testing.T) {
 	r.says("y once")
 
 	stale := r.m.guard.count
-	r.types("y") // this key comes too soon: the delay starts anew
+	r.types("y") // too soon: the delay starts anew
 	r.hears(armMsg{stale})
 	r.types("y")
 	r.Empty(r.said())
 
-	r.at = r.at.Add(3 * inert) // the program was stuck: keys typed meanwhile have not arrived yet
+	r.at = r.at.Add(3 * inert) // the program was stuck, so it may not have read all typed keys
 	r.hears(armMsg{r.m.guard.count})
 	r.types("y")
 	r.Empty(r.said())
@@ -129,7 +129,8 @@ func TestKeysAreInertAfterAChange(t *testing.T) {
 	r.Equal("2", r.said()[0].PendingID)
 }
 
-// After an answer the selection stays, so the same key does not answer the next request.
+// After an answer the selection stays, so that pressing the same key again does not answer the next
+// request.
 func TestARepeatedKeyDoesNotAnswerTheNextRequest(t *testing.T) {
 	r := newRig(t, 100, 60)
 	for n := range 3 {
@@ -143,7 +144,7 @@ func TestARepeatedKeyDoesNotAnswerTheNextRequest(t *testing.T) {
 	r.says("1 waiting")
 }
 
-// Pasted text is text, never keys.
+// Pasted text never acts as keys.
 func TestPastingDecidesNothing(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.asks(runs("1", "ls"))
@@ -157,8 +158,8 @@ func TestPastingDecidesNothing(t *testing.T) {
 	r.Equal("as\x1b[2Jsaid", r.said()[0].Message)
 }
 
-// A decision that was made elsewhere is shown at once, in every view, and the answering
-// keys disappear.
+// The screen shows a decision from another channel at once, in every view, and no longer lists the
+// answering keys.
 func TestADecisionMadeElsewhereIsShownAtOnce(t *testing.T) {
 	for name, keys := range map[string][]string{
 		"list": nil, "full": {"v"}, "rule": {"s"}, "full and rule": {"v", "s"}, "reason": {"r", "y"}, "reason over full": {"v", "r", "y"},
@@ -175,7 +176,7 @@ func TestADecisionMadeElsewhereIsShownAtOnce(t *testing.T) {
 			r.saysNot("y once", "n deny", "allow with this rule", "tell the agent why")
 			r.presses("y", "n", "enter", "y")
 			r.Empty(r.said())
-			p.Revision += 99 // a newer version of the request, which lacks the decision
+			p.Revision += 99 // a newer version of the request, but without the decision
 			r.hears(shownMsg{p})
 			r.says("⛔ Denied")
 			r.saysNot("n deny")
@@ -191,8 +192,8 @@ func TestADecisionMadeElsewhereIsShownAtOnce(t *testing.T) {
 	})
 }
 
-// The screen shows an answer's success only if nod confirmed it; otherwise it shows the actual
-// outcome.
+// The screen shows that an answer succeeded only after nod has confirmed it. Otherwise it shows the
+// outcome that nod stored.
 func TestTheConfirmedOutcomeOfAnAnswerIsShown(t *testing.T) {
 	t.Run("on its way", func(t *testing.T) {
 		r := newRig(t, 100, 50)
@@ -211,7 +212,7 @@ func TestTheConfirmedOutcomeOfAnAnswerIsShown(t *testing.T) {
 		r.rests()
 		denied := p
 		denied.Decision = &schemas.Decision{Outcome: schemas.Denied, By: bob, DecidedAt: start}
-		r.desk.prompts[p.Key()] = &denied // nod has stored the denial, but has not yet sent it to the screen
+		r.desk.prompts[p.Key()] = &denied // nod has stored the denial, but the screen has not received it
 		r.types("y")
 		r.says("Nothing changed: Bob denied this on the web at 09:30.", "⛔ Denied · Bob · 09:30 UTC · web")
 		r.saysNot("✅")
@@ -235,8 +236,8 @@ func TestTheConfirmedOutcomeOfAnAnswerIsShown(t *testing.T) {
 	})
 }
 
-// While nod is unreachable nothing can be allowed. Afterwards the screen queries the events
-// that it missed.
+// While nod is unreachable, the user cannot allow a request. When nod is back, the screen queries the
+// outcomes that it missed.
 func TestNothingCanBeAllowedDuringAnOutage(t *testing.T) {
 	r := newRig(t, 100, 50)
 	first, second, third := r.asks(runs("1", "ls")), r.asks(runs("2", "ls -l")), r.asks(runs("3", "ls -a"))
@@ -261,7 +262,7 @@ func TestNothingCanBeAllowedDuringAnOutage(t *testing.T) {
 	r.Equal(first.PendingID, r.said()[0].PendingID)
 }
 
-// If a query fails when nod is back, the screen catches up at a later refresh.
+// If such a query fails after an outage of nod, a later refresh tries again.
 func TestCatchingUpIsTriedAgain(t *testing.T) {
 	for _, query := range []string{"pending", "2"} {
 		t.Run(query, func(t *testing.T) {
@@ -283,7 +284,7 @@ func TestCatchingUpIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A request that nod no longer keeps disappears from the list.
+// A request that nod no longer stores disappears from the list.
 func TestADeletedRequestLeavesTheList(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := r.asks(runs("1", "ls"))
@@ -295,8 +296,8 @@ func TestADeletedRequestLeavesTheList(t *testing.T) {
 	r.Empty(r.said())
 }
 
-// The countdown runs on the broker's clock. A request past its deadline cannot be allowed,
-// even before nod reports that it timed out.
+// The countdown uses the broker's clock. After the deadline, the user cannot allow the request, even
+// before nod reports that it timed out.
 func TestTheCountdownUsesTheBrokersClock(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.desk.now = func() time.Time { return r.at.Add(58 * time.Minute) } // this machine's clock is 58 minutes behind the broker's

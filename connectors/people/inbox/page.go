@@ -9,22 +9,22 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// page is text that may be longer than the screen. It tracks how many rows, from the first
-// row on and without a gap, have been in view.
+// page is a text that may be longer than the screen. It records how many of its rows have been
+// visible, counted without a gap from the first row.
 type page struct {
 	id    string // the layoutID of the text in rows
 	rows  []string
-	drawn []string // the rows with their colours
-	need  int      // rows[:need] must have been in view before the request can be allowed
+	drawn []string // the rows with colours
+	need  int      // rows[:need] must have been visible before the user can allow the request
 	width int
-	draws bool // the terminal can draw every row in full
-	fits  bool // rows[:need] were in view at once at the last layout
-	top   int  // the first row in view
-	seen  int  // rows[:seen] have been in view
+	draws bool // the terminal can draw every row completely
+	fits  bool // rows[:need] were visible together at the last layout
+	top   int  // the first visible row
+	seen  int  // rows[:seen] have been visible
 }
 
-// setRows sets the page's rows, all of which must be seen. If they differ from the previous
-// rows, all count as unseen.
+// setRows sets the page's rows, and requires that the user sees them all. If they differ from the
+// previous rows, none of them counts as seen.
 func (p *page) setRows(rows []string, width int) {
 	if p.width == width && slices.Equal(p.rows, rows) {
 		return
@@ -32,7 +32,8 @@ func (p *page) setRows(rows []string, width int) {
 	*p = page{rows: rows, drawn: rows, need: len(rows), width: width, draws: drawable(rows, width)}
 }
 
-// setLayout sets the page's rows and their colours. The essential rows must be seen.
+// setLayout sets the page's rows with their colours, and requires that the user sees the essential
+// ones.
 func (p *page) setLayout(layout []people.Row, width int) {
 	rows, drawn, need := make([]string, len(layout)), make([]string, len(layout)), 0
 	for i, row := range layout {
@@ -45,7 +46,7 @@ func (p *page) setLayout(layout []people.Row, width int) {
 	p.drawn, p.need = drawn, need
 }
 
-// markSeen records which rows are in view on a screen with room for height rows.
+// markSeen records which rows are visible if the screen has space for height rows.
 func (p *page) markSeen(height int) {
 	p.fits = p.need <= height
 	p.top = max(0, min(p.top, len(p.rows)-height))
@@ -54,15 +55,15 @@ func (p *page) markSeen(height int) {
 	}
 }
 
-// visibleRows returns the rows that are in view on a screen with room for height rows.
+// visibleRows returns the rows that are visible if the screen has space for height rows.
 func (p *page) visibleRows(height int) []string {
 	top := max(0, min(p.top, len(p.rows)))
 	return p.drawn[top:min(len(p.rows), top+max(0, height))]
 }
 
-// foldedRows returns the rows for a screen with room for height rows, on which the page does
-// not scroll. If the essential rows do not fit, the middle is left out: the beginning and the
-// end of the payload stay, and a row between them says how many are missing.
+// foldedRows returns at most height rows, for a page that does not scroll. If the essential rows do
+// not fit, it leaves out rows in the middle of the payload. A row in their place contains the number
+// of missing rows.
 func (p *page) foldedRows(height int) []string {
 	if p.need <= height || height < 6 {
 		return p.visibleRows(height)
@@ -73,20 +74,19 @@ func (p *page) foldedRows(height int) []string {
 	return slices.Concat(p.drawn[:head], []string{dim(ansi.Truncate(fold, p.width, ""))}, p.drawn[p.need-tail:p.need])
 }
 
-// allSeen reports whether every row that must be seen has been in view, with nothing cut off.
+// allSeen reports whether every row that the user must see has been completely visible.
 func (p *page) allSeen() bool { return p.draws && p.seen >= p.need }
 
-// drawable reports whether a screen of width columns shows rows in full. A terminal cuts off a
-// row that is too wide, and loses parts of a character that is wider than four cells.
+// drawable reports whether a screen of width columns can show all rows completely. A terminal cuts off
+// a row that is too wide, and loses parts of a character that is wider than four cells.
 func drawable(rows []string, width int) bool {
 	return !slices.ContainsFunc(rows, func(row string) bool {
 		return !drawableBy(ansi.DecodeSequence[string], row, width) || !drawableBy(ansi.DecodeSequenceWc[string], row, width)
 	})
 }
 
-// drawableBy reports whether a terminal with the given number of columns can draw row in full.
-// decode measures the characters of the row. There is one such function for terminals with
-// support for grapheme clusters, and one for terminals without it.
+// drawableBy reports whether a terminal with room columns can draw row completely. The function decode
+// measures characters. It differs between terminals with and without support for grapheme clusters.
 func drawableBy(decode func(string, byte, *ansi.Parser) (string, int, int, byte), row string, room int) bool {
 	var state byte
 	for row != "" {

@@ -18,8 +18,8 @@ import (
 
 var start = time.Date(2026, 2, 8, 9, 30, 0, 0, time.UTC)
 
-// rig is a screen without a terminal. A test sends messages to it, and reads the drawn
-// screen and the calls to its desk. Its clock moves only if the test moves it.
+// rig is a screen without a terminal. A test sends messages to the screen, and reads its content and
+// its calls to the desk. Only the test moves its clock.
 type rig struct {
 	*require.Assertions
 	t      testing.TB
@@ -27,7 +27,7 @@ type rig struct {
 	desk   *desk
 	at     time.Time
 	closed bool
-	later  []tea.Cmd // calls that the test completes later
+	later  []tea.Cmd // calls that wait until the test completes them
 	slow   bool
 }
 
@@ -41,8 +41,8 @@ func newRig(t testing.TB, width, height int) *rig {
 	return r
 }
 
-// hears passes messages to the screen, runs the calls that it makes, and passes on their
-// results.
+// hears passes messages to the screen. It runs the calls that the screen then makes, and passes on
+// their results.
 func (r *rig) hears(msgs ...tea.Msg) {
 	for _, msg := range msgs {
 		_, cmd := r.m.Update(msg)
@@ -71,7 +71,7 @@ func (r *rig) does(cmd tea.Cmd) {
 	}
 }
 
-// returns runs the calls that the rig put off while r.slow was true.
+// returns runs the calls that hears has stored in r.later.
 func (r *rig) returns() {
 	r.slow = false
 	later := r.later
@@ -81,7 +81,7 @@ func (r *rig) returns() {
 	}
 }
 
-// rests lets time pass until the keys are armed.
+// rests waits until the keys are armed.
 func (r *rig) rests() {
 	for !r.m.guard.armed {
 		r.at = r.at.Add(inert)
@@ -89,7 +89,7 @@ func (r *rig) rests() {
 	}
 }
 
-// ticks lets a number of seconds pass, with a tick for each.
+// ticks moves the clock by a number of seconds, with a tick for each second.
 func (r *rig) ticks(seconds int) {
 	for range seconds {
 		r.at = r.at.Add(time.Second)
@@ -113,8 +113,8 @@ func keyPress(name string) tea.KeyPressMsg {
 	return tea.KeyPressMsg{Code: rune(name[0]), Text: name}
 }
 
-// types presses keys in direct succession. The method presses waits before each key until
-// the keys are armed.
+// types presses keys without a pause. The method presses waits before each key until the keys are
+// armed.
 func (r *rig) types(keys ...string) {
 	for _, k := range keys {
 		r.hears(keyPress(k))
@@ -135,7 +135,7 @@ func (r *rig) asks(p schemas.Prompt) schemas.Prompt {
 	return p
 }
 
-// ends stores a decision that was made elsewhere, and sends it to the screen.
+// ends stores a decision from another channel and sends it to the screen.
 func (r *rig) ends(p schemas.Prompt, d schemas.Decision) {
 	d.SessionID, d.PendingID, d.DecidedAt = p.SessionID, p.PendingID, r.at
 	p.Revision, p.Decision = p.Revision+10, &d
@@ -143,7 +143,7 @@ func (r *rig) ends(p schemas.Prompt, d schemas.Decision) {
 	r.hears(shownMsg{p})
 }
 
-// screen returns the terminal's content, drawn into cells as the program draws it.
+// screen returns the content of the terminal's cells.
 func (r *rig) screen() string {
 	view := r.m.View()
 	buf := uv.NewScreenBuffer(r.m.width, r.m.height)
@@ -169,7 +169,7 @@ func (r *rig) saysNot(texts ...string) {
 	}
 }
 
-// said returns the answers that reached the desk.
+// said returns the answers that the desk received.
 func (r *rig) said() []schemas.Answer { return r.desk.answers }
 
 // runs returns a request to run a command.
@@ -194,16 +194,16 @@ func prompt(id string, req schemas.Request) schemas.Prompt {
 	}
 }
 
-// desk is an in-memory stand-in for nod. The first answer to a request counts.
+// desk stands in for nod, in memory. The first answer to a request counts.
 type desk struct {
 	prompts map[string]*schemas.Prompt
 	now     func() time.Time
 	answers []schemas.Answer
 	holds   []schemas.Presence
 	away    bool
-	fails   string // the query that fails: "pending", or the id of a request; may be empty
+	fails   string // the query that must fail: "pending" or the id of a request; may be empty
 	refuses *schemas.Error
-	holder  string // another person who holds the input lock; may be empty
+	holder  string // another person who has the input lock; may be empty
 }
 
 var _ people.Desk = (*desk)(nil)
@@ -271,7 +271,7 @@ func (d *desk) Hold(_ context.Context, p schemas.Presence) (schemas.Lock, error)
 	return schemas.Lock{Granted: p.Op == schemas.PresenceLock, Holder: "Ann", ClientID: p.ClientID}, nil
 }
 
-// held returns the lock operations that reached the desk, such as "lock session-1".
+// held returns the lock operations that the desk received, such as "lock session-1".
 func (d *desk) held() (all []string) {
 	for _, p := range d.holds {
 		all = append(all, string(p.Op)+" "+p.SessionID)

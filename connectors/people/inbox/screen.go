@@ -12,17 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// frame divides the rows of the screen between the title, the list, the body and the footer.
+// frame divides the rows of the screen among the title, the list, the body and the footer.
 type frame struct {
 	list         []string
 	body, footer int // the numbers of rows of the body and of the footer
 }
 
-// frame returns the division of the screen. It must not call allowBarrier, because
-// allowBarrier depends on the rows in view and thus on the frame.
+// frame returns the division of the screen. It must not call allowBarrier, because allowBarrier
+// depends on the visible rows and these depend on the frame.
 func (m *model) frame() frame {
 	f := frame{footer: len(m.footer(""))}
-	room := m.height - 2 - f.footer // 2 rows are taken by the title and the line above the body
+	room := m.height - 2 - f.footer // the title and the line above the body take 2 rows
 	if m.top().kind == browse {
 		f.list = m.listRows(room)
 	}
@@ -34,7 +34,7 @@ func (m *model) frame() frame {
 func (m *model) View() tea.View {
 	view := tea.NewView(m.draw())
 	view.AltScreen, view.ReportFocus = true, true
-	view.KeyboardEnhancements.ReportEventTypes = true // with event types, held-down keys can be recognised
+	view.KeyboardEnhancements.ReportEventTypes = true // the program needs event types to recognize keys that are held down
 	view.WindowTitle = fmt.Sprintf("nod inbox (%d)", m.requests.countOpen())
 	return view
 }
@@ -73,7 +73,7 @@ func (m *model) idle() string {
 func bold(s string) string { return ansi.NewStyle().Bold().Styled(s) }
 func dim(s string) string  { return ansi.NewStyle().Faint().Styled(s) }
 
-// title returns the first row of the screen, which says what the open view shows.
+// title returns the first row of the screen, which names the content of the open view.
 func (m *model) title() string {
 	left := fmt.Sprintf(" nod inbox · %d waiting", m.requests.countOpen())
 	v := m.textView()
@@ -97,9 +97,9 @@ func (m *model) title() string {
 	return ansi.NewStyle().Bold().Reverse(true).Styled(ansi.Truncate(left, m.width, ""))
 }
 
-// listRows returns the rows of the list around the selection, at least one. The list gets the
-// rows that the whole text of the selected request leaves free. If none is left, or the
-// request has ended, the list gets a quarter of the available rows.
+// listRows returns the rows of the list around the selected request, at least one. The list gets the
+// rows that the whole text of the selected request does not need. If there are none, or the request
+// has ended, the list gets a quarter of the rows.
 func (m *model) listRows(room int) []string {
 	if len(m.requests.order) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (m *model) listRows(room int) []string {
 	rows := room - m.views[0].page.need
 	if more := room - len(m.views[0].page.rows); more > 0 {
 		rows = more
-	} else if rows > 0 { // the payload fits: what follows it may stay below the edge
+	} else if rows > 0 { // the payload fits, and less important rows may be out of view
 		rows = max(1, min(rows, room/4))
 	}
 	if rows < 1 || !m.requests.current().open() {

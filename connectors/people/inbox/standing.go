@@ -14,24 +14,23 @@ import (
 
 // StandingAnswers lists and revokes standing answers.
 type StandingAnswers interface {
-	// Grants lists the standing answers of one session or, if session is empty, of all
-	// sessions, including some that ended recently.
+	// Grants lists the standing answers of one session or, if session is empty, of all sessions. The
+	// list includes some that have ended recently.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
-	// Revoke ends a standing answer for an approver. It fails with FORBIDDEN if the user
-	// may not end it.
+	// Revoke ends a standing answer in the name of an approver. If this approver must not end it, the
+	// error is FORBIDDEN.
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
-// standingList is the list of standing answers as nod last sent it.
 type standingList struct {
 	all    []schemas.StandingAnswer // the standing answers in force, newest first
-	read   bool                     // the standing answers were read since the view was opened
-	busy   bool                     // a revocation is under way
-	notice string                   // the result of the last revocation, or the error if the standing answers could not be read
+	read   bool                     // the list was read since the view was opened
+	busy   bool                     // a revocation is running
+	notice string                   // the result of the last revocation, or an error from reading the list
 }
 
-// standingMsg brings the model the standing answers, or err if reading or revoking failed. After
-// a revocation, said is its result.
+// standingMsg contains the standing answers, or the error from reading or revoking. After a
+// revocation, said is the result.
 type standingMsg struct {
 	all  []schemas.StandingAnswer
 	said string
@@ -73,7 +72,7 @@ func (m *model) revokeSelected() tea.Cmd {
 	})
 }
 
-// applyStanding shows the standing answers in msg or, if msg has an error, the error.
+// applyStanding shows the standing answers in msg. If msg contains an error, it shows the error.
 func (m *model) applyStanding(msg standingMsg) {
 	m.standing.busy = false
 	if m.standing.notice = msg.said; msg.err != nil {
@@ -89,7 +88,6 @@ func (m *model) applyStanding(msg standingMsg) {
 	people.SortNewestFirst(m.standing.all)
 }
 
-// selectedStanding returns the selected standing answer, or nil.
 func (m *model) selectedStanding() *schemas.StandingAnswer {
 	if v := m.top(); v.kind == standingView && len(m.standing.all) > 0 {
 		return &m.standing.all[min(v.choice, len(m.standing.all)-1)]
@@ -161,8 +159,8 @@ func (m *model) standingKeys() (all []key) {
 	return append(all, key{"esc", "back"})
 }
 
-// standingEffect is the part of keyEffect for this view: the standing answer that the key x
-// would end, and whether a revocation is under way.
+// standingEffect contributes to keyEffect in this view. It contains the standing answer that the key x
+// would end, and whether a revocation is running.
 func (m *model) standingEffect() string {
 	if g := m.selectedStanding(); g != nil {
 		return fmt.Sprint(g.GrantID, m.standing.busy)

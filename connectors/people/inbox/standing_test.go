@@ -28,8 +28,8 @@ func (l *standingStub) Revoke(_ context.Context, g *schemas.StandingAnswer, user
 	return l.err
 }
 
-// standing returns a screen, and its stub with a grant, a newer denial and a grant that has
-// ended.
+// standing returns a screen with three standing answers: a grant, a newer denial, and a grant that has
+// ended. It also returns the stub that contains them.
 func standing(t *testing.T, width, height int) (*rig, *standingStub) {
 	r := newRig(t, width, height)
 	by := schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}
@@ -46,7 +46,7 @@ func standing(t *testing.T, width, height int) (*rig, *standingStub) {
 	return r, l
 }
 
-// Grants and denials are in one list, the newest first. The key x ends the selected one.
+// The list contains grants and denials, newest first. The key x ends the selected one.
 func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	r, l := standing(t, 120, 30)
 	r.says("g standing answers")
@@ -56,7 +56,7 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	r.saysNot("@network")
 	r.presses("x")
 	r.says("Forgotten: the denial of the same Bash call again: rm -rf build", "Standing answers · 1", "▸ allow Bash(make)", "x revoke")
-	r.types("x") // this key comes too soon: its effect has just changed
+	r.types("x") // too soon after the key's effect has changed
 	r.Zero(l.all[0].RevokedAt)
 	r.presses("x")
 	r.says("Revoked: Bash(make)", "Nothing is allowed or denied beyond one call.")

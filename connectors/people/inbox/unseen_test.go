@@ -9,10 +9,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// walker is a peopletest.Person at a screen with one request.
+// walker is a peopletest.Person who uses a screen with one request.
 type walker struct{ *rig }
 
-// No lasting answer can be given before the screen has shown its exact rule.
+// The user cannot give a lasting answer before the screen has shown its exact rule.
 func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
 	for _, size := range []struct{ width, height int }{{100, 40}, {60, 24}} {
 		peopletest.NothingLastsUnseen(t, 8, peopletest.Lasts{Rules: true, Agents: true}, func(n int) peopletest.Person {
@@ -25,8 +25,8 @@ func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
 	}
 }
 
-// Sees returns the terminal's text without the request's id, which differs between
-// requests that are otherwise identical.
+// Sees returns the text on the terminal, but not the id of the request, because the ids of identical
+// requests differ.
 func (w walker) Sees() string {
 	id := w.m.requests.order[0]
 	_, pending, _ := strings.Cut(id, ".")
@@ -49,7 +49,7 @@ func (w walker) Said() *schemas.Answer {
 	return &w.said()[0]
 }
 
-// An answer covers only as many calls as the screen showed when the key was pressed.
+// An answer covers the number of calls that the screen showed when the user pressed the key.
 func TestAnAnswerIsForTheCallsOnTheScreen(t *testing.T) {
 	for _, keys := range [][]string{{"y"}, {"n"}, {"r", "x", "enter"}, {"v", "y"}, {"s", "y"}} {
 		r := newRig(t, 100, 50)
@@ -59,7 +59,7 @@ func TestAnAnswerIsForTheCallsOnTheScreen(t *testing.T) {
 		r.asks(p)
 		r.says("×3 · 3 identical calls wait: allow once lets these 3 run", "CALLS", "y once ×3")
 		p.Waiters, p.Waiting, p.Revision = 4, 4, 2
-		r.desk.prompts[p.Key()] = &p // in nod the request now has a fourth call, but the screen has not been sent this version yet
+		r.desk.prompts[p.Key()] = &p // a fourth call is waiting in nod, but the screen has not received this version
 		r.presses(keys...)
 		r.Equal(3, r.said()[0].Waiters, keys)
 

@@ -10,45 +10,43 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// kind is the purpose of a view.
 type kind int
 
 const (
 	browse       kind = iota // the list and the selected request
-	full                     // one request, to be read to its end
-	exact                    // the input of one request, as its agent sent it
+	full                     // the whole text of one request
+	exact                    // the input of one request, exactly as its agent sent it
 	batch                    // a group of identical requests
-	choose                   // the answers other than allow once and deny, one at a time
-	reason                   // entry of the reason for a denial
-	word                     // entry of the code word for an allow
-	words                    // entry of the answer to a question
+	choose                   // answers other than allow once and deny, one at a time
+	reason                   // typing the reason for a denial
+	word                     // typing the code word for an allow
+	words                    // typing the answer to a question
 	standingView             // the list of standing answers
 )
 
-// view is a layer of the screen.
+// A view is a layer of the screen.
 type view struct {
 	kind   kind
-	keys   []string // keys of the requests in the view; empty in a view of kind browse, which shows the selected request
+	keys   []string // keys of the requests in the view; empty for browse, which shows the selected request
 	page   page
 	choice int    // index of the selected choice or standing answer
-	typed  []rune // the text typed so far, in a view that takes a reason or the code word
-	answer answer // in a view of kind word or words: the answer to send with the typed text
+	typed  []rune // the text typed so far
+	answer answer // the answer to send with the typed text, for the kinds word and words
 }
 
 // maxTyped is the maximum length of typed text, in characters.
 const maxTyped = 2000
 
-// top returns the view that receives the keys.
 func (m *model) top() *view { return m.views[len(m.views)-1] }
 
-// takesText reports whether the user types a text in a view.
+// takesText reports whether a view is for typing text.
 func (v *view) takesText() bool { return v.kind == reason || v.kind == word || v.kind == words }
 
 // showsRequests reports whether a view shows requests in full.
 func (v *view) showsRequests() bool { return v.kind == browse || v.kind == full || v.kind == batch }
 
-// textView returns the view whose text is on the screen. A view into which the user types shows
-// no text of its own, so the text of the view under it stays on the screen.
+// textView returns the view whose text is on the screen. A view for typing has no text, so the text of
+// the view below it stays visible.
 func (m *model) textView() *view {
 	n := len(m.views) - 1
 	for m.views[n].takesText() {
@@ -59,11 +57,9 @@ func (m *model) textView() *view {
 
 func (m *model) open(k kind, keys []string) { m.views = append(m.views, &view{kind: k, keys: keys}) }
 
-// back closes the top view, unless it is the list.
 func (m *model) back() { m.views = m.views[:max(1, len(m.views)-1)] }
 
-// itemsOf returns the items of a view's requests. It leaves out requests that are no longer in
-// the list.
+// itemsOf returns the items of a view's requests. It omits requests that have left the list.
 func (m *model) itemsOf(v *view) (items []*item) {
 	if v.kind == browse {
 		if i := m.requests.current(); i != nil {
@@ -79,12 +75,12 @@ func (m *model) itemsOf(v *view) (items []*item) {
 	return items
 }
 
-// pending returns the items that can still be answered.
+// pending returns the items that the user can still answer.
 func pending(items []*item) []*item {
 	return slices.DeleteFunc(slices.Clone(items), func(i *item) bool { return !i.open() || i.sending })
 }
 
-// closeEnded closes the views in which no request can be answered any more.
+// closeEnded closes each view whose requests have all ended.
 func (m *model) closeEnded() {
 	for len(m.views) > 1 {
 		v := m.top()
@@ -116,13 +112,13 @@ func (m *model) layOut(v *view) {
 	if id := m.layoutID(v, items); id != v.page.id {
 		top := v.page.top
 		v.page.setLayout(people.Rows(fixedWidthParts(m.text(v, items)), m.width), m.width)
-		if v.page.id = id; len(pending(items)) == 0 { // the request has ended: it need not be read to its end
+		if v.page.id = id; len(pending(items)) == 0 { // the user need not read a request that has ended
 			v.page.top, v.page.seen = top, len(v.page.rows)
 		}
 	}
 }
 
-// layoutID returns a text that changes when a view's text or its layout may change.
+// layoutID returns a text that changes if a view's text or layout may change.
 func (m *model) layoutID(v *view, items []*item) string {
 	id := fmt.Sprint(m.width, " ", v.choice)
 	for _, i := range items {
@@ -152,7 +148,7 @@ func (m *model) text(v *view, items []*item) []people.Part {
 		return combineParts(all)
 	}
 	parts := partsOf(p)
-	if v.kind == browse { // the key v shows the rest
+	if v.kind == browse { // the key v shows the rest of the text
 		parts = slices.DeleteFunc(parts, func(part people.Part) bool { return part.Group == people.Rest })
 	}
 	return parts
@@ -160,19 +156,19 @@ func (m *model) text(v *view, items []*item) []people.Part {
 
 func heading(n, of int) string { return fmt.Sprintf("%d of %d", n+1, of) }
 
-// choice is an answer other than allow once and deny once.
+// choice is any answer except allow once and deny once.
 type choice struct {
 	scope  schemas.Scope
 	reach  int
 	option schemas.Option
 }
 
-// choices returns the choices of a request: for each rule that nod can store, a choice
-// that allows it for the session, then the options other than allow once and deny once.
+// choices returns the choices of a request. For each rule that nod can store, there is a choice that
+// allows by this rule for the session. The options other than allow once and deny once follow.
 func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
-	question := p.Request.Kind == schemas.KindQuestion // digits choose; an option that the agent remembers takes two steps
-	if p.Request.Kind == schemas.KindToolCall && may { // a permission lasts for the session anyway
+	question := p.Request.Kind == schemas.KindQuestion // in a question, digits choose the options; an option that the agent remembers takes two steps
+	if p.Request.Kind == schemas.KindToolCall && may { // a permission already lasts for the session
 		for n := range p.Remember {
 			all = append(all, choice{schemas.ScopeSession, n, once})
 		}
@@ -186,8 +182,8 @@ func choices(p *schemas.Prompt) (all []choice) {
 	return all
 }
 
-// text describes a choice: the exact rule that it stores, or the agent's own name for the
-// option.
+// text describes a choice. For a rule it returns the rule's exact text, and for an option the agent's
+// name.
 func (c choice) text(p *schemas.Prompt) []people.Part {
 	if c.scope == "" {
 		parts := []people.Part{
@@ -208,7 +204,7 @@ func (c choice) text(p *schemas.Prompt) []people.Part {
 	}
 }
 
-// paste adds text to the typed text. In a view that takes no text it does nothing.
+// paste adds text to the typed text. In a view that is not for typing it does nothing.
 func (v *view) paste(text string) {
 	if v.takesText() {
 		v.typed = append(v.typed, []rune(text)...)

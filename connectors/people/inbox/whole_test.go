@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostile holds commands that try to hide a part of themselves, and one harmless command.
+// hostile contains commands that try to hide a part of themselves, and one harmless command.
 var hostile = map[string]string{
 	"plain":                "ls",
 	"bidi":                 "rm -rf \u202e/ #\u2066 sl\u2069",
@@ -49,7 +49,7 @@ func (w witness) look(r *rig) {
 	}
 }
 
-// essentialRows returns the rows of a request that must be seen before it can be allowed.
+// essentialRows returns the rows of a request that the user must see before allowing it.
 func essentialRows(p *schemas.Prompt, width int) (rows []string) {
 	for _, row := range people.Rows(fixedWidthParts(partsOf(p)), width) {
 		if row.Group == people.Essential {
@@ -59,11 +59,11 @@ func essentialRows(p *schemas.Prompt, width int) (rows []string) {
 	return rows
 }
 
-// unseen reports whether any of rows was never on the terminal.
+// unseen reports whether at least one of rows was never on the terminal.
 func (w witness) unseen(rows []string) bool { return w.seen(rows, 0) < len(rows) }
 
-// seen returns the index of the first row that was never on the terminal, or len(rows). It
-// does not check rows[:from], which the caller knows to have been shown.
+// seen returns the index of the first row that was never on the terminal, or len(rows). It skips
+// rows[:from], because the caller knows that they were shown.
 func (w witness) seen(rows []string, from int) int {
 	for from < len(rows) && w[rows[from]] {
 		from++
@@ -71,7 +71,7 @@ func (w witness) seen(rows []string, from int) int {
 	return from
 }
 
-// No sequence of keys allows a request before all its rows have been on the terminal.
+// No sequence of keys allows a request before all its rows were on the terminal.
 func TestNothingIsAllowedBeforeAllRowsWereShown(t *testing.T) {
 	tries := 4
 	if testing.Short() {
@@ -86,7 +86,7 @@ func TestNothingIsAllowedBeforeAllRowsWereShown(t *testing.T) {
 				p.Request.Reason, p.Request.AgentName = command[:min(len(command), 300)], "\x1b[31magent\n\n\n\n\n\nyes"
 				p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{command[:min(len(command), 3000)]}}}}}
 				rows, tries := essentialRows(&p, size.width), tries
-				if len(command) > 10_000 { // long commands are slow to test, and 30 keys cannot show them whole
+				if len(command) > 10_000 { // a long command would make the test slow, and 30 keys cannot scroll through it
 					tries = 1
 				}
 				for seed := range tries {
@@ -110,7 +110,7 @@ func TestNothingIsAllowedBeforeAllRowsWereShown(t *testing.T) {
 	}
 }
 
-// A user can allow a request as soon as its last row has been on the screen, and not before.
+// A user can allow a request as soon as the last row of its text was on the screen, and not before.
 func TestAllowIsPossibleOnceTheLastRowWasShown(t *testing.T) {
 	for name, command := range hostile {
 		for _, size := range sizes {
@@ -143,8 +143,8 @@ func TestAllowIsPossibleOnceTheLastRowWasShown(t *testing.T) {
 	}
 }
 
-// Every row is drawn unchanged and takes as many cells as nod has counted, on terminals with
-// and without support for grapheme clusters.
+// The terminal draws every row unchanged and with the width that nod computed, with and without
+// support for grapheme clusters.
 func TestRowsAreDrawnUnchanged(t *testing.T) {
 	var printable []rune
 	for c := rune(' '); c < 0x20000; c++ {
@@ -179,7 +179,7 @@ func TestRowsAreDrawnUnchanged(t *testing.T) {
 	require.False(t, drawable([]string{"a" + strings.Repeat("\u0915\u094d", 40) + "\u200b"}, 20))
 }
 
-// A jump to the end does not count as reading.
+// If a user jumps to the end of a text, the skipped rows count as unread.
 func TestJumpingToTheEndIsNotReading(t *testing.T) {
 	r := newRig(t, 80, 24)
 	r.asks(runs("1", hostile["many lines"]))
@@ -196,7 +196,7 @@ func TestJumpingToTheEndIsNotReading(t *testing.T) {
 	r.Len(r.said(), 1)
 }
 
-// After the terminal's size or the request has changed, the request's text counts as unread.
+// If the terminal's size or the request changes, the whole text counts as unread.
 func TestAChangedRequestCountsAsUnread(t *testing.T) {
 	r := newRig(t, 80, 24)
 	p := r.asks(runs("1", hostile["many lines"]))
@@ -227,7 +227,7 @@ func TestAChangedRequestCountsAsUnread(t *testing.T) {
 	r.says("y once")
 }
 
-// On a terminal that is too small nothing can be allowed, and nothing breaks.
+// On a terminal that is too small, the user cannot allow a request, and the program does not crash.
 func TestSmallTerminals(t *testing.T) {
 	for _, width := range []int{0, 1, 2, 20, 38, 39, 40, 41, 60} {
 		for _, height := range []int{0, 1, 2, 5, 8, 9, 10, 11, 12, 16, 23} {
@@ -246,7 +246,7 @@ func TestSmallTerminals(t *testing.T) {
 	}
 }
 
-// No text of an agent reaches the terminal unsanitised.
+// Every text of an agent is sanitised before it reaches the terminal.
 func FuzzTheScreenShowsOnlySanitisedText(f *testing.F) {
 	for _, command := range hostile {
 		f.Add(command[:min(len(command), 2000)], command[:min(len(command), 200)])
@@ -258,7 +258,7 @@ func FuzzTheScreenShowsOnlySanitisedText(f *testing.F) {
 		p.Request.Options = []schemas.Option{{OptionID: "a", Name: words, Kind: schemas.AllowOnce}, {OptionID: "b", Name: words, Kind: schemas.RejectAlways}}
 		p.Reasons, p.Conditions = []string{words}, []string{words}
 		p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: words, Argv: []string{command}}}}}
-		p.Request.ActionDetails, _ = json.Marshal(map[string]string{"command": command, words: words}) // encoding strings cannot fail
+		p.Request.ActionDetails, _ = json.Marshal(map[string]string{"command": command, words: words}) // Marshal cannot fail for strings
 		r.asks(p)
 		r.ends(r.asks(runs("2", command)), schemas.Decision{Outcome: schemas.Denied, By: bob, Message: words})
 		for _, key := range []string{"v", "space", "s", "esc", "r", "esc", "esc"} {
@@ -267,7 +267,8 @@ func FuzzTheScreenShowsOnlySanitisedText(f *testing.F) {
 					t.Fatalf("%U is drawn", c)
 				}
 			}
-			// The only escape sequences are colours, bold, faint, underlined and reversed.
+			// The only escape sequences are those for colours, bold, faint, underlined and reversed
+			// text.
 			for _, rest := range strings.Split(r.m.draw(), "\x1b")[1:] {
 				if !strings.HasPrefix(rest, "[") || strings.Trim(rest[1:strings.IndexByte(rest, 'm')], "01234567;") != "" {
 					t.Fatalf("an escape is drawn: %.20q", rest)

@@ -8,26 +8,26 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// Op is the effect of an edit on a line.
+// Op is the operation of an edit on a line.
 type Op byte
 
-// The effects: the line stays, is removed, or is added.
+// The operations: the line stays, is removed, or is added.
 const (
 	Keep   Op = ' '
 	Remove Op = '-'
 	Add    Op = '+'
 )
 
-// Line is one line of a diff. Text ends in a line break, unless the old or the new text ends
-// without one. Words are the words of Text that differ in the line that replaces it.
+// Line is one line of a diff. Text ends with a line break, unless it is an unfinished last line. Words
+// are the words of Text that differ from the line on the other side of the edit.
 type Line struct {
 	Op    Op
 	Text  string
 	Words []Span
 }
 
-// Diff returns the lines of both texts: the kept and the removed lines together are the old
-// text, and the kept and the added lines together are the new text.
+// Diff returns the lines of both texts. The kept and the removed lines together are the text before,
+// and the kept and the added lines together are the text after.
 func Diff(before, after string) (lines []Line) {
 	at := 0
 	for _, e := range udiff.Lines(before, after) {
@@ -51,12 +51,11 @@ func appendLines(lines []Line, op Op, text string) []Line {
 	return lines
 }
 
-// maxWords is the length in bytes of the longest line whose words are compared.
+// maxWords is the length in bytes of the longest line in which Diff compares words.
 const maxWords = 2000
 
-// compareWords sets the words that differ between a removed line and the line that replaces
-// it. It sets none if more than half of either line differs: the marks would then only
-// distract.
+// compareWords marks the words that differ between a removed line and the line that replaces it. If
+// more than half of a line differs, it marks none, because so many marks would distract.
 func compareWords(old, new *Line) {
 	if len(old.Text) > maxWords || len(new.Text) > maxWords || !utf8.ValidString(old.Text) || !utf8.ValidString(new.Text) {
 		return
@@ -74,8 +73,7 @@ func compareWords(old, new *Line) {
 	}
 }
 
-// paintWords paints text[from:to], and the rest of the words in which this piece begins and
-// ends. The line break is never painted.
+// paintWords styles every word that text[from:to] touches, completely. It never styles the line break.
 func paintWords(styles []Style, text string, from, to int, style Style) {
 	inWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 	if from < to {
@@ -111,7 +109,7 @@ func Count(lines []Line) (added, removed int) {
 	return added, removed
 }
 
-// Patch returns the styles of a patch as apply_patch takes it, and its numbers of added and
+// Patch returns the styles of a patch in the format of apply_patch, and the numbers of its added and
 // removed lines.
 func Patch(text string) (all []Span, added, removed int) {
 	at := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// styled writes a text with each styled piece as <style piece>.
+// styled returns a text in which each styled piece is written as <style piece>.
 func styled(text string, all []Span) string {
 	var b strings.Builder
 	at := 0
@@ -74,7 +74,7 @@ func TestJSONStylesKeysAndStrings(t *testing.T) {
 	assert.Equal(t, `<quoted "x\>`, styled(`"x\`, JSON(`"x\`)))
 }
 
-// requireSpans requires that spans are in order, inside the text and not empty.
+// requireSpans requires that spans are in order, inside the text, and not empty.
 func requireSpans(t *testing.T, text string, all []Span) {
 	at := 0
 	for _, s := range all {
@@ -83,8 +83,8 @@ func requireSpans(t *testing.T, text string, all []Span) {
 	}
 }
 
-// The kept and removed lines of a diff are the old text, and the kept and added lines the new
-// one: a diff leaves no byte out and invents none.
+// The kept and removed lines of a diff are exactly the old text. The kept and added lines are exactly
+// the new text.
 func FuzzDiff(f *testing.F) {
 	f.Add("a\nb\nc", "a\nB\nc\n")
 	f.Add("", "x")

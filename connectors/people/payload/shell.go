@@ -6,14 +6,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Limits of a command line that is coloured. Parsing a longer or deeper one could be slow; it
-// is shown without colours.
+// The limits of a command line with colours. Parsing a longer or deeper command line could be slow, so
+// it has no colours.
 const (
 	maxCommand = 32 << 10 // bytes
 	maxNesting = 200      // opening brackets
 )
 
-// Shell returns the styles of a command line in Bash. A line that does not parse has none.
+// Shell returns the styles of a Bash command line. If the line does not parse, there are none.
 func Shell(src string) []Span {
 	if len(src) > maxCommand || strings.Count(src, "(")+strings.Count(src, "{")+strings.Count(src, "`")+strings.Count(src, "[") > maxNesting {
 		return nil
@@ -30,8 +30,8 @@ func Shell(src string) []Span {
 	return spans(c.styles)
 }
 
-// colours holds one style for each byte of a command line. Walk visits a node before the nodes
-// in it, so an inner node's style replaces that of the outer one.
+// colours contains a style for each byte of a command line. The parser visits an outer node before the
+// nodes inside it, so the style of an inner node wins.
 type colours struct{ styles []Style }
 
 func (c *colours) paint(from, to syntax.Pos, style Style) {
@@ -40,7 +40,6 @@ func (c *colours) paint(from, to syntax.Pos, style Style) {
 	}
 }
 
-// operator paints the n bytes of an operator at a position.
 func (c *colours) operator(at syntax.Pos, n int) {
 	if at.IsValid() {
 		paint(c.styles, int(at.Offset()), int(at.Offset())+n, Operator)
@@ -73,7 +72,7 @@ func (c *colours) node(n syntax.Node) {
 	}
 }
 
-// expansion paints an expansion. The commands inside $( … ) and <( … ) keep their own styles.
+// expansion styles an expansion. The commands inside $( … ) and <( … ) keep their own styles.
 func (c *colours) expansion(n syntax.Node) {
 	switch n := n.(type) {
 	case *syntax.CmdSubst:

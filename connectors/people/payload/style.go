@@ -1,9 +1,9 @@
-// Package payload finds the meaning of a payload's pieces: the words of a command line, the
-// changed words of an edit, the host of an address, the keys of JSON. It changes no byte of the
-// payload. Package people makes the result safe to show; the channels only choose colours.
+// Package payload finds the meaningful pieces of a payload: the words of a command line, the changed
+// words of an edit, the host of an address, the keys of JSON. It changes no byte of the payload.
+// Package people makes the result safe to show, and each channel chooses the colours.
 package payload
 
-// Style is the role of a piece of a payload.
+// Style is the meaning of a piece of a payload.
 type Style string
 
 // The styles.
@@ -21,11 +21,11 @@ const (
 	Removed     Style = "removed"      // a line that an edit removes
 	AddedWord   Style = "added-word"   // a word that an edit adds to a line
 	RemovedWord Style = "removed-word" // a word that an edit removes from a line
-	Faint       Style = "faint"        // what need not be read first
+	Faint       Style = "faint"        // text that a person need not read first
 	RiskLow     Style = "risk-low"     // a risk in a caption
 	RiskMedium  Style = "risk-medium"
 	RiskHigh    Style = "risk-high" // also a risk that this version does not know
-	Mark        Style = "mark"      // nod's mark for a character that could deceive
+	Mark        Style = "mark"      // a mark that nod puts in place of a deceptive character
 )
 
 // Span is a piece of a text with one style. From and To are offsets in bytes.
@@ -34,8 +34,8 @@ type Span struct {
 	Style    Style
 }
 
-// spans returns the runs of equal styles in a text, of which styles has one for each byte.
-// Plain runs are left out.
+// spans returns the runs of equal styles. styles contains one style for each byte. Runs without a
+// style are left out.
 func spans(styles []Style) (all []Span) {
 	for from := 0; from < len(styles); {
 		to := from + 1
@@ -57,7 +57,7 @@ func paint(styles []Style, from, to int, style Style) {
 	}
 }
 
-// StyleAt returns the style of the byte at an offset. all is sorted.
+// StyleAt returns the style of the byte at an offset. all must be sorted.
 func StyleAt(all []Span, offset int) Style {
 	lo, hi := 0, len(all)
 	for lo < hi {

@@ -2,8 +2,8 @@ package payload
 
 import "strings"
 
-// URL returns the style of the host in an address. The host is what lies between the scheme,
-// or a login, and the path: the part that decides where the call goes.
+// URL returns the style of the host in an address. The host is the text between the scheme, or a
+// login, and the path. It decides which server the call reaches.
 func URL(text string) []Span {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {

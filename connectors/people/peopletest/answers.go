@@ -28,8 +28,8 @@ func denied(s *stage) {
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// reason is a reason for a denial. If a person only replies to a question with this text, the
-// reply must not answer the question.
+// reason is the text of a reason for a denial. A reply with only this text must not answer the
+// question.
 const reason = "use make clean"
 
 func deniedWithReason(s *stage) {
@@ -40,8 +40,8 @@ func deniedWithReason(s *stage) {
 	s.Equal(reason, d.Message)
 }
 
-// agentRemembers requires that an option which the agent remembers takes a second step,
-// and that the person reads the option's meaning before choosing it.
+// agentRemembers requires that an option which the agent remembers takes a second step. The person
+// must read the meaning of the option before choosing it.
 func agentRemembers(s *stage) {
 	r := call("git status")
 	r.Options = append(schemas.DefaultOptions(),
@@ -95,7 +95,7 @@ func foreign(s *stage) {
 	s.pending(p)
 }
 
-// forged presses buttons with made-up data, and with the data of another message's button.
+// forged presses buttons with invented data, and with the data of a button in another message.
 func forged(s *stage) {
 	p, _, m := s.shown("make")
 	other, _, n := s.shown("rm -rf /")
@@ -116,7 +116,7 @@ func forged(s *stage) {
 		s.pending(p)
 		s.pending(other)
 	}
-	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // the data of one question's Allow button is sent as a press under another question's message
+	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // press a button under one question with the data of another question's Allow button
 	s.Contains(reply, "Nothing changed")
 	s.pending(p)
 	s.pending(other)
@@ -139,7 +139,7 @@ func late(s *stage) {
 	}
 }
 
-// unclear lists texts that must not answer a question, even in reply to its message.
+// unclear lists texts that must not answer a question, even as a reply to its message.
 var unclear = []string{
 	"yes please", "yes, but not in production", "not yes", "no yes", "yes no", "do not approve", "don't", "disallow",
 	"allow", "approve", "ok", "ye", "y", "yess", "yes.", "yes!", "yes 7F3K", "YES SIR", "yes\nno", "y e s", "уes", "ｙｅｓ", "yes\u200b",
@@ -156,7 +156,7 @@ func words(s *stage) {
 		s.NotContains(reply, "Allowed", "%q", text)
 		s.pending(p)
 	}
-	s.says(Ann, Act{Say: "yes"}) // this text is not a reply to any message
+	s.says(Ann, Act{Say: "yes"}) // a text that is not a reply to a message
 	s.pending(p)
 	s.says(Mallory, Act{Of: Ann, Message: m.ID, Say: "yes"})
 	s.pending(p)

@@ -5,8 +5,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// counted requires that a question shows the number of identical calls that wait, and that an
-// answer covers only as many calls as the message showed when the person answered.
+// counted requires that a question shows the number of identical calls that wait. An answer must cover
+// only as many calls as the message showed when the person answered.
 func counted(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.showCount(&p, 3, "")
@@ -40,8 +40,8 @@ func countedInReply(s *stage) {
 	s.Equal(2, s.desk.answered(p).Waiters)
 }
 
-// showCount sets the number of calls of p to n and shows it: in the message at ref or, if
-// ref is empty, in a new message.
+// showCount sets the number of calls of p to n and shows it. It edits the message at ref; if ref is
+// empty, it sends a new message.
 func (s *stage) showCount(p *schemas.Prompt, n int, ref people.Ref) people.Ref {
 	s.t.Helper()
 	p.Waiters, p.Waiting = n, n

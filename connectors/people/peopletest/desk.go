@@ -11,13 +11,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// desk is an in-memory stand-in for nod. Ann and Bob may answer the requests that are
-// routed to them. The first answer counts. The desk can be made unreachable.
+// desk stands in for nod, in memory. Ann and Bob may answer the requests that are routed to them. The
+// first answer counts. The method leave makes the desk unreachable.
 type desk struct {
 	mu        sync.Mutex
 	entries   map[string]*entry
 	count     int
-	back      chan struct{} // nil while nod is reachable; otherwise closed when nod becomes reachable again
+	back      chan struct{} // nil while nod is reachable; otherwise closed when nod is reachable again
 	conflicts int
 }
 
@@ -31,8 +31,7 @@ type entry struct {
 
 func newDesk() *desk { return &desk{entries: map[string]*entry{}} }
 
-// ask stores a request that is routed to recipients, and returns the prompt for the first
-// recipient.
+// ask stores a request that is routed to recipients. It returns the prompt for the first recipient.
 func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,8 +56,8 @@ func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	return p
 }
 
-// end decides a request without an answer from the channel, and returns its prompt with
-// the decision.
+// end decides a request without an answer from the channel. It returns the request's prompt with the
+// decision.
 func (d *desk) end(p schemas.Prompt, outcome schemas.Outcome, by schemas.By) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +74,7 @@ func (e *entry) decide(outcome schemas.Outcome, o schemas.Option, by schemas.By,
 	}
 }
 
-// now returns p with the decision of its request, if there is one.
+// now returns p with the decision of its request, if the request is decided.
 func (d *desk) now(p schemas.Prompt) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +90,7 @@ func (d *desk) counts(p schemas.Prompt, n int) {
 	e.Waiters, e.Waiting = n, n
 }
 
-// remembers sets the rules that a lasting answer to a request can store, and returns them.
+// remembers sets the rules that a lasting answer to a request can store. It returns them.
 func (d *desk) remembers(p schemas.Prompt, rules []schemas.Reach) []schemas.Reach {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,14 +98,13 @@ func (d *desk) remembers(p schemas.Prompt, rules []schemas.Reach) []schemas.Reac
 	return rules
 }
 
-// answered returns the answer that decided a request.
 func (d *desk) answered(p schemas.Prompt) schemas.Answer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.entries[p.Key()].answer
 }
 
-// leave makes nod unreachable until come is called.
+// leave makes nod unreachable until the test calls come.
 func (d *desk) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,8 +118,8 @@ func (d *desk) come() {
 	d.back = nil
 }
 
-// there waits until nod is reachable, as a call over the bus does. It returns UNAVAILABLE
-// if ctx ends first.
+// there waits until nod is reachable, as a call over the bus does. If ctx ends first, it returns
+// UNAVAILABLE.
 func (d *desk) there(ctx context.Context) error {
 	d.mu.Lock()
 	back := d.back
@@ -176,7 +174,7 @@ func (d *desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	return schemas.Decision{}, schemas.Errorf(schemas.CodeConflict, "already decided").WithDecision(e.Decision)
 }
 
-// contradicted returns the number of answers that contradicted a stored decision.
+// contradicted returns how many answers contradicted a stored decision.
 func (d *desk) contradicted() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

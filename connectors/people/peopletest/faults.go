@@ -36,8 +36,7 @@ func faults(s *stage) {
 	}
 }
 
-// sameError requires that err equals want, the error expected after a fault, in the fields
-// on which the worker's retry depends.
+// sameError requires that err has the same retry fields as want, the error that must follow the fault.
 func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.t.Helper()
 	var e *people.Error
@@ -47,8 +46,8 @@ func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.noSecretIn(err.Error())
 }
 
-// repeatedPrompt requires that a prompt contains a notice if it may be in the chat twice, even
-// after the request has ended. Any other prompt must not contain this notice.
+// repeatedPrompt requires a notice in every prompt that may be in the chat twice, even after the
+// request has ended. Other prompts must not contain the notice.
 func repeatedPrompt(s *stage) {
 	_, _, once := s.shown("make")
 	s.NotContains(once.Text, "again")
@@ -72,7 +71,7 @@ func repeatedRevision(s *stage) {
 	s.Contains(s.last(Ann).Text+s.looks(Ann, m.ID).Text, "again")
 }
 
-// shownAgain shows Ann a prompt that may be in her chat already.
+// shownAgain shows Ann a prompt that her chat may already contain.
 func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message) {
 	s.t.Helper()
 	p := s.desk.ask(call(command), Ann)
@@ -80,9 +79,8 @@ func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message)
 	return p, s.sends(p), s.last(Ann)
 }
 
-// endedPrompt calls Prompt with a decided request. A worker does so if it has no Ref of the
-// question's message. endedPrompt requires that Prompt sends the outcome in a message
-// without choices.
+// endedPrompt calls Prompt with a decided request. A worker does so if it has no Ref for the message
+// of the question. endedPrompt requires that Prompt sends the outcome in a message without choices.
 func endedPrompt(s *stage) {
 	p := s.desk.ask(call("rm -rf build"), Ann)
 	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"})
@@ -96,10 +94,10 @@ func endedPrompt(s *stage) {
 	s.Empty(m.Choices)
 }
 
-// unknownMessage shows a question in two messages; the worker has only the Ref of the second
-// one, for example because nod's stores were restored from an older copy. Ann answers the first message. If the request is still pending, her answer counts; if
-// it was already decided, the channel shows her the outcome. In either case the first message
-// loses its buttons.
+// unknownMessage shows a question in two messages, but the worker has only the Ref of the second, for
+// example because nod's stores were restored from an older copy. Ann answers the first message. If the
+// request is pending, her answer must count. If it is decided, the channel must show her the outcome.
+// In both cases the first message must lose its buttons.
 func unknownMessage(s *stage) {
 	for _, decided := range []bool{false, true} {
 		p, _, first := s.shown("make")
@@ -116,8 +114,8 @@ func unknownMessage(s *stage) {
 	}
 }
 
-// tooLong requires that a command can be allowed only if its message shows every byte of
-// the command.
+// tooLong requires that a person can allow a command only if the message shows every byte of the
+// command.
 func tooLong(s *stage) {
 	for _, n := range []int{100, 1000, 2000, 3000, 3500, 3900, 4000, 4200, 20000, 100000} {
 		command := "echo begin " + strings.Repeat("x", n) + " end-" + strings.Repeat("y", 20)
@@ -165,7 +163,7 @@ func hostile(s *stage) {
 	}
 }
 
-// apart requires that a fault in one person's chat does not delay messages to other people.
+// apart requires that a fault in the chat of one person does not delay messages to other people.
 func apart(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.Break(Blocked)
@@ -179,7 +177,7 @@ func apart(s *stage) {
 }
 
 func cancelled(s *stage) {
-	s.stop() // stop waits for Run to return
+	s.stop() // waits until Run has returned
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- s.carrier.Run(ctx, s.desk) }()

@@ -8,14 +8,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Features are the optional abilities of a channel. The suite runs every test of a
-// declared feature. For each feature that is not declared, it runs a test that fails if
-// the channel has the feature nevertheless. Every channel must have Buttons or Replies.
+// Features are the optional abilities of a channel. For a declared feature the suite runs every test
+// of the feature. For an undeclared one it runs a test that fails if the channel has the feature.
+// Every channel must have Buttons or Replies.
 type Features struct {
 	Buttons      bool // messages have buttons
-	Replies      bool // a reply of yes or no to a message answers it
-	Edits        bool // sent messages can be changed; the carrier is a people.Reviser, which adds the choices by a second step
-	Reasons      bool // a denial can carry the person's reason
+	Replies      bool // a person can reply to a message with yes or no
+	Edits        bool // the channel can edit messages; the carrier must be a people.Reviser
+	Reasons      bool // a denial can contain the person's reason
 	Scopes       bool // an answer can allow later calls by a rule that nod stores
 	AgentOptions bool // an answer can choose an option that the agent itself remembers
 }
@@ -38,18 +38,17 @@ func (f Features) declared() map[feature]bool {
 	}
 }
 
-// absences holds, for each feature, a test for channels that do not declare it. The test fails
-// if the channel has the feature.
+// absences contains, for each feature, the test for channels that do not declare the feature. The test
+// fails if the channel has it.
 var absences = map[feature]func(*stage){
 	buttons:      noButtons,
 	replies:      noReplies,
 	edits:        noEdits,
 	reasons:      noReasons,
-	scopes:       nothingUnseen, // nothingUnseen fails if it finds a way to give a lasting answer
+	scopes:       nothingUnseen, // fails if a person can give a lasting answer
 	agentOptions: nothingUnseen,
 }
 
-// runAbsences runs a test for each feature that is not declared.
 func runAbsences(t *testing.T, features Features, stage func(*testing.T) *stage) {
 	for name, declared := range features.declared() {
 		if !declared {
@@ -75,8 +74,7 @@ func noReplies(s *stage) {
 	s.pending(p)
 }
 
-// noEdits requires that Settle leaves the prompt's message as it is and sends another
-// message.
+// noEdits requires that Settle does not change the prompt's message and sends another message.
 func noEdits(s *stage) {
 	_, can := s.carrier.(people.Reviser)
 	s.False(can, undeclared)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,34 +15,33 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Person is a user to whom a channel shows one question.
+// Person is a user who sees one question on a channel.
 type Person interface {
-	// Sees returns everything that the person can read now: the question and the labels of
-	// the controls. It leaves out text beyond the edge of the screen.
+	// Sees returns all text that the person can see now: the question, and the labels of buttons and
+	// keys. Text outside the visible screen is not part of it.
 	Sees() string
-	// May returns the controls that the person can press now, each with its own label.
+	// May returns the buttons or keys that the person can press now. Their labels differ.
 	May() []Pressable
-	// Press presses the control with this label. It returns once the channel has shown
-	// the effect, or nod has received the answer.
+	// Press presses the button or key with this label. It returns when the channel has shown the
+	// effect, or when nod has received the answer.
 	Press(label string)
 	// Said returns the answer that nod received, or nil.
 	Said() *schemas.Answer
 }
 
-// Offering is a Person whose question offers rules of its own, instead of those of
-// UnseenPrompt.
+// Offering is a Person whose question has other rules than UnseenPrompt.
 type Offering interface {
 	Offered() []schemas.Reach
 }
 
-// Pressable is a control, such as a button or a key. If Chooses is set, pressing it
-// answers nothing by itself, so it is never tried as the last press.
+// Pressable is a button or a key. If Chooses is true, pressing it sends no answer by itself, so the
+// suite never tries it as the last press.
 type Pressable struct {
 	Label   string
 	Chooses bool
 }
 
-// Lasts says which kinds of lasting answers a channel offers.
+// Lasts describes which kinds of lasting answers a channel offers.
 type Lasts struct {
 	Rules  bool // rules that nod stores
 	Agents bool // options that the agent itself remembers
@@ -66,8 +67,8 @@ func lastingRequest() schemas.Request {
 	return r
 }
 
-// UnseenPrompt returns a question whose answer may apply to later calls too. n
-// distinguishes the questions of one test.
+// UnseenPrompt returns a question that a person can also answer for later calls. n makes the questions
+// of one test different.
 func UnseenPrompt(n int) schemas.Prompt {
 	r := lastingRequest()
 	r.Type, r.SessionID, r.PendingID, r.CreatedAt = schemas.TypeRequest, "session-1", fmt.Sprint("unseen-", n), time.Now().UTC()
@@ -83,13 +84,17 @@ func UnseenPrompt(n int) schemas.Prompt {
 }
 
 // NothingLastsUnseen tries every sequence of at most depth presses on the controls of a channel.
-// For each sequence it calls the function asks, which shows a new question and returns its
-// Person. Just before each press that gives a lasting answer, the screen must show the effect
+// For each sequence it calls one of the functions asks, which shows a new question and returns
+// its Person; n counts the calls of that function. Different functions are called at the same
+// time, so each needs a screen and questions of its own. Just before each press that gives a lasting answer, the screen must show the effect
 // of the answer: the exact rule with its scope and its duration, or the agent's option with
 // the warning that the agent remembers it. The test fails unless it finds a way to every kind
 // of lasting answer that offers contains, and to no other kind.
-func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) Person) {
-	w := walk{t: t, asks: asks, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
+func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks ...func(n int) Person) {
+	w := walk{t: t, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
+	for _, each := range asks {
+		w.screens = append(w.screens, &screen{asks: each})
+	}
 	w.all()
 	want := []string{}
 	if offers.Rules {
@@ -106,44 +111,80 @@ func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) 
 	}
 }
 
-// walk tries all sequences of presses on one channel.
+// walk tries the sequences of presses on one channel.
 type walk struct {
-	t     *testing.T
-	asks  func(n int) Person
-	depth int
-	count int
-	been  map[string]bool // the screens that were seen so far, each with its controls
-	found map[string]bool
+	t       *testing.T
+	screens []*screen
+	depth   int
+	been    map[string]bool // the screens that were seen so far, each with its controls
+	mu      sync.Mutex      // guards count and found
+	count   int
+	found   map[string]bool
 }
 
-// all tries the sequences of presses, beginning with the shortest. If several sequences lead to
-// the same screen, all continues only one of them.
+// screen shows one question after another.
+type screen struct {
+	asks  func(n int) Person
+	count int
+}
+
+// all tries the sequences of presses, beginning with the shortest. Sequences of the same length
+// are tried on all screens at the same time.
 func (w *walk) all() {
-	for paths := [][]string{nil}; len(paths) > 0; paths = paths[1:] {
-		paths = append(paths, w.step(paths[0])...)
+	for paths := [][]string{nil}; len(paths) > 0; {
+		reached := make([]state, len(paths))
+		var next atomic.Int64
+		var walkers sync.WaitGroup
+		for _, s := range w.screens {
+			walkers.Go(func() {
+				for i := next.Add(1) - 1; i < int64(len(paths)) && !w.t.Failed(); i = next.Add(1) - 1 {
+					reached[i] = w.step(s, paths[i])
+				}
+			})
+		}
+		walkers.Wait()
+		if w.t.Failed() {
+			w.t.FailNow() // a failed requirement has ended only the goroutine of its screen
+		}
+		paths = w.continues(paths, reached)
 	}
 }
 
-// step tries one sequence of presses. If these presses gave no answer, step returns the sequences
-// that continue it by one press.
-func (w *walk) step(path []string) (on [][]string) {
-	before, p := w.goes(path)
+// state is what a screen shows after a sequence of presses that gave no answer, with the controls
+// that can be pressed next.
+type state struct {
+	shown string
+	may   []Pressable
+}
+
+// step tries one sequence of presses. If these presses gave an answer, step checks it and
+// returns no state.
+func (w *walk) step(s *screen, path []string) state {
+	before, p := w.goes(s, path)
 	if said := p.Said(); said != nil {
 		rules := lastingRules
 		if own, ok := p.(Offering); ok {
 			rules = own.Offered()
 		}
 		w.check(path, before, said, rules)
-		return nil
+		return state{}
 	}
-	state := fmt.Sprint(p.Sees(), p.May())
-	if w.been[state] || len(path) == w.depth {
-		return nil
-	}
-	w.been[state] = true
-	for _, next := range p.May() {
-		if !next.Chooses || len(path)+1 < w.depth {
-			on = append(on, append(slices.Clone(path), next.Label))
+	may := p.May()
+	return state{fmt.Sprint(p.Sees(), may), may}
+}
+
+// continues returns the sequences that continue paths by one press. If several sequences have
+// led to the same state, continues continues only the first of them.
+func (w *walk) continues(paths [][]string, reached []state) (on [][]string) {
+	for i, path := range paths {
+		if w.been[reached[i].shown] || len(path) == w.depth {
+			continue
+		}
+		w.been[reached[i].shown] = true
+		for _, next := range reached[i].may {
+			if !next.Chooses || len(path)+1 < w.depth {
+				on = append(on, append(slices.Clone(path), next.Label))
+			}
 		}
 	}
 	return on
@@ -151,10 +192,13 @@ func (w *walk) step(path []string) (on [][]string) {
 
 // goes shows a new question and presses the controls of a path. It returns the text of
 // the screen before the last press.
-func (w *walk) goes(path []string) (before string, p Person) {
+func (w *walk) goes(s *screen, path []string) (before string, p Person) {
 	w.t.Helper()
-	p = w.asks(w.count)
+	p = s.asks(s.count)
+	s.count++
+	w.mu.Lock()
 	w.count++
+	w.mu.Unlock()
 	for _, label := range path {
 		before = p.Sees()
 		require.Contains(w.t, labels(p.May()), label, "%q: the last one cannot be pressed in front of a second question", path)
@@ -170,8 +214,8 @@ func labels(all []Pressable) (out []string) {
 	return out
 }
 
-// check requires that the effect of an answer was in seen, the text on the screen before
-// the last press.
+// check requires that seen, the text on the screen before the last press, contained the effect of the
+// answer.
 func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []schemas.Reach) {
 	w.t.Helper()
 	reads := func(one ...string) {
@@ -182,7 +226,7 @@ func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []sche
 	}
 	for _, o := range lastingOptions {
 		if a.OptionID == o.OptionID {
-			w.found[o.OptionID] = true
+			w.finds(o.OptionID)
 			reads(o.Name)
 			reads("agent remembers", "agent will remember")
 			reads("nod cannot say what it covers, nor revoke it")
@@ -191,7 +235,7 @@ func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []sche
 	if cmp.Or(a.Scope, schemas.ScopeOnce) == schemas.ScopeOnce {
 		return
 	}
-	w.found[fmt.Sprint("rule ", a.Reach)] = true
+	w.finds(fmt.Sprint("rule ", a.Reach))
 	reads(rules[a.Reach].String())
 	if a.Scope == schemas.ScopeAgent {
 		reads("this agent")
@@ -206,4 +250,11 @@ func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []sche
 	default:
 		reads("for " + schemas.FormatDuration(length))
 	}
+}
+
+// finds notes that the channel offers a kind of lasting answer.
+func (w *walk) finds(kind string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.found[kind] = true
 }

@@ -33,7 +33,7 @@ func settledTwice(s *stage) {
 	read := len(s.Read(Ann))
 	s.settles(ref, ended)
 	s.stop()
-	s.start() // a new worker, which has only the message's Ref
+	s.start() // a new worker, which knows only the Ref of the message
 	s.settles(ref, ended)
 	s.Contains(s.last(Ann).Text, "Expired")
 	if s.features.Edits {
@@ -42,7 +42,7 @@ func settledTwice(s *stage) {
 	}
 }
 
-// reviser returns the carrier as a people.Reviser. Only tests that need Edits may call it.
+// reviser returns the carrier as a people.Reviser. It is for tests that need the feature Edits.
 func (s *stage) reviser() people.Reviser {
 	s.t.Helper()
 	r, can := s.carrier.(people.Reviser)
@@ -50,8 +50,9 @@ func (s *stage) reviser() people.Reviser {
 	return r
 }
 
-// inSteps requires that Prompt sends the whole question without choices, and that Revise adds
-// them with the message's Ref alone: a worker that dies in between leaves no live choices.
+// inSteps requires that Prompt sends the question without choices, and that Revise adds the choices by
+// the message's Ref. If a worker dies in between, the message then has no choices that no worker could
+// remove.
 func inSteps(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	ref, err := s.carrier.Prompt(s.ctx, p)
@@ -61,7 +62,7 @@ func inSteps(s *stage) {
 	s.Contains(first.Text, "make")
 	s.Empty(first.Choices, "the worker has not stored the Ref yet")
 	s.stop()
-	s.start() // a new worker, which has only the message's Ref
+	s.start() // a new worker, which knows only the Ref of the message
 	s.NoError(s.reviser().Revise(s.ctx, ref, p))
 	now := s.last(Ann)
 	s.Equal(first.ID, now.ID, "the choices are in the same message")
@@ -69,7 +70,7 @@ func inSteps(s *stage) {
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)
 }
 
-// heldUpChoices makes the step that adds the choices fail once.
+// heldUpChoices makes the first attempt to add the choices fail.
 func heldUpChoices(s *stage) {
 	for fault, want := range map[Fault]people.Error{
 		Slow:   {After: SlowFor},
@@ -88,13 +89,14 @@ func heldUpChoices(s *stage) {
 		s.Equal(first.ID, s.last(Ann).ID, "no second message")
 		s.answers(s.looks(Ann, first.ID), schemas.RejectOnce)
 		s.Equal(schemas.Denied, s.decided(p).Outcome)
-		// The carrier removes the choices by an edit of its own, which must not meet the next fault.
+		// Wait until the carrier has removed the choices. Otherwise the next fault could hit that
+		// edit.
 		s.waits("the choices to go", func() bool { return len(s.looks(Ann, first.ID).Choices) == 0 })
 	}
 }
 
-// revised requires that Revise changes the text of a pending question and keeps its
-// choices, and that the question can then be answered.
+// revised requires that Revise changes the text of a pending question and keeps its choices. A person
+// must then be able to answer it.
 func revised(s *stage) {
 	p, ref, m := s.shown("make")
 	p.Detached = true
@@ -137,8 +139,8 @@ func bothAway(s *stage) {
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// restartedMeanwhile requires that an answer is not lost if nod cannot be reached and the
-// connector restarts meanwhile.
+// restartedMeanwhile requires that an answer is not lost if nod is unreachable and the connector
+// restarts at the same time.
 func restartedMeanwhile(s *stage) {
 	p, _, m := s.shown("make")
 	s.desk.leave()

@@ -32,8 +32,8 @@ func (c channel) Open(*slog.Logger) people.Carrier {
 	return followUp{example.New(c.Board)}
 }
 
-// followUp is a carrier that cannot edit: a note has its choices from the start, and the outcome
-// is a new note.
+// followUp is a carrier that cannot edit notes. A note has its choices from the start, and the outcome
+// comes in a new note.
 type followUp struct{ people.Carrier }
 
 func (f followUp) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
@@ -49,8 +49,8 @@ func promptAtOnce(ctx context.Context, c people.Carrier, p schemas.Prompt) (peop
 	return ref, err
 }
 
-// hasty is a carrier that can edit, and nevertheless shows the choices before the note's id is
-// stored.
+// hasty is a carrier that can edit notes. It wrongly shows the choices before the worker has stored
+// the id of the note.
 type hasty struct{ example.Carrier }
 
 func (h hasty) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
@@ -98,7 +98,7 @@ func run(t *testing.T, has, declared peopletest.Features) {
 // board declares the features of package example's channel.
 var board = peopletest.Features{Buttons: true, Replies: true, Edits: true}
 
-// A channel passes with any set of features that it declares truthfully.
+// A channel passes the suite with any set of features if it declares exactly those that it has.
 func TestChannelsWithFewerFeatures(t *testing.T) {
 	for name, features := range map[string]peopletest.Features{
 		"no buttons": {Replies: true, Edits: true},
@@ -113,9 +113,9 @@ func TestChannelsWithFewerFeatures(t *testing.T) {
 	}
 }
 
-// wrong holds wrong declarations of the features of package example's channel: each has one
-// feature too few or too many. fails is the name of the suite's test that must fail then, or
-// a part of the suite's error.
+// wrong contains wrong declarations of the features of package example's channel. Each has one feature
+// too few or too many. fails is the name of the test in the suite that must fail, or a piece of its
+// error.
 var wrong = map[string]struct {
 	declared peopletest.Features
 	fails    string
@@ -129,11 +129,11 @@ var wrong = map[string]struct {
 	"no answers declared":    {peopletest.Features{Edits: true}, "takes no answers"},
 }
 
-// variable is the environment variable that makes a child process of a test run the suite.
+// variable is an environment variable that makes a child process run the suite.
 const variable = "NOD_WRONG_CHANNEL"
 
-// The suite fails on each wrong declaration. It runs in a child process, because a failing
-// subtest would fail this test too.
+// The suite fails for each wrong declaration. It runs in a child process, because a failing subtest
+// would make this test fail too.
 func TestWrongDeclarationsFail(t *testing.T) {
 	if name := os.Getenv(variable); name != "" {
 		run(t, board, wrong[name].declared)
@@ -147,7 +147,7 @@ func TestWrongDeclarationsFail(t *testing.T) {
 	}
 }
 
-// A channel that can edit messages fails if its Prompt shows choices.
+// If a channel can edit messages, its Prompt must not show choices.
 func TestChoicesBeforeTheHandleFail(t *testing.T) {
 	if os.Getenv(variable) != "" {
 		peopletest.Run(t, board, func(*testing.T) peopletest.Rig { return channel{Board: example.NewBoard(), has: board, hasty: true} })
@@ -156,7 +156,7 @@ func TestChoicesBeforeTheHandleFail(t *testing.T) {
 	suiteFails(t, "TestChoicesBeforeTheHandleFail", "hasty", "a_new_message_has_no_choices_until_its_handle_is_stored")
 }
 
-// suiteFails requires that the suite fails in a child process which runs only this test.
+// suiteFails runs only this test in a child process, and requires that the suite fails there.
 func suiteFails(t *testing.T, test, name, want string) {
 	self := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.failfast")
 	self.Env = append(os.Environ(), variable+"="+name)

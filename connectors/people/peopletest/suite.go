@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// tests are the tests of the suite. A test runs only if all the features that it needs
-// are declared.
+// tests are the tests of the suite. A test runs only if the channel declares all features that the
+// test needs.
 var tests = []struct {
 	name  string
 	needs []feature
@@ -57,8 +57,8 @@ var tests = []struct {
 	{"cancelling ends it promptly", nil, cancelled},
 }
 
-// Run runs the suite on a channel with these features, each test on a new rig. A test
-// fails if an error or a log line contains one of secrets.
+// Run runs the suite on a channel with these features. Each test gets a new rig. A test fails if an
+// error or a log line contains one of secrets.
 func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ...string) {
 	require.True(t, features.Buttons || features.Replies, "a channel without Buttons and Replies takes no answers")
 	stage := func(t *testing.T) *stage { return newStage(t, features, rig(t), secrets) }
@@ -75,7 +75,7 @@ func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ..
 	runAbsences(t, features, stage)
 }
 
-// stage is the set-up of one test: a channel, a desk, and the carrier between them.
+// stage is the environment of one test: a channel, a desk, and the carrier between them.
 type stage struct {
 	*require.Assertions
 	Rig
@@ -84,7 +84,7 @@ type stage struct {
 	features Features
 	desk     *desk
 	carrier  people.Carrier
-	stop     func() // ends the call of the carrier's Run
+	stop     func() // makes the carrier's Run return
 	log      *logs
 	secrets  []string
 }
@@ -100,8 +100,8 @@ func newStage(t *testing.T, features Features, rig Rig, secrets []string) *stage
 	return s
 }
 
-// start opens a new carrier and calls its Run, and calls Run again each time that it returns, as
-// a worker does. s.stop ends this.
+// start opens a new carrier and calls its Run. As a worker does, it calls Run again whenever Run
+// returns. s.stop ends this loop.
 func (s *stage) start() {
 	s.carrier = s.Open(slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -138,8 +138,8 @@ func call(command string) schemas.Request {
 	}
 }
 
-// shown shows Ann a request to run a command. It returns the prompt, the Ref that the carrier
-// returned, and the message.
+// shown shows Ann a request to run a command. It returns the prompt, the carrier's Ref, and the
+// message.
 func (s *stage) shown(command string) (schemas.Prompt, people.Ref, Message) {
 	s.t.Helper()
 	return s.shownOf(call(command))
@@ -151,8 +151,8 @@ func (s *stage) shownOf(r schemas.Request) (schemas.Prompt, people.Ref, Message)
 	return p, s.sends(p), s.last(Ann)
 }
 
-// sends shows p to its recipient with its choices, in as many steps as a worker does, and
-// returns the message's Ref.
+// sends shows p with its choices to its recipient, in the same steps as a worker. It returns the Ref
+// of the message.
 func (s *stage) sends(p schemas.Prompt) people.Ref {
 	s.t.Helper()
 	ref, err := s.carrier.Prompt(s.ctx, p)
@@ -163,8 +163,8 @@ func (s *stage) sends(p schemas.Prompt) people.Ref {
 	return ref
 }
 
-// settles calls Settle, again and again while the carrier asks to wait, as a worker does.
-// Any other error fails the test.
+// settles calls Settle as a worker does: it calls again as long as the carrier asks it to wait. Any
+// other error fails the test.
 func (s *stage) settles(ref people.Ref, p schemas.Prompt) {
 	s.t.Helper()
 	var err error
@@ -184,7 +184,7 @@ func (s *stage) last(user string) Message {
 	return all[len(all)-1]
 }
 
-// looks returns a message in its present state.
+// looks returns the present state of a message.
 func (s *stage) looks(user, id string) Message {
 	s.t.Helper()
 	for _, m := range s.Read(user) {
@@ -215,7 +215,7 @@ func (s *stage) says(user string, act Act) (reply string) {
 	return s.last(user).Text
 }
 
-// answers makes Ann allow or deny once, waits for the reply and returns it.
+// answers makes Ann allow or deny once. It waits for the reply and returns it.
 func (s *stage) answers(m Message, kind schemas.OptionKind) (reply string) {
 	s.t.Helper()
 	return s.says(Ann, s.act(m, kind))
@@ -227,8 +227,8 @@ func (s *stage) submits(m Message, kind schemas.OptionKind) {
 	s.True(s.Does(Ann, s.act(m, kind)))
 }
 
-// act returns the action that allows or denies once: a press if the channel has buttons,
-// otherwise a reply of yes or no.
+// act returns the action that allows or denies once. If the channel has buttons, the action presses
+// one; otherwise it replies with yes or no.
 func (s *stage) act(m Message, kind schemas.OptionKind) Act {
 	s.t.Helper()
 	if !s.features.Buttons {
@@ -245,20 +245,20 @@ func (s *stage) waits(what string, holds func() bool) {
 	s.Eventually(holds, 30*time.Second, 2*time.Millisecond, what)
 }
 
-// pending requires that a request is still undecided.
+// pending requires that a request has no decision.
 func (s *stage) pending(p schemas.Prompt) {
 	s.t.Helper()
 	s.Nil(s.desk.now(p).Decision)
 }
 
-// decided waits until a request is decided, and returns the decision.
+// decided waits for the decision of a request and returns it.
 func (s *stage) decided(p schemas.Prompt) schemas.Decision {
 	s.t.Helper()
 	s.waits("a decision", func() bool { return s.desk.now(p).Decision != nil })
 	return *s.desk.now(p).Decision
 }
 
-// logs is a log that is safe for concurrent use.
+// logs collects log lines. It is safe for concurrent use.
 type logs struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -276,8 +276,8 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// plain returns a text without white space and vertical bars, because each channel breaks
-// lines in its own way.
+// plain returns a text without white space and vertical bars, because each channel breaks lines
+// differently.
 func plain(text string) string {
 	return strings.NewReplacer(" ", "", "\n", "", "│", "", "┆", "").Replace(text)
 }

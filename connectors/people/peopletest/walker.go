@@ -6,15 +6,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reader implements Person: it is Ann, who reads one message that the carrier sent.
+// reader implements Person. It is Ann, who reads one message from the carrier.
 type reader struct {
 	*stage
 	prompt schemas.Prompt
 	id     string
 }
 
-// nothingUnseen requires that a lasting answer is read before it can be chosen. It
-// also fails if the channel offers Scopes or AgentOptions without declaring them.
+// nothingUnseen requires that a person reads a lasting answer before it can be chosen. It also fails
+// if the channel has Scopes or AgentOptions without declaring them.
 func nothingUnseen(s *stage) {
 	NothingLastsUnseen(s.t, 4, Lasts{Rules: s.features.Scopes, Agents: s.features.AgentOptions}, func(int) Person {
 		p := s.desk.ask(lastingRequest(), Ann)
@@ -24,8 +24,7 @@ func nothingUnseen(s *stage) {
 	})
 }
 
-// lastQuestion returns the last question to Ann. It skips replies about earlier questions,
-// which may come after it.
+// lastQuestion returns the last question to Ann. It skips later replies about earlier questions.
 func (s *stage) lastQuestion() (last Message) {
 	for _, m := range s.Read(Ann) {
 		if m.ID != "" && (len(m.Choices) > 0 || !s.features.Buttons) {
@@ -37,7 +36,7 @@ func (s *stage) lastQuestion() (last Message) {
 
 func (r *reader) now() Message { return r.looks(Ann, r.id) }
 
-// Sees returns the text and the buttons of the message as it looks now.
+// Sees returns the text and the buttons of the message in its present state.
 func (r *reader) Sees() string {
 	m := r.now()
 	text := strings.ReplaceAll(m.Text, r.prompt.PendingID, "")
@@ -65,8 +64,8 @@ func (r *reader) Press(label string) {
 	})
 }
 
-// messages returns the number of Ann's messages. It does not count toasts, because a toast
-// about a press may come before the next step is shown.
+// messages returns the number of Ann's messages without toasts. The toast about a press may come
+// before the message with the next step.
 func (r *reader) messages() (n int) {
 	for _, m := range r.Read(Ann) {
 		if m.ID != "" {

@@ -17,33 +17,31 @@ import (
 )
 
 const (
-	// callTimeout bounds every call except a long poll.
+	// callTimeout is the time limit of every call except a long poll.
 	callTimeout = 15 * time.Second
 	// pollFor is the longest time for which the server may hold a poll open.
 	pollFor = 50 * time.Second
 	// pollPause is the time between two polls if the server does not hold polls open.
 	pollPause = time.Second
-	// rivalPause is the time after which nod tries again if another program receives the
-	// bot's updates.
+	// rivalPause is the time between two attempts while another program receives the bot's updates.
 	rivalPause = 30 * time.Second
-	// maxUpdates is the number of updates in a full reply. A reply with fewer updates has
-	// all that were waiting.
+	// maxUpdates is the number of updates in a full reply. After a reply with fewer updates, no
+	// further update was waiting.
 	maxUpdates = 100
-	// maxReply bounds a reply, in bytes: it fits a hundred updates of the greatest length.
+	// maxReply is the largest reply in bytes. It is enough for a hundred updates of the largest size.
 	maxReply = 16 << 20
 )
 
-// api calls the methods of the Bot API. Every address that it calls contains the bot's token;
-// its errors do not.
+// api calls the methods of Telegram's Bot API. Every URL contains the bot's token, but no error does.
 type api struct {
 	client *http.Client
 	base   string // the server's address, without a trailing slash
 	token  string
-	// secrets holds the texts that clean removes from every error.
+	// secrets contains the texts that clean removes from every error.
 	secrets []string
 }
 
-// newAPI returns the api of one bot. It refuses an address that would expose the token to
+// newAPI returns the api of one bot. It refuses an address that would send the token unencrypted over
 // the network.
 func newAPI(base, token string) (*api, error) {
 	u, err := url.Parse(base)
@@ -71,7 +69,6 @@ func loopback(host string) bool {
 	return host == "localhost" || host == "127.0.0.1" || host == "::1"
 }
 
-// apiError is an error reply of the server.
 type apiError struct {
 	method      string
 	code        int
@@ -96,7 +93,7 @@ func (f *apiError) unreachable() bool {
 	return f.code == http.StatusForbidden || f.code == http.StatusBadRequest && f.says("chat not found", "user not found", "PEER_ID_INVALID")
 }
 
-// says reports whether the server's description contains one of the parts.
+// says reports whether the server's description of the error contains one of the parts.
 func (f *apiError) says(parts ...string) bool {
 	for _, part := range parts {
 		if strings.Contains(f.description, part) {
@@ -106,7 +103,7 @@ func (f *apiError) says(parts ...string) bool {
 	return false
 }
 
-// carrierError returns f as an error that tells the worker whether and when to retry.
+// carrierError converts f to an error that tells the worker whether and when to retry.
 func (f *apiError) carrierError() *people.Error {
 	e := &people.Error{Err: f}
 	switch {
@@ -123,14 +120,14 @@ func (f *apiError) carrierError() *people.Error {
 	return e
 }
 
-// isRefusal reports whether err is a reply 400 Bad Request whose description contains one
-// of the parts.
+// isRefusal reports whether err is a reply 400 Bad Request whose description contains one of the
+// parts.
 func isRefusal(err error, parts ...string) bool {
 	var f *apiError
 	return errors.As(err, &f) && f.code == http.StatusBadRequest && f.says(parts...)
 }
 
-// reply is the JSON object around every result or error of the server.
+// reply is the JSON object in which the server sends every result and every error.
 type reply struct {
 	OK          bool            `json:"ok"`
 	Result      json.RawMessage `json:"result"`
@@ -141,8 +138,8 @@ type reply struct {
 	} `json:"parameters"`
 }
 
-// call calls a method. Its errors are *people.Error, or ctx's own once ctx has ended. A
-// call that timed out may have been carried out.
+// call calls a method. Its errors are *people.Error or, after ctx has ended, ctx's own. If a call
+// timed out, the server may have executed it.
 func (a *api) call(ctx context.Context, method string, params, result any) error {
 	timeout := callTimeout
 	if method == "getUpdates" {
@@ -179,7 +176,6 @@ func (a *api) post(ctx context.Context, method string, params, result any) error
 	return a.read(method, resp, data, result)
 }
 
-// read decodes a reply.
 func (a *api) read(method string, resp *http.Response, data []byte, result any) error {
 	var r reply
 	if json.Unmarshal(data, &r) != nil || resp.StatusCode >= 300 && r.Description == "" {
@@ -195,7 +191,7 @@ func (a *api) read(method string, resp *http.Response, data []byte, result any) 
 		return nil
 	}
 	if r.Parameters.RetryAfter == 0 {
-		r.Parameters.RetryAfter, _ = strconv.Atoi(resp.Header.Get("Retry-After")) // stays 0 without the header
+		r.Parameters.RetryAfter, _ = strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if there is no such header
 	}
 	f := &apiError{method: method, code: r.Code, description: a.clean(r.Description), after: time.Duration(r.Parameters.RetryAfter) * time.Second}
 	if f.code == 0 {
@@ -204,8 +200,8 @@ func (a *api) read(method string, resp *http.Response, data []byte, result any) 
 	return f.carrierError()
 }
 
-// networkError wraps a network error. It keeps only the cause of the HTTP client's error,
-// because the client's own text contains the address, and thus the token.
+// networkError wraps a network error. It keeps only the cause: the text of the HTTP client's own error
+// contains the URL, and therefore the token.
 func (a *api) networkError(method string, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -214,8 +210,8 @@ func (a *api) networkError(method string, err error) error {
 	return &people.Error{Err: fmt.Errorf("telegram %s: %s", method, a.clean(err.Error()))}
 }
 
-// clean makes a server's text safe for errors: one line, of limited length, and without
-// the secrets, which a server or a proxy may repeat.
+// clean prepares a text of the server for an error: it returns one line of limited length, without
+// secrets. A server or a proxy may repeat a secret.
 func (a *api) clean(text string) string {
 	for _, secret := range a.secrets {
 		text = strings.ReplaceAll(text, secret, "[secret]")

@@ -7,22 +7,21 @@ import (
 )
 
 const (
-	// drainedFor is the time for which the backlog counts as empty after nod has received
-	// all updates. nod polls again before this time is over.
+	// drainedFor is how long nod treats the backlog as empty after it has received all updates. nod
+	// polls again within this time.
 	drainedFor = pollFor + callTimeout
-	// leap is the least difference between the wall clock's advance and this machine's running
-	// time that counts as sleep. A smaller difference counts as a correction of the clock.
+	// leap is the difference between the wall clock and this machine's running time from which nod
+	// concludes that the machine slept. A smaller difference is a correction of the clock.
 	leap = 2 * time.Second
-	// holdFor is the longest time for which nod, while it can reach Telegram, does not yet
-	// show that a request expired, because a press from before the deadline may still arrive.
-	// After that time the expiry is shown anyway. holdPause is the time between two attempts
-	// to show it.
+	// holdFor is how long nod at most delays the message that a request expired, while it can reach
+	// Telegram. A press from before the deadline may still arrive in this time. holdPause is the time
+	// between two attempts to send that message.
 	holdFor   = 5 * time.Minute
 	holdPause = 2 * time.Second
 )
 
-// moment is a time on the wall clock, with the total time that this machine had run by
-// then. A machine does not run while it sleeps.
+// moment is a time on the wall clock, together with this machine's running time until then. The
+// running time does not include sleep.
 type moment struct {
 	wall time.Time
 	ran  time.Duration
@@ -33,17 +32,17 @@ func (m moment) slept(now moment) bool {
 	return (now.wall.Sub(m.wall) - (now.ran - m.ran)).Abs() >= leap
 }
 
-// recentAt reports whether an observation made at m still holds at now: less than drainedFor
-// has passed on the wall clock, and this machine has not slept in between.
+// recentAt reports whether an observation at m is still valid at now: less than drainedFor has passed
+// on the wall clock, and this machine has not slept.
 func (m moment) recentAt(now moment) bool { return now.wall.Sub(m.wall) < drainedFor && !m.slept(now) }
 
-// backlog tracks whether Telegram may hold updates that nod has not received, such as presses
-// from the time when this machine slept. While Telegram may hold some, nod does not show that
-// a request expired. A new backlog assumes that Telegram holds updates.
+// backlog tracks whether Telegram may still have updates for nod, such as presses while this machine
+// slept. As long as it may, nod does not show that a request expired. A new backlog assumes that
+// Telegram has updates.
 type backlog struct {
 	mu    sync.Mutex
 	clock func() moment
-	last  moment // the time when Telegram last held no update; zero if unknown
+	last  moment // the time at which Telegram last had no update; zero if unknown
 	held  moment // the time when nod began to delay expiries; zero if it delays none
 }
 
@@ -61,8 +60,8 @@ func (b *backlog) now() moment {
 	return b.clock()
 }
 
-// awake returns a ctx that ends once this machine has slept, because a connection that was
-// open before the sleep may never receive anything again.
+// awake returns a context that ends when this machine has slept. A connection from before the sleep
+// may never receive data again.
 func (b *backlog) awake(ctx context.Context) (context.Context, context.CancelFunc) {
 	began := b.now()
 	ctx, cancel := context.WithCancel(ctx)
@@ -81,9 +80,9 @@ func (b *backlog) awake(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, cancel
 }
 
-// drained records that nod received all updates that Telegram held at askedAt. If askedAt is
-// too long ago, or if this machine has slept since, drained records nothing and returns
-// false, because Telegram may hold later updates.
+// drained records that nod has received all updates that Telegram had at askedAt. If askedAt is too
+// long ago or this machine has slept since, drained records nothing and returns false, because
+// Telegram may have later updates.
 func (b *backlog) drained(askedAt moment) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,8 +94,8 @@ func (b *backlog) drained(askedAt moment) bool {
 	return true
 }
 
-// forget records that Telegram may hold updates; Run calls forget when Run ends. If Telegram
-// could not be reached, the limit holdFor starts over.
+// forget records that Telegram may have updates. Run calls it when Run ends. If Telegram could not be
+// reached, the time limit holdFor starts again.
 func (b *backlog) forget(unreached bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,8 +105,8 @@ func (b *backlog) forget(unreached bool) {
 	}
 }
 
-// holdsExpiry reports whether nod must not yet show that a request expired. The first call
-// that returns true starts the limit holdFor.
+// holdsExpiry reports whether nod must still delay the message that a request expired. The first call
+// that returns true starts the time limit holdFor.
 func (b *backlog) holdsExpiry() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,11 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// nod does not show that a request expired until it has received all updates that Telegram
-// held.
+// nod does not show that a request expired before it has received all updates from Telegram.
 func TestExpiriesWaitUntilTheBacklogIsRead(t *testing.T) {
 	for name, c := range map[string]struct {
-		before, after func(*backlog) // functions to run before and after Telegram reports that no update waits
+		before, after func(*backlog) // functions to call before and after Telegram reports that it has no more updates
 		holds         bool
 	}{
 		"at once":                       {holds: false},
@@ -40,7 +39,7 @@ func TestExpiriesWaitUntilTheBacklogIsRead(t *testing.T) {
 	}
 }
 
-// nod delays the message that a request expired by at most holdFor, unless it cannot reach
+// nod delays the message that a request expired by at most holdFor, except while it cannot reach
 // Telegram.
 func TestExpiriesWaitForTheBacklogForALimitedTime(t *testing.T) {
 	b := newBacklog()

@@ -11,40 +11,39 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The actions of buttons. An action that is a number is an index in the request's options.
-// For standing answers see reachAction and extent.action.
+// The actions of buttons. An action that is a number is an index in the request's options. The actions
+// for standing answers are in reachAction and extent.action.
 const (
 	actAllow = "a" // allow once
 	actDeny  = "d" // deny once
-	actWhy   = "w" // ask for the reason, and deny with it
+	actWhy   = "w" // ask for a reason, then deny with it
 	actMore  = "m" // show the other options
 	actSay   = "s" // ask for the answer as text
 	actBack  = "b" // show the first buttons again
 )
 
-// maxLabel is the greatest length, in UTF-16 units, of a button's text that must be
-// readable in full.
+// maxLabel is the largest length, in UTF-16 units, of a button's text that a person must be able to
+// read completely.
 const maxLabel = 60
 
-// buttonData is the content of a button: the whole digest of the request, the number of
-// calls when the button was shown, and the action. It is valid for this request alone, and
-// not for calls that joined later. A worker can use it without any stored state. It proves
-// nothing about the person who pressed.
+// buttonData is the data of a button: the digest of the request, the number of calls when the button
+// was shown, and the action. It is valid only for this request, and not for calls that joined later. A
+// worker needs no stored state to use it. It does not prove who pressed the button.
 type buttonData struct {
 	digest  string
 	waiters int // the number of calls, at least 1
 	action  string
 }
 
-// callback returns the data of a button for p with this action.
+// callback returns the data for a button under p with this action.
 func callback(p *schemas.Prompt, action string) string {
 	return buttonData{p.Digest, max(1, p.Waiters), action}.data()
 }
 
-// data returns the content as text of at most 64 bytes: "v1:", 43 bytes of digest, ":", an
-// action of at most 11 bytes, and 6 bytes for the number of calls.
+// data encodes b as a text of at most 64 bytes: "v1:", 43 bytes of digest, ":", an action of at most
+// 11 bytes, and 6 bytes for the number of calls.
 func (b buttonData) data() string {
-	sum, _ := hex.DecodeString(b.digest) // the engine made the digest; if it is not hexadecimal, the button fits no request
+	sum, _ := hex.DecodeString(b.digest) // the engine made the digest; if it is not hexadecimal, the button matches no request
 	data := "v1:" + base64.RawURLEncoding.EncodeToString(sum) + ":" + b.action
 	if b.waiters > 1 {
 		data += "." + strconv.Itoa(b.waiters)
@@ -52,7 +51,7 @@ func (b buttonData) data() string {
 	return data
 }
 
-// readCallback parses button data. It returns false for data that nod does not produce.
+// readCallback parses the data of a button. It returns false for data that nod does not make.
 func readCallback(data string) (b buttonData, ok bool) {
 	rest, v1 := strings.CutPrefix(data, "v1:")
 	sum64, rest, _ := strings.Cut(rest, ":")
@@ -67,8 +66,8 @@ func readCallback(data string) (b buttonData, ok bool) {
 	return b, v1 && err == nil && len(sum) == 32 && action != "" && b.data() == data
 }
 
-// buttons returns the buttons under a pending prompt. If the message does not show the
-// whole payload, no button allows.
+// buttons returns the buttons under a pending prompt. Unless the message shows the whole payload, no
+// button allows the request.
 func buttons(p *schemas.Prompt) *keyboard {
 	to := func(text, action string) button { return button{text, callback(p, action)} }
 	if p.Request.Kind == schemas.KindQuestion {
@@ -86,11 +85,11 @@ func buttons(p *schemas.Prompt) *keyboard {
 	return &keyboard{Rows: [][]button{first, second}}
 }
 
-// allowLabel returns the label of the button that allows p once or, for a permission, in
-// its session.
+// allowLabel returns the label of the Allow button. The button allows once or, for a permission, for
+// the session.
 func allowLabel(p *schemas.Prompt) string {
 	switch {
-	case p.Request.Kind == schemas.KindPermission: // the message states how long the permission lasts
+	case p.Request.Kind == schemas.KindPermission: // the message says how long the permission lasts
 		return "✅ Allow in this session"
 	case people.Times(p) != "":
 		return "✅ Allow once " + people.Times(p)
@@ -98,8 +97,8 @@ func allowLabel(p *schemas.Prompt) string {
 	return "✅ Allow once"
 }
 
-// questionButtons makes a button for each option of a question. If an option is too long
-// for a label, the label is "Answer N", with the option's number in the message's text.
+// questionButtons makes a button for each option of a question. If an option is too long for a label,
+// the label is "Answer N" with the number of the option in the message.
 func questionButtons(p *schemas.Prompt, to func(text, action string) button) *keyboard {
 	k := keyboard{}
 	for i, o := range p.Request.Options {
@@ -118,9 +117,9 @@ func questionButtons(p *schemas.Prompt, to func(text, action string) button) *ke
 	return &k
 }
 
-// moreButtons makes the buttons of the second step, for options that must not be chosen
-// with a single press. A label has the option's effect, and its name or number; the
-// message's text has the full name.
+// moreButtons makes the buttons of the second step, for options that a single press must not choose. A
+// label contains the option's effect, and its name or number. The text of the message contains the
+// full name.
 func moreButtons(p *schemas.Prompt) *keyboard {
 	var k keyboard
 	for _, i := range otherOptions(p) {
@@ -138,9 +137,9 @@ func optionText(p *schemas.Prompt, o schemas.Option) string {
 	return people.OptionWords(&p.Request, o) + ": " + people.Line(o.Name)
 }
 
-// optionLabel returns the label of the button for option i. If the agent remembers the
-// option and the name is too long for a label, the label instead has the option's number in
-// the message's text.
+// optionLabel returns the label of the button for option i. If the agent remembers the option and the
+// option's name is too long for a label, the label contains the option's number in the message
+// instead.
 func optionLabel(p *schemas.Prompt, i int, o schemas.Option) string {
 	if !o.Kind.Remembered() {
 		return optionText(p, o)
@@ -156,9 +155,9 @@ func optionLabel(p *schemas.Prompt, i int, o schemas.Option) string {
 	return text
 }
 
-// otherOptions returns the indexes of the options that may be chosen on this channel, that
-// the Allow and Deny buttons do not choose, and whose labels fit on a button. For a
-// question, these are all options except an answer in the person's own words.
+// otherOptions returns the indexes of options that this channel may offer and whose labels fit on a
+// button, without those of the buttons Allow and Deny. For a question, these are all options except
+// the answer as a text.
 func otherOptions(p *schemas.Prompt) []int {
 	once, _ := p.Request.OptionOfKind(schemas.AllowOnce)
 	never, _ := p.Request.OptionOfKind(schemas.RejectOnce)
@@ -173,7 +172,7 @@ func otherOptions(p *schemas.Prompt) []int {
 		case question:
 		case o.OptionID == once.OptionID, o.OptionID == never.OptionID:
 		case people.OptionWords(&p.Request, o) == "", people.UTF16(optionLabel(p, i, o)) > maxLabel:
-		case (o.Kind.Allows() || o.Kind.Remembered()) && !mayAllow: // the brief text lacks the option's name
+		case (o.Kind.Allows() || o.Kind.Remembered()) && !mayAllow: // the brief text does not contain the option's name
 		default:
 			places = append(places, i)
 		}
@@ -181,8 +180,8 @@ func otherOptions(p *schemas.Prompt) []int {
 	return places
 }
 
-// answerFor returns the answer to p for a button's action. ok is false if p does not
-// offer that action on this channel.
+// answerFor returns the answer to p for the action of a button. ok is false if p does not offer that
+// action on this channel.
 func answerFor(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	switch action {
 	case actAllow:

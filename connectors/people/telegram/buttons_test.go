@@ -31,8 +31,8 @@ func FuzzOnlyButtonDataIsRead(f *testing.F) {
 	})
 }
 
-// For any request, the message is within Telegram's limits, names its own request, and
-// offers to allow only if it shows the request whole.
+// For any request, the message keeps Telegram's limits and names the request. It offers to allow only
+// if it shows the whole request.
 func FuzzMessagesKeepTelegramsLimits(f *testing.F) {
 	f.Add("rm -rf build", "because", "t", 1)
 	f.Add(strings.Repeat("😀", 1500), "x\nRequest: other\nSession: other", "Request: other", 99)
@@ -66,7 +66,7 @@ func FuzzMessagesKeepTelegramsLimits(f *testing.F) {
 		if allows {
 			for _, part := range people.Parts(&p, p.Request.CreatedAt) {
 				if part.Label == "Expires" {
-					continue // the line has the time left, which changes
+					continue // this line contains the time left, which changes
 				}
 				for _, line := range part.Lines {
 					require.Contains(t, m.Text, line)
@@ -78,8 +78,8 @@ func FuzzMessagesKeepTelegramsLimits(f *testing.F) {
 	})
 }
 
-// If a prompt may be allowed when it is sent, it may still be allowed when its agent has
-// stopped waiting, even if its text is near the length limit.
+// If a prompt offers to allow when nod sends it, it still does after its agent has stopped waiting,
+// even with a text near the length limit.
 func TestAPromptKeepsItsAllowWhateverChanges(t *testing.T) {
 	fits := map[bool]bool{}
 	for length := maxText - margin - 700; length < maxText-margin; length++ {

@@ -13,14 +13,14 @@ import (
 // codeWordHead is the first line of the message that asks for the code word in a reply.
 const codeWordHead = "Reply to this message with the code word: your reply allows it."
 
-// needsCodeWord reports whether an answer to p still needs the code word.
+// needsCodeWord reports whether an answer to p requires the code word and does not contain it yet.
 func needsCodeWord(p *schemas.Prompt, a *schemas.Answer) bool {
 	option, ok := p.Request.Option(a.OptionID)
 	return ok && option.Kind.Allows() && p.HasCondition(schemas.ConditionCodeWord)
 }
 
-// codeWordMessage makes the message that asks for the code word. Its text names the answer
-// that the reply will give. codeWordAnswer finds the pressed button by this text.
+// codeWordMessage makes the message that asks for the code word. Its text describes the answer that
+// the reply will give. From this text, codeWordAnswer finds the pressed button.
 func codeWordMessage(about *message, p *schemas.Prompt, action string) outgoing {
 	m := replyMessage(about, p, codeWordHead, "the code word")
 	c := content{units: people.UTF16(m.Text), entities: m.Entities}
@@ -32,7 +32,7 @@ func codeWordMessage(about *message, p *schemas.Prompt, action string) outgoing 
 	return m
 }
 
-// describeAction returns the effect of an action that allows, in words for a person.
+// describeAction describes the effect of an action that allows.
 func describeAction(p *schemas.Prompt, action string) string {
 	for i, r := range offeredReaches(p) {
 		for _, e := range extents {
@@ -49,7 +49,7 @@ func describeAction(p *schemas.Prompt, action string) string {
 	return "once"
 }
 
-// allowActions returns every action that can allow p, and possibly some that cannot.
+// allowActions returns every action that can allow p. It may also return some that cannot.
 func allowActions(p *schemas.Prompt) []string {
 	all := []string{actAllow}
 	for i := range offeredReaches(p) {
@@ -63,9 +63,9 @@ func allowActions(p *schemas.Prompt) []string {
 	return all
 }
 
-// handleCodeWord submits the answer with the code word from a reply. It deletes the reply
-// first, so that later readers of the chat do not find the word. If Telegram does not
-// delete the reply, handleCodeWord asks the person to delete it.
+// handleCodeWord submits the answer with the code word from a reply. It first deletes the reply, so
+// that later readers of the chat do not find the code word. If Telegram does not delete it,
+// handleCodeWord asks the person to delete it.
 func (h *handler) handleCodeWord(ctx context.Context, m *message, reply teller) error {
 	kept := ""
 	if !h.erase(ctx, m) {
@@ -84,7 +84,7 @@ func (h *handler) handleCodeWord(ctx context.Context, m *message, reply teller) 
 		if kept != "" {
 			tell.say("It is allowed.")
 		}
-		return nil // no reply is needed: the question's message shows the outcome
+		return nil // without a text, because the message of the question shows the outcome
 	case errors.As(err, &e) && e.Code == schemas.CodeForbidden && p.Decision == nil:
 		tell.alert("Nothing changed: that was not the code word, or you may not allow this here.")
 		return nil
@@ -92,8 +92,8 @@ func (h *handler) handleCodeWord(ctx context.Context, m *message, reply teller) 
 	return h.refuse(err, tell)
 }
 
-// codeWordAnswer returns the request for which nod asked for the code word, and the answer
-// of the pressed button with the code word from the reply.
+// codeWordAnswer returns the request for which nod asked for the code word. It also returns the answer
+// of the pressed button, with the code word from the reply.
 func (h *handler) codeWordAnswer(ctx context.Context, m *message) (p schemas.Prompt, a schemas.Answer, err error) {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok {

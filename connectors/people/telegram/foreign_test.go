@@ -22,7 +22,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The carrier works with the Telegram test server of another project, from npm. This server
+// The carrier works with a Telegram test server from another project, installed by npm. That server
 // enforces no limits, so the test confirms only the protocol.
 func TestAgainstAnIndependentServer(t *testing.T) {
 	if os.Getenv("NOD_TELEGRAM_TEST_API") == "" {
@@ -73,8 +73,7 @@ func TestAgainstAnIndependentServer(t *testing.T) {
 	w.Contains(history(), "Withdrawn: the agent stopped waiting")
 }
 
-// serveForeign installs and starts another project's test server from npm, and returns its
-// address.
+// serveForeign installs another project's test server from npm, starts it, and returns its address.
 func serveForeign(t *testing.T) (base string) {
 	dir := t.TempDir()
 	out, err := exec.Command("npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "telegram-test-api@4.2.1").CombinedOutput()
@@ -90,7 +89,7 @@ func serveForeign(t *testing.T) (base string) {
 	node.Stderr = os.Stderr
 	require.NoError(t, node.Start())
 	t.Cleanup(func() {
-		_ = node.Process.Kill() // Kill fails if the process has ended
+		_ = node.Process.Kill() // fails if the process has ended
 		_ = node.Wait()
 	})
 	base = fmt.Sprintf("http://127.0.0.1:%d", port)

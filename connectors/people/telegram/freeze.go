@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// freezeOrThaw freezes or thaws all agents, an agent or a session. For a freeze, the rest
-// of the text is the reason.
+// freezeOrThaw freezes or thaws all agents, one agent or one session. In a freeze, the text after the
+// target is the reason.
 func (h *handler) freezeOrThaw(ctx context.Context, m *message, command, rest string, tell teller) error {
 	freezer, ok := h.desk.(people.Freezer)
 	if !ok {
@@ -22,7 +22,7 @@ func (h *handler) freezeOrThaw(ctx context.Context, m *message, command, rest st
 	b := parseFreeze(rest)
 	b.From = m.from()
 	freeze := command == "/freeze"
-	if !freeze && b.Reason != "" { // a mistyped target must not thaw everything
+	if !freeze && b.Reason != "" { // a thaw with a mistyped target must not thaw everything
 		tell.alert("Nothing changed. Send /thaw, /thaw agent NAME or /thaw session ID, and nothing else.")
 		return nil
 	}
@@ -50,8 +50,8 @@ func (h *handler) freezeOrThaw(ctx context.Context, m *message, command, rest st
 	return nil
 }
 
-// frozenText describes a new freeze: its target, the command that lifts it, the number of
-// denied requests, and the commands that the freeze does not stop.
+// frozenText describes a new freeze: its target, the command that ends it, the number of denied
+// requests, and that the freeze does not stop running commands.
 func frozenText(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
 	text := fmt.Sprintf("Frozen: every request of %s is denied until you send %s. %s. Commands that already run are not stopped.",
 		people.FreezeTarget(b), strings.TrimSpace("/thaw "+people.TargetArgs(b)), people.Denials(now))
@@ -64,9 +64,9 @@ func frozenText(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
 	return text
 }
 
-// parseFreeze parses the target and the reason of a freeze: "agent NAME why", "session ID
-// why", or only a reason, which freezes all agents. A malformed target counts as a reason,
-// because a freeze that was typed in haste must take effect.
+// parseFreeze parses the target and the reason of a freeze: "agent NAME why", "session ID why", or
+// only a reason, which freezes all agents. It treats a malformed target as a reason, because a freeze
+// that was typed in haste must take effect.
 func parseFreeze(rest string) schemas.FreezeRequest {
 	what, more := cutWord(rest)
 	id, why := cutWord(more)
@@ -80,7 +80,6 @@ func parseFreeze(rest string) schemas.FreezeRequest {
 	return schemas.FreezeRequest{Reason: shortened(rest)}
 }
 
-// cutWord splits off the first word of a text.
 func cutWord(text string) (first, rest string) {
 	text = strings.TrimSpace(text)
 	if i := strings.IndexFunc(text, unicode.IsSpace); i >= 0 {
@@ -89,7 +88,7 @@ func cutWord(text string) (first, rest string) {
 	return text, ""
 }
 
-// shortened cuts a reason to fit the 512 bytes that nod stores.
+// shortened cuts a reason to the 512 bytes that nod stores.
 func shortened(text string) string {
 	const most = 500
 	if len(text) <= most {

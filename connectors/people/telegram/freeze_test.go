@@ -28,8 +28,8 @@ func (d *freezingDesk) Thaw(_ context.Context, b schemas.FreezeRequest) (schemas
 	return schemas.FreezeState{Freezes: []schemas.Freeze{{SessionID: "S", By: schemas.By{Name: "Bob"}}}}, nil
 }
 
-// The reply to a freeze names its target. A freeze without a valid target freezes
-// everything; a thaw without a valid target changes nothing.
+// The reply to a freeze names its target. Without a valid target, a freeze freezes all agents, and a
+// thaw changes nothing.
 func TestAFreezeNamesItsTarget(t *testing.T) {
 	w := newWorld(t)
 	d := &freezingDesk{w.desk, make(chan schemas.FreezeRequest, 10), make(chan schemas.FreezeRequest, 10)}

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// grantsListed is the greatest number of standing answers in one message. maxCovered is
-	// the number of characters to which the rules of each standing answer are cut. Cutting
-	// them is safe, because a revocation allows nothing.
+	// grantsListed is the largest number of standing answers in one message. maxCovered is the number
+	// of characters after which the rules of a standing answer are cut. Cutting them is safe, because
+	// a person can only revoke the answer here.
 	grantsListed = 5
 	maxCovered   = 300
 )
 
-// A button in a list of standing answers sends an action and a grantToken. With actRevoke, the
-// token identifies the standing answer to end. With actNextPage, it identifies the last
-// standing answer in the message; the next page starts after that one.
+// A button in a list of standing answers sends an action and a grantToken. With actRevoke, the token
+// identifies the standing answer to end. With actNextPage, it identifies the last standing answer in
+// the message, after which the next page starts.
 const (
 	actRevoke    = "g1:r:"
 	actNextPage  = "g1:n:"
@@ -32,15 +32,15 @@ const (
 	noRevoker    = "Nothing changed: this channel lists no standing answers."
 )
 
-// grantToken returns 43 bytes that identify a standing answer in a button for one person. If
-// another person presses the button, the token matches nothing.
+// grantToken returns 43 bytes that identify a standing answer in a button for one person. If another
+// person presses the button, no standing answer has that token.
 func grantToken(g *schemas.StandingAnswer, person int64) string {
 	key := strings.Join([]string{string(g.Scope), g.SessionID, g.Agent, g.GrantID, strconv.FormatInt(person, 10)}, "\x00")
 	sum := sha256.Sum256([]byte(key))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// listGrants sends the first list of the standing answers that a person may end.
+// listGrants sends the first page of the standing answers that a person may end.
 func (h *handler) listGrants(ctx context.Context, m *message, tell teller) error {
 	all, _, err := h.grantsOf(ctx, m.From.ID)
 	if err != nil {
@@ -54,8 +54,8 @@ func (h *handler) listGrants(ctx context.Context, m *message, tell teller) error
 
 var errNoRevoker = errors.New("the desk lists no standing answers")
 
-// grantsOf returns the standing answers that a person may end, newest first, including some
-// that have ended.
+// grantsOf returns the standing answers that a person may end, newest first. Some of them may have
+// ended.
 func (h *handler) grantsOf(ctx context.Context, person int64) ([]schemas.StandingAnswer, people.Revoker, error) {
 	desk, ok := h.desk.(people.Revoker)
 	if !ok {
@@ -79,9 +79,8 @@ func (h *handler) refuseGrant(err error, tell teller) error {
 	return h.refuse(err, tell)
 }
 
-// grantList makes a message with as many standing answers in force as fit, the first ones
-// first. It has a button to end each of them, and a button for the next page if there are
-// more.
+// grantList makes a message with as many standing answers in force as fit. It has a button to end each
+// of them and, if there are more, a button for the next page.
 func (h *handler) grantList(all []schemas.StandingAnswer, person int64) outgoing {
 	all = slices.DeleteFunc(slices.Clone(all), func(g schemas.StandingAnswer) bool { return !g.Live(h.now) })
 	c, k := &content{}, &keyboard{}
@@ -115,8 +114,7 @@ func undoLabel(words people.StandingText) string {
 	return "Revoke"
 }
 
-// grant appends standing answer n. Lines that may contain text of the agent are marked as
-// code.
+// grant appends standing answer n. It formats lines that may contain text of the agent as code.
 func (c *content) grant(n int, s people.StandingText) {
 	c.newline()
 	c.add("bold", fmt.Sprintf("%d · %s", n, s.Effect))
@@ -130,7 +128,7 @@ func (c *content) grant(n int, s people.StandingText) {
 	}
 }
 
-// cutRunes returns the first n runes of text, with "…" if there are more.
+// cutRunes returns the first n characters of text, followed by "…" if there are more.
 func cutRunes(text string, n int) string {
 	if runes := []rune(text); len(runes) > n {
 		return string(runes[:n]) + "…"
@@ -138,8 +136,8 @@ func cutRunes(text string, n int) string {
 	return text
 }
 
-// handleGrantPress handles a press under a list of standing answers. ours is false if the
-// button belongs to another kind of message.
+// handleGrantPress handles a press under a list of standing answers. ours is false if the button
+// belongs to another kind of message.
 func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, tell teller) (ours bool, err error) {
 	token, revokes := strings.CutPrefix(t.Data, actRevoke)
 	if !revokes {
@@ -166,14 +164,14 @@ func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, tell t
 	return true, nil
 }
 
-// endGrant revokes a standing answer, even if it has ended, because grants shared from it
-// may still be in force. It then changes the button's label to Revoked or Forgotten.
+// endGrant revokes a standing answer and changes the button's label to Revoked or Forgotten. It also
+// revokes an answer that has ended, because grants that were shared from it may still be in force.
 func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Revoker, g *schemas.StandingAnswer, tell teller) error {
 	before := people.DescribeStanding(g, h.now)
 	if err := desk.Revoke(ctx, g, strconv.FormatInt(t.From.ID, 10)); err != nil {
 		return h.refuseGrant(err, tell)
 	}
-	switch before.Undo { // the reply contains no text of the agent, in which Telegram would make links
+	switch before.Undo { // the reply contains no text of the agent, which Telegram could turn into links
 	case "":
 		tell.alert("Nothing changed: it has already ended (" + before.Until + ").")
 	case "forget":
@@ -187,8 +185,7 @@ func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Re
 	return nil
 }
 
-// ended returns the keyboard with a new label, "Revoked" or "Forgotten", on the button
-// with this data.
+// ended returns the keyboard with the label "Revoked" or "Forgotten" on the button with this data.
 func (k *keyboard) ended(data string) *keyboard {
 	var now keyboard
 	for _, row := range k.Rows {

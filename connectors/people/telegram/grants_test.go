@@ -48,8 +48,8 @@ func (d *grantDesk) has() []string {
 	return slices.Clone(d.ended)
 }
 
-// newGrantDesk makes a desk with n standing answers in force, of which the newest is a
-// denial, and with another standing answer that has ended.
+// newGrantDesk makes a desk with n standing answers in force, the newest of which is a denial. One
+// more standing answer has ended.
 func newGrantDesk(d *desk, n int) *grantDesk {
 	g := &grantDesk{desk: d}
 	began := time.Now().Add(-time.Hour)
@@ -78,7 +78,7 @@ func (w *world) runsWith(d *grantDesk) {
 	w.t.Cleanup(func() { cancel(); <-ended })
 }
 
-// lists waits for the newest of n lists of standing answers.
+// lists waits until there are n lists of standing answers, and returns the newest.
 func (w *world) lists(n int) (list telegramtest.Message) {
 	w.t.Helper()
 	w.waits(func() bool {
@@ -103,8 +103,8 @@ func labels(m telegramtest.Message) (all []string) {
 	return all
 }
 
-// Standing answers are listed a few at a time, newest first. Each has a button that ends it;
-// a second press changes nothing.
+// nod lists a few standing answers per message, newest first. Each has a button that ends it. Another
+// press of the button changes nothing.
 func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 7)
@@ -145,8 +145,8 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	})
 }
 
-// A press by another person, or on a made-up button, ends no standing answer. A person who
-// is not an approver sees no standing answers.
+// Another person's press, or a press of an invented button, ends no standing answer. A person who is
+// no approver sees no standing answers.
 func TestOthersCannotEndAPersonsStandingAnswers(t *testing.T) {
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 1)
@@ -181,7 +181,7 @@ func TestOthersCannotEndAPersonsStandingAnswers(t *testing.T) {
 	w.told("Nothing is allowed or denied beyond one call.")
 }
 
-// A long list takes several messages, each within Telegram's limits.
+// A long list comes in several messages, each within Telegram's limits.
 func TestLongStandingAnswersAreAllListed(t *testing.T) {
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 6)

@@ -15,32 +15,32 @@ import (
 )
 
 const (
-	// sayTimeout limits calls to Telegram that only inform a person.
+	// sayTimeout is the time limit of calls to Telegram that only inform a person.
 	sayTimeout = 5 * time.Second
-	// recordingAfter is the time after which a person reads that their answer is being
-	// recorded. updateTimeout is the time after which handling an update fails; Telegram
-	// then sends the update again.
+	// recordingAfter is the time after which nod tells a person that their answer is being recorded.
+	// updateTimeout is the time limit for handling an update. After it, Telegram sends the update
+	// again.
 	recordingAfter = 2 * time.Second
 	updateTimeout  = 30 * time.Second
-	// maxToast is the longest text, in UTF-16 units, that Telegram shows over the chat.
+	// maxToast is the largest length, in UTF-16 units, of a text that Telegram shows over the chat.
 	maxToast = 200
 )
 
-// reasonHead is the first line of the message that asks for a denial's reason in a reply.
+// reasonHead is the first line of the message that asks a person to reply with the reason of a denial.
 const reasonHead = "Reply to this message and say why: your reply denies it."
 
-// answerHead is the first line of the message that asks the person to reply with the answer to
-// a question.
+// answerHead is the first line of the message that asks a person to reply with the answer to a
+// question.
 const answerHead = "Reply to this message with your answer."
 
 // handler handles a single update.
 type handler struct {
 	*Carrier
 	desk people.Desk
-	now  time.Time // the broker's time once a query has returned it; until then this machine's time
+	now  time.Time // the broker's time after the first query; before it, this machine's time
 }
 
-// unknown is the error for a request that does not exist or belongs to another person.
+// unknown is the error for a request that does not exist, or that this person may not see.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handlePress handles the press of a button.
@@ -60,7 +60,7 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	}
 	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
 	if err != nil {
-		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer keeps the request. Made-up data gives the error unknown itself, and the buttons then stay.
+		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer stores the request, so remove the buttons. For made-up data the error is unknown itself, and the buttons stay.
 			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
 		}
 		return h.refuse(err, tell)
@@ -85,17 +85,16 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	return nil
 }
 
-// inOwnChat reports whether the pressed message is in the person's own chat.
+// inOwnChat reports whether the pressed message is in the chat of the person who pressed.
 func (t *callbackQuery) inOwnChat() bool { return t.Message != nil && t.Message.Chat.ID == t.From.ID }
 
-// showOutcome edits the message of a decided request to show the outcome, if the message is
-// in the acting person's own chat. It does not leave this to Settle, whose turn may come much
-// later.
+// showOutcome edits the message of a decided request to show the outcome, if the message is in this
+// person's own chat. The worker later calls Settle for the same purpose, but possibly much later.
 func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now schemas.Prompt) {
 	if now.Decision == nil || m == nil || m.Chat.ID != person {
 		return
 	}
-	// The outcome keeps the notice that the message may be in the chat twice.
+	// Keep the notice that another message about the request may be in the chat.
 	now.Repeat = now.Repeat || strings.HasPrefix(m.Text, repeated) || strings.HasPrefix(m.Text, repeatEnded)
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()
@@ -104,17 +103,17 @@ func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now
 	}
 }
 
-// teller tells a person what became of a press or a message. An alert is a text that the
-// person must not miss: a refusal, or the rule that the next press stores.
+// A teller tells a person the result of a press or a message. An alert is a text that the person must
+// not miss: a refusal, or the rule that the next press stores.
 type teller func(text string, alert bool)
 
 func (t teller) say(text string)   { t(text, false) }
 func (t teller) alert(text string) { t(text, true) }
 
-// withRecordingNotice returns tell, which passes a text to show. If tell is not called
-// within recordingAfter, show gets the notice that the answer is being recorded. After this
-// notice tell passes on only alerts, because the question's message shows that an answer
-// counts. stop cancels the notice.
+// withRecordingNotice returns a teller that passes texts to show. If the handler has told nothing
+// after recordingAfter, show gets the notice that the answer is being recorded. After the notice the
+// teller passes on only alerts, because the message of the question then shows the outcome. stop
+// cancels the notice.
 func withRecordingNotice(show teller) (tell teller, stop func()) {
 	var mu sync.Mutex
 	over, recording := false, false
@@ -140,7 +139,7 @@ func withRecordingNotice(show teller) (tell teller, stop func()) {
 	}, stop
 }
 
-// from returns the person who pressed the button, who need not be the chat's owner.
+// from returns the person who pressed the button. This person need not own the chat.
 func (t *callbackQuery) from() schemas.From {
 	f := schemas.From{UserID: strconv.FormatInt(t.From.ID, 10)}
 	if t.Message != nil {
@@ -149,10 +148,10 @@ func (t *callbackQuery) from() schemas.From {
 	return f
 }
 
-// findRequest returns the request that a message shows, with the number of calls in b, the
-// data of its button. It returns unknown if the request does not have the digest in b. If
-// the message's text can no longer be read, findRequest searches the pending requests that
-// this person may see for the digest.
+// findRequest returns the request that a message shows, with the number of calls in b, the data of its
+// button. If the request does not have the digest in b, the error is unknown. If the message's text is
+// no longer available, findRequest looks for the digest among the pending requests that this person
+// may see.
 func (h *handler) findRequest(ctx context.Context, m *message, person int64, b buttonData) (schemas.Prompt, error) {
 	if m != nil && m.Text != "" {
 		session, id, ok := requestNamedIn(m.Text)
@@ -180,8 +179,8 @@ func (h *handler) findRequest(ctx context.Context, m *message, person int64, b b
 	return people.AsShown(open[i], b.waiters), nil
 }
 
-// answer submits an answer, tells the person the result and stores the decision in p. It
-// reports success only after nod has stored the answer.
+// answer submits an answer, tells the person the result, and stores the decision in p. It reports
+// success only after nod has stored the answer.
 func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer, tell teller) error {
 	d, err := h.desk.Answer(ctx, a)
 	var e *schemas.Error
@@ -200,8 +199,8 @@ func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answe
 	return nil
 }
 
-// refuse tells the person why an answer did not count. If the outcome is unknown, it instead
-// returns an error, so that Telegram sends the update again.
+// refuse tells the person why an answer did not count. If it is unknown whether the answer counted,
+// refuse returns an error, so that Telegram sends the update again.
 func (h *handler) refuse(err error, tell teller) error {
 	if mustRetry(err) {
 		return fmt.Errorf("submit an answer from Telegram: %w", err)
@@ -212,7 +211,7 @@ func (h *handler) refuse(err error, tell teller) error {
 	return nil
 }
 
-// showStep shows the next step after a press. It refuses a press in another person's chat.
+// showStep shows the next step after a press. It refuses a press in the chat of another person.
 func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Prompt, action string, tell teller) error {
 	switch {
 	case !t.inOwnChat():
@@ -236,14 +235,15 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 		rows, word = extentButtons(p, i), h.showRule(ctx, t.Message, rule)
 	} else if action == actBack {
 		rows = buttons(p)
-	} else if action != actMore { // the action allows and needs the code word
+	} else if action != actMore { // the action allows the request, which needs the code word
 		h.send(ctx, codeWordMessage(t.Message, p, action))
 		tell.say("")
 		return nil
 	}
 	tell(word, word != "")
 	h.edit(ctx, t.Message, rows)
-	// If the request ended just before the edit, the edit has put buttons under the outcome.
+	// The request may have ended just before the edit. The edit has then put buttons below the
+	// outcome.
 	now, _, err := h.desk.Show(ctx, p.SessionID, p.PendingID)
 	if err != nil {
 		return h.refuse(err, func(string, bool) {})
@@ -254,11 +254,10 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 	return nil
 }
 
-// replyMessage makes the message that asks for a text in reply: the reason of a denial, the
-// answer to a question, or the code word. Its text contains the request's id, as a prompt's
-// does, so that any worker can handle the reply. It also contains the digest, because another
-// request may have the same id when the reply comes, and the number of calls from the pressed
-// button.
+// replyMessage makes a message that asks a person to reply with a text: the reason of a denial, the
+// answer to a question, or the code word. Its text contains the id of the request, so that any worker
+// can handle the reply. It contains the digest, because another request may have the same id later. It
+// also contains the number of calls from the pressed button.
 func replyMessage(about *message, p *schemas.Prompt, head, example string) outgoing {
 	var c content
 	c.add("bold", head)
@@ -282,9 +281,9 @@ func replyMessage(about *message, p *schemas.Prompt, head, example string) outgo
 	}
 }
 
-// toast answers a press with a short text that Telegram shows over the chat. If the text
-// is too long or the press too old for a toast, the text is sent as a message. An alert
-// stays until the person closes it.
+// toast answers a press with a short text that Telegram shows over the chat. If the text is too long
+// for a toast, or the press too old, toast sends the text as a message. An alert stays until the
+// person closes it.
 func (h *handler) toast(ctx context.Context, t *callbackQuery, text string, alert bool) {
 	fits := people.UTF16(text) <= maxToast
 	params := map[string]any{"callback_query_id": t.ID}
@@ -303,8 +302,8 @@ func (h *handler) toast(ctx context.Context, t *callbackQuery, text string, aler
 	}
 }
 
-// send sends a message that only informs. It logs an error and does not retry, because the
-// person can ask again.
+// send sends a message that only informs. It logs an error and does not retry, because the person can
+// repeat the command.
 func (h *handler) send(ctx context.Context, m outgoing) {
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// expires ends the request at its deadline. The returned function announce calls Settle once,
-// to show the expiry in message m.
+// expires ends the request at its deadline. It returns a function announce, which calls Settle once to
+// show the expiry in message m.
 func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	ended := w.desk.prompt
 	ended.Decision = &schemas.Decision{Outcome: schemas.TimedOut, By: schemas.By{Kind: schemas.ByClock}, DecidedAt: time.Now()}
@@ -21,8 +21,8 @@ func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	return func() error { return w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }
 }
 
-// announcing makes the desk call announce whenever the desk gets an answer, and then refuse
-// the answer. The channel meanwhile receives the results of announce.
+// announcing makes the desk call announce when it gets an answer, and then refuse the answer. The
+// channel meanwhile gets the results of announce.
 func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	meanwhile = make(chan error, 100)
 	refused := w.desk.err
@@ -30,8 +30,7 @@ func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	return meanwhile
 }
 
-// heldBack requires that err, the result of Settle, asks the worker to call Settle again
-// later.
+// heldBack requires that err, the result of Settle, makes the worker call Settle again later.
 func (w *world) heldBack(err error) {
 	w.t.Helper()
 	var e *people.Error
@@ -40,18 +39,18 @@ func (w *world) heldBack(err error) {
 	w.False(e.Permanent || e.Unreachable)
 }
 
-// runs starts the carrier. The channel ended receives the error of Run.
+// runs starts the carrier. The channel ended gets the error of Run.
 func (w *world) runs() (ended chan error) {
 	ended = make(chan error, 1)
 	go func() { ended <- w.carrier.Run(w.ctx, w.desk) }()
 	return ended
 }
 
-// awaits reports whether the carrier has received the backlog and now holds a poll open.
+// awaits reports whether the carrier has received all waiting updates and now waits in an open poll.
 func (w *world) awaits() bool { return w.Calls("getUpdates") == 2 && w.Polling() }
 
-// A press from the time when nod was away is handled before nod shows that the request
-// expired. This holds for polling and for a webhook.
+// A person pressed a button while nod was away. nod handles this press before it shows that the
+// request expired. The test covers polling and a webhook.
 func TestEarlierTapsAreHandledBeforeALateExpiryIsShown(t *testing.T) {
 	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.useWebhook() }} {
 		t.Run(name, func(t *testing.T) {
@@ -71,9 +70,8 @@ func TestEarlierTapsAreHandledBeforeALateExpiryIsShown(t *testing.T) {
 	}
 }
 
-// A poll that was open while the machine slept receives nothing any more. nod aborts it when
-// the machine wakes, and handles presses from the time of the sleep before it shows an
-// expiry.
+// A poll that was open while the machine slept receives no more data. nod aborts it when the machine
+// wakes. It then handles presses from the time of the sleep, before it shows an expiry.
 func TestTapsDuringASleepAreHandledBeforeAnExpiryIsShown(t *testing.T) {
 	for _, slept := range []time.Duration{10 * time.Second, 8 * time.Hour} {
 		t.Run(slept.String(), func(t *testing.T) {
@@ -96,8 +94,8 @@ func TestTapsDuringASleepAreHandledBeforeAnExpiryIsShown(t *testing.T) {
 	}
 }
 
-// While Telegram cannot be reached, nod does not show that a request expired, however long
-// this takes. It shows the expiry once it has received the updates that Telegram holds.
+// While nod cannot reach Telegram, it does not show that a request expired, without a time limit. It
+// shows the expiry after it has received the updates from Telegram.
 func TestALateExpiryIsHeldBackDuringAnOutage(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -112,8 +110,8 @@ func TestALateExpiryIsHeldBackDuringAnOutage(t *testing.T) {
 	w.NoError(w.afterRun(announce))
 }
 
-// afterRun runs the carrier and calls announce until nod may show the expiry. It returns
-// announce's last result.
+// afterRun runs the carrier, and calls announce until nod may show the expiry. It returns the last
+// result of announce.
 func (w *world) afterRun(announce func() error) (err error) {
 	defer w.run()()
 	w.waits(func() bool {
@@ -124,8 +122,8 @@ func (w *world) afterRun(announce func() error) (err error) {
 	return err
 }
 
-// nod shows that a request expired only after it has handled the updates that Telegram
-// held. It waits for at most holdFor, even if it cannot handle the updates.
+// nod shows that a request expired only after it has handled all updates from Telegram. If it cannot
+// handle them, it waits at most holdFor.
 func TestALateExpiryIsHeldBackForALimitedTime(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -141,8 +139,8 @@ func TestALateExpiryIsHeldBackForALimitedTime(t *testing.T) {
 	w.Contains(w.seen().Text, "Expired")
 }
 
-// A worker that does not receive updates shows an expiry at once, because another worker
-// receives the updates.
+// A worker that receives no updates shows an expiry at once, because another worker receives the
+// updates.
 func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
 	for name, other := range map[string]func(*world) (end func()){
 		"a poller": func(w *world) func() {
@@ -153,7 +151,7 @@ func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
 			stop := w.run()
 			w.ErrorContains(<-ended, "Conflict")
 			w.carrier = first
-			return func() { _ = stop() } // Run returns only the error of its context, which this test ignores
+			return func() { _ = stop() } // Run returns the error of its context, which has no meaning here
 		},
 		"a webhook": func(w *world) func() {
 			w.ForeignWebhook()

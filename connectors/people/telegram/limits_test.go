@@ -39,8 +39,8 @@ func TestAPressOnADeletedMessageIsResolvedByItsDigest(t *testing.T) {
 	w.Equal(schemas.From{UserID: peopletest.Ann, Chat: peopletest.Ann, MessageID: refOf(m.ID)}, a.From)
 }
 
-// A refusal stays on the screen until the person closes it. The news that there is nothing
-// left to do is no refusal, although its text also starts with "Not".
+// A refusal is an alert: it stays on the screen until the person closes it. A text that there is
+// nothing left to do is no refusal, although it also starts with "Not".
 func TestARefusalIsAnAlert(t *testing.T) {
 	bob := &schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.AllowOnce, By: schemas.By{Kind: schemas.ByHuman, Name: "Bob"}}
 	stale := schemas.Errorf(schemas.CodeStale, "over")
@@ -104,7 +104,7 @@ func TestAPanicDoesNotStopLaterUpdates(t *testing.T) {
 	w.waits(func() bool { return w.Unconfirmed() == 0 })
 }
 
-// A question that nod no longer keeps loses its buttons at a press.
+// If nod no longer stores a question, a press removes its buttons.
 func TestAPressOnADeletedQuestionRemovesItsButtons(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -116,8 +116,7 @@ func TestAPressOnADeletedQuestionRemovesItsButtons(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// If a second poller takes over the bot, the first poller returns an error that names the
-// remedy.
+// If a second poller takes over the bot, the first poller returns an error that names the remedy.
 func TestASecondPollerReplacesTheFirst(t *testing.T) {
 	w := newWorld(t)
 	first := make(chan error, 1)
@@ -154,7 +153,7 @@ func TestUnreachableRecipientsAreReported(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	for recipient, want := range map[string]people.Error{
-		"4242":              {Unreachable: true}, // this person never opened the bot
+		"4242":              {Unreachable: true}, // this person has never opened the bot
 		peopletest.Ann:      {Unreachable: true}, // Ann blocked the bot
 		"ann@example.org":   {Permanent: true},
 		"47 11":             {Permanent: true},
@@ -197,8 +196,8 @@ func TestCommandsAndRepliesAreHandled(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// A reply to a message whose buttons are missing answers nothing: nod may have lost the handle
-// of that message. Once the request is decided, the person reads by whom.
+// A reply to a message without buttons answers nothing, because nod may have lost the Ref of that
+// message. If the request is decided, the reply tells the person who decided it.
 func TestAReplyToAMessageWithoutButtonsDecidesNothing(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
@@ -216,8 +215,8 @@ func TestAReplyToAMessageWithoutButtonsDecidesNothing(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// If a person writes the text of one of nod's messages and then replies to this copy, the
-// reply decides nothing.
+// A person copies the text of a message from nod and then replies to this copy. The reply decides
+// nothing.
 func TestAReplyToACopiedMessageDecidesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.shows()
@@ -230,8 +229,8 @@ func TestAReplyToACopiedMessageDecidesNothing(t *testing.T) {
 	w.Empty(w.desk.answers)
 }
 
-// Steps that decide nothing, such as further options, open only for the person to whom
-// the question was sent.
+// Steps that decide nothing, such as a list of further options, open only for the recipient of the
+// question.
 func TestOnlyTheRecipientOpensASecondStep(t *testing.T) {
 	w := newWorld(t)
 	w.Start(666)
@@ -239,7 +238,7 @@ func TestOnlyTheRecipientOpensASecondStep(t *testing.T) {
 	m := w.shows()
 	w.Len(m.Buttons, 4)
 	defer w.run()()
-	for i, b := range m.Buttons[2:] { // the buttons for a denial with a reason and for more options
+	for i, b := range m.Buttons[2:] { // the buttons Deny with a reason, and More options
 		w.Press(666, ann, m.ID, b.Data, false)
 		w.waits(func() bool { return len(w.Read(666)) == i+1 })
 		w.Contains(w.Read(666)[i].Toast, "you are not among those who may decide this")
@@ -247,8 +246,7 @@ func TestOnlyTheRecipientOpensASecondStep(t *testing.T) {
 	w.Equal([]telegramtest.Message{m}, w.Chat(ann), "nothing was changed or added")
 }
 
-// If a request ends while a press under its message opens further buttons, these buttons are
-// removed.
+// A press opens further buttons while the request ends. nod removes these buttons.
 func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
 	w := newWorld(t)
 	w.desk.prompt.Request.Options = append(w.desk.prompt.Request.Options, schemas.Option{OptionID: "always", Name: "Bash(make:*)", Kind: schemas.AllowAlways})

@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// handleMessage handles a written message. Two kinds of messages answer a request: a plain
-// yes or no in reply to a question, and a reply to the message that asks for a reason, an
-// answer or the code word. Of all other messages, only the commands have an effect.
+// handleMessage handles a message that a person wrote. Two kinds of messages answer a request: a yes
+// or no in reply to a question, and a reply to a message that asks for a reason, an answer or the code
+// word. Other messages have an effect only if they are commands.
 func (h *handler) handleMessage(ctx context.Context, m *message) error {
 	var tell teller = func(text string, _ bool) {
 		h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text, ReplyTo: &replyTo{MessageID: m.ID, Without: true}})
@@ -56,7 +56,7 @@ func (h *handler) handleMessage(ctx context.Context, m *message) error {
 	return nil
 }
 
-// pair submits the code that nod pair showed; nod pair then receives this person's user id.
+// pair submits the code from the command nod pair, which then gets this person's user id.
 func (h *handler) pair(ctx context.Context, m *message, code string, tell teller) error {
 	pairer, ok := h.desk.(people.Pairer)
 	if !ok {
@@ -92,9 +92,9 @@ func (h *handler) sendLoginLink(ctx context.Context, m *message, tell teller) er
 	return nil
 }
 
-// handleWords submits an answer with the written text: the reason of a denial, or the
-// answer to a question. The text counts only if the request has not changed since nod asked
-// for the text, in the message with this head.
+// handleWords submits an answer with the text that a person wrote: the reason of a denial, or the
+// answer to a question. The text counts only if the request has not changed since the message with
+// this head asked for it.
 func (h *handler) handleWords(ctx context.Context, m *message, head string, tell teller, answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {
@@ -115,7 +115,7 @@ func (h *handler) handleWords(ctx context.Context, m *message, head string, tell
 	return h.answer(ctx, &p, a, tell)
 }
 
-// textAnswer returns the answer to p in the person's own words. ok is false if p does not
+// textAnswer returns an answer to p with a text that the person wrote. ok is false if p does not
 // accept such an answer.
 func textAnswer(p *schemas.Prompt, text string, from schemas.From) (a schemas.Answer, ok bool) {
 	i := slices.IndexFunc(p.Request.Options, func(o schemas.Option) bool { return o.Text && (fitsWhole(p) || !o.Kind.Allows()) })
@@ -156,8 +156,8 @@ func (h *handler) handleReply(ctx context.Context, m *message, tell teller) erro
 	return nil
 }
 
-// refuseReply refuses a reply to a question without buttons: the request is decided, or its
-// answer belongs to another message, because nod lost the handle of this one.
+// refuseReply refuses a reply to a question without buttons. Either the request is decided, or nod has
+// lost the Ref of this message and another message takes the answer.
 func (h *handler) refuseReply(ctx context.Context, m *message, tell teller) error {
 	session, id, _ := requestNamedIn(m.ReplyTo.Text)
 	p, page, err := h.desk.Show(ctx, session, id)
@@ -178,7 +178,7 @@ func (m *message) from() schemas.From {
 	}
 }
 
-// button returns the data of the first button under a prompt's message.
+// button returns the data of the first button under the message of a prompt.
 func (m *message) button() (buttonData, bool) {
 	if m.ReplyMarkup == nil || len(m.ReplyMarkup.Rows) == 0 || len(m.ReplyMarkup.Rows[0]) == 0 {
 		return buttonData{}, false
@@ -186,7 +186,6 @@ func (m *message) button() (buttonData, bool) {
 	return readCallback(m.ReplyMarkup.Rows[0][0].Data)
 }
 
-// maxListed is the greatest number of requests in one list.
 const maxListed = 20
 
 // listPending lists the requests that wait for this person.
@@ -200,7 +199,7 @@ func (h *handler) listPending(ctx context.Context, m *message) error {
 	return nil
 }
 
-// times returns " · ×3" if three identical calls wait. It is empty for a single call.
+// times returns " · ×3" if three identical calls wait. For one call it returns "".
 func times(p *schemas.Prompt) string {
 	if people.Times(p) == "" {
 		return ""

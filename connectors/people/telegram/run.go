@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// poll is a request for updates. Telegram forgets the updates below Offset.
+// poll contains the parameters of getUpdates. Telegram deletes the updates below Offset.
 type poll struct {
 	Offset  int64    `json:"offset,omitempty"`
 	Timeout int      `json:"timeout"`
@@ -23,14 +23,13 @@ type poll struct {
 // allowed lists the kinds of updates that nod asks for.
 var allowed = []string{"message", "callback_query"}
 
-// Run receives presses and messages. It confirms Telegram's updates only after nod has
-// stored or refused all their answers. After an error or a restart Telegram therefore
-// sends the updates again; if nod had stored an answer the first time, the person then
-// reads that it counts.
+// Run receives presses and messages. It confirms updates to Telegram only after nod has stored or
+// refused all their answers. After an error or a restart, Telegram therefore sends the updates again.
+// If nod had already stored an answer, the person then reads that the answer counts.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	err := c.receiveUpdates(ctx, desk)
 	if f := (*apiError)(nil); errors.Is(err, errForeign) || errors.As(err, &f) && f.code == http.StatusConflict {
-		c.backlog.drained(c.backlog.now()) // another worker or program receives the updates, so this worker has no updates to wait for
+		c.backlog.drained(c.backlog.now()) // this worker receives no updates, because another worker or program does
 		return err
 	}
 	c.backlog.forget(errors.As(err, new(*people.Error)))
@@ -57,9 +56,8 @@ func (c *Carrier) receiveUpdates(ctx context.Context, desk people.Desk) error {
 	return err
 }
 
-// poll first asks for the waiting updates, with requests that return at once, and then for
-// new updates, with requests that the server holds open. After this machine has slept, it
-// asks for the waiting updates again.
+// poll first asks for waiting updates, with calls that return at once, and then for new updates, with
+// calls that the server holds open. After this machine has slept, it asks for waiting updates again.
 func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 	ask := poll{Allowed: allowed}
 	for ctx.Err() == nil {
@@ -85,8 +83,8 @@ func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 	return ctx.Err()
 }
 
-// updates calls getUpdates once. If this machine sleeps during the call, updates aborts
-// the call and returns no updates, because the connection may be dead.
+// updates calls getUpdates once. If this machine sleeps during the call, the connection may be dead.
+// updates then aborts the call and returns no updates.
 func (c *Carrier) updates(ctx context.Context, ask poll) (found []update, err error) {
 	awake, cancel := c.backlog.awake(ctx)
 	defer cancel()
@@ -107,9 +105,9 @@ func pause(ctx context.Context) {
 	}
 }
 
-// handleAll handles updates: the updates of one person in order, those of different people
-// concurrently. It returns an error if Telegram must send an update again, and nil if all
-// updates may be confirmed.
+// handleAll handles the updates of one person in order, and those of different people concurrently. It
+// returns nil if the carrier may confirm all updates, and an error if Telegram must send an update
+// again.
 func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, updates []update) error {
 	theirs := map[int64][]update{}
 	for _, u := range updates {
@@ -132,8 +130,8 @@ func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, updates []upd
 	return <-errs // the first error, or nil
 }
 
-// handle handles one update. If handling panics, the update is dropped: otherwise Telegram
-// would send it again for ever, and send no later update.
+// handle handles one update. If that panics, handle drops the update. Otherwise Telegram would repeat
+// the update forever and send no later one.
 func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -150,11 +148,11 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err e
 	case u.Message != nil && u.Message.From != nil && !u.Message.From.IsBot && u.Message.Chat.Type == "private":
 		return h.handleMessage(ctx, u.Message)
 	}
-	return nil // the update has no sender, is from a bot, or is not from a private chat
+	return nil // ignore an update without a sender, from a bot, or outside a private chat
 }
 
-// mustRetry reports whether a desk's error leaves the outcome unknown. If it does, Telegram
-// must send the update again.
+// mustRetry reports whether it is unknown, after this error, if nod has stored the answer. Telegram
+// must then send the update again.
 func mustRetry(err error) bool {
 	var e *schemas.Error
 	return err != nil && (!errors.As(err, &e) || e.Code == schemas.CodeUnavailable)

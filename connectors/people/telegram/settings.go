@@ -13,13 +13,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Name is the connector's name.
 const Name = "telegram"
 
 //go:embed settings.schema.json
 var settingsSchema []byte
 
-// Channel describes the connector; package embed lists it.
+// Channel describes the Telegram connector. Package embed lists it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings},
 	Open:     openSettings,
@@ -27,18 +26,18 @@ var Channel = people.Channel{
 	Guide:    "docs/phone.md",
 }
 
-// Settings is the section connectors.telegram of settings.json. It names the file or
-// environment variable of the bot's token, and never contains the token.
+// Settings is the section connectors.telegram of settings.json. It names a file or an environment
+// variable with the bot's token, and never contains the token.
 type Settings struct {
-	BaseURL   string `json:"base_url,omitempty"` // the server's address; the default is https://api.telegram.org
+	BaseURL   string `json:"base_url,omitempty"` // the address of the Bot API's server; default https://api.telegram.org
 	TokenEnv  string `json:"token_env,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
-	// Webhook is nil if nod polls, which needs no public address.
+	// Webhook is nil if nod polls. Polling needs no public address.
 	Webhook *WebhookSettings `json:"webhook,omitempty"`
 }
 
-// WebhookSettings makes nod receive updates through a webhook. Telegram sends a secret with
-// each call; the settings name its file or environment variable, and never contain it.
+// WebhookSettings makes nod receive updates through a webhook. Telegram sends a secret with each call.
+// The settings name a file or an environment variable with that secret, and never contain it.
 type WebhookSettings struct {
 	Listen     string `json:"listen"`     // the address to listen on, HOST:PORT; without TLS files, only a loopback address is accepted
 	PublicURL  string `json:"public_url"` // the https:// address that Telegram calls
@@ -55,7 +54,7 @@ func parseSettings(data json.RawMessage) (s Settings, err error) {
 	return s, nil
 }
 
-// checkSettings enforces the rules that settings.schema.json cannot express.
+// checkSettings checks the rules that settings.schema.json cannot express.
 func checkSettings(data json.RawMessage) error {
 	s, err := parseSettings(data)
 	if err != nil {
@@ -80,13 +79,13 @@ func openSettings(data json.RawMessage, log *slog.Logger) (people.Carrier, error
 	}
 	c, err := Open(s, log)
 	if err != nil {
-		return nil, err // returns nil instead of c: a nil *Carrier in an interface is not nil
+		return nil, err // not c: a nil *Carrier in an interface is not nil
 	}
 	return c, nil
 }
 
-// Open makes the carrier of the bot in the settings. It reads the token, and the webhook's
-// secret, from the files or environment variables that the settings name.
+// Open creates the carrier for the bot in the settings. It reads the token, and the webhook's secret,
+// from the files or environment variables that the settings name.
 func Open(s Settings, log *slog.Logger) (*Carrier, error) {
 	token, err := readSecret("connectors.telegram.token", s.TokenEnv, s.TokenFile, "the bot's token")
 	if err != nil {
@@ -106,7 +105,7 @@ func Open(s Settings, log *slog.Logger) (*Carrier, error) {
 	return c, nil
 }
 
-// readWebhook makes the Webhook in the settings, and reads its secret and certificate.
+// readWebhook returns the Webhook in the settings. It reads the webhook's secret and certificate.
 func readWebhook(s *WebhookSettings) (w Webhook, err error) {
 	w = Webhook{Listen: s.Listen, PublicURL: s.PublicURL}
 	w.Secret, err = readSecret("connectors.telegram.webhook.secret", s.SecretEnv, s.SecretFile, "a secret of your own")
@@ -121,7 +120,7 @@ func readWebhook(s *WebhookSettings) (w Webhook, err error) {
 	return w, nil
 }
 
-// readSecret reads the secret from the file or the environment variable of a setting.
+// readSecret reads a secret from the file or the environment variable that a setting names.
 func readSecret(setting, env, file, what string) (string, error) {
 	if file != "" {
 		data, err := os.ReadFile(file)

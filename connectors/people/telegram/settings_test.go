@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settings.schema.json has exactly the fields of Settings, and requires those without
+// settings.schema.json contains exactly the fields of Settings. It requires the fields without
 // omitempty.
 func TestTheSchemaIsTheStruct(t *testing.T) {
 	type node struct {

@@ -13,10 +13,10 @@ import (
 // extent is the scope and the duration of a standing answer.
 type extent struct {
 	scope   schemas.Scope
-	seconds int // 0 means until the standing answer is revoked
+	seconds int // 0 means until a person revokes the standing answer
 }
 
-// extents lists the scopes and durations that a person can choose, the narrowest first.
+// extents lists the scopes and durations that a person can choose, narrowest first.
 var extents = []extent{
 	{schemas.ScopeSession, 60 * 60},
 	{schemas.ScopeSession, 0},
@@ -24,7 +24,7 @@ var extents = []extent{
 	{schemas.ScopeAgent, 0},
 }
 
-// String returns the extent in words, such as "in this session, until you revoke it".
+// String describes the extent, such as "in this session, until you revoke it".
 func (e extent) String() string {
 	where := "in this session"
 	if e.scope == schemas.ScopeAgent {
@@ -36,19 +36,18 @@ func (e extent) String() string {
 	return where + ", for " + schemas.FormatDuration(time.Duration(e.seconds)*time.Second)
 }
 
-// reachAction returns the action of the button that shows the extents for reach i, the rule
-// with index i among those that a prompt offers to store.
+// reachAction returns the action of the button for reach i. A reach is a rule that the prompt offers
+// to store. The button shows the extents for it.
 func reachAction(i int) string { return "r" + strconv.Itoa(i) }
 
-// action returns the action of the button that chooses reach i with this extent. The action
-// contains the scope and the seconds, so the button means the same to another version of nod.
+// action returns the action of the button that chooses reach i with this extent. The action contains
+// the scope and the seconds, so that the button has the same meaning for another version of nod.
 func (e extent) action(i int) string {
 	return fmt.Sprintf("k%d%c%d", i, e.scope[0], e.seconds)
 }
 
-// offeredReaches returns the reaches, that is the rules to store, that an answer on Telegram
-// may choose in a second step. It returns none if the message does not show all of p, because
-// the rules may then be missing from its text.
+// offeredReaches returns the rules that an answer on Telegram may store in a second step. If the
+// message does not show all of p, it returns none, because the text may not contain the rules.
 func offeredReaches(p *schemas.Prompt) []schemas.Reach {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
 	switch {
@@ -60,16 +59,15 @@ func offeredReaches(p *schemas.Prompt) []schemas.Reach {
 	return p.Remember
 }
 
-// ruleHead is the beginning of a button or text about a lasting rule.
+// ruleHead is the first words of a button or a text about a lasting rule.
 const ruleHead = "From now on"
 
 func ruleText(i int, r *schemas.Reach) string {
 	return fmt.Sprintf("%s, %d: %s", ruleHead, i+1, people.Line(r.String()))
 }
 
-// reachRows makes a button for each reach, that is each rule to store. A press on the button
-// shows the extents to choose from. If the rule is too long for a label, the label instead has
-// the rule's number in the message's text.
+// reachRows makes a button for each rule that an answer may store. A press shows the extents for the
+// rule. If the rule is too long for a label, the label contains the rule's number in the message.
 func reachRows(p *schemas.Prompt) (rows [][]button) {
 	for i, r := range offeredReaches(p) {
 		text := ruleText(i, &r)
@@ -81,8 +79,8 @@ func reachRows(p *schemas.Prompt) (rows [][]button) {
 	return rows
 }
 
-// extentButtons makes the buttons of the last step for reach i. A press on one of the extents
-// makes the standing answer.
+// extentButtons makes the buttons of the last step for rule i. A press on one of them creates the
+// standing answer.
 func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	var k keyboard
 	for _, e := range extents {
@@ -92,8 +90,8 @@ func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	return &k
 }
 
-// reachChosen returns the index and the text of the rule whose button has this action. ok is
-// false if no rule's button has it.
+// reachChosen returns the index and the text of the rule whose button has this action. ok is false if
+// there is none.
 func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool) {
 	for i, r := range offeredReaches(p) {
 		if reachAction(i) == action {
@@ -103,8 +101,8 @@ func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool
 	return 0, "", false
 }
 
-// standingAnswer returns the answer that a press on an extent's button gives: a rule to store,
-// with the extent's scope and duration. ok is false for any other action.
+// standingAnswer returns the answer for a press on an extent's button. The answer stores a rule with
+// the scope and the duration of the extent. ok is false for any other action.
 func standingAnswer(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	for i := range offeredReaches(p) {
 		for _, e := range extents {
@@ -118,8 +116,8 @@ func standingAnswer(p *schemas.Prompt, action string, from schemas.From) (a sche
 	return a, false
 }
 
-// showRule shows the exact rule before it is chosen. It returns a text with the rule, for a
-// toast, or sends the rule as a message and returns "" if the text is too long for a toast.
+// showRule shows the exact rule before a person can choose it. It returns the rule's text for a toast.
+// If the text is too long, it sends the rule as a message and returns "".
 func (h *handler) showRule(ctx context.Context, about *message, exact string) (toast string) {
 	const then = "\n\nThe next tap allows it for as long as you choose."
 	if people.UTF16(exact+then) <= maxToast {

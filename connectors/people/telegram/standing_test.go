@@ -8,11 +8,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// seen returns Ann's first message as it looks now.
+// seen returns the present state of Ann's first message.
 func (w *world) seen() telegramtest.Message { return w.Chat(ann)[0] }
 
-// step presses the button with this label under Ann's first message, and waits for the next
-// buttons.
+// step presses the button with this label under Ann's first message. It waits for the next buttons.
 func (w *world) step(label string) telegramtest.Message {
 	w.t.Helper()
 	before := w.seen()
@@ -32,8 +31,7 @@ func (w *world) press(m telegramtest.Message, label string) {
 	w.Failf("no such button", "%s among %v", label, m.Buttons)
 }
 
-// remembering makes the request offer two rules to store. The second rule is too long for a
-// button.
+// remembering makes the request offer two rules. The second rule is too long for a button.
 func (w *world) remembering() {
 	w.desk.prompt.Remember = []schemas.Reach{
 		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make"}, Project: "/app"}}},
@@ -41,8 +39,8 @@ func (w *world) remembering() {
 	}
 }
 
-// A standing answer takes several presses: first the rule is shown, then its scope and
-// duration are chosen.
+// A standing answer takes several presses. The first shows the rule, the next ones choose its scope
+// and duration.
 func TestAStandingAnswerIsChosenWithItsRuleScopeAndEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		reach, end string
@@ -91,7 +89,7 @@ func TestBackLeavesTheChoiceOfAStandingAnswer(t *testing.T) {
 	w.Empty(w.desk.answers)
 }
 
-// A made-up button cannot choose a rule that is not offered, or not shown whole.
+// A made-up button cannot choose a rule that the message does not offer or does not show completely.
 func TestARuleThatIsNotOfferedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.remembering()
@@ -111,7 +109,7 @@ func TestARuleThatIsNotOfferedIsRefused(t *testing.T) {
 	w.Empty(w.desk.answers)
 }
 
-// codeWordForm waits for the message that asks Ann for the code word, and returns it.
+// codeWordForm waits for the message that asks Ann for the code word.
 func (w *world) codeWordForm(allows string) telegramtest.Message {
 	w.t.Helper()
 	var m telegramtest.Message
@@ -123,8 +121,8 @@ func (w *world) codeWordForm(allows string) telegramtest.Message {
 	return m
 }
 
-// A request that requires the code word cannot be allowed by a press or a yes alone, and the
-// code word does not stay in the chat.
+// If a request requires the code word, a press or a yes without it does not allow the request. nod
+// does not leave the code word in the chat.
 func TestTheCodeWordIsAskedFor(t *testing.T) {
 	w := newWorld(t)
 	w.remembering()
@@ -164,7 +162,7 @@ func TestTheCodeWordIsAskedFor(t *testing.T) {
 	w.Equal("reject_once", (<-w.desk.answers).OptionID, "denying takes no word")
 }
 
-// If nod asked for the code word for one request, the reply allows no other request.
+// If nod asked for the code word for one request, the reply cannot allow another request.
 func TestACodeWordForAnotherRequestIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.desk.prompt.Conditions = []string{"the code word"}

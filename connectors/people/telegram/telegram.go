@@ -1,12 +1,11 @@
-// Package telegram sends prompts to people on Telegram and receives their answers, over
-// the Bot API. It polls, which needs no public address, or serves a webhook if the
-// settings name one.
+// Package telegram sends prompts to people on Telegram and receives their answers, over Telegram's Bot
+// API. It polls, which needs no public address. If the settings name a webhook, it uses the webhook
+// instead.
 //
-// A prompt goes to the private chat between the bot and its recipient. The recipient is a
-// Telegram user id, which the settings give as an identity of an approver. Every button
-// carries the whole digest of the request that it was shown with, and the message names
-// the request. Any worker can therefore submit the answer, even after a restart, and a
-// made-up button answers nothing.
+// A prompt goes to the private chat between the bot and its recipient. The recipient is a Telegram
+// user id, which the settings list as an identity of an approver. Every button contains the digest of
+// the request, and the message names the request. Any worker can therefore submit the answer, even
+// after a restart, and a made-up button answers nothing.
 package telegram
 
 import (
@@ -24,15 +23,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// defaultBase is Telegram's own server.
 const defaultBase = "https://api.telegram.org"
 
-// Carrier implements people.Carrier for one bot. Only one worker of a bot can poll at a
-// time; when that worker ends, another one takes over.
+// Carrier implements people.Carrier for one bot. Only one worker of a bot can poll at a time. When
+// that worker ends, another takes over.
 type Carrier struct {
 	api *api
 	log *slog.Logger
-	me  atomic.Int64 // the bot's own user id; 0 until it is known
+	me  atomic.Int64 // the user id of the bot; 0 before it is known
 
 	hook    *Webhook // the webhook; nil if the carrier polls
 	backlog *backlog
@@ -43,9 +41,9 @@ var (
 	_ people.Reviser = (*Carrier)(nil)
 )
 
-// New makes the carrier of the bot with this token. base is the address of the Bot API's
-// server; empty means Telegram's own. New refuses a malformed address or token, and calls
-// no server.
+// New creates the carrier of the bot with this token. base is the address of the Bot API's server;
+// empty means Telegram's own. New returns an error for a malformed address or token. It does not
+// connect to any server.
 func New(base, token string, log *slog.Logger) (*Carrier, error) {
 	a, err := newAPI(cmp.Or(base, defaultBase), token)
 	if err != nil {
@@ -54,12 +52,12 @@ func New(base, token string, log *slog.Logger) (*Carrier, error) {
 	return &Carrier{api: a, log: log, backlog: newBacklog()}, nil
 }
 
-// Check calls Telegram and returns an error unless Telegram accepts the bot's token.
+// Check connects to Telegram and returns an error unless Telegram accepts the bot's token.
 func (c *Carrier) Check(ctx context.Context) error {
 	return c.api.call(ctx, "getMe", struct{}{}, nil)
 }
 
-// Prompt sends p to its recipient's chat, without buttons: Revise adds them.
+// Prompt sends p to its recipient's chat, without buttons. Revise adds the buttons.
 func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	person, err := strconv.ParseInt(p.Recipient, 10, 64)
 	if err != nil {
@@ -78,13 +76,13 @@ func outgoingPrompt(chatID int64, p *schemas.Prompt) outgoing {
 	return outgoing{ChatID: chatID, Text: text.text.String(), Entities: text.entities, Preview: preview{IsDisabled: true}}
 }
 
-// Settle edits the message: the outcome replaces the buttons. If Telegram no longer allows the
-// edit, a reply to the message shows the outcome.
+// Settle edits the message: the outcome replaces the buttons. If Telegram does not allow the edit any
+// more, Settle shows the outcome in a reply to the message.
 //
-// While nod was away or the machine asleep, a person may have pressed a button in time. Settle
-// therefore does not show that a request expired while Telegram may hold presses that nod has
-// not received. Instead it returns an error with the time after which the worker calls Settle
-// again. While Telegram can be reached, this delay is at most holdFor.
+// While nod was away or the machine asleep, a person may have pressed a button before the deadline. If
+// Telegram may have presses that nod has not received, Settle therefore does not show that a request
+// expired. It returns an error with the time after which the worker calls Settle again. While Telegram
+// can be reached, the total delay is at most holdFor.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	if p.Decision != nil && p.Decision.Outcome == schemas.TimedOut && c.backlog.holdsExpiry() {
 		return &people.Error{After: holdPause, Err: fmt.Errorf("settle %s: presses that Telegram still holds are handled first", p.Key())}
@@ -108,12 +106,12 @@ func (c *Carrier) editToOutcome(ctx context.Context, ref people.Ref, p schemas.P
 		err = c.api.call(ctx, "sendMessage", m, nil)
 	}
 	if e := (*people.Error)(nil); errors.As(err, &e) && e.Unreachable {
-		return nil // the person blocked the bot or left Telegram
+		return nil // the person has blocked the bot or left Telegram
 	}
 	return err
 }
 
-// Revise edits the message of a pending request, and puts the buttons under it.
+// Revise edits the message of a pending request and adds the buttons.
 func (c *Carrier) Revise(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	chatID, messageID, ok := parseRef(ref)
 	if !ok {

@@ -19,8 +19,8 @@ import (
 
 const token = "777:AAsecretsecretsecretsecretsecretsec"
 
-// rig is an in-memory Telegram whose users are the people of package peopletest. It fails the
-// test if the carrier makes a call that a correct client never makes.
+// rig is an in-memory Telegram with the users of package peopletest. It fails the test if the carrier
+// makes a call that a correct client never makes.
 type rig struct {
 	t *testing.T
 	*telegramtest.Server
@@ -73,7 +73,7 @@ func (r *rig) Read(user string) []peopletest.Message {
 	return all
 }
 
-// message converts a message for the suite. It requires that the agent's text is marked as
+// message converts a message for the suite. It requires that the text of the agent is formatted as
 // code, in which Telegram makes no links.
 func (r *rig) message(m telegramtest.Message) peopletest.Message {
 	for _, live := range []string{"://", "/pending https", "@everyone", "rm -rf"} {
@@ -86,8 +86,8 @@ func (r *rig) message(m telegramtest.Message) peopletest.Message {
 	return out
 }
 
-// kindOf returns the kind of the option that a button chooses, or "" if the button leads to
-// a further step.
+// kindOf returns the kind of option that a button chooses. If the button only leads to another step,
+// it returns "".
 func kindOf(label string) schemas.OptionKind {
 	for prefix, kind := range map[string]schemas.OptionKind{
 		"✅ Allow once": schemas.AllowOnce, "✅ Allow, agent remembers": schemas.AllowAlways, "⛔ Deny, agent remembers": schemas.RejectAlways,
@@ -107,7 +107,7 @@ func (r *rig) Does(user string, act peopletest.Act) bool {
 	if act.Of != "" {
 		chat = act.Of
 	}
-	about, _ := strconv.ParseInt(act.Message, 10, 64) // stays 0 if the act is about no message
+	about, _ := strconv.ParseInt(act.Message, 10, 64) // 0 if the act is not about a message
 	switch {
 	case act.Press != "":
 		r.Press(id(user), id(chat), about, act.Press, false)
@@ -119,8 +119,8 @@ func (r *rig) Does(user string, act peopletest.Act) bool {
 	return true
 }
 
-// deny presses the button for a denial with a reason, and replies with the reason to the
-// message that asks for it. It returns false if there is no such button.
+// deny presses the button for a denial with a reason, and replies with the reason. It returns false if
+// there is no such button.
 func (r *rig) deny(user string, about int64, reason string) bool {
 	for _, m := range r.Chat(id(user)) {
 		for _, b := range m.Buttons {

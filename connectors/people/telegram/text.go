@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// maxText is the greatest length of a message's text, in UTF-16 units.
+	// maxText is the largest length of a message's text, in UTF-16 units.
 	maxText = 4096
-	// margin is the length, in UTF-16 units, that a prompt leaves free for texts that change
-	// with time: "in 7 days", "which has passed", the outcome.
+	// margin is the length, in UTF-16 units, that a prompt reserves for texts that change later: "in 7
+	// days", "which has passed", the outcome.
 	margin = 256
-	// maxEntities is the number of entities that Telegram keeps. It would not mark the text
-	// of further entities as code, and would turn parts of that text into links.
+	// maxEntities is the number of entities that Telegram keeps in a message. It would ignore further
+	// code entities, and could turn the agent's text in them into links.
 	maxEntities = 100
 )
 
-// The lines by which a message names its request. In a prompt they come after all text of the
+// The words with which a message names its request. In a prompt these lines are below all text of the
 // agent; see people.Parts.
 const (
 	requestLine = "Request: "
@@ -28,14 +28,14 @@ const (
 	callsLine   = "Calls: "
 )
 
-// content is a text under construction, with its entities.
+// content is the text of a message with its entities, while it is being built.
 type content struct {
 	text     strings.Builder
 	units    int // the text's length in UTF-16 units
 	entities []entity
 }
 
-// add appends s, as an entity if kind is set.
+// add appends s. If kind is not empty, s becomes an entity of that kind.
 func (c *content) add(kind, s string) {
 	n := people.UTF16(s)
 	if kind != "" && n > 0 {
@@ -53,15 +53,16 @@ func (c *content) newline() {
 
 func (c *content) fits(limit int) bool { return c.units <= limit && len(c.entities) <= maxEntities }
 
-// repeated is the first line of a pending prompt that may already be in the chat in another
-// message; repeatEnded is that line once the request is decided. nod cannot edit the other
-// message, because it has no Ref of that message.
+// repeated is the first line of a pending prompt if the chat may already contain another message about
+// it. repeatEnded replaces that line when the request is decided. nod cannot edit the other message,
+// because it has no Ref for it.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
 )
 
-// promptContent lays out a prompt: in full if it fits a message, otherwise in brief.
+// promptContent arranges a prompt in its full form or, if that is too long for a message, in its brief
+// form.
 func promptContent(p *schemas.Prompt, now time.Time) *content {
 	if fitsWhole(p) {
 		if c := layout(p, people.Parts(p, now)); c.fits(maxText) { // a long outcome may exceed the limit
@@ -71,18 +72,18 @@ func promptContent(p *schemas.Prompt, now time.Time) *content {
 	return layout(p, people.Brief(p, now))
 }
 
-// fitsWhole reports whether a prompt is shown with its exact payload. If it is not, it
-// cannot be allowed on Telegram. The result is the same when p is sent and when the answer
-// comes: it does not depend on the time, the decision, the number of calls or whether an
-// agent still waits.
+// fitsWhole reports whether a message can show the exact payload of a prompt. If it cannot, a person
+// cannot allow the request on Telegram. The result is the same when nod sends p and when the answer
+// comes: it does not depend on the time, the decision, the number of calls or whether an agent still
+// waits.
 func fitsWhole(p *schemas.Prompt) bool {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls
-	open.Detached = true // the note about a detached request is longer than the note about Request.HostAsks
+	open.Detached = true // reserve space for the note about a detached request, which is longer than the note about Request.HostAsks
 	return layout(&open, people.Parts(&open, p.Request.CreatedAt)).fits(maxText - margin)
 }
 
-// mostCalls is a greater number of calls than any question has.
+// mostCalls is larger than the number of calls of any question.
 const mostCalls = 99999
 
 func layout(p *schemas.Prompt, parts []people.Part) *content {
@@ -104,8 +105,8 @@ func layout(p *schemas.Prompt, parts []people.Part) *content {
 	return c
 }
 
-// part writes nod's labels in bold, and all text that may come from the agent as code, in
-// which Telegram makes no links, mentions or commands.
+// part writes labels of nod in bold, and text that may come from the agent as code. In code, Telegram
+// makes no links, mentions or commands.
 func (c *content) part(p people.Part) {
 	switch {
 	case p.Caption:
@@ -130,15 +131,15 @@ func (c *content) part(p people.Part) {
 	}
 }
 
-// caption writes the line with the agent and the risk: the risk in bold, the rest, which has
-// texts of the agent, as code.
+// caption writes the line with the agent and the risk. The risk is bold. The rest contains texts of
+// the agent and is therefore code.
 func (c *content) caption(p people.Part) {
 	risk := p.Spans[0][len(p.Spans[0])-1].From
 	c.add("code", p.Label[:risk])
 	c.add("bold", p.Label[risk:])
 }
 
-// label writes a part's label. A label with Field set is text of the agent.
+// label writes the label of a part. If Field is set, the label is a text of the agent.
 func (c *content) label(p people.Part) {
 	kind := "bold"
 	if p.Field {
@@ -148,7 +149,7 @@ func (c *content) label(p people.Part) {
 	c.add("", ":")
 }
 
-// callsCountedIn returns the number of calls in the text of a replyMessage.
+// callsCountedIn returns the number of calls that the text of a replyMessage contains.
 func callsCountedIn(text string) int {
 	for line := range strings.Lines(text) {
 		if rest, found := strings.CutPrefix(strings.TrimSuffix(line, "\n"), callsLine); found {
@@ -159,8 +160,8 @@ func callsCountedIn(text string) int {
 	return 1
 }
 
-// requestNamedIn returns the request that a message from nod names. The last line that begins
-// with each of the words counts: a field of a tool's input may begin an earlier line.
+// requestNamedIn returns the request that a message of nod names. Of several lines that begin with the
+// same label, the last counts: an earlier line may come from a tool's input.
 func requestNamedIn(text string) (session, id string, ok bool) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")

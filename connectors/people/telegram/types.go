@@ -1,6 +1,6 @@
 package telegram
 
-// The types of the Bot API, with the fields that nod uses.
+// Types of Telegram's Bot API, with only the fields that nod uses.
 
 type update struct {
 	ID       int64          `json:"update_id"`
@@ -8,7 +8,7 @@ type update struct {
 	Callback *callbackQuery `json:"callback_query"`
 }
 
-// senderID returns the id of the person who caused an update, or 0 if the update names no
+// senderID returns the id of the person who caused an update. It returns 0 if the update names no
 // person.
 func (u *update) senderID() int64 {
 	switch {
@@ -39,8 +39,8 @@ type message struct {
 	ReplyMarkup *keyboard `json:"reply_markup"`
 }
 
-// callbackQuery is the press of a button. Message has no text if the message was deleted
-// or is too old.
+// callbackQuery is the press of a button. If the message was deleted or is too old, Message has no
+// text.
 type callbackQuery struct {
 	ID      string   `json:"id"`
 	From    user     `json:"from"`
@@ -59,13 +59,13 @@ type button struct {
 
 type entity struct {
 	Type   string `json:"type"`
-	Offset int    `json:"offset"` // the offset in UTF-16 units, like Length
+	Offset int    `json:"offset"` // in UTF-16 units, like Length
 	Length int    `json:"length"`
 }
 
 type replyTo struct {
 	MessageID int64 `json:"message_id"`
-	// Without lets Telegram send the reply even if the message to reply to was deleted.
+	// Without makes Telegram send the reply even if the message to which it replies was deleted.
 	Without bool `json:"allow_sending_without_reply"`
 }
 

@@ -19,22 +19,20 @@ import (
 )
 
 const (
-	// hookPath is the end of every webhook address that nod sets. It distinguishes nod's
-	// webhooks from those of other programs, which nod does not remove.
-	hookPath = "/nod/telegram"
-	// hookSecret is the header in which Telegram sends the secret.
+	// hookPath is the end of the address of every webhook that nod sets. It distinguishes nod's
+	// webhooks from those of other programs. nod does not remove the latter.
+	hookPath   = "/nod/telegram"
 	hookSecret = "X-Telegram-Bot-Api-Secret-Token"
-	// maxUpdate bounds one update, in bytes; the longest update has two long messages.
+	// maxUpdate is the largest update in bytes. The longest update contains two long messages.
 	maxUpdate = 1 << 20
-	// hookCheckEvery is the time between two checks that the webhook is still set and that
-	// no update is waiting at Telegram.
+	// hookCheckEvery is the interval at which nod checks that the webhook is still set, and that no
+	// update is waiting at Telegram.
 	hookCheckEvery = 30 * time.Second
-	// minSecret is the least length of the secret, in characters.
+	// minSecret is the smallest length of the secret, in characters.
 	minSecret = 16
 )
 
-// Webhook describes the server that receives Telegram's updates, for a carrier that does
-// not poll.
+// Webhook describes the HTTP server to which Telegram sends updates, if the carrier does not poll.
 type Webhook struct {
 	Listen    string // the address to listen on, HOST:PORT; without TLS, only a loopback address is accepted
 	PublicURL string // the public address, an https:// URL without hookPath
@@ -42,8 +40,8 @@ type Webhook struct {
 	TLS       *tls.Certificate // the certificate; nil behind a reverse proxy
 }
 
-// UseWebhook makes Run receive updates through a webhook. It refuses a webhook that would
-// admit callers other than Telegram, or expose the secret to the network.
+// UseWebhook makes Run receive updates through a webhook. It returns an error for a webhook that would
+// accept other callers than Telegram, or send the secret unencrypted over the network.
 func (c *Carrier) UseWebhook(w Webhook) error {
 	u, err := url.Parse(w.PublicURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -66,8 +64,8 @@ func (c *Carrier) UseWebhook(w Webhook) error {
 
 const secretLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 
-// serveWebhook serves the webhook until ctx ends. The webhook stays set afterwards, so that
-// updates wait at Telegram until a worker receives them.
+// serveWebhook serves the webhook until ctx ends. It does not remove the webhook then. Updates
+// therefore wait at Telegram until a worker receives them.
 func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 	listener, err := net.Listen("tcp", c.hook.Listen)
 	if err != nil {
@@ -80,17 +78,17 @@ func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.serveUpdate(w, r, desk) }),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: callTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // the server reports mostly broken connections of other callers
+		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // the messages are mostly about broken connections of other callers
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	err = c.keepWebhook(ctx, ended)
-	// When ctx ends, the updates that are being handled get an error as reply, so that
-	// Telegram sends them again.
+	// When ctx ends, updates that are being handled get an error as the reply, so that Telegram sends
+	// them again.
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()
 	if server.Shutdown(stopping) != nil {
-		_ = server.Close() // Close fails if the server is closed already
+		_ = server.Close() // fails if the server is closed already
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -98,8 +96,8 @@ func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 	return err
 }
 
-// keepWebhook sets the webhook, and sets it again if it was removed. It returns when ctx
-// or the server ends.
+// keepWebhook sets the webhook, and sets it again if it was removed. It returns when ctx or the server
+// ends.
 func (c *Carrier) keepWebhook(ctx context.Context, ended <-chan error) error {
 	if err := c.setHook(ctx); err != nil {
 		return err
@@ -127,8 +125,8 @@ func (c *Carrier) setHook(ctx context.Context) error {
 	return c.api.call(ctx, "setWebhook", map[string]any{"url": c.hook.PublicURL, "secret_token": c.hook.Secret, "allowed_updates": allowed}, nil)
 }
 
-// checkBacklog reports whether Telegram has sent all updates that were waiting. If the
-// webhook was removed or replaced, checkBacklog sets it again.
+// checkBacklog reports whether no update is waiting at Telegram. If the webhook was removed or
+// replaced, it sets the webhook again.
 func (c *Carrier) checkBacklog(ctx context.Context) (heard bool, err error) {
 	var now hookInfo
 	askedAt := c.backlog.now()
@@ -146,8 +144,8 @@ type hookInfo struct {
 	Pending int    `json:"pending_update_count"`
 }
 
-// serveUpdate handles one update. It confirms the update only after nod has stored or
-// refused its answer for good. Telegram sends an unconfirmed update again.
+// serveUpdate handles one update. It confirms the update only after nod has stored the answer or
+// refused it permanently. Telegram sends an unconfirmed update again.
 func (c *Carrier) serveUpdate(w http.ResponseWriter, r *http.Request, desk people.Desk) {
 	shown := []byte(r.Header.Get(hookSecret))
 	switch {
@@ -176,11 +174,10 @@ func (c *Carrier) serveUpdate(w http.ResponseWriter, r *http.Request, desk peopl
 	w.WriteHeader(http.StatusOK)
 }
 
-// errForeign means that the bot has a webhook of another program.
 var errForeign = errors.New("another program receives this bot's updates, through its own webhook: give nod its own bot, or remove that webhook")
 
-// removeWebhook removes a webhook that nod has set, because Telegram refuses polls while a
-// webhook is set. It returns errForeign for a webhook of another program, which stays.
+// removeWebhook removes a webhook of nod, because Telegram refuses polls while a webhook is set. If
+// the webhook belongs to another program, it returns errForeign and removes nothing.
 func (c *Carrier) removeWebhook(ctx context.Context) error {
 	var now hookInfo
 	if err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &now); err != nil || now.URL == "" {

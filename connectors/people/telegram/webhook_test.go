@@ -20,7 +20,7 @@ import (
 
 const hookSecret = "secretsecret-0123456789"
 
-// webhookRig is a rig whose carriers Telegram calls through a proxy.
+// webhookRig is a rig with a proxy through which Telegram calls the webhooks of its carriers.
 type webhookRig struct {
 	*rig
 	listen string
@@ -51,8 +51,8 @@ func TestTheSuiteOnAWebhook(t *testing.T) {
 	}, token, "secretsecret")
 }
 
-// useWebhook switches the carrier from polling to a webhook, and returns the URL on which
-// the carrier receives updates.
+// useWebhook makes the carrier use a webhook instead of polling. It returns the URL at which the
+// carrier receives updates.
 func (w *world) useWebhook() (target string) {
 	listen := freeAddr(w.t)
 	w.Proxy("http://" + listen)
@@ -69,7 +69,7 @@ func TestAWebhookConfirmsNothingBeforeNodTookIt(t *testing.T) {
 	stop := w.run()
 	w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
 	<-tries
-	<-tries // waits until the update comes again
+	<-tries // wait until Telegram sends the update again
 	w.Equal(1, w.Unconfirmed())
 	w.ErrorIs(stop(), context.Canceled)
 
@@ -80,7 +80,7 @@ func TestAWebhookConfirmsNothingBeforeNodTookIt(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// A call without the right secret is refused before its body is read.
+// The server refuses a call without the right secret before it reads the body.
 func TestAWebhookCallWithoutTheSecretIsRefused(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -113,7 +113,7 @@ func TestAWebhookCallWithoutTheSecretIsRefused(t *testing.T) {
 	w.Empty(w.desk.answers)
 }
 
-// nod switches between polling and a webhook, and loses no update.
+// nod loses no update when it changes between polling and a webhook.
 func TestFromAWebhookToPollingAndBack(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -124,7 +124,7 @@ func TestFromAWebhookToPollingAndBack(t *testing.T) {
 		if w.carrier = c; c == hooking {
 			w.useWebhook()
 		}
-		w.Press(ann, ann, m.ID, m.Buttons[0].Data, false) // pressed while no carrier receives updates
+		w.Press(ann, ann, m.ID, m.Buttons[0].Data, false) // a press while no carrier receives updates
 		stop := w.run()
 		<-w.desk.answers
 		w.waits(func() bool { return w.Unconfirmed() == 0 })
@@ -134,8 +134,7 @@ func TestFromAWebhookToPollingAndBack(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// UseWebhook refuses an unsafe webhook. Its error is one line and does not contain the
-// secret.
+// UseWebhook refuses an unsafe webhook. The error is one line without the secret.
 func TestUnsafeWebhooksAreRefused(t *testing.T) {
 	ok := hookAt("127.0.0.1:0")
 	for want, change := range map[string]func(*telegram.Webhook){
@@ -156,7 +155,7 @@ func TestUnsafeWebhooksAreRefused(t *testing.T) {
 	}
 }
 
-// If the port is in use, Run returns an error, and the worker calls it again.
+// If the port is in use, Run returns an error. The worker then calls Run again.
 func TestAWebhookWhosePortIsInUseIsAnError(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorld(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// form waits for the message that asks Ann for a text in reply, and returns it.
+// form waits for the message that asks Ann to reply with a text.
 func (w *world) form(head string) (m telegramtest.Message) {
 	w.t.Helper()
 	w.waits(func() bool {
@@ -19,8 +19,8 @@ func (w *world) form(head string) (m telegramtest.Message) {
 	return m
 }
 
-// If nod asked for a text about one request, the text does not count for a later request with
-// the same id.
+// nod asked for a text about one request. The text does not count for a later request with the same
+// id.
 func TestATextForALaterRequestWithTheSameIDIsRefused(t *testing.T) {
 	for button, c := range map[string]struct{ head, option string }{
 		"Deny, say why":  {"Reply to this message and say why", "reject_once"},

@@ -57,7 +57,7 @@ func (w *world) waits(holds func() bool) {
 	w.Eventually(holds, 30*time.Second, 2*time.Millisecond)
 }
 
-// told waits for a message or toast to Ann that contains a text.
+// told waits for a message or toast to Ann that contains this text.
 func (w *world) told(text string) {
 	w.t.Helper()
 	w.waits(func() bool {
@@ -84,14 +84,14 @@ func (w *world) shows() telegramtest.Message {
 	return all[len(all)-1]
 }
 
-// desk is a stand-in for nod that has one request, and records the answers to it.
+// desk stands in for nod. It has one request, and records the answers.
 type desk struct {
 	people.Desk
 	prompt  schemas.Prompt
 	answers chan schemas.Answer
 	err     func() error
-	shows   func() schemas.Prompt // returns the prompt for Show; if nil, Show returns the field prompt
-	gone    bool                  // nod no longer keeps the request
+	shows   func() schemas.Prompt // if not nil, returns the prompt for Show in place of the field prompt
+	gone    bool                  // nod no longer stores the request
 }
 
 func newDesk(t *testing.T) *desk {

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// actionPayload holds the payload fields of all actions. Each action uses some of them.
+// actionPayload contains the payload fields of all actions. Each action uses some of them.
 type actionPayload struct {
 	SessionID string `json:"session_id"`
 	Agent     string `json:"agent"`
@@ -24,7 +24,12 @@ type actionPayload struct {
 	Limit     int    `json:"limit"`
 	GrantID   string `json:"grant_id"`
 
+	// The filters of permissions.history.
+	Query   string          `json:"query"`
+	Outcome schemas.Outcome `json:"outcome"`
+
 	// Fields of an answer beyond a plain allow or deny; see schemas.Answer.
+	// permission.compare uses UpdatedInput too.
 	UpdatedInput json.RawMessage `json:"updated_input"`
 	Scope        schemas.Scope   `json:"scope"`
 	Reach        int             `json:"reach"`
@@ -34,11 +39,11 @@ type actionPayload struct {
 	Subscription webpush.Subscription `json:"subscription"`
 }
 
-const listLimit = 100 // maximum number of requests in one page of permissions.list
+const listLimit = 100 // the largest number of requests in one page of permissions.list
 
-// handle runs the action of one message. Subscriptions take effect in the order of their
-// messages. Actions that call nod run concurrently, at most maxCalls at once; a further one
-// delays the messages after it.
+// handle executes the action of one message. It executes subscriptions in the order of their messages.
+// Actions that call nod run concurrently, at most maxCalls at a time. If that many are running, handle
+// waits, and later messages wait too.
 func (c *client) handle(ctx context.Context, data []byte) {
 	var m clientMessage
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -61,8 +66,8 @@ func (c *client) handle(ctx context.Context, data []byte) {
 	}
 }
 
-// dispatch starts one action. If the action cannot start, it returns an error and sends no
-// reply; otherwise the action replies.
+// dispatch starts one action. If it cannot start the action, it returns an error and sends no reply.
+// Otherwise the action sends the reply.
 func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload) error {
 	if a.SessionID != "" && !schemas.ValidID(a.SessionID) {
 		return noID("session_id")
@@ -82,6 +87,8 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 		return nil
 	case "permissions.history":
 		return c.call(ctx, func(ctx context.Context) { c.listHistory(ctx, m, a) })
+	case "sessions.list":
+		return c.call(ctx, func(ctx context.Context) { c.listSessions(ctx, m) })
 	case "grants.list":
 		return c.call(ctx, func(ctx context.Context) { c.listGrants(ctx, m, a) })
 	case "grants.revoke":
@@ -93,7 +100,7 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 		return c.call(ctx, func(ctx context.Context) { c.freeze(ctx, m, a) })
 	case "push.show", "push.subscribe", "push.unsubscribe":
 		return c.call(ctx, func(context.Context) { c.handlePush(m, a) })
-	case "session.subscribe", "session.unsubscribe", "session.lock.acquire", "session.lock.release", "permission.respond":
+	case "session.subscribe", "session.unsubscribe", "session.lock.acquire", "session.lock.release", "permission.respond", "permission.compare":
 	default:
 		return schemas.Errorf(schemas.CodeUnknownAction, "unknown action: %s", people.Line(m.Action))
 	}
@@ -111,6 +118,8 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 		return c.call(ctx, func(ctx context.Context) { c.changeLock(ctx, m, a.SessionID, schemas.PresenceUnlock) })
 	case "permission.respond":
 		return c.respond(ctx, m, a)
+	case "permission.compare":
+		return c.call(ctx, func(ctx context.Context) { c.compareEdit(ctx, m, a) })
 	}
 	return nil
 }
@@ -121,8 +130,8 @@ func noID(field string) error {
 	return schemas.Errorf(schemas.CodeValidation, "%s is not an id: expected 1 to 128 letters, digits, _ or -", field)
 }
 
-// call runs f, which calls nod, in a goroutine. If maxCalls calls are running, it first waits
-// until one of them ends. It fails if ctx ends before f starts.
+// call runs f, which calls nod, in a goroutine. If maxCalls goroutines are running, it first waits for
+// the end of one. It returns an error if ctx ends before f starts.
 func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	select {
 	case c.calls <- struct{}{}:
@@ -131,8 +140,8 @@ func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	}
 	go func() {
 		defer func() { <-c.calls }()
-		// f does not get the connection's ctx, so an answer is stored even if its user closes
-		// the page.
+		// f does not get the context of the connection, so that nod stores an answer even if the user
+		// closes the page.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWithin)
 		defer cancel()
 		f(ctx)
@@ -140,8 +149,7 @@ func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	return nil
 }
 
-// respond sends an answer to nod. It replies with success only after nod has stored the
-// decision.
+// respond sends an answer to nod. It replies with success only after nod has stored the decision.
 func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) error {
 	switch {
 	case a.PendingID == "":
@@ -164,6 +172,16 @@ func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) 
 	})
 }
 
+// compareEdit replies with the difference between a request's input and an edited one.
+func (c *client) compareEdit(ctx context.Context, m clientMessage, a actionPayload) {
+	p, _, err := c.opts.Desk.Show(ctx, a.SessionID, a.PendingID)
+	if err != nil {
+		c.fail(m, failureOf(err))
+		return
+	}
+	c.reply(m, compareReply{partsIn(people.Difference(p.Request.ActionDetails, a.UpdatedInput))})
+}
+
 // answerPending answers a pending request. An answer without a digest gets the digest of the
 // pending request. An answer without a number of waiters covers only the first call.
 func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.Decision, schemas.Prompt, error) {
@@ -171,7 +189,7 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 	if err != nil {
 		return schemas.Decision{}, p, err
 	}
-	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // the call has joined a question, and an answer must name that question
+	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // the call has joined a question, and only the question can be answered
 		return schemas.Decision{}, p, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", a.PendingID)
 	}
 	if a.Digest == "" {
@@ -186,8 +204,8 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 	return d, p, err
 }
 
-// changeLock acquires or releases a session's input lock. A client that holds the lock
-// renews its lease by acquiring it again.
+// changeLock acquires or releases the input lock of a session. A client renews its lock by acquiring
+// it again.
 func (c *client) changeLock(ctx context.Context, m clientMessage, session string, op schemas.PresenceOp) {
 	c.mu.Lock()
 	tooMany := !c.locked[session] && len(c.locked) >= maxSessions
@@ -204,7 +222,7 @@ func (c *client) changeLock(ctx context.Context, m clientMessage, session string
 		c.fail(m, failureOf(err))
 		return
 	}
-	if op == schemas.PresenceUnlock { // The lock is free now. The client's presence in the session is not ended: its lease runs out.
+	if op == schemas.PresenceUnlock { // The lock is free now. The client stays present in the session until its lease ends.
 		c.mu.Lock()
 		delete(c.locked, session)
 		c.mu.Unlock()
@@ -216,7 +234,7 @@ func (c *client) presence(session string, op schemas.PresenceOp) schemas.Presenc
 	return schemas.Presence{Op: op, SessionID: session, ClientID: c.id, Kind: Name, From: schemas.From{UserID: c.user}}
 }
 
-// leaveSessions releases every input lock of the client and ends its presence in these
+// leaveSessions releases every input lock of the client, and ends the client's presence in these
 // sessions.
 func (c *client) leaveSessions() {
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
@@ -228,8 +246,8 @@ func (c *client) leaveSessions() {
 	}
 }
 
-// freeze lists the freezes, or freezes or thaws all agents, one agent or one session. The
-// payload's message is the reason.
+// freeze lists the freezes, or freezes or thaws all agents, one agent or one session. The message in
+// the payload is the reason.
 func (c *client) freeze(ctx context.Context, m clientMessage, a actionPayload) {
 	desk, ok := c.opts.Desk.(people.Freezer)
 	if !ok {

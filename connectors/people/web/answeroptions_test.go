@@ -16,20 +16,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// unfolds opens the dialog's details element whose summary begins with line.
+// unfolds opens the details element whose summary begins with line.
 func (p *page) unfolds(line string) {
 	p.t.Helper()
 	p.does(script("[...document.querySelectorAll('dialog summary')].find((s) => s.innerText.startsWith('" + line + "')).click()"))
 }
 
-// sets enters a value into a field and fires the input event that a user would cause.
+// sets enters a value into a field and triggers the same input event as a user.
 func (p *page) sets(selector, value string) {
 	p.t.Helper()
 	p.does(script(fmt.Sprintf(`{ const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); }`, selector, value)))
 }
 
-// A lasting allow needs a second step, which shows the rule and the time at which the rule
-// ends.
+// A lasting allow needs a second step. That step shows the rule, and the time at which the rule ends.
 func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -54,7 +53,7 @@ func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	r.Equal("Bash(go test:*) in /app", d.Grant.Reach())
 	r.True(d.Grant.ExpiresAt.IsZero())
 
-	// The standing answer is listed, and a click ends it.
+	// The page lists the standing answer, and a click ends it.
 	p.does(script("document.querySelector('.close').click()"))
 	p.goes("#/grants")
 	p.sees("document.querySelector('.grant')?.innerText.includes('Bash(go test:*) in /app')")
@@ -62,7 +61,7 @@ func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	p.does(chromedp.Click(".grant button"))
 	p.sees("document.querySelector('nod-grants .total').innerText.startsWith('Revoked')")
 	p.sees("!document.querySelector('.grant button')")
-	r.submits(shell("S", "two", "go test ./bus")) // the standing answer has ended, so a person is asked again
+	r.submits(shell("S", "two", "go test ./bus")) // the standing answer has ended, so nod asks a person again
 	p.goes("#/")
 	p.sees(row("two"))
 }
@@ -77,15 +76,19 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 	p.ready("allow")
 	p.unfolds("Edit the input")
 	p.sees("document.querySelector('dialog .edit').checkVisibility()")
-	p.Contains(value[string](p, "document.querySelector('dialog .edit').value"), `"rm -rf build \u202e"`, "nothing hides in what is edited")
+	p.Equal("\"rm -rf build \\u202e\"", value[string](p, "document.querySelector('dialog .edit').value"), "nothing hides in what is edited")
+	p.Equal("/app", value[string](p, "document.querySelector('dialog .edit[data-field=cwd]').value"), "a plain text is edited as it is")
 	p.ready("allow")
 	p.Equal("Allow once", p.text(".actions .allow"), "as it was asked")
-	p.sets("dialog .edit", `{"command": "make clean"`)
-	p.sees("document.querySelector('dialog .hint').innerText.includes('not a JSON object')")
+	p.sets("dialog .edit", `"make clean`)
+	p.sees("document.querySelector('dialog .hint').innerText === 'The field command is not JSON.'")
 	p.ready("deny")
 	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"))
-	p.sets("dialog .edit", `{"command": "make clean", "cwd": "/app"}`)
+	p.sets("dialog .edit", `"make clean"`)
 	p.ready("allow")
+	p.sees("document.querySelector('.difference')?.innerText.includes('+ make clean')")
+	p.Contains(p.text(".difference"), "- rm -rf build ⟦U+202E")
+	p.NotContains(p.text(".difference"), "cwd", "only what changed")
 	p.Equal("Allow as edited", p.text(".actions .allow"))
 	p.does(chromedp.Click(".actions .allow"))
 	p.ends("Allowed once, with changes · Ann")
@@ -94,9 +97,8 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 	r.JSONEq(`{"command":"make clean","cwd":"/app"}`, string(d.UpdatedInput))
 }
 
-// If the box for identical requests is ticked, one answer decides all requests with the same
-// text. Other requests stay pending, and so do requests that arrive after the dialog was
-// opened.
+// If the box for identical requests is checked, one answer decides all requests with the same text.
+// Other requests stay pending, and so do identical requests that arrive after the dialog was opened.
 func TestOneAnswerDecidesIdenticalRequests(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -151,8 +153,8 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 	p.ends("Allowed once · Ann")
 }
 
-// The field for the code word is there for this condition alone, not for every condition
-// whose text resembles it.
+// The dialog has a field for the code word only if the request requires the code word. A text that
+// resembles this condition does not add the field.
 func TestTheCodeWordOfARequestIsNotFoundInAText(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -176,9 +178,9 @@ func TestTheCodeWordOfARequestIsNotFoundInAText(t *testing.T) {
 	}
 }
 
-// If a request expires while its dialog is open, the outcome replaces its buttons.
+// If a request expires while its dialog is open, the outcome replaces the buttons.
 func TestAnExpiryReplacesTheButtonsOfAnOpenDialog(t *testing.T) {
-	t.Parallel() // this test waits for a deadline
+	t.Parallel() // the test waits for a deadline
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
 	request := schemas.Request{

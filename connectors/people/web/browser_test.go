@@ -22,18 +22,18 @@ type page struct {
 	tab context.Context
 }
 
-// browser is a browser program that tests share. It starts with the first test that needs it;
+// browser is a browser program that several tests share. The first test that needs it starts it, and
 // TestMain ends it.
 type browser struct {
-	names []string // of its program, in order of preference
+	names []string // the names of its program, in order of preference
 	start sync.Once
 	err   error
 	ctx   context.Context
 	close func()
 }
 
-// The tests run in the headless shell, which takes a third of the CPU time of a whole browser.
-// Only a whole browser can show notifications.
+// The tests use the headless shell, which needs a third of the CPU time of a full browser. Only a full
+// browser can show notifications.
 var (
 	headless = &browser{names: append([]string{"chromium-headless-shell", "chrome-headless-shell"}, whole.names...)}
 	whole    = &browser{names: []string{"chromium", "chromium-browser", "google-chrome", "chrome"}}
@@ -41,7 +41,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // the tests wait for pages and deadlines more than they use a CPU
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait for pages and deadlines, so many can run at a time
 	code := m.Run()
 	for _, b := range []*browser{headless, whole} {
 		if b.close != nil {
@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// program returns the path of the installed browser. Without one the test is skipped, or
-// fails if CI=true.
+// program returns the path of the installed browser. If there is none, it skips the test, or fails the
+// test if CI=true.
 func (b *browser) program(t *testing.T) string {
 	t.Helper()
 	for _, name := range b.names {
@@ -68,13 +68,13 @@ func (b *browser) program(t *testing.T) string {
 	return ""
 }
 
-// running starts the browser if it does not run yet, and returns its context.
+// running starts the browser if it is not running, and returns its context.
 func (b *browser) running(t *testing.T) context.Context {
 	t.Helper()
 	path := b.program(t)
 	b.start.Do(func() {
 		alloc, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(path), chromedp.NoSandbox, // a sandbox does not work for root; the browser visits only the tests' pages
+			chromedp.ExecPath(path), chromedp.NoSandbox, // root cannot use the sandbox; the browser visits only pages of the tests
 			chromedp.WSURLReadTimeout(time.Minute))...)
 		ctx, cancel := chromedp.NewContext(alloc)
 		b.ctx, b.close = ctx, func() { cancel(); end() }
@@ -84,13 +84,13 @@ func (b *browser) running(t *testing.T) context.Context {
 	return b.ctx
 }
 
-// visits opens a login link in a window of this size with its own cookies.
+// visits opens a login link in a new window of this size, with separate cookies.
 func (r *rig) visits(user string, width, height int64) *page {
 	r.t.Helper()
 	return r.visitsIn(headless, user, width, height)
 }
 
-// visitsIn is visits in the given browser.
+// visitsIn is like visits, in the given browser.
 func (r *rig) visitsIn(b *browser, user string, width, height int64) *page {
 	r.t.Helper()
 	tab, cancel := chromedp.NewContext(b.running(r.t), chromedp.WithNewBrowserContext())
@@ -119,14 +119,14 @@ func (p *page) does(actions ...chromedp.Action[chromedp.Void]) {
 	p.NoError(chromedp.Do(p.tab, actions...))
 }
 
-// sees waits, for a minute at most, until a JavaScript expression is true.
+// sees waits, for three minutes at most, until a JavaScript expression is true.
 func (p *page) sees(expr string) {
 	p.t.Helper()
 	holds := func() bool {
 		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool]("Boolean("+expr+")"))
-		return err == nil && yes // evaluating expr fails while an element in it does not exist yet
+		return err == nil && yes // evaluating expr fails while one of its elements does not exist
 	}
-	for until := time.Now().Add(time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
+	for until := time.Now().Add(3 * time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
 		p.True(time.Now().Before(until), "%s never held; the page says: %s", expr, p.text("body"))
 	}
 }
@@ -139,7 +139,7 @@ func value[T any](p *page, expr string) T {
 	return v
 }
 
-// text returns the text of the first element that matches, or "".
+// text returns the text of the first element that matches selector, or "".
 func (p *page) text(selector string) string {
 	p.t.Helper()
 	return value[string](p, "document.querySelector('"+selector+"')?.innerText ?? ''")
@@ -153,10 +153,10 @@ func (p *page) opens(id string) {
 	p.sees("document.querySelector('dialog').open")
 }
 
-// reads scrolls to the end of the request in the dialog.
+// reads scrolls to the end of what must be read of the request in the dialog.
 func (p *page) reads() {
 	p.t.Helper()
-	p.does(script("document.querySelector('.text').scrollTo(0, 1e6)"))
+	p.does(script("[...document.querySelectorAll('.text .end')].at(-1).scrollIntoView({block: 'end'})"))
 }
 
 // script returns an action that runs a script and ignores its value.
@@ -169,15 +169,14 @@ func row(id string) string { return "document.querySelector('li[data-id=" + id +
 // button returns a JavaScript expression for one of the dialog's buttons: "allow" or "deny".
 func button(class string) string { return "document.querySelector('.actions ." + class + "')" }
 
-// ready waits until a button is active.
+// ready waits until the user can click a button.
 func (p *page) ready(class string) {
 	p.t.Helper()
 	p.sees(button(class) + "?.getAttribute('aria-disabled') === 'false'")
 }
 
-// ends waits until an outcome with this text has replaced the buttons.
+// ends waits until an outcome with this text is shown.
 func (p *page) ends(text string) {
 	p.t.Helper()
-	p.sees("document.querySelector('.outcome')?.innerText.includes('" + text + "')")
-	p.sees("!document.querySelector('.actions button')")
+	p.sees("[...document.querySelectorAll('.outcome')].some((e) => e.innerText.includes('" + text + "'))")
 }

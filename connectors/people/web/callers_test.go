@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// At most maxCallers callers have a rate limit of their own; further callers share one rate
-// limit. A caller that has been idle is forgotten to make room for a new one.
+// At most maxCallers callers have separate rate limits; all others share one. To make space for a new
+// caller, the server drops the limit of an idle one.
 func TestRememberedCallersAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newLimits(1e-6, 1)

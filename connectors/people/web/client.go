@@ -19,7 +19,7 @@ import (
 const (
 	maxClients     = 64
 	maxSessions    = 256
-	maxBacklog     = 256 // the longest queue of messages; the pending requests that a subscription sends do not count
+	maxBacklog     = 256 // the longest queue of messages, without the pending requests that a subscription sends
 	maxCalls       = 16  // the largest number of concurrent calls to nod
 	messagesAtOnce = 200
 	messagesEach   = 100                                 // the largest number of messages per second
@@ -30,13 +30,13 @@ const (
 	checkEvery     = 15 * time.Second
 )
 
-// tooSlow is the close reason for a client whose queue is too long.
+// tooSlow is the reason for closing the connection of a client whose queue is too long.
 const tooSlow = "too slow: messages were waiting; connect again for what is pending now"
 
-// loggedOut is the close reason for a client whose session has ended.
+// loggedOut is the reason for closing the connection of a client whose session has ended.
 const loggedOut = "you have logged out"
 
-// outgoing is an envelope in a client's queue. Its timestamp is set when it is sent.
+// outgoing is an envelope in a client's queue. Sending it sets its timestamp.
 type outgoing struct {
 	id, typ, action string
 	payload         any
@@ -53,17 +53,17 @@ type client struct {
 	calls          chan struct{}
 	rate           *rate.Limiter
 
-	// The hub's lock guards these fields.
+	// The hub's lock guards the next fields.
 	inbox    bool
 	sessions map[string]bool
-	sent     map[string]string // the version of each pending request that was last sent, by the request's key
+	sent     map[string]string // the version of each pending request that this client last got, by request key
 
 	mu     sync.Mutex
 	queue  []outgoing
-	live   int // number of messages in queue with live set
+	live   int // number of messages in queue whose field live is set
 	ended  *websocket.CloseError
 	wake   chan struct{}
-	locked map[string]bool // sessions whose input lock the client has requested
+	locked map[string]bool // sessions whose input lock this client has requested
 }
 
 // gateway serves one client until it disconnects.
@@ -87,7 +87,7 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.hub.leave(c)
 	var err error
-	// The handler protect has already checked the origin; Accept checks it again.
+	// The handler protect has already checked the origin. Accept checks it again.
 	if c.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: s.addr.Origins}); err != nil {
 		return // Accept has already replied with the error
 	}
@@ -104,13 +104,13 @@ func (c *client) run() {
 	c.read(ctx)
 	c.end(websocket.StatusNormalClosure, "")
 	tasks.Wait()
-	for range cap(c.calls) { // waits for every running call: each call takes one slot of c.calls until it ends
+	for range cap(c.calls) { // wait for every running call: each has taken one slot of c.calls
 		c.calls <- struct{}{}
 	}
 	c.leaveSessions()
 }
 
-// read handles the client's messages, within its rate limit.
+// read handles the client's messages and enforces its rate limit.
 func (c *client) read(ctx context.Context) {
 	for {
 		typ, data, err := c.conn.Read(ctx)
@@ -128,10 +128,10 @@ func (c *client) read(ctx context.Context) {
 	}
 }
 
-// subscribedTo reports whether the client receives a session's requests.
+// subscribedTo reports whether the client gets the requests of a session.
 func (c *client) subscribedTo(session string) bool { return c.inbox || c.sessions[session] }
 
-// sendRequest queues a request, unless the same version of it was already queued for the
+// sendRequest queues a version of a request, unless it has already queued that version for this
 // client.
 func (c *client) sendRequest(key string, q *requestView, live bool) {
 	if c.sent[key] != q.version {
@@ -148,8 +148,8 @@ func (c *client) fail(to clientMessage, f failure) {
 	c.enqueue(outgoing{id: to.ID, typ: typeError, action: to.Action, payload: f, live: true})
 }
 
-// enqueue queues a message. It disconnects the client if the queue has more than maxBacklog
-// messages with live set.
+// enqueue queues a message. If the queue then has more than maxBacklog messages whose field live is
+// set, it disconnects the client.
 func (c *client) enqueue(m outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +173,7 @@ func (c *client) backlog() int {
 	return len(c.queue)
 }
 
-// end disconnects the client with a reason and drops its queue.
+// end disconnects the client with a reason, and discards the queued messages.
 func (c *client) end(code websocket.StatusCode, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,8 +194,8 @@ func (c *client) signal() {
 	}
 }
 
-// next removes the first message from the queue and returns it. ended is the close reason
-// if end was called.
+// next removes the first message from the queue and returns it. If end was called, ended is the reason
+// for closing the connection.
 func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,18 +211,17 @@ func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	return m, true, nil
 }
 
-// write sends the queued messages until end is called, and then closes the connection with
-// the reason.
+// write sends the queued messages until end is called. It then closes the connection with the reason.
 func (c *client) write(ctx context.Context) {
 	for {
 		m, ok, ended := c.next()
 		switch {
 		case ended != nil:
-			_ = c.conn.Close(ended.Code, ended.Reason) // Close fails if the client has gone already
+			_ = c.conn.Close(ended.Code, ended.Reason) // fails if the client has gone
 			return
 		case ok:
 			if c.send(ctx, m) != nil {
-				_ = c.conn.CloseNow() // CloseNow fails if the connection is closed already
+				_ = c.conn.CloseNow() // fails if the connection is closed already
 				return
 			}
 		default:
@@ -234,7 +233,7 @@ func (c *client) write(ctx context.Context) {
 func (c *client) send(ctx context.Context, m outgoing) error {
 	now := c.clock.now()
 	switch p := m.payload.(type) {
-	case *requestView: // all clients share the view, so it is copied
+	case *requestView: // copy the view, because all clients share it
 		q := *p
 		q.ServerTime = now
 		m.payload = q
@@ -254,8 +253,8 @@ func (c *client) send(ctx context.Context, m outgoing) error {
 	return c.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// keepCurrent periodically sends the broker's time and the freezes. It disconnects a client
-// whose user is no longer an approver or whose session has ended.
+// keepCurrent periodically sends the broker's time and the freezes. It disconnects a client if its
+// user is no longer an approver or its session has ended.
 func (c *client) keepCurrent(ctx context.Context) {
 	tick := time.NewTicker(c.opts.Check)
 	defer tick.Stop()

@@ -23,27 +23,26 @@ import (
 const (
 	devicesName = "push.json"
 	maxDevices  = 256
-	maxOwn      = 8 // the largest number of devices of one user
+	maxOwn      = 8 // the largest number of devices per user
 )
 
-// services are the hosts of the browsers' push services. nod sends pushes to no other
-// host, even if a page subscribes with one. A leading dot matches all hosts of that
-// domain.
+// services are the hosts of the browsers' push services. nod sends pushes to no other host, even if a
+// page subscribes with another one. A name with a leading dot matches all hosts of that domain.
 var services = []string{"fcm.googleapis.com", "updates.push.services.mozilla.com", ".push.apple.com", ".notify.windows.com"}
 
-// device is a browser that receives pushes until its session ends.
+// device is a browser that gets pushes until its login session ends.
 type device struct {
 	webpush.Subscription
 	Key     string `json:"key"` // nod's public key at the time of the subscription
 	Session token  `json:"session"`
 
-	notified  time.Time // the time of the device's subscription or last push; a request whose notification was due by then needs no push
-	notBefore time.Time // the earliest time of the device's next push
-	failures  int       // the number of pushes that failed since the last success
+	notified  time.Time // the time of the subscription or of the last push; requests that were due before this time need no push
+	notBefore time.Time // the earliest time of the next push to this device
+	failures  int       // the number of failed pushes since the last successful one
 }
 
-// devices stores the subscribed devices in a file. Their delivery state (notified,
-// notBefore, failures) is only in memory.
+// devices stores the subscribed devices in a file. Their delivery state (notified, notBefore,
+// failures) is only in memory.
 type devices struct {
 	path string
 
@@ -58,8 +57,8 @@ func openDevices(dir string) (*devices, error) {
 	return d, err
 }
 
-// read reads the devices from the file, which other gateways may have changed. A device that d
-// already has in memory keeps its delivery state.
+// read reads the devices from the file, because other gateways may have changed it. It keeps the
+// delivery state that is in memory.
 func (d *devices) read() (known []device, err error) {
 	data, err := os.ReadFile(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,9 +84,9 @@ func (d *devices) all() []device {
 	return slices.Clone(d.known)
 }
 
-// add stores a device and replaces an older entry for the same endpoint. If the user already
-// has maxOwn devices, add removes the oldest of the user's devices. It fails with UNAVAILABLE
-// if there are maxDevices devices.
+// add stores a device, and replaces an older entry for the same endpoint. If the user already has
+// maxOwn devices, it removes the oldest of them. If there are maxDevices devices, it returns
+// UNAVAILABLE.
 func (d *devices) add(n device) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,8 +135,8 @@ func (d *devices) remove(goes func(*device) bool) error {
 	return d.save(known)
 }
 
-// update changes the delivery state of the device with this endpoint. It does nothing if
-// the device no longer exists.
+// update changes the delivery state of the device with this endpoint. If there is no such device, it
+// does nothing.
 func (d *devices) update(endpoint string, change func(*device)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,7 +147,6 @@ func (d *devices) update(endpoint string, change func(*device)) {
 	}
 }
 
-// save writes the file atomically.
 func (d *devices) save(known []device) error {
 	data, err := json.Marshal(known)
 	if err != nil {
@@ -170,8 +168,8 @@ func (d *devices) save(known []device) error {
 	return nil
 }
 
-// checkDevice returns a VALIDATION_ERROR for a subscription that no browser would send:
-// one with an unknown push service or without usable keys.
+// checkDevice returns a VALIDATION_ERROR for a subscription that no browser would send: with an
+// unknown push service, or without usable keys.
 func checkDevice(s *webpush.Subscription) error {
 	u, err := url.Parse(s.Endpoint)
 	if err != nil || u.Scheme != "https" || u.User != nil || len(s.Endpoint) > 2048 || !isService(u.Host) {
@@ -194,7 +192,7 @@ func isService(host string) bool {
 	})
 }
 
-// host returns the host of an endpoint, for logs: the rest of the URL is a secret.
+// host returns the host of an endpoint for the log. The rest of the URL is a secret.
 func host(endpoint string) string {
 	if u, err := url.Parse(endpoint); err == nil {
 		return u.Host
@@ -202,8 +200,8 @@ func host(endpoint string) string {
 	return ""
 }
 
-// handlePush handles the push actions, which concern the device that shows the page. Each
-// reply contains nod's public key.
+// handlePush handles the actions about pushes for the device that shows the page. Each reply contains
+// nod's public key.
 func (c *client) handlePush(m clientMessage, a actionPayload) {
 	var err error
 	switch m.Action {

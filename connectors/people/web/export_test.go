@@ -1,11 +1,11 @@
 package web
 
-// Port returns the port on which the inbox listens. The port in the inbox's public address may
-// differ.
+// Port returns the port on which the inbox listens. It may differ from the port in the inbox's public
+// address.
 func (s *Server) Port() int { return s.addr.Port }
 
-// Pace limits each caller to a total of burst requests: the limit refills more slowly than any
-// test runs.
+// Pace limits each caller to burst requests in total: the allowance grows more slowly than any test
+// runs.
 func (s *Server) Pace(burst int) {
 	for _, l := range []*limits{s.sessionLimits, s.addressLimits, s.loginLimits} {
 		l.mu.Lock()

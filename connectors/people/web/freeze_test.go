@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A freeze takes two clicks. It denies the pending requests and is shown on every page. If no
-// channel on a second device is set up, the page can also thaw.
+// A freeze takes two clicks. It denies the pending requests, and every page shows it. If no second
+// device is set up, the page can also thaw.
 func TestFreezeOnThePage(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -23,7 +23,7 @@ func TestFreezeOnThePage(t *testing.T) {
 	p.sees(row("one"))
 	p.freezeSays("Freeze")
 	p.clicksUntil("Sure? Deny everything")
-	p.does(script("document.querySelector('nod-freeze button').click()")) // this click comes too soon after the first one
+	p.does(script("document.querySelector('nod-freeze button').click()")) // too soon after the first click
 	p.freezeSays("Sure? Deny everything")
 	p.clicksUntil("Thaw")
 	p.Contains(p.text("nod-freeze"), "every agent is frozen by Ann")
@@ -38,7 +38,7 @@ func TestFreezeOnThePage(t *testing.T) {
 	p.Empty(p.text("nod-freeze .frozen"))
 }
 
-// A session's page can freeze that session or its agent alone.
+// The page of a session can freeze only that session or its agent.
 func TestASessionsPageFreezesItsSessionOrAgent(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -58,7 +58,7 @@ func TestASessionsPageFreezesItsSessionOrAgent(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 
 	p.chooses("agent")
-	p.freezeSays("Freeze") // the freeze of the session does not cover its agent
+	p.freezeSays("Freeze") // freezing the session does not freeze the agent
 	p.clicksUntil("Sure? Deny this agent")
 	p.clicksUntil("Thaw")
 	d, err = other.Await(r.ctx)
@@ -68,12 +68,12 @@ func TestASessionsPageFreezesItsSessionOrAgent(t *testing.T) {
 	p.clicksUntil("Freeze")
 	p.sees("document.querySelector('nod-freeze .frozen').innerText.startsWith('agent local is frozen')")
 	p.goes("#/")
-	p.freezeSays("Thaw") // on the inbox page the button thaws everything
+	p.freezeSays("Thaw") // on the inbox page the button thaws all freezes
 	p.clicksUntil("Freeze")
 	p.Empty(p.text("nod-freeze .frozen"))
 }
 
-// If the settings name a code word, a thaw on the page needs it.
+// If the settings contain a code word, the page needs the code word for a thaw.
 func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -88,7 +88,7 @@ func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 	p.clicksUntil("Thaw")
 	const input = "document.querySelector('nod-freeze input')"
 	p.True(value[bool](p, input+".hidden"))
-	for value[bool](p, input+".hidden") { // a click that comes too soon does nothing
+	for value[bool](p, input+".hidden") { // a click that comes too soon has no effect
 		p.does(script("document.querySelector('nod-freeze button').click()"))
 	}
 	p.Contains(p.text("nod-freeze .notice"), "takes the code word")
@@ -101,8 +101,8 @@ func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 	p.True(value[bool](p, input+".hidden"))
 }
 
-// The page shows the field for the code word because of the error's details, whatever the
-// error's text says.
+// The page shows the field for the code word if the details of the error say so. The text of the error
+// has no influence.
 func TestTheCodeWordOfAThawIsNotFoundInAText(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -138,8 +138,8 @@ func (p *page) freezeSays(label string) {
 	p.sees(fmt.Sprintf("document.querySelector('nod-freeze button').textContent === %q", label))
 }
 
-// clicksUntil clicks the button again and again until it has this label, because clicks
-// have no effect for a moment after a change.
+// clicksUntil clicks the button repeatedly until its label is this one, because clicks have no effect
+// for a moment after a change.
 func (p *page) clicksUntil(label string) {
 	p.t.Helper()
 	for until := time.Now().Add(30 * time.Second); ; {

@@ -29,7 +29,7 @@ func TestSubscribingAnswersFirstThenSendsWhatIsPendingInOrder(t *testing.T) {
 	r := start(t)
 	var ids []string
 	for i := range 20 {
-		id := fmt.Sprintf("r%d", (i*7)%20) // the requests arrive in another order than that of their ids
+		id := fmt.Sprintf("r%d", (i*7)%20) // the order of arrival differs from the order of the ids
 		r.asks("S", id, `{"to":"production"}`)
 		ids = append(ids, id)
 	}
@@ -57,7 +57,8 @@ func TestSubscribingAnswersFirstThenSendsWhatIsPendingInOrder(t *testing.T) {
 			r.False(m.Payload.Created.IsZero())
 		}
 	}
-	// The inbox subscription adds the requests that were not sent yet, and repeats none.
+	// The inbox subscription sends the requests that the session's subscription has not sent. It
+	// repeats none.
 	inbox, _ := s.gets("inbox.subscribe", nil)
 	r.Equal(1, inbox.Payload.Pending)
 	r.Equal("elsewhere", s.next().Payload.PendingID)
@@ -115,7 +116,7 @@ func TestInvalidAnswersAreRefused(t *testing.T) {
 		{"permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "yes"}, schemas.CodeValidation, "not one of the options"},
 		{"permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "allow_once", "digest": strings.Repeat("a", 64)}, schemas.CodeStale, "look again"},
 		{"permission.respond", fields{"session_id": "S", "pending_id": 7, "option_id": "allow_once"}, schemas.CodeBadRequest, "payload"},
-		{"permission.respond", fields{"session_id": "T", "pending_id": "one", "option_id": "allow_once"}, schemas.CodeNotFound, ""}, // the request one is in session S
+		{"permission.respond", fields{"session_id": "T", "pending_id": "one", "option_id": "allow_once"}, schemas.CodeNotFound, ""}, // request "one" is in session S, not T
 		{"permission.respond", fields{"session_id": "S", "pending_id": "on", "option_id": "allow_once"}, schemas.CodeNotFound, ""},
 		{"session.subscribe", fields{}, schemas.CodeValidation, "session_id is required"},
 		{"session.subscribe", fields{"session_id": "*"}, schemas.CodeValidation, "session_id is not an id"},
@@ -146,7 +147,7 @@ func TestInvalidFramesAreRefused(t *testing.T) {
 	_, err := binary.reads()
 	r.Equal(websocket.StatusUnsupportedData, websocket.CloseStatus(err), err)
 	long := r.opens("bob")
-	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // Write may fail, because the server closes the connection meanwhile
+	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // may fail, because the server closes the connection at the same time
 	_, err = long.reads()
 	r.Error(err)
 }
@@ -184,19 +185,19 @@ func TestAnInputLockHasOneHolder(t *testing.T) {
 	other, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 	r.Equal("Ann", other.Payload.Holder)
-	bob.gets("session.lock.release", fields{"session_id": "S"}) // this release must not release Ann's lock
+	bob.gets("session.lock.release", fields{"session_id": "S"}) // must not release Ann's lock
 	other, _ = bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 
-	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // closing releases the lock
+	r.NoError(ann.conn.Close(websocket.StatusNormalClosure, "")) // closing the connection releases the lock
 	r.Eventually(func() bool {
 		lock, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 		return lock.Payload.Granted
 	}, 20*time.Second, 20*time.Millisecond)
 }
 
-// A connection that already holds the maximum number of locks is refused another one. It can
-// still renew and release the locks that it holds.
+// A connection with the maximum number of locks gets no further lock. It can still renew and release
+// its locks.
 func TestAConnectionHoldsAtMost256Locks(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -214,7 +215,7 @@ func TestAConnectionHoldsAtMost256Locks(t *testing.T) {
 	r.True(next.Payload.Granted)
 }
 
-// The gateway gives no lock to a user who may not answer.
+// The gateway gives no lock to a user who must not answer.
 func TestALockNeedsAnApproverOfTheSession(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -230,8 +231,8 @@ func TestALockNeedsAnApproverOfTheSession(t *testing.T) {
 	r.True(lock.Payload.Granted)
 }
 
-// If a rule decides a request, the decision is sent to the subscribers of the request's
-// session, but not to the subscribers of the inbox.
+// If a rule decides a request, the gateway sends the decision to subscribers of the session, but not
+// to subscribers of the inbox.
 func TestDecisionsOfRulesReachSubscribersOfTheSession(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -300,11 +301,11 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	}
 	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
-	for range 240 { // more messages than the socket's buffers hold, and just below maxBacklog
+	for range 240 { // more messages than the buffers of the socket hold, but fewer than maxBacklog
 		slow.asksFor("permissions.list", nil)
 	}
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // this many requests can be sent within 30 s; after that, a client that does not read is cut off without a reason
+	const n = 60 // nod can send this many requests within 30 s; after 30 s it disconnects a client that does not read, without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {
@@ -325,8 +326,8 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 
 var long = flag.Bool("long", false, "run the storm of requests in its long form")
 
-// Clients connect and disconnect under many requests and decisions. Each client is sent each
-// request once as pending, and then once as ended.
+// Clients connect and disconnect while many requests arrive and are decided. The gateway sends each
+// client each request once as pending, and then once as ended.
 func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	t.Parallel()
 	n, clients := 200, 8
@@ -351,7 +352,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	all := r.opens("bob")
 	all.gets("inbox.subscribe", nil)
 	answers := make(chan fields, n)
-	for range 4 { // four clients, because the rate limit of a single client is too low for all answers
+	for range 4 { // the rate limit of one client is too low for all answers
 		s := r.opens("bob")
 		watchers.Go(func() {
 			for a := range answers {
@@ -374,7 +375,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 			r.True(requested[id], "%s ended before it began", id)
 			r.False(resolved[id], "%s ended twice", id)
 			resolved[id] = true
-			select { // for each ended request, one of the clients that have disconnected may connect again
+			select { // for each ended request, one disconnected client may connect again
 			case turns <- struct{}{}:
 			default:
 			}
@@ -388,7 +389,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	watchers.Wait()
 }
 
-// watches subscribes, reads a number of messages, and drops the connection.
+// watches subscribes, reads this number of messages, and closes the connection.
 func (r *rig) watches(ctx context.Context, session *http.Cookie, messages int) {
 	s, resp, err := r.dials(with(session))
 	if err != nil {
@@ -436,8 +437,8 @@ func TestADecisionMadeElsewhereReachesSubscribers(t *testing.T) {
 	r.Contains(m.Payload.Text, "terminal")
 }
 
-// A client whose user is removed from the settings is disconnected. Until then it is regularly
-// sent the broker's time.
+// If a user is removed from the settings, the gateway disconnects the user's clients. Until then it
+// regularly sends them the broker's time.
 func TestARemovedApproverIsDisconnected(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -22,9 +22,9 @@ import (
 
 const public = "https://nod.example.com"
 
-// gateway returns a rig with another gateway of the same nod, at the public address. The
-// rig connects to it directly, as a proxy would. If keyFile is empty, the gateway has its
-// own login key.
+// gateway returns a rig with another gateway of the same nod, with the same public address. The rig
+// connects to it directly, as a proxy would. If keyFile is empty, the gateway has a separate login
+// key.
 func (r *rig) gateway(keyFile string) *rig {
 	r.t.Helper()
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
@@ -39,10 +39,10 @@ func (r *rig) gateway(keyFile string) *rig {
 	return &other
 }
 
-// key returns the file of a login key that several gateways can share.
+// key returns the path of a login key that several gateways can share.
 func (r *rig) key() string { return filepath.Join(r.dir, "web", "key") }
 
-// A session is valid at every gateway with the same address and login key.
+// A session is valid at every gateway that has the same address and login key.
 func TestGatewaysShareTheirSessions(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -83,8 +83,8 @@ func TestALinkLogsInAtOneGatewayOnce(t *testing.T) {
 	r.Equal(1, in)
 }
 
-// A logout ends the session for every copy of the cookie, at every gateway, and
-// disconnects its clients.
+// A logout ends the session at every gateway, for every copy of the cookie. It disconnects the
+// session's clients.
 func TestLoggingOutEndsTheSession(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -122,7 +122,7 @@ func TestLoggingOutEndsTheSession(t *testing.T) {
 	_ = stays.conn.CloseNow()
 }
 
-// A logout that nod cannot store is reported as failed, and the session continues.
+// If nod cannot store a logout, the page reports the failure, and the session continues.
 func TestALogoutThatNodCannotStoreFails(t *testing.T) {
 	t.Parallel()
 	r := start(t)

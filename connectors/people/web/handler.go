@@ -11,19 +11,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of HTTP requests. Each login session has its own rate limit. Requests without a
-// session are limited by their address. Normal use stays far below these limits.
+// The limits of HTTP requests. Each login session has a separate rate limit, and so does each address
+// for requests without a session. Normal use stays far below these limits.
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 200
-	loginsPerSecond   = 1 // logins with a token that this inbox has not signed, per address
+	loginsPerSecond   = 1 // logins per address with a token that this inbox has not signed
 	loginsAtOnce      = 10
 	maxBody           = 16 << 10 // the longest body of a request, in bytes
 )
 
-// policy is the page's Content-Security-Policy: the page loads only its own files,
-// connects only to its own server and runs no inline script. Trusted types keep text from
-// becoming markup; their one policy, nod-worker, only permits the service worker's URL.
+// policy is the page's Content-Security-Policy. With it the page loads only its own files, connects
+// only to its own server, and runs no inline scripts. Trusted types prevent text from becoming markup.
+// Their only policy, nod-worker, permits only the URL of the service worker.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types nod-worker"
@@ -33,7 +33,7 @@ var page embed.FS
 
 // handler serves all paths of the inbox.
 func (s *Server) handler() http.Handler {
-	files, _ := fs.Sub(page, "page") // Sub never fails, because the folder is embedded
+	files, _ := fs.Sub(page, "page") // never fails, because the folder is embedded
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /icon/{n}", s.icon)
@@ -44,12 +44,12 @@ func (s *Server) handler() http.Handler {
 	return s.protect(mux)
 }
 
-// protect refuses requests for another host, from another origin or over the rate limit
-// before any handler runs. It also limits the size of bodies.
+// protect refuses a request for another host, from another origin, or over the rate limit before any
+// handler runs. It also limits the size of the body.
 func (s *Server) protect(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	for _, origin := range s.addr.Origins {
-		_ = cross.AddTrustedOrigin(origin) // AddTrustedOrigin never fails, because the origins were parsed before
+		_ = cross.AddTrustedOrigin(origin) // never fails, because the origins have been parsed before
 	}
 	guarded := http.MaxBytesHandler(cross.Handler(next), maxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,11 +76,11 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// countIcon is an icon that shows a number. Its parameters are the font size and the text.
+// countIcon is an icon with a number. Its parameters are the font size and the text.
 const countIcon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="8" fill="#a11d1d"/>` +
 	`<text x="8" y="11.5" text-anchor="middle" font-family="sans-serif" font-weight="bold" font-size="%d" fill="#fff">%s</text></svg>`
 
-// icon serves the icon with the number of pending requests, up to "99+".
+// icon serves an icon with the number of pending requests, up to "99+".
 func (s *Server) icon(w http.ResponseWriter, r *http.Request) {
 	n, err := strconv.Atoi(r.PathValue("n"))
 	text, size := strconv.Itoa(n), 10
@@ -92,5 +92,5 @@ func (s *Server) icon(w http.ResponseWriter, r *http.Request) {
 		text, size = "99+", 7
 	}
 	w.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = fmt.Fprintf(w, countIcon, size, text) // Fprintf fails if the client has gone
+	_, _ = fmt.Fprintf(w, countIcon, size, text) // fails if the client has gone
 }

@@ -3,15 +3,17 @@ package web
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
 
-const historyLimit = 200 // maximum number of decisions in one reply of permissions.history
+const historyLimit = 200 // the largest number of decisions in one reply of permissions.history
 
-// listHistory replies with past decisions, the newest first.
+// listHistory replies with past decisions, the newest first: those with the payload's outcome,
+// if it names one, whose texts contain all words of the payload's query.
 func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPayload) {
 	prompts, err := c.opts.Records.History(ctx, a.SessionID)
 	if err != nil {
@@ -24,14 +26,67 @@ func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPaylo
 	}
 	now := c.clock.now()
 	reply := historyReply{Permissions: []decidedView{}, ServerTime: now}
-	size := 0
+	size, words := 0, strings.Fields(strings.ToLower(a.Query))
 	for i := range prompts {
+		if a.Outcome != "" && prompts[i].Decision.Outcome != a.Outcome || !mentions(&prompts[i], words) {
+			continue
+		}
 		if len(reply.Permissions) == a.Limit || size > pageBytes {
 			reply.More = true
 			break
 		}
 		size += len(prompts[i].Request.ActionDetails)
 		reply.Permissions = append(reply.Permissions, newDecidedView(&prompts[i], now))
+	}
+	c.reply(m, reply)
+}
+
+// mentions reports whether the texts of a decided request contain all words, which are in
+// lower case.
+func mentions(p *schemas.Prompt, words []string) bool {
+	if len(words) == 0 {
+		return true
+	}
+	r := &p.Request
+	text := strings.ToLower(strings.Join([]string{
+		people.Summary(p, searchWidth), people.Outcome(p.Decision, p), p.Agent, r.AgentName, p.SessionID, r.SessionLabel,
+		r.Project, r.Host, r.ToolName, r.Title, p.PendingID, string(r.ActionDetails),
+	}, "\n"))
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+}
+
+// searchWidth is the width in columns of the summary that a search looks into; the whole input
+// is searched as the agent sent it.
+const searchWidth = 1000
+
+// listSessions replies with the sessions of the requests that are stored.
+func (c *client) listSessions(ctx context.Context, m clientMessage) {
+	prompts, err := c.opts.Records.History(ctx, "")
+	if err != nil {
+		c.fail(m, failureOf(err))
+		return
+	}
+	pending, err := c.opts.Desk.Pending(ctx, schemas.Query{Recipient: c.user})
+	if err != nil {
+		c.fail(m, failureOf(err))
+		return
+	}
+	grants, err := c.opts.Records.Grants(ctx, "")
+	if err != nil {
+		c.fail(m, failureOf(err))
+		return
+	}
+	now := c.clock.now()
+	holds := map[string]int{}
+	for i := range grants {
+		if grants[i].Live(now) && grants[i].Scope == schemas.ScopeSession {
+			holds[grants[i].SessionID]++
+		}
+	}
+	reply := sessionsReply{Sessions: []sessionView{}, ServerTime: now}
+	for _, s := range people.Sessions(append(pending, prompts...), now) {
+		s.Name, s.Label, s.Host, s.Project = people.Line(s.Name), people.Line(s.Label), people.Line(s.Host), people.ProjectName(s.Project)
+		reply.Sessions = append(reply.Sessions, sessionView{s, holds[s.ID]})
 	}
 	c.reply(m, reply)
 }
@@ -62,7 +117,7 @@ func newGrantView(g *schemas.StandingAnswer, now time.Time) grantView {
 	}
 }
 
-// revokeGrant ends the standing answer with the payload's grant id.
+// revokeGrant ends the standing answer whose id is in the payload.
 func (c *client) revokeGrant(ctx context.Context, m clientMessage, a actionPayload) {
 	all, err := c.opts.Records.Grants(ctx, "")
 	i := slices.IndexFunc(all, func(g schemas.StandingAnswer) bool { return g.GrantID == a.GrantID })

@@ -30,7 +30,7 @@ func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
 	r.Regexp(`Denied · Ann · .* · web · "not on Fridays"`, newest.Text)
 	r.Equal("two", all.Payload.Permissions[1].PendingID)
 	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"}, all.Payload.Permissions[1].Decision.By)
-	// The history includes decisions by rules about requests with an id.
+	// The history also contains the decision of a rule about a request with an id.
 	ruled, err := r.asker.Submit(r.ctx, shell("ruled", "four", "ls -l"))
 	r.NoError(err)
 	r.Zero(ruled.Receipt.Revision)
@@ -88,7 +88,7 @@ func TestAnAnswerMayChangeTheInput(t *testing.T) {
 	edit := fields{"session_id": "S", "pending_id": "one", "option_id": "reject_once", "updated_input": fields{"command": "make clean", "cwd": "/app"}}
 	s.refused(schemas.CodeValidation, "permission.respond", edit)
 	edit["option_id"], edit["scope"] = "allow_once", "session"
-	s.refused(schemas.CodeValidation, "permission.respond", edit) // a lasting answer cannot change the input
+	s.refused(schemas.CodeValidation, "permission.respond", edit) // a lasting answer must not change the input
 	edit["scope"] = ""
 	answer, _ := s.gets("permission.respond", edit)
 	r.True(answer.Payload.Success, answer.Payload.Message)
@@ -117,8 +117,7 @@ func TestTheCodeWordIsAskedForAndRequired(t *testing.T) {
 	r.True(answer.Payload.Success, answer.Payload.Message)
 }
 
-// The error of a thaw says in a field of its own that the code word is missing, whatever its
-// text says.
+// If a thaw lacks the code word, a field of the error says so. The text of the error has no influence.
 func TestAThawSaysThatItNeedsTheCodeWord(t *testing.T) {
 	r := start(t)
 	s := r.opens("ann")
@@ -135,8 +134,8 @@ func TestAThawSaysThatItNeedsTheCodeWord(t *testing.T) {
 	r.Empty(s.refused(schemas.CodeNotFound, "grants.revoke", fields{"grant_id": "none"}).Payload.ErrorDetails)
 }
 
-// Two requests that differ only in their ids and sessions have the same hash. Any other
-// difference changes the hash.
+// Two requests that differ only in their ids and sessions have the same hash. With any other
+// difference the hash differs.
 func TestIdenticalRequestsHaveTheSameHash(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -14,41 +14,58 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hub holds the pending requests and the clients. One lock guards both, so that a new
-// subscription misses no request: it is sent the pending requests, and then all that arrive.
-// Each client is sent each request once, and again when the request changes. Sending only
-// queues a message, so a slow client delays no other client.
+// hub contains the pending requests and the clients. One lock guards both, so that a new subscription
+// misses no request: the client gets the pending requests, and then all that arrive later. Each client
+// gets each request once, and again when the request changes. Sending only queues a message, so a slow
+// client does not delay others.
 type hub struct {
 	tasks sync.WaitGroup // the connected clients, and the pusher
 
 	mu      sync.Mutex
-	pending map[string]*requestView // the pending requests, by request key
+	pending map[string]*pendingView // the pending requests, by request key
 	clients map[*client]bool
 	closed  bool
 }
 
 func newHub() *hub {
-	return &hub{pending: map[string]*requestView{}, clients: map[*client]bool{}}
+	return &hub{pending: map[string]*pendingView{}, clients: map[*client]bool{}}
 }
 
-// Show passes a version of a request to the inbox. The caller must pass the versions of
-// one request in their order.
+// Show passes a version of a request to the inbox. The caller must pass the versions of a request in
+// their order.
 func (s *Server) Show(p schemas.Prompt) {
 	s.pushes.show(&p)
 	if p.Decision != nil {
 		s.hub.resolve(&p, s.clock.now())
 		return
 	}
-	s.hub.add(p.Key(), newRequestView(&p, s.clock.now()))
+	s.hub.add(&pendingView{prompt: p, sortKey: sortKeyOf(&p), clock: &s.clock})
 }
 
-func (b *hub) add(key string, q *requestView) {
+// pendingView is a pending request. Its view is made once a client needs it.
+type pendingView struct {
+	prompt  schemas.Prompt
+	sortKey string
+	clock   *clock
+	made    *requestView
+}
+
+// view returns the view of the request. The caller holds the hub's lock.
+func (q *pendingView) view() *requestView {
+	if q.made == nil {
+		q.made = newRequestView(&q.prompt, q.clock.now())
+	}
+	return q.made
+}
+
+func (b *hub) add(q *pendingView) {
+	key := q.prompt.Key()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pending[key] = q
 	for c := range b.clients {
-		if c.subscribedTo(q.SessionID) {
-			c.sendRequest(key, q, true)
+		if c.subscribedTo(q.prompt.SessionID) {
+			c.sendRequest(key, q.view(), true)
 		}
 	}
 }
@@ -67,14 +84,14 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 		case c.sent[key] != "":
 			delete(c.sent, key)
 			c.enqueue(outgoing{action: notifyResolved, payload: r, live: true})
-		case c.sessions[p.SessionID]: // the request was decided without asking a person
+		case c.sessions[p.SessionID]: // a rule decided the request, without a person
 			c.enqueue(outgoing{action: notifyDecided, payload: newDecidedView(p, now), live: true})
 		}
 	}
 }
 
-// join adds a client and returns true, unless there are too many clients or the hub is
-// closed.
+// join adds a client and returns true. If there are too many clients or the hub is closed, it returns
+// false.
 func (b *hub) join(c *client) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,9 +110,8 @@ func (b *hub) leave(c *client) {
 	b.tasks.Done()
 }
 
-// subscribe subscribes a client to a session or, if session is empty, to the inbox. It replies
-// first. Then it sends those pending requests that it has not sent to this client before,
-// oldest first.
+// subscribe subscribes a client to a session or, if session is empty, to the inbox. It first sends the
+// reply. Then it sends the pending requests that this client has not got before, oldest first.
 func (b *hub) subscribe(c *client, to clientMessage, session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,31 +129,30 @@ func (b *hub) subscribe(c *client, to clientMessage, session string) {
 	keys = slices.DeleteFunc(keys, func(k string) bool { return c.sent[k] != "" })
 	c.reply(to, subscribeReply{Success: true, SessionID: session, Pending: len(keys)})
 	for _, k := range keys {
-		c.sendRequest(k, b.pending[k], false)
+		c.sendRequest(k, b.pending[k].view(), false)
 	}
 }
 
-// unsubscribe ends a client's subscription to a session. Unless the client also
-// subscribes to the inbox, a later subscription sends it the session's pending requests
-// again.
+// unsubscribe ends a client's subscription to a session. Unless the client also subscribes to the
+// inbox, a later subscription sends the session's pending requests again.
 func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(c.sessions, session)
 	for key := range c.sent {
-		if q := b.pending[key]; !c.inbox && q != nil && q.SessionID == session {
+		if q := b.pending[key]; !c.inbox && q != nil && q.prompt.SessionID == session {
 			delete(c.sent, key)
 		}
 	}
 	c.reply(to, subscribeReply{Success: true, SessionID: session})
 }
 
-// sortedKeys returns the keys of the pending requests of one session or, if session
-// is empty, of all, oldest first.
+// sortedKeys returns the keys of the pending requests of one session, oldest first. If session is
+// empty, it returns those of all sessions.
 func (b *hub) sortedKeys(session string) []string {
 	var keys []string
 	for k, q := range b.pending {
-		if session == "" || q.SessionID == session {
+		if session == "" || q.prompt.SessionID == session {
 			keys = append(keys, k)
 		}
 	}
@@ -145,30 +160,31 @@ func (b *hub) sortedKeys(session string) []string {
 	return keys
 }
 
-// list returns one page of the pending requests, oldest first. The page contains only requests
-// whose sort key is greater than the parameter after.
+// list returns one page of the pending requests, oldest first. The page contains only requests whose
+// sort key is greater than after.
 func (b *hub) list(session, after string, limit int, now time.Time) listReply {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	page := listReply{Permissions: []requestView{}, ServerTime: now}
 	size, last := 0, ""
 	for _, k := range b.sortedKeys(session) {
-		q := *b.pending[k]
-		if q.sortKey <= after {
+		pending := b.pending[k]
+		if pending.sortKey <= after {
 			continue
 		}
 		if len(page.Permissions) == limit || size > pageBytes {
 			page.Next = last
 			break
 		}
-		q.ServerTime, last = now, q.sortKey
+		q := *pending.view()
+		q.ServerTime, last = now, pending.sortKey
 		size += len(q.ActionDetails)
 		page.Permissions = append(page.Permissions, q)
 	}
 	return page
 }
 
-// disconnect disconnects the clients of a login session that was ended.
+// disconnect disconnects the clients of a login session that has ended.
 func (b *hub) disconnect(session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,7 +195,7 @@ func (b *hub) disconnect(session string) {
 	}
 }
 
-// close disconnects every client and lets no new client join.
+// close disconnects every client. From then on no client can join.
 func (b *hub) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,8 +205,8 @@ func (b *hub) close() {
 	}
 }
 
-// wait returns once every client has disconnected and the pusher has stopped. It fails if
-// ctx ends first.
+// wait returns when every client has disconnected and the pusher has stopped. If ctx ends first, it
+// returns an error.
 func (b *hub) wait(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() { b.tasks.Wait(); close(gone) }()
@@ -202,8 +218,8 @@ func (b *hub) wait(ctx context.Context) error {
 	}
 }
 
-// clock returns the broker's time. It stores the offset of the broker's clock from this
-// machine's.
+// clock returns the broker's time. It stores the difference between the clocks of the broker and of
+// this machine.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -215,8 +231,8 @@ func (c *clock) now() time.Time {
 	return time.Now().Add(c.ahead).UTC()
 }
 
-// read reads the broker's time and stores its offset. If that fails, the last offset is
-// kept.
+// read reads the broker's time and stores the difference of the clocks. After an error it keeps the
+// last difference.
 func (c *clock) read(ctx context.Context, r Registry) error {
 	before := time.Now()
 	now, err := r.Now(ctx)

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxCallers is the maximum number of callers with a rate limit of their own; all further
-// callers share one rate limit.
+// maxCallers is the largest number of callers with separate rate limits. All further callers share one
+// rate limit.
 const maxCallers = 4096
 
-// limits gives each caller its own rate limit, so that a flood from one caller does not block
-// another.
+// limits gives each caller a separate rate limit, so that one caller with too many requests does not
+// block others.
 type limits struct {
 	perSecond rate.Limit
 	burst     int
@@ -35,7 +35,7 @@ func (l *limits) allow(caller string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, known := l.callers[caller]
-	if !known && len(l.callers) >= maxCallers { // a caller that has not used its rate limit lately is like a new caller, so it can be dropped
+	if !known && len(l.callers) >= maxCallers { // drop callers that have not used their rate limit lately: they have the same allowance as new callers
 		maps.DeleteFunc(l.callers, func(_ string, r *rate.Limiter) bool { return r.Tokens() >= float64(l.burst) })
 	}
 	switch {
@@ -49,8 +49,8 @@ func (l *limits) allow(caller string) bool {
 	return r.Allow()
 }
 
-// allowRequest applies the rate limit of the request's session or, without a session,
-// of its address.
+// allowRequest applies the rate limit of the request's session. If there is no session, it applies
+// that of the address.
 func (s *Server) allowRequest(r *http.Request) bool {
 	if p, ok := s.session(r); ok {
 		return s.sessionLimits.allow(p.ID)
@@ -58,9 +58,9 @@ func (s *Server) allowRequest(r *http.Request) bool {
 	return s.addressLimits.allow(s.callerAddress(r))
 }
 
-// callerAddress returns the client's address; for IPv6 its /64 network. Behind a proxy it
-// returns the last entry of X-Forwarded-For, which the nearest proxy wrote; the client may
-// have forged the entries before it.
+// callerAddress returns the client's address; for IPv6 it returns the /64 network. Behind a proxy it
+// returns the last entry of X-Forwarded-For, which the nearest proxy wrote. The client may have forged
+// the other entries.
 func (s *Server) callerAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

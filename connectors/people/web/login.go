@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// cookieName returns a name that depends on the inbox's URL. Browsers share cookies across
-// the ports of a host, so the inboxes of one machine need different names. Gateways behind
-// one address use the same name.
+// cookieName returns a cookie name that depends on the inbox's URL. Browsers share cookies between all
+// ports of a host, so several inboxes on one machine need different names. Gateways with the same
+// public address use the same name.
 func (s *Server) cookieName() string {
 	sum := sha256.Sum256([]byte(s.addr.URL))
 	return "nod_session_" + hex.EncodeToString(sum[:6])
@@ -28,8 +28,8 @@ func (s *Server) cookie(value string, age time.Duration) *http.Cookie {
 	}
 }
 
-// login exchanges the token of a login link for a session. Only this POST spends the token.
-// Opening the link does not, because previews and scanners open links too.
+// login exchanges the token of a login link for a session. Only this POST uses up the token. Opening
+// the link does not, because previews and scanners open links too.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Token string `json:"token"`
@@ -45,7 +45,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	otherChannel := !ok && body.Token != "" && !strings.Contains(body.Token, ".")
-	if otherChannel { // A token that this inbox signed contains a dot. A code without a dot is from another channel, and the engine checks it.
+	if otherChannel { // A token from this inbox contains a dot. A code without a dot is from another channel, and the engine checks it.
 		user, err := s.opts.LoginCodes.RedeemLoginCode(r.Context(), body.Token)
 		if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
 			refuseErr(w, err)
@@ -71,8 +71,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// logout ends the session for every copy of its cookie. If that cannot be stored, the
-// session continues and the user can try again.
+// logout ends the session for every copy of its cookie. If nod cannot store that, the session
+// continues and the user can try again.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if p, ok := s.session(r); ok {
 		if _, err := s.opts.LoginCodes.SpendLoginCode(r.Context(), p.ID, p.Ends); err != nil {
@@ -88,8 +88,8 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// session returns the session in the request's cookie, and ok == false if its signature is
-// wrong or it has expired. It does not check for a logout; checkSession does.
+// session returns the session in the request's cookie. If the signature is wrong or the session has
+// expired, ok is false. It does not notice a logout; checkSession does.
 func (s *Server) session(r *http.Request) (p token, ok bool) {
 	c, err := r.Cookie(s.cookieName())
 	if err != nil {
@@ -98,11 +98,11 @@ func (s *Server) session(r *http.Request) (p token, ok bool) {
 	return s.signer.verify(forSession, c.Value, time.Now())
 }
 
-// errLoggedOut is the error for a session that was ended by a logout.
+// errLoggedOut is the error for a session that has ended by a logout.
 var errLoggedOut = schemas.Errorf(schemas.CodeUnauthorized, "you have logged out: open another link that nod login prints")
 
-// checkSession returns the name of the session's approver. It fails if the session
-// was ended or its user is no longer an approver.
+// checkSession returns the name of the session's approver. It returns an error if the session has
+// ended or its user is no longer an approver.
 func (s *Server) checkSession(ctx context.Context, p token) (name string, err error) {
 	spent, err := s.opts.LoginCodes.LoginCodeSpent(ctx, p.ID)
 	if err == nil && spent {
@@ -115,8 +115,8 @@ func (s *Server) checkSession(ctx context.Context, p token) (name string, err er
 	return a.Name, err
 }
 
-// authenticate returns the request's session and the approver's name. If the session is
-// not valid, it answers the request with the error and returns ok == false.
+// authenticate returns the request's session and the approver's name. If the session is not valid, it
+// replies with the error and ok is false.
 func (s *Server) authenticate(w http.ResponseWriter, r *http.Request) (p token, name string, ok bool) {
 	if p, ok = s.session(r); !ok {
 		refuse(w, http.StatusUnauthorized, schemas.Errorf(schemas.CodeUnauthorized, "you are not logged in: open the link that nod login prints"))
@@ -136,15 +136,15 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{"user_id": p.User, "name": name}) // Encode fails if the client has gone
+	_ = json.NewEncoder(w).Encode(map[string]string{"user_id": p.User, "name": name}) // fails if the client has gone
 }
 
-// refuse answers with an error in nod's format.
+// refuse replies with an error in nod's format.
 func refuse(w http.ResponseWriter, status int, e *schemas.Error) {
-	data, _ := schemas.Encode(e) // encoding a *schemas.Error cannot fail
+	data, _ := schemas.Encode(e) // never fails for a *schemas.Error
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // Write fails if the client has gone
+	_, _ = w.Write(data) // fails if the client has gone
 }
 
 func refuseErr(w http.ResponseWriter, err error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// codes redeems login codes that another channel has sent.
+// codes stands in for the store of login codes that another channel has sent.
 type codes struct {
 	web.LoginCodes
 	users map[string]string
@@ -29,8 +29,8 @@ func (c codes) RedeemLoginCode(_ context.Context, code string) (string, error) {
 	return user, nil
 }
 
-// A login code of another channel works once. A forged code fails, and so does a valid
-// code of a user who is not an approver.
+// A login code from another channel works once. A forged code fails, and so does a valid code of a
+// user who is no approver.
 func TestALinkFromAPhoneLogsIn(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "take the pictures in docs/ anew")
 
-// scenes sets up typical requests and a few answers.
+// scenes creates typical requests and answers some of them.
 func (r *rig) scenes() {
 	r.t.Helper()
 	for _, s := range []struct{ session, id, command, reason string }{
@@ -58,14 +58,17 @@ func TestPictures(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	r.scenes()
-	p := r.visits("ann", 900, 680)
+	p := r.visits("ann", 1180, 640)
 	p.darkness(false)
-	p.sees(row("r-5"))
+	p.opens("r-4")
+	p.ready("allow")
 	p.pictures("inbox.png")
-	p.does(chromedp.EmulateViewport(900, 860))
+	p.does(chromedp.EmulateViewport(400, 760))
+	p.does(script("document.querySelector('.close').click()"))
 	p.opens("r-2")
 	p.ready("allow")
 	p.pictures("dialog.png")
+	p.does(chromedp.EmulateViewport(1180, 640))
 	p.does(script("document.querySelector('.close').click()"))
 	p.goes("#/session/fix-ci")
 	p.sees(card("r-2"))
@@ -84,12 +87,12 @@ func (p *page) pictures(name string) {
 	p.keeps(name)
 }
 
-// axeVersion is the version of the accessibility checker. Its licence (MPL-2.0)
-// differs from nod's, so it is downloaded and not kept in the repository.
+// axeVersion is the version of the accessibility checker axe. The test downloads it, because its
+// licence (MPL-2.0) differs from nod's.
 const axeVersion = "4.14.1"
 
-// axe returns the source of the accessibility checker. If it cannot be downloaded, the
-// test is skipped, or fails if CI=true.
+// axe returns the source of the accessibility checker. If the download fails, it skips the test, or
+// fails it if CI=true.
 func axe(t *testing.T) string {
 	t.Helper()
 	without := func(format string, args ...any) {
@@ -117,7 +120,7 @@ func axe(t *testing.T) string {
 	return string(source)
 }
 
-// accessible runs the accessibility checker on the page, in its light and in its dark colours.
+// accessible runs the accessibility checker on the page, in light and in dark colours.
 func (p *page) accessible(what string) {
 	p.t.Helper()
 	for _, dark := range []bool{false, true} {

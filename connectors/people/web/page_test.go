@@ -36,7 +36,7 @@ func TestAllowOnThePage(t *testing.T) {
 	p.sees("document.title === 'nod'")
 	p.Contains(p.text(".total"), "Nothing waits")
 
-	p.does(script("document.querySelector('.close').click()"), chromedp.Click(".logout"))
+	p.does(script("document.querySelector('.close').click()"), chromedp.Click(".user"), chromedp.Click(".logout"))
 	p.sees("document.querySelector('.state').innerText.includes('nod login')")
 }
 
@@ -52,7 +52,7 @@ func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {
 	p.does(chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.Enter))
 	p.sees("document.querySelector('dialog').open")
 	p.sees("document.activeElement === " + button("deny"))
-	p.does(chromedp.KeyEvent(kb.Escape)) // closes the dialog and decides nothing
+	p.does(chromedp.KeyEvent(kb.Escape)) // closing the dialog must decide nothing
 	p.sees("!document.querySelector('dialog').open")
 	p.sees("document.activeElement.closest('li')?.dataset.id === 'one'")
 	p.does(chromedp.KeyEvent(kb.Enter))
@@ -86,8 +86,8 @@ func TestADecisionMadeElsewhereReplacesTheButtons(t *testing.T) {
 	p.sees("document.activeElement.className === 'close'")
 }
 
-// For a moment after a change on the page, a click has no effect. Allow is also inactive
-// until the end of the request was in view.
+// For a moment after a change on the page, clicks have no effect. Allow is also inactive until the end
+// of the request has been visible.
 func TestButtonsAreInertAfterAChange(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -97,7 +97,8 @@ func TestButtonsAreInertAfterAChange(t *testing.T) {
 	r.asks("S", "two", `{}`)
 	p := r.visits("ann", 1024, 768)
 
-	// The script opens the request and clicks both buttons in one turn of the event loop.
+	// This script opens the request and clicks both buttons before the browser handles any other
+	// event.
 	p.sees(row("two"))
 	p.does(script(row("two") + `.querySelector('button').click();
 		` + button("deny") + `.click(); ` + button("allow") + `.click()`))
@@ -110,11 +111,11 @@ func TestButtonsAreInertAfterAChange(t *testing.T) {
 	p.ready("deny")
 	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"), "its end was not in view")
 	p.does(chromedp.Click(".actions .allow"))
-	p.Contains(p.text(".hint"), "Read to the end")
+	p.Contains(p.text("dialog .hint"), "Read to the end")
 	p.reads()
 	p.ready("allow")
 	s := r.opens("bob")
-	r.listed(s, "one", "two") // nothing was decided
+	r.listed(s, "one", "two") // both requests are still pending
 }
 
 func TestThePageComesBackAfterARestart(t *testing.T) {
@@ -134,7 +135,7 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 	p.sees(button("deny") + ".getAttribute('aria-disabled') === 'true'")
 	p.True(value[bool](p, "document.querySelector('main').inert"))
 
-	r.up("") // nod starts without an inbox, so the page misses the next changes
+	r.up("") // without an inbox, so that the page misses the next changes
 	r.terminal("bob", "S", "two", "reject_once")
 	r.asks("S", "four", `{}`)
 	r.down()
@@ -142,13 +143,13 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 	p.sees("document.querySelector('.state').hidden")
 	p.sees(row("four"))
 	p.sees("!" + row("two"))
-	p.Equal(int64(3), value[int64](p, "document.querySelectorAll('.rows li').length"), "each once")
+	p.Equal(int64(3), value[int64](p, "document.querySelectorAll('.rows li[data-id]').length"), "each once")
 	p.ready("allow") // the open request is still pending
 	r.terminal("bob", "S", "one", "allow_once")
 	p.ends("Allowed once · Bob")
 }
 
-// After an outage a session's page shows the current state.
+// After an outage, a session's page shows the current state.
 func TestASessionsPageComesBackAfterARestart(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -214,8 +215,8 @@ func TestHostilePayloadsStayText(t *testing.T) {
 	p.True(value[bool](p, "document.querySelector('.text').scrollWidth <= document.querySelector('.text').clientWidth"), "nothing is beside the page")
 	p.does(script("document.querySelector('.close').click()"))
 
-	// The session's page scrolls as a whole. On this page, too, Allow is inactive until the
-	// request was in view.
+	// The page of a session scrolls as a whole. Here too, Allow is inactive until the request has been
+	// visible.
 	p.goes("#/session/S")
 	allow := card("one") + "?.querySelector('.actions .allow')"
 	p.sees(card("one") + "?.querySelector('.actions .deny')?.getAttribute('aria-disabled') === 'false'")
@@ -260,7 +261,7 @@ func TestThePageFitsAPhone(t *testing.T) {
 	p.keeps("phone-dialog.png")
 }
 
-// keeps takes a screenshot. It saves the screenshot if NOD_TEST_PICTURES names a directory.
+// keeps takes a screenshot. If NOD_TEST_PICTURES names a directory, it saves the screenshot there.
 func (p *page) keeps(name string) {
 	p.t.Helper()
 	png, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
@@ -271,9 +272,8 @@ func (p *page) keeps(name string) {
 	}
 }
 
-// A question can be answered with the user's own text. The button that sends a text is
-// inactive until a text is entered. From then on the other answers are inactive, except the
-// denial.
+// A user can answer a question with a text. Without a text, the button that sends the text is
+// inactive. With a text, all other answers except the denial are inactive.
 func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -306,7 +306,7 @@ func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	r.Equal("own_words", d.OptionID)
 	r.Equal("MariaDB, please", d.Message)
 
-	// While no text is entered, an option without text can be chosen.
+	// Without a text, a user can choose any other option.
 	two := r.submits(schemas.Request{
 		SessionID: "S", PendingID: "two", Kind: schemas.KindQuestion, Title: "Question", ActionType: schemas.ActionOther,
 		ActionDetails: []byte(`{"question":"Which cache?"}`),

@@ -18,10 +18,10 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 	p.True(value[bool](p, "Date.now() - Date.parse(document.querySelector('.decided time').dateTime) < 600_000"))
 	p.does(script("document.querySelector('.decided summary').click()"))
 	p.sees("document.querySelector('.decided dl').innerText.includes('production')")
-	r.terminal("bob", "T", "two", "allow_once") // the open page is sent this decision too
+	r.terminal("bob", "T", "two", "allow_once") // the open page must show this decision too
 	p.sees("document.querySelectorAll('.decided').length === 2")
 	p.Contains(p.text(".decided"), "Allowed once · Bob")
-	for _, hash := range []string{"#/constructor", "#/session", "#/session/", "#/nothing/else"} { // addresses that do not exist show the inbox
+	for _, hash := range []string{"#/constructor", "#/session", "#/session/", "#/nothing/else"} { // for an unknown address the page shows the inbox
 		p.goes(hash)
 		p.sees("document.querySelector('main nod-inbox')")
 		p.goes("#/history")
@@ -30,7 +30,7 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 	p.Equal("History", value[string](p, "document.querySelector('nav [aria-current=page]').innerText"))
 }
 
-// The page shows and answers requests even if very many are pending.
+// The page can show and answer requests even if five hundred are pending.
 func TestFiveHundredPending(t *testing.T) {
 	t.Parallel()
 	n := 500
@@ -41,7 +41,7 @@ func TestFiveHundredPending(t *testing.T) {
 	r := start(t)
 	r.pours(n, `{"text":"`+strings.Repeat("x", 2000)+`"}`)()
 	p := r.visits("ann", 1024, 768)
-	p.sees(fmt.Sprintf("document.querySelectorAll('.rows li').length === %d", n))
+	p.sees(fmt.Sprintf("document.querySelectorAll('.rows li[data-id]').length === %d", n))
 	p.Equal(fmt.Sprintf("(%d) nod", n), value[string](p, "document.title"))
 	p.Contains(p.text("nod-inbox .total"), fmt.Sprintf("%d requests wait.", n))
 	p.Equal("icon/100", value[string](p, "document.querySelector('link[rel=icon]').getAttribute('href')"))
@@ -58,7 +58,7 @@ func TestFiveHundredPending(t *testing.T) {
 	p.ends("Allowed once · Ann")
 	p.sees(fmt.Sprintf("document.title === '(%d) nod'", n-1))
 
-	// A page that is opened later, at another inbox of the same nod, shows the same requests.
+	// A page at another inbox of the same nod, opened later, shows the same requests.
 	other := r.another().visits("bob", 360, 740)
-	other.sees(fmt.Sprintf("document.querySelectorAll('.rows li').length === %d", n-1))
+	other.sees(fmt.Sprintf("document.querySelectorAll('.rows li[data-id]').length === %d", n-1))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/web"
 )
 
-// freePort returns a port on which no process listens.
+// freePort returns a port that no process uses.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -29,9 +29,8 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// proxied returns an inbox behind a proxy that speaks TLS, and an HTTP client that sends every
-// request to this proxy, whatever host the URL contains. If keepsHost is true, the proxy
-// passes on the client's Host header.
+// proxied returns an inbox behind a TLS proxy, and an HTTP client that sends every request to this
+// proxy, for any host in the URL. If keepsHost is true, the proxy keeps the Host header of the client.
 func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *http.Client) {
 	port := freePort(r.t)
 	listen.Addr = net.JoinHostPort(listen.Addr, port)
@@ -49,14 +48,14 @@ func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *ht
 	r.t.Cleanup(proxy.Close)
 	return inbox, &http.Client{Transport: &http.Transport{
 		DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the tests check host names, not certificates
+			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // these tests check host names, not certificates
 			return dialer.DialContext(ctx, network, proxy.Listener.Addr().String())
 		},
 	}}
 }
 
-// The inbox works behind a proxy that passes on WebSockets and the Host header, as
-// docs/phone.md describes. It refuses requests for other hosts.
+// The inbox works behind a proxy that forwards WebSockets and the Host header, as in docs/phone.md. It
+// refuses requests for other hosts.
 func TestBehindAProxy(t *testing.T) {
 	t.Parallel()
 	const public = "https://nod.example.com"
@@ -93,7 +92,7 @@ func TestBehindAProxy(t *testing.T) {
 			from := http.Header{"Origin": {public}, "Cookie": {cookie.Name + "=" + cookie.Value}}
 			conn, _, err := websocket.Dial(r.ctx, strings.Replace(public, "https", "wss", 1)+"/ws", &websocket.DialOptions{HTTPHeader: from, HTTPClient: client})
 			r.NoError(err)
-			defer func() { _ = conn.CloseNow() }() // CloseNow fails if the connection is already closed
+			defer func() { _ = conn.CloseNow() }() // fails if the connection is closed already
 			s := &socket{r, conn}
 			s.asksFor("inbox.subscribe", nil)
 			r.Equal("response", s.next().Type)

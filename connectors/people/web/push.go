@@ -23,8 +23,8 @@ import (
 
 const (
 	pushText      = "something waits" // the only text of a push
-	pushEvery     = time.Minute       // minimum interval between two pushes to one device
-	pushRetry     = 5 * time.Second   // time until the first retry of a failed push; it doubles for each further retry
+	pushEvery     = time.Minute       // the smallest interval between two pushes to one device
+	pushRetry     = 5 * time.Second   // the wait before the first retry of a failed push; it doubles with each retry
 	maxPushRetry  = 10 * time.Minute
 	pushWithin    = 15 * time.Second
 	pushTTL       = 24 * time.Hour // how long a push service keeps a push for an offline device
@@ -33,12 +33,12 @@ const (
 
 // pendingRequest is a request without a decision.
 type pendingRequest struct {
-	at      time.Time // the time from which devices are notified of the request
-	present bool      // a client held the session's input lock, so notifyTimes must still delay the time in at
+	at      time.Time // the time from which nod notifies devices of the request
+	present bool      // a client had the session's input lock, so notifyTimes must still add the delay to at
 }
 
-// pusher notifies subscribed devices that a request is pending. A push says nothing
-// about the request, because push services belong to third parties.
+// pusher sends pushes to the subscribed devices when a request is pending. A push contains no text
+// about the request, because third parties run the push services.
 type pusher struct {
 	list         *devices
 	key          pushKey
@@ -51,22 +51,22 @@ type pusher struct {
 	wake         chan struct{}
 
 	mu      sync.Mutex
-	pending map[string]pendingRequest // the pending requests, by request key
+	pending map[string]pendingRequest // by request key
 }
 
-// pushKey is the VAPID key pair that identifies nod to push services.
+// pushKey is the VAPID key pair by which push services identify nod.
 type pushKey struct{ private, public string }
 
-// newPushKey derives the VAPID key from the key that signs logins. So gateways with the
-// same login key have the same VAPID key, and a new login key ends all subscriptions.
+// newPushKey derives the VAPID key from the key that signs logins. Gateways with the same login key
+// therefore have the same VAPID key, and a new login key ends all subscriptions.
 func newPushKey(s tokenSigner) (pushKey, error) {
 	h := hmac.New(sha256.New, s.key)
 	h.Write([]byte("web push"))
 	return pushKeyFrom(h.Sum(nil), s.path)
 }
 
-// pushKeyFrom makes the key pair from its private number. file is the path of the login
-// key.
+// pushKeyFrom makes the key pair from its private number. file is the path of the login key, for the
+// error message.
 func pushKeyFrom(number []byte, file string) (pushKey, error) {
 	key, err := ecdh.P256().NewPrivateKey(number)
 	if err != nil { // this happens for one login key in 2^32
@@ -109,8 +109,8 @@ func (p *pusher) show(q *schemas.Prompt) {
 	}
 }
 
-// add stores a device. The device gets no push for requests that are pending now, except
-// requests whose notification is still delayed.
+// add stores a device. The device gets no push for requests that are already pending, except for those
+// whose push is still delayed.
 func (p *pusher) add(s webpush.Subscription, session token) error {
 	if err := p.list.add(device{Subscription: s, Key: p.key.public, Session: session, notified: time.Now()}); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (p *pusher) signal() {
 	}
 }
 
-// run notifies devices until ctx ends.
+// run sends pushes until ctx ends.
 func (p *pusher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		timer := time.NewTimer(time.Until(p.round(ctx)))
@@ -139,8 +139,7 @@ func (p *pusher) run(ctx context.Context) {
 	}
 }
 
-// round sends a push to every device for which one is due. It returns the time of the next
-// round.
+// round sends all pushes that are due. It returns the time of the next round.
 func (p *pusher) round(ctx context.Context) (next time.Time) {
 	now := time.Now()
 	next = now.Add(maxRoundPause)
@@ -160,7 +159,7 @@ func (p *pusher) round(ctx context.Context) (next time.Time) {
 			}
 		default:
 			all.Go(func() { p.notify(ctx, d, now) })
-			if again := now.Add(p.retryAfter); again.Before(next) { // the time at which a failed push would be retried
+			if again := now.Add(p.retryAfter); again.Before(next) { // the time at which to retry a failed push
 				next = again
 			}
 		}
@@ -176,8 +175,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// notifyTimes returns, in ascending order, the times from which devices are notified of the
-// pending requests. If a request's input lock was held, notifyTimes first adds the delay of
+// notifyTimes returns, in ascending order, the times from which nod notifies devices of the pending
+// requests. If a client had the input lock of a request's session, notifyTimes first adds the delay of
 // notifyAfter, once.
 func (p *pusher) notifyTimes(ctx context.Context) []time.Time {
 	holdOff, err := p.notifyAfter(ctx)
@@ -198,14 +197,14 @@ func (p *pusher) notifyTimes(ctx context.Context) []time.Time {
 	return all
 }
 
-// notify sends a push to one device and stores the result. It removes a device that has
-// unsubscribed or whose session is no longer valid.
+// notify sends a push to one device and stores the result. It removes the device if the device has
+// unsubscribed or its session is no longer valid.
 func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	ctx, cancel := context.WithTimeout(stopping, pushWithin)
 	defer cancel()
 	_, err := p.checkSession(ctx, d.Session)
 	over := errors.Is(err, errLoggedOut) || errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) ||
-		!now.Before(d.Session.Ends) || d.Key != p.key.public // if the key differs, the login key was replaced
+		!now.Before(d.Session.Ends) || d.Key != p.key.public // a different key means that the login key was replaced
 	if err == nil && !over {
 		over, err = p.push(ctx, d)
 	}
@@ -227,18 +226,18 @@ func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	}
 }
 
-// push sends one push. It returns gone == true if the push service reports that the
-// subscription no longer exists.
+// push sends one push. gone is true if the push service reports that the subscription no longer
+// exists.
 func (p *pusher) push(ctx context.Context, d device) (gone bool, err error) {
 	resp, err := webpush.SendNotificationWithContext(ctx, []byte(pushText), &d.Subscription, &webpush.Options{
 		HTTPClient: p.client, Subscriber: p.subscriber(), TTL: int(pushTTL / time.Second), Urgency: webpush.UrgencyHigh, Topic: "nod",
 		VAPIDPublicKey: p.key.public, VAPIDPrivateKey: p.key.private,
 	})
 	if err != nil {
-		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because any program that has it can send a push
+		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret: any program that knows it can send a push
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // the connection is reused only if the body was read
+	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // the HTTP client reuses the connection only if the body was read
 	switch {
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
 		return true, nil

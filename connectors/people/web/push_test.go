@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pushes returns a rig with another inbox, which keeps its files in dataDir and sends its
-// pushes to s.
+// pushes returns a rig with another inbox, which stores its files in dataDir and sends its pushes to
+// s.
 func (r *rig) pushes(s *pushService, dataDir string) *rig {
 	r.t.Helper()
 	return r.another(func(o *web.Options) { o.Push, o.DataDir = s.client(), dataDir })
@@ -37,7 +37,7 @@ func (s *socket) notifies(service *pushService, device string) {
 	s.Equal("response", reply.Type, reply.Payload.Message)
 }
 
-// told waits for the next push and returns it.
+// told waits for the next push.
 func (r *rig) told(s *pushService) push {
 	r.t.Helper()
 	select {
@@ -67,7 +67,7 @@ func (r *rig) devices(dataDir string) []string {
 	return names
 }
 
-// A push says that a request is pending, and nothing about the request.
+// A push says that a request is pending. It contains no text about the request.
 func TestAPushContainsNothingOfTheRequest(t *testing.T) {
 	t.Parallel()
 	r, service, dir := start(t), newPushService(t), t.TempDir()
@@ -108,7 +108,7 @@ func TestAPushIsDelayedWhileAnApproverHoldsTheLock(t *testing.T) {
 	r.GreaterOrEqual(time.Since(before), 2*time.Second)
 }
 
-// A restarted inbox still notifies its devices, until their user logs out.
+// After a restart, an inbox still sends pushes to its devices, until their user logs out.
 func TestDevicesOutliveARestartButNotALogout(t *testing.T) {
 	t.Parallel()
 	r, service, dir := start(t), newPushService(t), t.TempDir()
@@ -119,7 +119,7 @@ func TestDevicesOutliveARestartButNotALogout(t *testing.T) {
 	s.notifies(service, "phone")
 	r.NoError(s.conn.CloseNow())
 	r.NoError(first.web.Server.Stop(context.Background()))
-	r.asks("S", "one", `{}`) // no device is notified, because no inbox runs
+	r.asks("S", "one", `{}`) // no device gets a push, because no inbox is running
 	again := r.pushes(service, dir)
 	r.Equal("phone", again.told(service).device)
 
@@ -127,15 +127,15 @@ func TestDevicesOutliveARestartButNotALogout(t *testing.T) {
 	tablet.notifies(service, "tablet")
 	r.Equal([]string{"phone", "tablet"}, r.devices(dir))
 	out := again.does("POST", "/logout", "", func(req *http.Request) {
-		c := again.login("ann") // this login only finds out the cookie's name, which depends on the inbox's address
+		c := again.login("ann") // this login only shows the cookie's name, which depends on the inbox's address
 		req.AddCookie(&http.Cookie{Name: c.Name, Value: session.Value})
 	})
 	r.Equal(http.StatusNoContent, out.status)
 	r.Equal([]string{"tablet"}, r.devices(dir))
 }
 
-// installs makes a page act as if it were installed and allowed to notify. A test cannot
-// reach a real push service, so the page subscribes with the test's own service.
+// installs makes the page act as if it were installed and permitted to notify. A test cannot reach a
+// real push service, so the page subscribes to the service of the test.
 func (p *page) installs(service *pushService) {
 	p.t.Helper()
 	subscription, err := json.Marshal(service.subscription("phone"))
@@ -163,30 +163,30 @@ func TestTheInstalledPageNotifies(t *testing.T) {
 	r, service, dir := start(t), newPushService(t), t.TempDir()
 	g := r.pushes(service, dir)
 	p := g.visitsIn(whole, "ann", 390, 844)
-	p.sees("document.querySelector('nod-push').hidden") // a page in a tab offers no notifications
+	p.sees("document.querySelector('nod-push').hidden") // a page in a browser tab does not offer notifications
 	p.does(script("(async () => { globalThis.manifest = await (await fetch(document.querySelector('link[rel=manifest]').href)).json(); })()"))
 	p.sees("globalThis.manifest?.display === 'standalone'")
 	p.installs(service)
 	p.sees("document.querySelector('nod-push button').textContent === 'Notify me'")
-	p.does(chromedp.Click("nod-push button"))
+	p.does(script("document.querySelector('nod-push button').click()"))
 	p.sees("document.querySelector('nod-push button').textContent === 'Stop notifications'")
 	p.True(value[bool](p, "globalThis.asked.userVisibleOnly"))
 	service.signer = value[string](p, "globalThis.asked.applicationServerKey")
 	r.asks("S", "one", `{"to":"production"}`)
 	text := g.told(service).text
 
-	// The browser passes the push on to the page's service worker.
+	// The browser gives the push to the page's service worker.
 	p.delivers(text)
 	p.sees("globalThis.shown?.length === 1")
 	p.Equal("nod: Something waits for an answer.", value[string](p, "globalThis.shown[0].title + ': ' + globalThis.shown[0].body"))
 
-	p.does(chromedp.Click("nod-push button"))
+	p.does(script("document.querySelector('nod-push button').click()"))
 	p.sees("document.querySelector('nod-push button').textContent === 'Notify me'")
 	r.Empty(r.devices(dir))
 }
 
-// delivers passes a push to the page's service worker. From then on the page stores the
-// notifications that are shown in globalThis.shown.
+// delivers gives a push to the page's service worker. From then on, the page stores its notifications
+// in globalThis.shown.
 func (p *page) delivers(text string) {
 	p.t.Helper()
 	ids := make(chan serviceworker.RegistrationID, 100)

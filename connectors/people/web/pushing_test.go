@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// service is a push service that answers with a fixed status; 0 means that it cannot be
+// service is a push service that replies with a fixed status. If the status is 0, it cannot be
 // reached.
 type service struct {
 	status int
@@ -34,7 +34,7 @@ func (s *service) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: s.status, Status: http.StatusText(s.status), Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
-// aPusher returns a pusher with one device, which has not been notified yet.
+// aPusher returns a pusher with one device that has got no push yet.
 func aPusher(t *testing.T, s *service) *pusher {
 	t.Helper()
 	key, err := newPushKey(tokenSigner{key: []byte("key")})
@@ -86,7 +86,7 @@ func TestSimultaneousRequestsMakeOnePush(t *testing.T) {
 	d := p.list.all()[0]
 	require.Equal(t, d.notBefore, next)
 	require.Equal(t, pushEvery, d.notBefore.Sub(d.notified))
-	p.list.update(d.Endpoint, func(o *device) { o.notBefore = time.Now() }) // the device may get its next push, as if a minute had passed
+	p.list.update(d.Endpoint, func(o *device) { o.notBefore = time.Now() }) // the next push to the device is due, as if a minute had passed
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 
@@ -99,7 +99,7 @@ func TestSimultaneousRequestsMakeOnePush(t *testing.T) {
 	require.EqualValues(t, 2, s.posts.Load(), "no push for a request that was answered meanwhile")
 }
 
-// If a client holds the session's input lock, devices are notified only after a delay.
+// If a client has the session's input lock, nod sends pushes only after a delay.
 func TestPushesWaitWhileAClientHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	s := &service{status: http.StatusCreated}
@@ -110,11 +110,11 @@ func TestPushesWaitWhileAClientHoldsTheLock(t *testing.T) {
 	require.Zero(t, s.posts.Load())
 	require.WithinRange(t, next, before.Add(40*time.Second), time.Now().Add(40*time.Second))
 	two := aDevice("two")
-	<-p.wake // the signal that show has sent
+	<-p.wake // the signal from show
 	require.NoError(t, p.add(two.Subscription, two.Session))
-	<-p.wake // the signal that add has sent; the new device, too, is notified after the delay
+	<-p.wake // the signal from add; the new device also gets its push after the delay
 	require.Equal(t, next, p.round(t.Context()))
-	p.pending["S.one"] = pendingRequest{at: time.Now()} // the request's delay is over
+	p.pending["S.one"] = pendingRequest{at: time.Now()} // the delay is over
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 }
@@ -176,7 +176,7 @@ func TestADeviceThatIsGoneIsRemoved(t *testing.T) {
 	}
 }
 
-// If a device is to be removed, the log does not say that nod tries it again.
+// If nod fails to remove a device, the log does not say that nod tries again to push to it.
 func TestADeviceThatCannotBeForgotten(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{status: http.StatusGone})
@@ -190,7 +190,7 @@ func TestADeviceThatCannotBeForgotten(t *testing.T) {
 	require.NotContains(t, log.String(), "tried again")
 }
 
-// The error about a login key that makes no push key names the file that was read.
+// If no push key can be made from a login key, the error names the file of the login key.
 func TestALoginKeyThatMakesNoPushKey(t *testing.T) {
 	t.Parallel()
 	_, err := pushKeyFrom(make([]byte, 32), "/etc/nod/login-key")
@@ -209,7 +209,7 @@ func TestDevicesAreStoredUpToALimit(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{})
 	dir := strings.TrimSuffix(p.list.path, devicesName)
-	other, err := openDevices(dir) // this behaves like another gateway on the same directory
+	other, err := openDevices(dir) // acts as another gateway on the same directory
 	require.NoError(t, err)
 	require.NoError(t, other.add(aDevice("two")))
 	require.NoError(t, p.list.add(aDevice("three")))
@@ -227,8 +227,8 @@ func TestDevicesAreStoredUpToALimit(t *testing.T) {
 	require.Equal(t, all[0].Subscription, again.all()[0].Subscription)
 }
 
-// The gateway refuses a subscription that no browser would send, because nod must send
-// pushes to push services only.
+// The gateway refuses a subscription that no browser would send, because nod must send pushes only to
+// push services.
 func TestInvalidSubscriptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*webpush.Subscription){

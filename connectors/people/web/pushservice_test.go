@@ -30,9 +30,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pushService is a browser's push service, as strict as real ones: it accepts a push only if
-// the push is signed by the subscription's key and encrypted for the device (RFC 8030, 8188,
-// 8291 and 8292).
+// pushService is a browser's push service, as strict as real ones. It accepts a push only if the push
+// is signed with the subscription's key and encrypted for the device (RFC 8030, 8188, 8291 and 8292).
 type pushService struct {
 	server *httptest.Server
 	key    *ecdh.PrivateKey // the key of all devices
@@ -42,8 +41,7 @@ type pushService struct {
 	pushes chan push
 }
 
-// push is a push that reached a device. If the service refused the push, the field refused is
-// the reason.
+// push is a push to a device. If the service refused the push, refused is the reason.
 type push struct {
 	device, text string
 	refused      error
@@ -63,8 +61,8 @@ func newPushService(t *testing.T) *pushService {
 	return s
 }
 
-// client returns an HTTP client that connects to this service, although the URL contains the
-// host of a real push service.
+// client returns an HTTP client that connects to this service, although the URL names a real push
+// service.
 func (s *pushService) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
@@ -77,7 +75,7 @@ func (s *pushService) client() *http.Client {
 	}}
 }
 
-// subscription returns a device's subscription in the form in which browsers send it.
+// subscription returns the subscription of a device in the format of a browser.
 func (s *pushService) subscription(device string) map[string]any {
 	encode := base64.RawURLEncoding.EncodeToString
 	return map[string]any{"endpoint": "https://" + pushHost + "/" + device, "expirationTime": nil, "keys": map[string]string{
@@ -121,8 +119,8 @@ func (s *pushService) headers(r *http.Request) error {
 	return nil
 }
 
-// signed checks the key, the signature and the claims in the Authorization header, which
-// has the form "vapid t=JWT, k=KEY".
+// signed checks the key, the signature and the claims in the Authorization header. The header has the
+// form "vapid t=JWT, k=KEY".
 func (s *pushService) signed(header string) error {
 	token, key, ok := strings.Cut(strings.TrimPrefix(header, "vapid t="), ", k=")
 	if !ok || key != s.signer {
@@ -166,8 +164,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// opened decrypts a push as the device does. The body consists of the salt, the record
-// size, the sender's key and one record.
+// opened decrypts a push as the device does. The body consists of the salt, the record size, the
+// sender's key, and one record.
 func (s *pushService) opened(body []byte) (string, error) {
 	if len(body) < 86 || body[20] != 65 {
 		return "", errors.New("no header of aes128gcm")

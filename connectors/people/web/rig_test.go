@@ -25,22 +25,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// everybody is the settings that most tests use: Ann and Bob may answer on the web and at the
-// terminal; Eve may not.
+// everybody is the settings of most tests. Ann and Bob may answer on the web and at the terminal; Eve
+// must not.
 const everybody = `{` + permissions + `"join_identical": false, "remember_denials_seconds": 0}, "approvers": {"people": [
 	{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}, {"connector": "terminal", "user_id": "ann"}]},
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}
 ]}}`
 
-// permissions is a text in the settings. The function under inserts a rule after it.
+// permissions is the text in the settings after which the function under inserts a rule.
 const permissions = `"permissions": {`
 
-// under returns the settings of the constant everybody with an additional rule.
+// under returns the settings everybody with an additional rule.
 func under(rule string) []byte {
 	return []byte(strings.Replace(everybody, permissions, permissions+rule+", ", 1))
 }
 
-// rig is a whole nod with its web inbox, in this process.
+// rig is a whole nod with its web inbox, in the process of the test.
 type rig struct {
 	*require.Assertions
 	t     *testing.T
@@ -48,7 +48,7 @@ type rig struct {
 	dir   string
 	nod   *embed.Nod
 	web   *embed.Web // the users' inbox
-	at    string     // the address to connect to, if it is not the inbox's URL
+	at    string     // the address to which to connect; empty means the inbox's URL
 	asker *bus.Asker
 	conns []*bus.Conn
 }
@@ -62,7 +62,7 @@ func start(t *testing.T) *rig {
 	return r
 }
 
-// up starts nod, with an inbox unless addr is empty.
+// up starts nod. It also starts an inbox, unless addr is empty.
 func (r *rig) up(addr string) {
 	r.t.Helper()
 	var listen *httpserve.Listen
@@ -86,7 +86,7 @@ func (r *rig) connect(id roles.ID) *bus.Conn {
 	return conn
 }
 
-// down stops nod and all its connections; stored data stays.
+// down stops nod and closes all its connections. The stored data stay.
 func (r *rig) down() {
 	if r.nod == nil {
 		return
@@ -99,7 +99,7 @@ func (r *rig) down() {
 	r.nod, r.conns = nil, nil
 }
 
-// quiet drops the logs that tests provoke. NOD_TEST_LOG=1 shows them.
+// quiet discards log lines about failures that tests cause. With NOD_TEST_LOG=1 it shows them.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -107,7 +107,7 @@ func quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// asks submits a request that no rule decides.
+// asks sends a request that no rule decides.
 func (r *rig) asks(session, id, input string) *bus.OpenRequest {
 	r.t.Helper()
 	return r.submits(deploy(session, id, input))
@@ -121,7 +121,7 @@ func (r *rig) submits(request schemas.Request) *bus.OpenRequest {
 	return open
 }
 
-// shell returns a Bash call, for which nod offers rules to remember.
+// shell returns a Bash call, for which nod can store lasting rules.
 func shell(session, id, command string) schemas.Request {
 	r := deploy(session, id, `{}`)
 	r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":"/app"}`, command)
@@ -129,7 +129,7 @@ func shell(session, id, command string) schemas.Request {
 	return r
 }
 
-// deploy returns a call whose input contains its id, so no two calls are identical.
+// deploy returns a call whose input contains the request's id, so that no two calls are identical.
 func deploy(session, id, input string) schemas.Request {
 	input = strings.Replace(fmt.Sprintf(`{"call":%q,`, id)+input[1:], ",}", "}", 1)
 	return schemas.Request{
@@ -138,7 +138,7 @@ func deploy(session, id, input string) schemas.Request {
 	}
 }
 
-// pours submits many requests at once, in five sessions; wait returns when all are stored.
+// pours sends many requests at once, in five sessions. The function wait returns when all are stored.
 func (r *rig) pours(n int, input string) (wait func()) {
 	const askers = 8
 	errs := make(chan error, n)
@@ -180,7 +180,7 @@ func (r *rig) another(change ...func(*web.Options)) *rig {
 	return &other
 }
 
-// terminal answers a request at the terminal.
+// terminal answers a request through the terminal connector.
 func (r *rig) terminal(user, session, id, option string) {
 	r.t.Helper()
 	desk := connector.NewDesk(r.connect(roles.ConnectorID("terminal")), "terminal")
@@ -200,7 +200,7 @@ func (r *rig) token(user string) string {
 	return token
 }
 
-// answer is the inbox's answer to an HTTP request.
+// answer is the inbox's response to an HTTP request.
 type answer struct {
 	status  int
 	body    string
@@ -208,7 +208,7 @@ type answer struct {
 	cookies []*http.Cookie
 }
 
-// does sends an HTTP request. Each function in change may alter the request before it is sent.
+// does sends an HTTP request. The functions in change may alter the request before that.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.ctx, method, cmp.Or(r.at, r.web.URL())+path, strings.NewReader(body))
@@ -225,7 +225,7 @@ func (r *rig) does(method, path, body string, change ...func(*http.Request)) ans
 	return answer{resp.StatusCode, string(data), resp.Header, resp.Cookies()}
 }
 
-// login opens a link and returns the session's cookie.
+// login uses a new login link and returns the session's cookie.
 func (r *rig) login(user string) *http.Cookie {
 	r.t.Helper()
 	got := r.does("POST", "/login", `{"token":"`+r.token(user)+`"}`)

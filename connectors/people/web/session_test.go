@@ -9,16 +9,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// card returns a JavaScript expression for a request on its session's page.
+// card returns a JavaScript expression for a request on the page of its session.
 func card(id string) string { return "document.querySelector('nod-session li[data-id=" + id + "]')" }
 
-// goes opens one of the inbox's pages.
+// goes opens a view of the page.
 func (p *page) goes(hash string) {
 	p.t.Helper()
 	p.does(script("location.hash = '" + hash + "'"))
 }
 
-// inline waits until a button in a card is active, and presses it.
+// inline waits until a button in a card is active, and then clicks it.
 func (p *page) inline(id, class string) {
 	p.t.Helper()
 	b := card(id) + "?.querySelector('.actions ." + class + "')"
@@ -36,7 +36,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	three := r.asks("S", "three", `{"to":"the moon"}`)
 	p := r.visits("ann", 1024, 900)
 	p.sees(row("two"))
-	p.does(chromedp.Click("li[data-id=two] a"))
+	p.does(chromedp.Click(".group[data-session=S] .session"))
 	p.sees(card("three"))
 	p.Equal("one,two,three", value[string](p, "[...document.querySelectorAll('nod-session li[data-id]')].map((e) => e.dataset.id).join()"), "in the order of asking, of this session alone")
 	p.Contains(p.text("nod-session li[data-id=one]"), "Allowed once · Bob")
@@ -57,7 +57,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	r.NoError(err)
 	r.Equal("not on Fridays", d.Message)
 
-	r.asks("S", "four", `{}`) // this request arrives while the page is open, and is decided on another channel
+	r.asks("S", "four", `{}`) // arrives while the page is open, and is decided on another channel
 	p.sees(card("four") + "?.querySelector('.actions button')")
 	r.terminal("bob", "S", "four", "reject_once")
 	p.sees(card("four") + ".querySelector('.outcome')?.innerText.match(/Denied · Bob · .* · terminal/)")
@@ -70,8 +70,8 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	p.Equal(int64(5), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "each once")
 }
 
-// A card that appears or changes moves the cards below it, so no button on the session's
-// page works for a moment.
+// When a card appears or changes, the cards below it move. For a moment after that, no button on the
+// session's page works.
 func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -81,8 +81,8 @@ func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
 	p.goes("#/session/S")
 	b := card("two") + "?.querySelector('.actions .allow')"
 	p.sees(b + "?.getAttribute('aria-disabled') === 'false'")
-	// The script clicks Allow in the same turn of the event loop in which the card above
-	// changes. This click was meant for the old layout.
+	// The script clicks Allow at the same moment in which the card above changes. The user meant this
+	// click for the old layout.
 	p.does(script(`new MutationObserver((_, o) => {
 		if (!` + card("one") + `.querySelector('.outcome')) return;
 		o.disconnect(); ` + b + `.click(); globalThis.clicked = true;
@@ -93,7 +93,7 @@ func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 }
 
-// A user has a session's input lock only while using that session's page.
+// A user has the input lock of a session only while using the page of that session.
 func TestActingOnASessionsPageTakesItsInputLock(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -108,7 +108,7 @@ func TestActingOnASessionsPageTakesItsInputLock(t *testing.T) {
 		return lock.Payload.Holder
 	}
 	p := r.visits("ann", 1024, 768)
-	p.does(chromedp.Click("h1")) // a click in the inbox takes no lock
+	p.does(chromedp.Click("h1")) // a click on the inbox page takes no lock
 	p.goes("#/session/S")
 	p.sees(card("one"))
 	p.Equal("Bob", holder(), "looking alone holds nothing")
@@ -116,7 +116,7 @@ func TestActingOnASessionsPageTakesItsInputLock(t *testing.T) {
 	p.does(chromedp.Click("nod-session h2"))
 	p.sees("document.querySelector('nod-session').innerText.includes('You have the input lock')")
 	p.Equal("Ann", holder())
-	// A minute without input, on this page's clock.
+	// Move the clock of this page forward by a minute without input.
 	p.does(script("const real = Date.now; Date.now = () => real() + 61_000; dispatchEvent(new Event('blur'))"))
 	p.sees("document.querySelector('nod-session').innerText.includes('the input lock was released')")
 	p.Equal("Bob", holder())
@@ -124,6 +124,6 @@ func TestActingOnASessionsPageTakesItsInputLock(t *testing.T) {
 	p.does(chromedp.Click("nod-session h2"))
 	p.sees("document.querySelector('nod-session').innerText.includes('You have the input lock')")
 	p.Equal("Ann", holder())
-	p.goes("#/") // leaving releases the lock
+	p.goes("#/") // leaving the page releases the lock
 	r.Eventually(func() bool { return holder() == "Bob" }, 20*time.Second, 20*time.Millisecond)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// envelope is the form of every message from the gateway. A reply repeats the request's
-// id and action.
+// envelope is the format of every message from the gateway. A reply repeats the id and the action of
+// the request.
 type envelope struct {
 	ID        string    `json:"id,omitempty"`
 	Type      string    `json:"type"`
@@ -36,11 +36,11 @@ const (
 const (
 	notifyRequested = "session.permission.requested"
 	notifyResolved  = "session.permission.resolved"
-	notifyDecided   = "session.permission.decided" // a request was decided without a person; sent only to subscribers of its session
+	notifyDecided   = "session.permission.decided" // a rule decided a request; sent only to subscribers of its session
 	notifyTime      = "server.time"
 )
 
-// clientMessage is an envelope as a client sends it.
+// clientMessage is an envelope from a client.
 type clientMessage struct {
 	ID      string          `json:"id"`
 	Type    string          `json:"type"`
@@ -48,8 +48,8 @@ type clientMessage struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// requestView is a pending request. Title, action details and other texts of the agent
-// are unchanged; summary, parts and labels are sanitised for display.
+// requestView is a pending request. Title, action details and other texts of the agent are unchanged.
+// The summary, the parts and the labels are sanitised for display.
 type requestView struct {
 	PendingID     string             `json:"pending_id"`
 	SessionID     string             `json:"session_id"`
@@ -61,40 +61,43 @@ type requestView struct {
 	ActionDetails json.RawMessage    `json:"action_details"`
 	CreatedAt     time.Time          `json:"created_at"`
 
-	Kind       schemas.Kind `json:"kind"`
-	ToolName   string       `json:"tool_name,omitempty"`
-	Agent      string       `json:"agent"`
-	Risk       schemas.Risk `json:"risk"`
-	Digest     string       `json:"digest"`
-	Deadline   time.Time    `json:"deadline"`
-	ServerTime time.Time    `json:"server_time"` // when this view was sent, in broker time like Deadline
-	Summary    string       `json:"summary"`
-	Parts      []part       `json:"parts"`
-	Exact      []part       `json:"exact"` // the input as the agent sent it
+	Kind     schemas.Kind `json:"kind"`
+	ToolName string       `json:"tool_name,omitempty"`
+	Agent    string       `json:"agent"`
+	// The agent's own names for itself and for the session, and the name of the project's
+	// directory, sanitised for display.
+	AgentName    string       `json:"agent_name,omitempty"`
+	SessionLabel string       `json:"session_label,omitempty"`
+	Project      string       `json:"project,omitempty"`
+	Risk         schemas.Risk `json:"risk"`
+	Digest       string       `json:"digest"`
+	Deadline     time.Time    `json:"deadline"`
+	ServerTime   time.Time    `json:"server_time"` // when this view was sent, in broker time like Deadline
+	Summary      string       `json:"summary"`
+	Parts        []part       `json:"parts"`
+	Exact        []part       `json:"exact"` // the input as the agent sent it
 	// Remember describes the rules that a lasting answer can store. The answer's field
 	// reach is the index of the chosen rule in this list.
 	Remember []string `json:"remember"`
-	// Takes lists what an allowing answer needs besides an approver, such as the code word.
+	// Takes lists what an allowing answer needs in addition to an approver, such as the code word.
 	// CodeWord is true if it needs the code word.
 	Takes    []string `json:"takes"`
 	CodeWord bool     `json:"code_word"`
-	// Waiters is the number of identical calls that have asked; an answer repeats this
-	// number. Waiting is the number of these calls that still wait. Times is "×3" if
-	// Waiting is 3, and empty if it is less than 2.
+	// Waiters is the number of identical calls so far; an answer must repeat it. Waiting is the number
+	// of those calls that still wait. Times is "×3" if Waiting is 3, and empty if Waiting is less than
+	// 2.
 	Waiters int    `json:"waiters"`
 	Waiting int    `json:"waiting"`
 	Times   string `json:"times,omitempty"`
-	// Same is a hash of the displayed request. It is equal for two requests that differ
+	// Same is a hash of the request as people see it. Two requests have the same hash if they differ
 	// only in ids, deadlines and numbers of calls.
 	Same string `json:"same"`
 
-	sortKey string // orders requests by creation time, then by key
 	version string // a text that changes when something changes that the page shows
 }
 
-// option is one possible answer. Label describes its effect in nod's words; Called is the
-// agent's own name for the option. Remembered means that the agent stores the choice for
-// later calls.
+// option is one possible answer. Label describes its effect, in nod's words. Called is the agent's
+// name for the option. Remembered means that the agent stores the choice for later calls.
 type option struct {
 	schemas.Option
 	Label      string `json:"label"`
@@ -102,8 +105,8 @@ type option struct {
 	Called     string `json:"called"`
 }
 
-// part is a people.Part in JSON. Spans holds the styles of each line, or of a caption's label;
-// a span is one piece of a line, and a line without styles is one span.
+// part is a people.Part in JSON. Spans contains the spans of each line, or of a caption's label. A
+// span is one piece of a line; a line without styles is one span.
 type part struct {
 	Label   string   `json:"label"`
 	Field   bool     `json:"field,omitempty"`
@@ -137,7 +140,7 @@ func partsIn(all []people.Part) []part {
 	return out
 }
 
-// spansOf splits a line into its pieces.
+// spansOf splits a line into spans.
 func spansOf(line string, styles []payload.Span) []span {
 	all, at := []span{}, 0
 	for _, s := range append(styles[:len(styles):len(styles)], payload.Span{From: len(line), To: len(line)}) {
@@ -152,7 +155,6 @@ func spansOf(line string, styles []payload.Span) []span {
 	return all
 }
 
-// summaryWidth is the maximum width of a summary, in columns.
 const summaryWidth = 120
 
 func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
@@ -160,10 +162,10 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	q := &requestView{
 		PendingID: p.PendingID, SessionID: p.SessionID, TaskID: r.TaskID, ToolCallID: r.ToolCallID, Title: r.Title,
 		Options: optionsOf(r), ActionType: r.ActionType, ActionDetails: r.ActionDetails, CreatedAt: r.CreatedAt,
+		AgentName: people.Line(r.AgentName), SessionLabel: people.Line(r.SessionLabel), Project: people.ProjectName(r.Project),
 		Kind: r.Kind, ToolName: r.ToolName, Agent: p.Agent, Risk: p.Risk, Digest: p.Digest, Deadline: p.Deadline,
 		Summary: people.Summary(p, summaryWidth), Remember: []string{}, Takes: []string{}, CodeWord: p.HasCondition(schemas.ConditionCodeWord),
 		Waiters: p.Waiters, Waiting: p.Waiting, Times: people.Times(p),
-		sortKey: fmt.Sprintf("%020d.%s", r.CreatedAt.UnixNano(), p.Key()),
 	}
 	parts := people.Parts(p, now)
 	q.Parts, q.Exact = partsIn(parts), partsIn(people.Exact(p))
@@ -178,12 +180,17 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	return q
 }
 
+// sortKeyOf orders requests by creation time, then by key.
+func sortKeyOf(p *schemas.Prompt) string {
+	return fmt.Sprintf("%020d.%s", p.Request.CreatedAt.UnixNano(), p.Key())
+}
+
 // ownParts are the labels of those parts, all written by nod, that may differ between
 // identical requests.
 var ownParts = []string{"Request", "Session", "Calls", "Expires"}
 
-// same returns a hash of the agent, the options, the displayed parts except ownParts, and
-// the action details as the agent sent them.
+// same returns a hash of the agent, the options, the parts except ownParts, and the action details
+// exactly as the agent sent them.
 func (q *requestView) same(parts []people.Part) string {
 	var rest []people.Part
 	for _, p := range parts {
@@ -191,14 +198,13 @@ func (q *requestView) same(parts []people.Part) string {
 			rest = append(rest, p)
 		}
 	}
-	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // Encode never fails: ActionDetails was decoded, so it is valid JSON
+	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // never fails: ActionDetails is valid JSON, because it was decoded before
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// optionsOf returns the options with their labels. A label includes the agent's own name
-// for the option if several options have the same kind, or if the agent remembers the
-// choice.
+// optionsOf returns the options with their labels. A label contains the agent's name for the option if
+// several options have the same kind, or if the agent remembers the choice.
 func optionsOf(r *schemas.Request) []option {
 	offered := r.Offered()
 	kinds := map[schemas.OptionKind]int{}
@@ -217,7 +223,7 @@ func optionsOf(r *schemas.Request) []option {
 	return all
 }
 
-// resolvedNotice reports the end of a request; Text is the outcome in one line.
+// resolvedNotice reports the end of a request. Text describes the outcome in one line.
 type resolvedNotice struct {
 	SessionID  string            `json:"session_id"`
 	PendingID  string            `json:"pending_id"`
@@ -226,22 +232,22 @@ type resolvedNotice struct {
 	ServerTime time.Time         `json:"server_time"`
 }
 
-// listReply answers permissions.list.
+// listReply is the reply to permissions.list.
 type listReply struct {
 	Permissions []requestView `json:"permissions"`
-	Next        string        `json:"next,omitempty"` // a client gets the next page by sending this as "after"
+	Next        string        `json:"next,omitempty"` // for the next page, a client sends this as "after"
 	ServerTime  time.Time     `json:"server_time"`
 }
 
-// subscribeReply answers a subscription. Pending is the number of pending requests that
-// the gateway sends after this reply.
+// subscribeReply is the reply to a subscription. Pending is the number of pending requests that the
+// gateway sends next.
 type subscribeReply struct {
 	Success   bool   `json:"success"`
 	SessionID string `json:"session_id,omitempty"`
 	Pending   int    `json:"pending"`
 }
 
-// respondReply answers permission.respond.
+// respondReply is the reply to permission.respond.
 type respondReply struct {
 	Success  bool             `json:"success"`
 	Decision schemas.Decision `json:"decision"`
@@ -255,19 +261,19 @@ type timeNotice struct {
 	Frozen     []freezeView `json:"frozen"`
 }
 
-// freezeReply answers brake.show, brake.freeze and brake.thaw.
+// freezeReply is the reply to brake.show, brake.freeze and brake.thaw.
 type freezeReply struct {
 	Frozen []freezeView `json:"frozen"`
 	Denied int          `json:"denied"`         // number of pending requests that a freeze has denied
 	Text   string       `json:"text,omitempty"` // a warning to show, if any
 }
 
-// pushReply answers the push actions.
+// pushReply is the reply to the actions about pushes.
 type pushReply struct {
-	PublicKey string `json:"public_key"` // the page subscribes to its push service with this key
+	PublicKey string `json:"public_key"` // the page uses this key to subscribe to its push service
 }
 
-// freezeView is a freeze in force, with its text. A freeze without an agent and a session
+// freezeView is a freeze in force, with a text about it. A freeze without an agent and a session
 // covers all agents.
 type freezeView struct {
 	Text      string `json:"text"`
@@ -283,7 +289,7 @@ func freezeViews(all []schemas.Freeze) []freezeView {
 	return told
 }
 
-// decidedView is a request of the history, with its decision.
+// decidedView is a request with its decision, for the history.
 type decidedView struct {
 	*requestView
 	Decision *schemas.Decision `json:"decision"`
@@ -296,14 +302,14 @@ func newDecidedView(p *schemas.Prompt, now time.Time) decidedView {
 	return decidedView{q, p.Decision, people.Outcome(p.Decision, p)}
 }
 
-// historyReply answers permissions.history, the newest decision first.
+// historyReply is the reply to permissions.history. The newest decision is first.
 type historyReply struct {
 	Permissions []decidedView `json:"permissions"`
 	More        bool          `json:"more"` // older decisions exist
 	ServerTime  time.Time     `json:"server_time"`
 }
 
-// grantView is a standing answer; its texts are sanitised for display.
+// grantView is a standing answer. Its texts are sanitised for display.
 type grantView struct {
 	GrantID   string        `json:"grant_id"`
 	Scope     schemas.Scope `json:"scope"`
@@ -328,10 +334,28 @@ type grantView struct {
 	Undo     string `json:"undo,omitempty"` // the verb for ending the standing answer: "revoke" or "forget"
 }
 
-// grantsReply answers grants.list.
+// grantsReply is the reply to grants.list.
 type grantsReply struct {
 	Grants     []grantView `json:"grants"`
 	ServerTime time.Time   `json:"server_time"`
+}
+
+// compareReply answers permission.compare.
+type compareReply struct {
+	Parts []part `json:"parts"`
+}
+
+// sessionView is an agent's session; its texts are sanitised for display. Holds is the number
+// of its standing answers in force.
+type sessionView struct {
+	people.Session
+	Holds int `json:"holds"`
+}
+
+// sessionsReply answers sessions.list.
+type sessionsReply struct {
+	Sessions   []sessionView `json:"sessions"`
+	ServerTime time.Time     `json:"server_time"`
 }
 
 // failure is the payload of an error. If an answer or a revocation failed, Text explains
@@ -343,7 +367,7 @@ type failure struct {
 	Text    string          `json:"text,omitempty"`
 }
 
-// failureOf returns the payload for an error. An error that is not a *schemas.Error becomes
+// failureOf returns the payload for an error. An error of another type than *schemas.Error becomes
 // UNAVAILABLE.
 func failureOf(err error) failure {
 	var e *schemas.Error
@@ -353,10 +377,10 @@ func failureOf(err error) failure {
 	return failure{Code: e.Code, Message: e.Message, Details: e.Details}
 }
 
-// answerFailureOf returns the payload for a failed answer or revocation, with Text set.
+// answerFailureOf returns the payload for a failed answer or revocation. It sets Text.
 func answerFailureOf(err error, now time.Time) failure {
 	f := failureOf(err)
-	if f.Code == schemas.CodeForbidden { // f.Message says who may answer, or what the answer lacks
+	if f.Code == schemas.CodeForbidden { // f.Message contains the reason: who may answer, or what the answer lacks
 		f.Text = "Nothing changed: " + people.Line(f.Message)
 		return f
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// said is an envelope as the gateway sends it.
+// said is an envelope from the gateway.
 type said struct {
 	ID        string    `json:"id"`
 	Type      string    `json:"type"`
@@ -66,7 +66,7 @@ type said struct {
 	} `json:"payload"`
 }
 
-// socket is one user's WebSocket client, without the page.
+// socket is a WebSocket client of one user, without a page.
 type socket struct {
 	*rig
 	conn *websocket.Conn
@@ -79,7 +79,7 @@ func (r *rig) dials(change ...func(*http.Request)) (*socket, *http.Response, err
 	for _, c := range change {
 		c(req)
 	}
-	// A small receive buffer, so that it is soon full if the client does not read.
+	// The receive buffer is small, so that it is soon full if the client does not read.
 	dialer := net.Dialer{}
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, addr)
@@ -98,7 +98,7 @@ func (r *rig) dials(change ...func(*http.Request)) (*socket, *http.Response, err
 	return &socket{r, conn}, resp, nil
 }
 
-// opens logs a user in and opens a socket, which is closed at the end of the test.
+// opens logs a user in and opens a socket. The end of the test closes the socket.
 func (r *rig) opens(user string) *socket {
 	r.t.Helper()
 	s, _, err := r.dials(with(r.login(user)))
@@ -113,7 +113,7 @@ func (s *socket) sends(text string) {
 	s.NoError(s.conn.Write(s.ctx, websocket.MessageText, []byte(text)))
 }
 
-// asksFor sends a request. It uses the action as the message's id too.
+// asksFor sends a request. The message's id is the same text as the action.
 func (s *socket) asksFor(action string, payload map[string]any) {
 	s.t.Helper()
 	text, err := json.Marshal(map[string]any{"id": action, "type": "request", "action": action, "payload": payload})
@@ -121,7 +121,7 @@ func (s *socket) asksFor(action string, payload map[string]any) {
 	s.sends(string(text))
 }
 
-// next returns the next message; it skips the time notifications.
+// next returns the next message that is not a time notification.
 func (s *socket) next() said {
 	s.t.Helper()
 	m, err := s.reads()
@@ -142,8 +142,8 @@ func (s *socket) reads() (said, error) {
 	}
 }
 
-// gets sends a request and reads until its reply. It also returns the messages before the
-// reply.
+// gets sends a request and reads messages up to the reply. It returns the reply and the messages
+// before it.
 func (s *socket) gets(action string, payload map[string]any) (reply said, before []said) {
 	s.t.Helper()
 	s.asksFor(action, payload)
@@ -158,7 +158,7 @@ func (s *socket) gets(action string, payload map[string]any) (reply said, before
 	}
 }
 
-// refused sends a request, which must fail with this code, and returns the error.
+// refused sends a request, and requires that it fails with this code. It returns the error.
 func (s *socket) refused(code schemas.Code, action string, payload map[string]any) said {
 	s.t.Helper()
 	m, _ := s.gets(action, payload)
@@ -167,7 +167,8 @@ func (s *socket) refused(code schemas.Code, action string, payload map[string]an
 	return m
 }
 
-// until reads until the notification with this action about this request, and returns it.
+// until reads messages up to the notification with this action about this request, and returns that
+// notification.
 func (s *socket) until(action, id string) said {
 	s.t.Helper()
 	for {

@@ -15,19 +15,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// standIn is a nod in memory, controlled by the test: every user is an approver, and
-// every answer counts.
+// standIn stands in for nod, in memory and under the control of the test. Every user is an approver,
+// and every answer counts.
 type standIn struct {
 	mu      sync.Mutex
 	prompts map[string]schemas.Prompt
 	answers []schemas.Answer
 	grants  []schemas.StandingAnswer
 	freezes []schemas.Freeze
-	noThaw  *schemas.Error // the reply to every thaw
+	noThaw  *schemas.Error // the reply to every thaw, if not nil
 	web     *web.Server
 }
 
-// startStandIn starts an inbox on a stand-in. The rig has no real nod.
+// startStandIn starts an inbox that uses a stand-in. The rig has no real nod.
 func startStandIn(t *testing.T) (*rig, *standIn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -41,7 +41,7 @@ func startStandIn(t *testing.T) (*rig, *standIn) {
 	return &rig{Assertions: require.New(t), t: t, ctx: ctx, web: &embed.Web{Server: s.web}}, s
 }
 
-// shows stores a request, or a new version of it, and sends it to the inbox.
+// shows stores a version of a request and sends it to the inbox.
 func (s *standIn) shows(p schemas.Prompt) {
 	s.mu.Lock()
 	s.prompts[p.Key()] = p
@@ -49,7 +49,7 @@ func (s *standIn) shows(p schemas.Prompt) {
 	s.web.Show(p)
 }
 
-// learns stores a request without sending it to the inbox.
+// learns stores a version of a request without sending it to the inbox.
 func (s *standIn) learns(p schemas.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *standIn) withdraws(key string) {
 	s.web.Show(p)
 }
 
-// said returns the answers that have arrived.
+// said returns the answers that the stand-in has received.
 func (s *standIn) said() []schemas.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

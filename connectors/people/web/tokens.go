@@ -24,7 +24,7 @@ const (
 	sessionLasts = 7 * 24 * time.Hour
 )
 
-// tokenUse is the purpose of a token; a token is valid for its own purpose only.
+// tokenUse is the purpose of a token. A token is valid only for its purpose.
 type tokenUse string
 
 const (
@@ -32,7 +32,7 @@ const (
 	forSession tokenUse = "session"
 )
 
-// token is the content of a login link or of a session's cookie. Both are signed.
+// token is the content of a login link or of a session's cookie, both of which are signed.
 type token struct {
 	Use  tokenUse  `json:"use"`
 	User string    `json:"user"`
@@ -41,11 +41,11 @@ type token struct {
 	Ends time.Time `json:"ends"`
 }
 
-// tokenSigner signs tokens with a key from a file, so sessions stay valid across
-// restarts. A process that can read the key can make login links.
+// tokenSigner signs tokens with a key from a file, so that sessions stay valid after a restart. A
+// process that can read the key can make login links.
 type tokenSigner struct {
-	dir  string // the directory of the inbox's URL, and of the key unless another file was named
-	path string // the key's file
+	dir  string // the directory of the inbox's URL; also that of the key, unless the settings name another file
+	path string // the path of the key
 	key  []byte
 }
 
@@ -58,8 +58,8 @@ const (
 
 var errNoInbox = errors.New("there is no web inbox yet: start one with nod up, or name the --login-key that it has")
 
-// openSigner reads the key from keyFile. If keyFile is empty, it reads the key of the
-// data directory, and creates that key if it is missing.
+// openSigner reads the key from keyFile. If keyFile is empty, it reads the key in the data directory,
+// and creates it if it is missing.
 func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 	s := tokenSigner{dir: filepath.Join(dataDir, webDir)}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -79,8 +79,8 @@ func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return s, fmt.Errorf("write the web inbox's key: %w", err)
 	}
-	// Link never shows a partly written file, and does not replace a key that another
-	// process wrote first.
+	// With Link, no process can see a partly written file, and a key that another process wrote first
+	// stays.
 	if err := os.Link(tmp.Name(), filepath.Join(s.dir, keyName)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return s, fmt.Errorf("store the web inbox's key: %w", err)
 	}
@@ -107,7 +107,7 @@ func readSigner(dataDir, keyFile string) (tokenSigner, error) {
 	return s, nil
 }
 
-// writeURL stores the inbox's URL, for links that are made later.
+// writeURL stores the inbox's URL. Login links that are made later use it.
 func (s tokenSigner) writeURL(url string) error {
 	if err := os.WriteFile(filepath.Join(s.dir, urlName), []byte(url), 0o600); err != nil {
 		return fmt.Errorf("store the web inbox's address: %w", err)
@@ -132,7 +132,7 @@ func (s tokenSigner) loginLink(url, user string, now time.Time) string {
 
 func (s tokenSigner) sign(u tokenUse, user string, now time.Time, lasts time.Duration) string {
 	p := token{Use: u, User: user, ID: rand.Text(), Made: now, Ends: now.Add(lasts)}
-	plain, _ := json.Marshal(p) // encoding strings and times cannot fail
+	plain, _ := json.Marshal(p) // never fails for strings and times
 	return base64.RawURLEncoding.EncodeToString(plain) + "." + base64.RawURLEncoding.EncodeToString(s.mac(plain))
 }
 
@@ -142,8 +142,8 @@ func (s tokenSigner) mac(plain []byte) []byte {
 	return h.Sum(nil)
 }
 
-// verify decodes a token and reports whether its signature and purpose are right and it
-// has not expired.
+// verify decodes a token. It reports whether the signature and the purpose are right and the token has
+// not expired.
 func (s tokenSigner) verify(u tokenUse, text string, now time.Time) (token, bool) {
 	var p token
 	body, sum, _ := strings.Cut(text, ".")

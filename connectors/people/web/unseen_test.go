@@ -14,9 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pressables is a script that stores the dialog's controls in globalThis.pressable and
-// returns their labels: the answer buttons, the fold of the lasting answers, the rules, and
-// the last option of each list. It leaves out a plain Deny, which other tests press.
+// pressables is a script that returns the labels of the dialog's buttons and fields, and stores these
+// elements in globalThis.pressable. They are the answer buttons, the fold of the lasting answers, the
+// rules, and the last option of each list. A plain Deny is missing, because other tests press it.
 const pressables = `(() => {
 	const all = [], mark = (e, label, value) => { if (e.checkVisibility()) all.push({e, label, value}); };
 	for (const b of document.querySelectorAll("dialog .actions button")) if (b.getAttribute("aria-disabled") === "false" && b.innerText !== "Deny") mark(b, b.innerText);
@@ -27,8 +27,7 @@ const pressables = `(() => {
 	return all.map((p) => p.label);
 })()`
 
-// inView is a script that returns the dialog's text that is inside the window and not
-// covered.
+// inView is a script that returns the text of the dialog that is visible in the window.
 const inView = `(() => {
 	const texts = document.createTreeWalker(document.querySelector("dialog"), NodeFilter.SHOW_TEXT), seen = [];
 	const range = document.createRange();
@@ -44,23 +43,32 @@ const inView = `(() => {
 	return seen.join("\n");
 })()`
 
-// onPage is Ann, who has the dialog of prompt open. It implements peopletest.Person.
+// onPage is Ann, who has opened the dialog of prompt. It implements peopletest.Person.
 type onPage struct {
 	*page
 	nod    *standIn
 	prompt schemas.Prompt
 }
 
-// Even in the smallest window, a lasting answer cannot be given unless the page shows the
-// rule, its project and its end beside the button.
+// Even in the smallest window, a user can give a lasting answer only while the page shows the rule,
+// its project and its end beside the button.
 func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
 	t.Parallel() // this test mostly waits until buttons are active
-	r, nod := startStandIn(t)
-	p := r.visits("ann", 360, 640)
-	peopletest.NothingLastsUnseen(t, 3, peopletest.Lasts{Rules: true, Agents: true}, func(n int) peopletest.Person {
+	var screens []func(n int) peopletest.Person
+	for range 4 {
+		r, nod := startStandIn(t)
+		screens = append(screens, r.visits("ann", 360, 640).asksUnseen(nod))
+	}
+	peopletest.NothingLastsUnseen(t, 3, peopletest.Lasts{Rules: true, Agents: true}, screens...)
+}
+
+// asksUnseen returns a function that ends the page's last question, shows the next one and
+// reads it.
+func (p *page) asksUnseen(nod *standIn) func(n int) peopletest.Person {
+	return func(n int) peopletest.Person {
 		prompt := peopletest.UnseenPrompt(n)
 		p.does(script("document.querySelector('dialog .close')?.click()"))
-		if n > 0 { // the previous question must end first
+		if n > 0 {
 			nod.withdraws(schemas.Key(prompt.SessionID, peopletest.UnseenPrompt(n-1).PendingID))
 		}
 		nod.shows(prompt)
@@ -68,10 +76,10 @@ func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
 		w := &onPage{p, nod, prompt}
 		w.rests()
 		return w
-	})
+	}
 }
 
-// readsAll opens a request and reads it from its beginning to its end.
+// readsAll opens a request and scrolls from its beginning to its end.
 func (p *page) readsAll(id string) {
 	p.t.Helper()
 	p.opens(id)
@@ -80,8 +88,8 @@ func (p *page) readsAll(id string) {
 	p.sees("!document.querySelector('dialog .hint').innerText.includes('Read to the end')")
 }
 
-// A lasting rule must be read before it is allowed, even if it is outside the visible
-// part of the dialog.
+// A user must read a lasting rule before allowing it, even if the rule is outside the visible area of
+// the dialog.
 func TestALastingRuleIsReadBeforeItIsAllowed(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -106,15 +114,15 @@ func TestALastingRuleIsReadBeforeItIsAllowed(t *testing.T) {
 	r.Equal(schemas.ScopeSession, nod.said()[0].Scope)
 }
 
-// rests scrolls the buttons into view and waits until they are active.
+// rests scrolls to the buttons and waits until they are active.
 func (w *onPage) rests() {
 	w.t.Helper()
 	w.scrolls()
 	w.ready("deny")
 }
 
-// scrolls scrolls to the lasting rule and then to the buttons. At each it waits until the page
-// can have noticed that the place is in view.
+// scrolls scrolls to the lasting rule and then to the buttons. Each time it waits long enough for the
+// page to notice that the element is visible.
 func (p *page) scrolls() {
 	p.t.Helper()
 	for _, to := range []string{".reach", ".actions"} {
@@ -123,14 +131,14 @@ func (p *page) scrolls() {
 	}
 }
 
-// frames waits until the page has been drawn twice.
+// frames waits until the browser has drawn the page twice.
 func (p *page) frames() {
 	p.t.Helper()
 	p.does(script("globalThis.drawn = 0; requestAnimationFrame(() => requestAnimationFrame(() => { globalThis.drawn = 1; }))"))
 	p.sees("globalThis.drawn")
 }
 
-// Pictures of a lasting rule on the page, for the documentation.
+// Makes the pictures of a lasting rule for the documentation.
 func TestPicturesOfALastingRule(t *testing.T) {
 	if os.Getenv("NOD_TEST_PICTURES") == "" {
 		t.Skip("NOD_TEST_PICTURES names no directory")
@@ -174,8 +182,8 @@ func (w *onPage) Press(label string) {
 		if (value === undefined) e.click();
 		else { e.value = value; e.dispatchEvent(new Event("input", {bubbles: true})); } }`, i)))
 	w.frames()
-	// After an answer the page shows the outcome. After a changed choice, or the first of
-	// two presses, the buttons are inactive for a moment.
+	// After an answer the page shows the outcome. After a changed choice, or after the first of two
+	// presses, the buttons are inactive for a moment.
 	w.sees(fmt.Sprintf("document.querySelector('dialog .outcome') || %s?.getAttribute('aria-disabled') === 'false'", button("deny")))
 }
 
@@ -188,7 +196,7 @@ func (w *onPage) Said() *schemas.Answer {
 	return nil
 }
 
-// identical returns a question with n identical calls.
+// identical returns a question for n identical calls.
 func identical(id string, n int) schemas.Prompt {
 	r := shell("S", id, "make release")
 	r.CreatedAt = time.Now().UTC()
@@ -202,8 +210,8 @@ func identical(id string, n int) schemas.Prompt {
 	}
 }
 
-// The page shows the number of identical calls, in the list and in the dialog, and
-// its answer is for the calls that it showed.
+// The list and the dialog show the number of identical calls. An answer covers the number of calls
+// that the page showed.
 func TestAnAnswerIsForTheCallsOnThePage(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -234,7 +242,7 @@ func TestAnAnswerIsForTheCallsOnThePage(t *testing.T) {
 	p.ends("Allowed once")
 	r.Equal(4, nod.said()[0].Waiters)
 
-	// A session's page shows the number of calls too.
+	// The page of a session also shows the number of calls.
 	nod.shows(identical("two", 2))
 	p.does(script("document.querySelector('.close').click()"))
 	p.goes("#/session/S")
@@ -249,7 +257,7 @@ func TestAnAnswerIsForTheCallsOnThePage(t *testing.T) {
 	p.Contains(value[string](p, card("two")+".innerText"), "The same call is denied for 10 minutes as well.")
 }
 
-// Grants and denials are in one list, and each can be ended there.
+// One list contains grants and denials, and a user can end each of them there.
 func TestStandingAnswersAreInOneList(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -297,7 +305,8 @@ func TestStandingAnswersAreInOneList(t *testing.T) {
 	p.sees("document.querySelector('nod-grants .total').innerText.startsWith('Revoked: Bash(go test:*)')")
 }
 
-// The history shows whether a call really ran, if that differs from its decision.
+// If a call ran although it was denied, or did not run although it was allowed, the history shows
+// that.
 func TestTheHistoryShowsTheAftermathOfACall(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)

@@ -1,11 +1,11 @@
-// Package web is the inbox in a browser: a live page of the pending requests, and the
-// WebSocket gateway behind the page, which other front ends may use too. The gateway's
-// messages are defined in shapes.go.
+// Package web is the inbox in a browser. It contains a live page of the pending requests, and the
+// WebSocket gateway that the page uses. Other front ends may use the gateway too; shapes.go defines
+// its messages.
 //
-// A user who has opened a login link has the identity {"web", user}. The approvers in
-// the settings map this identity to a person; a user who is not an approver sees nothing.
-// An address grants no access, not even a loopback address: the inbox refuses HTTP requests
-// for another host or from another origin, and gives access to nod only with a session.
+// A user who has opened a login link has the identity {"web", user}. The settings map this identity to
+// an approver. A user who is no approver sees nothing. The address of a caller grants no access, not
+// even a loopback address: the inbox refuses HTTP requests for another host or from another origin,
+// and gives access to nod only with a session.
 package web
 
 import (
@@ -24,79 +24,79 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Name is the connector's name.
+// Name is the name of the connector.
 const Name = schemas.ConnectorWeb
 
-// Registry resolves approvers, and reads the freezes and the broker's clock.
+// Registry is the interface to nod through which the inbox finds approvers, and reads the freezes and
+// the broker's clock.
 type Registry interface {
-	// Approver returns the approver behind a user id. It fails with FORBIDDEN if the user
-	// is not an approver.
+	// Approver returns the approver with this user id. If the user is no approver, the error is
+	// FORBIDDEN.
 	Approver(ctx context.Context, userID string) (schemas.Approver, error)
 	// Freezes lists the freezes in force.
 	Freezes(ctx context.Context) ([]schemas.Freeze, error)
-	// Now returns the broker's time, in which deadlines are stored.
+	// Now returns the broker's time, on which deadlines are based.
 	Now(ctx context.Context) (time.Time, error)
-	// NotifyAfter returns how long a push is delayed if a client holds the session's input
-	// lock, because that client's user may answer first.
+	// NotifyAfter returns how long a push is delayed if a client has the session's input lock. The
+	// user of that client may answer first.
 	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
-// LoginCodes stores which login links and sessions are no longer valid, for all gateways
-// of one nod. If a method fails with another error than NOT_FOUND, the validity is unknown
-// and the gateway refuses access.
+// LoginCodes stores, for all gateways of one nod, which login links and sessions are no longer valid.
+// After any error except NOT_FOUND, the validity is unknown and the gateway refuses access.
 type LoginCodes interface {
-	// RedeemLoginCode returns the user of a login code that another channel, such as
-	// Telegram, has sent. A code works once; the error is NOT_FOUND if it is unknown,
-	// too old or used.
+	// RedeemLoginCode returns the user of a login code that another channel, such as Telegram, has
+	// sent. A code works once. If it is unknown, too old or used, the error is NOT_FOUND.
 	RedeemLoginCode(ctx context.Context, code string) (userID string, err error)
-	// SpendLoginCode makes the link or session with this id invalid, and stores that until
-	// the link or session expires anyway. Exactly one caller gets first == true.
+	// SpendLoginCode makes the link or session with this id invalid. It stores that until the time at
+	// which the link or session expires. first is true for exactly one caller.
 	SpendLoginCode(ctx context.Context, id string, until time.Time) (first bool, err error)
-	// LoginCodeSpent reports whether SpendLoginCode was called for a link or session.
+	// LoginCodeSpent reports whether SpendLoginCode was called for this link or session.
 	LoginCodeSpent(ctx context.Context, id string) (bool, error)
 }
 
-// Records gives access to past decisions and standing answers.
+// Records is the interface to past decisions and standing answers.
 type Records interface {
-	// History lists the decided requests that are still stored, of one session or, if
-	// session is empty, of all.
+	// History lists the decided requests that nod still stores. If session is not empty, it lists only
+	// those of that session.
 	History(ctx context.Context, session string) ([]schemas.Prompt, error)
-	// Grants lists the standing answers of one session or, if session is empty, of all.
-	// The list includes standing answers that have ended recently.
+	// Grants lists the standing answers of one session or, if session is empty, of all sessions. The
+	// list includes some that have ended recently.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
-	// Revoke ends a standing answer for an approver. It fails with FORBIDDEN if the user
-	// may not end it.
+	// Revoke ends a standing answer in the name of an approver. If this approver must not end it, the
+	// error is FORBIDDEN.
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
-// Options are the settings of a Server.
+// Options configure a Server.
 type Options struct {
-	// DataDir holds the inbox's files; Link reads the inbox's address there.
+	// DataDir is the directory of the inbox's files. The function Link reads the inbox's address
+	// there.
 	DataDir string
-	// KeyFile holds the key that signs logins; gateways behind one address share it.
-	// Empty means a file in DataDir.
+	// KeyFile is the file with the key that signs logins. Gateways with the same public address share
+	// it. Empty means a file in DataDir.
 	KeyFile string
 	httpserve.Listen
 	Desk       people.Desk
 	Registry   Registry
 	LoginCodes LoginCodes
 	Records    Records
-	// Check is the interval at which the gateway sends each client the time and checks
-	// again that its user may answer. 0 means 15 s.
+	// Check is the interval at which the gateway sends the time to each client, and checks again that
+	// the client's user may answer. 0 means 15 s.
 	Check time.Duration
-	// Push is the client for browsers' push services; nil means a default client.
+	// Push is the HTTP client for browsers' push services. nil means a default client.
 	Push *http.Client
 	Log  *slog.Logger
 }
 
-// Server is a running inbox. The caller passes it requests by Show.
+// Server is a running inbox. The caller passes requests to it by Show.
 type Server struct {
 	opts   Options
 	addr   httpserve.Address
-	taken  string // the requested address, if it was in use and another port was taken
+	taken  string // the requested address, if it was in use and the inbox listens on another port
 	signer tokenSigner
 
-	proxied                                   bool    // a proxy in front of the inbox speaks TLS
+	proxied                                   bool    // a proxy in front of the inbox terminates TLS
 	sessionLimits, addressLimits, loginLimits *limits // rate limits of HTTP requests; see allowRequest and login
 
 	hub    *hub
@@ -107,12 +107,12 @@ type Server struct {
 	end    context.CancelFunc
 }
 
-// open starts to listen. If the requested port of a loopback address is in use, open takes
-// a free port and returns the requested address as taken.
+// open starts to listen. If the requested port of a loopback address is in use, it listens on a free
+// port, and returns the requested address as taken.
 func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken string, err error) {
 	inbox := httpserve.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)
-	host, _, _ := net.SplitHostPort(l.Addr) // if l.Addr has an error, l.Open has returned it
+	host, _, _ := net.SplitHostPort(l.Addr) // l.Open has already returned any error in l.Addr
 	if errors.Is(err, syscall.EADDRINUSE) && httpserve.Loopback(host) && l.PublicURL == "" {
 		taken, l.Addr = l.Addr, net.JoinHostPort(host, "0")
 		listener, a, err = l.Open(inbox)
@@ -120,7 +120,7 @@ func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken
 	return listener, a, taken, err
 }
 
-// Open starts an inbox and returns once it listens. Its errors are one line of text.
+// Open starts an inbox, and returns when it listens. An error is one line of text.
 func Open(o Options) (*Server, error) {
 	signer, err := openSigner(o.DataDir, o.KeyFile)
 	if err != nil {
@@ -165,21 +165,21 @@ func (s *Server) serve(l net.Listener) {
 	}
 }
 
-// URL returns the address at which people open the inbox.
+// URL returns the address of the inbox for people.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Taken returns the requested address if it was in use, so that the inbox listens on
-// another port. Otherwise it returns "".
+// Taken returns the requested address if it was in use, so that the inbox listens on another port.
+// Otherwise it returns "".
 func (s *Server) Taken() string { return s.taken }
 
-// Link returns a login link for one user. It works once, within LinkLasts.
+// Link returns a login link for one user. The link works once, and only for the time LinkLasts.
 func (s *Server) Link(userID string) string {
 	return s.signer.loginLink(s.addr.URL, userID, time.Now())
 }
 
-// Link returns a login link to the inbox that was last started on a data directory.
-// The link is signed with the key in keyFile or, if keyFile is empty, with the
-// directory's own key. See Server.Link.
+// Link returns a login link to the inbox that was last started on a data directory. It signs the link
+// with the key in keyFile or, if keyFile is empty, with the key in the data directory. The link works
+// as one of Server.Link.
 func Link(dataDir, keyFile, userID string) (string, error) {
 	signer, err := readSigner(dataDir, keyFile)
 	if err != nil {
@@ -192,7 +192,7 @@ func Link(dataDir, keyFile, userID string) (string, error) {
 	return signer.loginLink(url, userID, time.Now()), nil
 }
 
-// Stop disconnects every client and stops listening. It fails if ctx ends first.
+// Stop disconnects every client and stops listening. If ctx ends first, it returns an error.
 func (s *Server) Stop(ctx context.Context) error {
 	s.hub.close()
 	s.end()

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// TestCodexAppServer: a client drives Codex through nod's sidecar. A command that a person
-// allows runs. A command that a person denies does not run, and the model gets the denial.
+// TestCodexAppServer: a client controls Codex through nod's sidecar. If a person allows a command, it
+// runs. If a person denies it, it does not run, and the model gets the denial.
 func TestCodexAppServer(t *testing.T) {
 	path := program(t, npm.Codex)
 	m := newModel(t)
@@ -37,7 +37,7 @@ requires_openai_auth = false
 	out, err := sidecar.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, sidecar.Start())
-	t.Cleanup(func() { _ = sidecar.Process.Kill() }) // Kill fails if the sidecar has ended
+	t.Cleanup(func() { _ = sidecar.Process.Kill() }) // fails if the sidecar has ended
 
 	lines := bufio.NewReader(out)
 	send := func(m map[string]any) {

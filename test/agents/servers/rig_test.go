@@ -1,6 +1,6 @@
-// Package servers_test runs real agent programs as servers, with a fake model and a whole nod.
-// The tests cost no tokens and change none of the user's own files. They install the programs
-// from npm, so they are skipped unless NOD_TEST_AGENTS names a directory for the programs:
+// Package servers_test runs real agent programs as servers, with a fake model and a whole nod. The
+// tests need no tokens and do not change the user's own files. They install the programs from npm. If
+// NOD_TEST_AGENTS does not name a directory for the programs, the tests are skipped:
 //
 //	NOD_TEST_AGENTS=$HOME/.cache/nod-agents go test -v -timeout 30m ./test/agents/servers
 package servers_test
@@ -31,8 +31,7 @@ import (
 
 const patience = time.Minute
 
-// program returns the path of a real agent program. It skips the test if NOD_TEST_AGENTS is not
-// set.
+// program returns the path of a real agent program. If NOD_TEST_AGENTS is not set, it skips the test.
 func program(t *testing.T, agent npm.Agent) string {
 	t.Helper()
 	dir := os.Getenv(npm.OptIn)
@@ -44,8 +43,8 @@ func program(t *testing.T, agent npm.Agent) string {
 	return path
 }
 
-// started starts a process, waits until it prints a line that matches pattern, and
-// returns the match.
+// started starts a process and waits until it prints a line that matches pattern. It returns the
+// match.
 func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	t.Helper()
 	out, err := c.StdoutPipe()
@@ -54,7 +53,7 @@ func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	c.Stderr = &errs
 	require.NoError(t, c.Start())
 	t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM) // Signal fails if the process has ended
+		_ = c.Process.Signal(syscall.SIGTERM) // fails if the process has ended
 		_ = c.Wait()
 		if t.Failed() {
 			t.Logf("%s said: %s", c, &errs)
@@ -71,7 +70,7 @@ func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	return ""
 }
 
-// nodProcess is a nod that runs for one test: its program and its data directory.
+// nodProcess is a running nod: its program and its data directory.
 type nodProcess struct{ path, dir string }
 
 func startNod(t *testing.T) nodProcess {
@@ -122,14 +121,14 @@ func post(t *testing.T, url string, body, into any) {
 }
 
 // model is a fake language model with OpenAI's Chat Completions and Responses APIs. It calls the
-// agent's shell tool with one command, and ends its turn when it gets the result.
+// agent's shell tool with one command. When it gets the result, it ends its turn.
 type model struct {
 	url     string
 	results chan string
 
 	mu      sync.Mutex
 	command string
-	where   string // the directory that the model names for the command in the Responses API
+	where   string // in the Responses API, the directory in which the command is to run
 }
 
 func newModel(t *testing.T) *model {
@@ -146,7 +145,7 @@ func (m *model) runs(command string) {
 	m.command = command
 }
 
-// heard waits for the command's result and returns it as the agent sent it to the model.
+// heard waits for the result of the command. It returns the result as the agent sent it to the model.
 func (m *model) heard(t *testing.T) string {
 	t.Helper()
 	select {

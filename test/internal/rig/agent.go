@@ -89,7 +89,7 @@ func (q *Question) Ends(outcome schemas.Outcome) schemas.Decision {
 	return d
 }
 
-// Refusal returns the nod error in err, which must have this code and a one-line text.
+// Refusal returns the nod error in err, which must have this code and a text of one line.
 func (e *Env) Refusal(err error, code schemas.Code) *schemas.Error {
 	e.T.Helper()
 	var refused *schemas.Error
@@ -107,7 +107,7 @@ func (a *Agent) Detaches(r schemas.Request) *Question {
 	return q
 }
 
-// Holds asks the engine, as the agent, for one of the agent's sessions with its grants.
+// Holds asks the engine for one of the agent's sessions with its grants.
 func (a *Agent) Holds(session string) (s schemas.Session, err error) {
 	err = a.Conn.CallInto(a.Ctx, schemas.SessionSubject(a.Name), schemas.Query{Type: schemas.TypeQuery, SessionID: session}, &s)
 	return s, err

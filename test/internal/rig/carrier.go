@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Ledger counts the received prompts of each version of each record.
+// Ledger counts the received prompts by record and version.
 type Ledger struct {
 	mu    sync.Mutex
 	heard map[string]int // the number of prompts, by <key>@<revision>
@@ -32,7 +32,7 @@ func (l *Ledger) Times(key string, revision uint64) int {
 }
 
 // Carrier registers a worker of the connector tg, which takes all prompts from the queue and
-// counts those for Ann (see WithCarrier).
+// counts those for Ann. The settings must be WithCarrier.
 func (e *Env) Carrier() *Ledger {
 	e.T.Helper()
 	var shown Ledger

@@ -24,9 +24,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Env is a whole nod in this process: a server with keys for all roles, and any number
-// of engines, agents and people. A test starts, stops and breaks these parts. Env's methods
-// fail the test at the first error that the test does not expect.
+// Env is a whole nod in this process: a server with keys for all roles, and any number of
+// engines, agents and people. A test starts, stops and breaks these parts. The methods fail the
+// test at the first unexpected error.
 type Env struct {
 	*require.Assertions
 	T       *testing.T
@@ -34,7 +34,7 @@ type Env struct {
 	Dir     string
 	Keys    *roles.Keys
 	Server  *bus.Server
-	grouped bool       // the server groups its syncs: engines must connect within the process
+	grouped bool       // the server groups its syncs, so engines must connect within the process
 	mu      sync.Mutex // guards conns, because several goroutines of a test may call Conn
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*Agent
@@ -57,14 +57,14 @@ type Setup struct {
 	Settings string
 	Engine   engine.Options
 	sync     time.Duration
-	// BeforeSync is called before each sync of the server; see bus.EmbedOptions.
+	// BeforeSync is called before each sync of the server, as in bus.EmbedOptions.
 	BeforeSync func(stream string) error
 	Engines    int
-	Port       int // the server's port; set it if a later server must have the same port
+	Port       int // the port of the server; a later server can have the same port
 }
 
-// OverTheNetwork lets engines reach the stores through a Wire. The server then cannot group
-// its syncs, and syncs at an interval.
+// OverTheNetwork lets engines reach the stores through a Wire. Such a server cannot group its
+// syncs, and syncs at an interval.
 func OverTheNetwork(s *Setup) { s.sync = time.Second }
 
 // Start starts a whole nod, which ends with the test.
@@ -87,7 +87,7 @@ func Start(t *testing.T, change ...func(*Setup)) *Env {
 }
 
 // Up starts the server and its engines. The first engine applies the settings before the others
-// start, so that these read them at their start and do not lag behind.
+// start, so that these read them at their start.
 func (e *Env) Up(s Setup) {
 	e.T.Helper()
 	users, err := e.Keys.Users()
@@ -133,7 +133,7 @@ func (e *Env) Engine(o engine.Options) *Node {
 	return n
 }
 
-// Halt stops an engine, its actors and its connections, in the same order as a process does.
+// Halt stops an engine, its actors and its connections, in the order in which a process does.
 func (n *Node) Halt() {
 	if n.Engine == nil {
 		return
@@ -164,8 +164,8 @@ func (e *Env) Down() {
 	e.NoError(e.Server.Close())
 }
 
-// Quiet returns a logger that discards the log, because tests provoke errors. If NOD_TEST_LOG
-// is set, it writes the log to stderr.
+// Quiet returns a logger that drops everything, because tests provoke errors. If NOD_TEST_LOG
+// is set, it logs to stderr.
 func Quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -173,8 +173,8 @@ func Quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// Dial opens a new connection in a role. An engine connects within the process if the server
-// groups its syncs.
+// Dial opens a new connection in a role. If the server groups its syncs, an engine connects
+// within the process.
 func (e *Env) Dial(id roles.ID, url string) *bus.Conn {
 	e.T.Helper()
 	o := bus.Options{URL: url, Name: id.String(), Creds: e.Keys.Path(id), Inbox: id.InboxPrefix(), Log: Quiet()}
@@ -186,7 +186,7 @@ func (e *Env) Dial(id roles.ID, url string) *bus.Conn {
 	return c
 }
 
-// Conn returns the connection in a role that all parts of the test share.
+// Conn returns the shared connection of a test in a role.
 func (e *Env) Conn(id roles.ID) *bus.Conn {
 	e.T.Helper()
 	e.mu.Lock()
@@ -197,8 +197,7 @@ func (e *Env) Conn(id roles.ID) *bus.Conn {
 	return e.conns[id]
 }
 
-// openRaw opens JetStream with the key of the stores' owner, so that a test can cause
-// faults.
+// openRaw opens JetStream with the key of nod's owner, so that a test can cause faults.
 func (e *Env) openRaw() {
 	e.T.Helper()
 	var err error
@@ -217,8 +216,7 @@ func (e *Env) RawConn(id roles.ID) *nats.Conn {
 	return nc
 }
 
-// LoseTimer removes the timer of a pending record, which simulates a fault: no engine does
-// this.
+// LoseTimer removes the timer of a pending record, as a fault; no engine does this.
 func (e *Env) LoseTimer(key string) {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
@@ -235,7 +233,7 @@ func (e *Env) Armed() []string {
 	return keys
 }
 
-// Timer returns the time at which a record's timer is to fire, as text in the stored form.
+// Timer returns the time at which a record's timer is to fire, in the stored form.
 func (e *Env) Timer(key string) string {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
@@ -245,15 +243,14 @@ func (e *Env) Timer(key string) string {
 	return strings.TrimPrefix(msg.Header.Get("Nats-Schedule"), "@at ")
 }
 
-// timerKey returns the key of a record's timer: its question token, if it has one, and
-// otherwise its id.
+// timerKey returns the key of a record's timer: its question token, or its id if it has none.
 func (e *Env) timerKey(key string) string {
 	e.T.Helper()
 	session, id := schemas.SplitKey(key)
 	return schemas.Key(session, cmp.Or(e.Stored(key).Record.Question, id))
 }
 
-// Arms arms a record's timer for an event other than the record's next event.
+// Arms arms a record's timer for another event than the record's next event.
 func (e *Env) Arms(key string, event schemas.Event) {
 	e.T.Helper()
 	entry := e.Stored(key)
@@ -269,7 +266,7 @@ func (e *Env) Stored(key string) bus.Entry {
 	return entry
 }
 
-// Kept returns the keys of all stored records, also of the decided ones.
+// Kept returns the keys of all stored records, also of decided ones.
 func (e *Env) Kept() (keys []string) {
 	e.T.Helper()
 	e.NoError(e.Store.Records.Scan(e.Ctx, "", 0, func(r bus.ScannedRecord) bool {
@@ -279,15 +276,14 @@ func (e *Env) Kept() (keys []string) {
 	return keys
 }
 
-// NothingStored checks that there is neither a record nor a timer.
+// NothingStored requires that neither a record nor a timer is stored.
 func (e *Env) NothingStored() {
 	e.T.Helper()
 	e.Empty(e.Kept())
 	e.Empty(e.Armed())
 }
 
-// Patience is how long a test waits for a condition that it has to poll, and Tick is
-// the interval of its polls.
+// Patience is how long a test polls for a condition, and Tick is the interval of the polls.
 const (
 	Patience = 30 * time.Second
 	Tick     = 50 * time.Millisecond
@@ -325,7 +321,7 @@ func (e *Env) Timeout(session string, d time.Duration) {
 	e.NoError(err)
 }
 
-// Apply stores settings, and waits until every engine follows them.
+// Apply stores settings, and waits until every engine uses them.
 func (e *Env) Apply(settings string) uint64 {
 	e.T.Helper()
 	state, err := e.Owner().ApplySettings(e.Ctx, Apart(settings))
@@ -337,9 +333,9 @@ func (e *Env) Apply(settings string) uint64 {
 	return state.Revision
 }
 
-// Heard waits until every engine of the test reports at least this revision in its statistics.
-// The parameter what is the name of the revision there, such as settings_revision. Owner.Follow
-// waits too, but not for an engine that is too slow to reply.
+// Heard waits until every engine of the test reports at least this revision under the name
+// what, such as settings_revision, in its statistics. Owner.Follow waits too, but not for an
+// engine that is too slow to reply.
 func (e *Env) Heard(what string, revision uint64) {
 	e.T.Helper()
 	running := 0
@@ -393,8 +389,8 @@ func (e *Env) LoggedOf(kind schemas.LogKind) int {
 	return n
 }
 
-// StopOutbox pauses the outbox: then only the calls that return a decision carry out its
-// effects.
+// StopOutbox pauses the outbox. Its effects then come only from the calls that return a
+// decision.
 func (e *Env) StopOutbox() {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")

@@ -26,7 +26,7 @@ type Machine struct {
 	Dir string
 	Nod string
 	Up  *exec.Cmd
-	// Errs is the stderr of nod up. Read it only after nod up has ended.
+	// Errs is the stderr of nod up. It may be read only after nod up has ended.
 	Errs bytes.Buffer
 }
 
@@ -59,7 +59,7 @@ func (m *Machine) StartNod(args ...string) {
 	m.T.Cleanup(m.Kill)
 }
 
-// Kill kills nod up, so that it cannot shut down in order.
+// Kill kills nod up, which then cannot shut down in order.
 func (m *Machine) Kill() {
 	_ = m.Up.Process.Kill() // Kill fails if the process has ended
 	_ = m.Up.Wait()
@@ -86,8 +86,8 @@ func Ask(session, id string) []string {
 	return []string{"ask", "--session", session, "--id", id, "--tool", "Frobnicate", "--input", `{"n":1}`, "--json"}
 }
 
-// Soon polls the running nod, as its terminal, until the condition holds. Such a poll costs far
-// less CPU than one that starts a nod command.
+// Soon polls the running nod, as its terminal, until the condition is true. Starting a nod
+// command for each poll would need far more CPU.
 func (m *Machine) Soon(holds func(ctx context.Context, d *connector.Desk) bool) {
 	m.T.Helper()
 	conn, err := bus.Join(m.T.Context(), bus.Place{DataDir: m.Dir}, roles.ConnectorID(schemas.ConnectorTerminal), Quiet())

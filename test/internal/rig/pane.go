@@ -62,8 +62,8 @@ func (p *Pane) Shows(text string) {
 	p.Until(func() bool { return strings.Contains(p.Screen(), text) }, text)
 }
 
-// Until waits until a condition holds. If it does not hold in time, the test fails with the
-// text what, the condition in words.
+// Until waits for a condition. If the condition does not come true in time, the test fails with
+// the text what.
 func (p *Pane) Until(holds func() bool, what string) {
 	p.T.Helper()
 	if !p.Within(Patience, holds) {
@@ -71,7 +71,8 @@ func (p *Pane) Until(holds func() bool, what string) {
 	}
 }
 
-// Within polls until a condition holds or patience has passed, and reports whether it held.
+// Within polls until a condition is true or patience has passed, and reports whether it is
+// true.
 func (p *Pane) Within(patience time.Duration, holds func() bool) bool {
 	end, looks := time.NewTimer(patience), time.NewTicker(Tick)
 	defer looks.Stop()

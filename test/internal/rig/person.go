@@ -38,7 +38,7 @@ func (p *Person) AnswerTo(q *Question, option string) schemas.Answer {
 	}
 }
 
-// SaysOf does what Says does, for an answer to a prompt that counted this many calls.
+// SaysOf is Says for an answer to a prompt that counted this many calls.
 func (p *Person) SaysOf(q *Question, option string, calls int) (schemas.Decision, error) {
 	a := p.AnswerTo(q, option)
 	a.Waiters = calls
@@ -49,7 +49,7 @@ func (p *Person) SaysOf(q *Question, option string, calls int) (schemas.Decision
 // because the request was denied before.
 func (p *Person) Allows(q *Question) schemas.Decision { p.T.Helper(); return p.must(q, "allow_once") }
 
-// Denies denies a request once, like Allows.
+// Denies denies a request once. The test fails if the engine refuses the answer.
 func (p *Person) Denies(q *Question) schemas.Decision { p.T.Helper(); return p.must(q, "reject_once") }
 
 func (p *Person) must(q *Question, option string) schemas.Decision {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FreePorts returns n free ports. They are below the range from which the kernel assigns
-// ports, so that the kernel gives none of them to another program.
+// FreePorts returns n free ports. They are below the range from which the kernel assigns ports,
+// so that the kernel gives none of them to another program.
 func FreePorts(t *testing.T, n int) (ports []int) {
 	for len(ports) < n {
 		require.NoError(t, t.Context().Err(), "no port is free")

@@ -21,8 +21,8 @@ func Call(tool, session, id string) schemas.Request {
 	}
 }
 
-// Shell returns a call of a shell command in a project, so that a person can also allow later
-// calls.
+// Shell returns a call of a shell command in a project. A person can also allow later calls of
+// this kind.
 func Shell(session, id, command string) schemas.Request {
 	r := Call("Bash", session, id)
 	r.ActionType, r.Project = schemas.ActionCommand, "/app"
@@ -30,7 +30,7 @@ func Shell(session, id, command string) schemas.Request {
 	return r
 }
 
-// Permission returns a request for permissions (tags) on devbox, the engine's host.
+// Permission returns a request for permissions on devbox, the engine's host.
 func Permission(session, id, reason string, tags ...string) schemas.Request {
 	return schemas.Request{
 		SessionID: session, PendingID: id, Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,

@@ -1,7 +1,6 @@
-// Package rig is the equipment of nod's own tests: a whole nod in the test's process (Env)
-// or as a process (Machine), the agents and approvers of each, a proxy that breaks
-// connections (Wire), and a terminal (Pane). A helper that only one test folder uses stays in
-// that folder.
+// Package rig is the equipment of nod's own tests: a whole nod in the test's process (Env) or
+// as a process (Machine), the agents and approvers of each, a proxy that breaks connections
+// (Wire), and a terminal (Pane). A helper for only one test directory stays there.
 package rig
 
 import (
@@ -13,10 +12,10 @@ import (
 	"testing"
 )
 
-// Binary is the path of the nod program that MainWithNod built.
+// Binary is the path of the nod program that MainWithNod has built.
 var Binary string
 
-// Long is set by the flag -long: the storms run in their long form, as in .ci/run.
+// Long is the flag -long: the storms run in their long form, as in .ci/run.
 var Long = flag.Bool("long", false, "run the storms in their long form")
 
 // Main runs a package's tests, up to eight parallel ones at a time.
@@ -26,10 +25,9 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// MainWithNod does what Main does, for tests that run nod as a process. It builds nod with
-// go run, whose -exec cp copies the program instead of running it: unlike go build, go run
-// keeps the linked program in the build cache, so that only the first package waits for the
-// linker.
+// MainWithNod is Main for tests that run nod as a process. It builds nod with go run, whose
+// option -exec cp copies the program instead of running it. Unlike go build, go run keeps the
+// linked program in the build cache, so only the first package waits for the linker.
 func MainWithNod(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", "8")

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Everybody lets Ann and Bob answer every request. A rule allows the tool Lookup, another
+// Everybody lets Ann and Bob answer every request. A rule allows the tool Lookup, and another
 // denies the tool Forbidden; no rule matches other tools.
 const Everybody = `{
 	"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
@@ -18,8 +18,8 @@ const Everybody = `{
 	]}
 }`
 
-// Apart adds options to settings that do not have them already: each request becomes a
-// question of its own, denials are not remembered, and phones and chats show all questions.
+// Apart adds options to settings that do not have them: each request becomes a question of its
+// own, denials are not remembered, and phones and chats show all questions.
 func Apart(settings string) []byte {
 	var all map[string]json.RawMessage
 	permissions := map[string]json.RawMessage{"join_identical": []byte("false"), "remember_denials_seconds": []byte("0"), "open_prompts": []byte("0")}
@@ -31,8 +31,8 @@ func Apart(settings string) []byte {
 	return data
 }
 
-// SomeOfIt lets Ann decide about every request, and Bob about requests of ada in one
-// project, up to medium risk.
+// SomeOfIt lets Ann decide every request, and Bob requests of ada in one project, up to medium
+// risk.
 const SomeOfIt = `{
 	"permissions": {"ask": ["Deploy"]},
 	"approvers": {"people": [
@@ -42,8 +42,8 @@ const SomeOfIt = `{
 	]}
 }`
 
-// AtTheTerminal returns a change of Setup: Ann's identity at the terminal becomes the user who
-// runs the tests. Bob answers on the web.
+// AtTheTerminal makes the user who runs the tests Ann's identity at the terminal. Bob answers
+// on the web.
 func AtTheTerminal(t *testing.T) func(*Setup) {
 	return func(s *Setup) {
 		s.Settings = strings.Replace(Everybody, `"user_id": "ann"`, `"user_id": "`+Me(t)+`"`, 1)
@@ -56,12 +56,12 @@ func Ann() schemas.From { return schemas.From{UserID: "ann"} }
 // WithCarrier is Everybody with a second identity for Ann, on the carrier tg.
 var WithCarrier = strings.Replace(Everybody, `"user_id": "ann"}`, `"user_id": "ann"}, {"connector": "tg", "user_id": "1001"}`, 1)
 
-// Rules returns the settings of Everybody with other rules: allow and deny each name a tool,
-// or are empty for no rule.
+// Rules returns the settings of Everybody with other rules: allow and deny each name a tool, or
+// are empty for no rule.
 func Rules(allow, deny string) string {
 	list := func(tool string) []string { return strings.Fields(tool) }
 	var s map[string]any
-	_ = json.Unmarshal([]byte(Everybody), &s) // cannot fail: the text is a constant
+	_ = json.Unmarshal([]byte(Everybody), &s) // cannot fail, because the text is a constant
 	s["permissions"] = map[string]any{"allow": list(allow), "deny": list(deny)}
 	data, _ := json.Marshal(s)
 	return string(data)

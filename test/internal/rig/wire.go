@@ -11,17 +11,17 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Wire is a TCP proxy between a client and the server. It can hold back the server's
-// messages, lose the client's, and break all connections.
+// Wire is a TCP proxy between a client and the server. It can delay the server's messages, lose
+// the client's, and break all connections.
 type Wire struct {
 	URL string
 
 	mu     sync.Mutex
 	free   *sync.Cond
 	held   bool
-	marker []byte   // once the client has sent these bytes, the server's messages are held back
+	marker []byte   // once the client has sent these bytes, the server's messages are delayed
 	lost   [][]byte // the client's messages whose subject contains one of these texts are lost
-	once   bool     // only the next such message is lost
+	once   bool     // only the next matching message is lost
 	heard  chan struct{}
 	conns  []net.Conn
 }
@@ -57,8 +57,8 @@ func (e *Env) Wire() *Wire {
 	return w
 }
 
-// carry copies bytes from one connection to the other until either one closes. The function
-// before runs ahead of each write; it may wait, or change the bytes.
+// carry copies bytes from one connection to the other until one of them closes. It calls the
+// function before ahead of each write; the function may wait or change the bytes.
 func carry(from, to net.Conn, before func([]byte)) {
 	defer from.Close()
 	defer to.Close()
@@ -101,8 +101,8 @@ func (w *Wire) wait([]byte) {
 	}
 }
 
-// HoldOn returns at once. When the client sends marker, the wire closes heard and holds back
-// the server's messages, until Release or Cut is called.
+// HoldOn returns at once. When the client sends marker, the wire closes heard and delays the
+// server's messages, until Release or Cut is called.
 func (w *Wire) HoldOn(marker string) (heard <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,16 +110,16 @@ func (w *Wire) HoldOn(marker string) (heard <-chan struct{}) {
 	return w.heard
 }
 
-// Lose loses the client's next message whose subject contains marker: it overwrites the
-// marker, so that the message has another subject.
+// Lose loses the client's next message whose subject contains marker: it overwrites the marker,
+// so that the message has another subject.
 func (w *Wire) Lose(marker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost, w.once = [][]byte{[]byte(marker)}, true
 }
 
-// LoseAll loses every message of the client whose subject contains one of the markers, from
-// now on. A call without markers ends this.
+// LoseAll loses every message of the client whose subject contains one of the markers, from now
+// on. A call without markers ends this.
 func (w *Wire) LoseAll(markers ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,21 +129,21 @@ func (w *Wire) LoseAll(markers ...string) {
 	}
 }
 
-// HasLost reports whether the message that Lose selects was lost.
+// HasLost reports whether the message for which Lose waits was lost.
 func (w *Wire) HasLost() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lost == nil
 }
 
-// Hold holds back the server's messages from now on.
+// Hold delays the server's messages from now on.
 func (w *Wire) Hold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held = true
 }
 
-// Release passes on the messages that were held back, and holds back no further ones.
+// Release passes the delayed messages on, and delays no further ones.
 func (w *Wire) Release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +151,7 @@ func (w *Wire) Release() {
 	w.free.Broadcast()
 }
 
-// Cut breaks all connections, and drops the messages that are held back.
+// Cut breaks all connections, and drops the delayed messages.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	for _, c := range w.conns {
@@ -162,7 +162,7 @@ func (w *Wire) Cut() {
 	w.Release()
 }
 
-// AskedAgain counts the Await messages that agents send from now on. It returns a function
+// AskedAgain counts the Await messages that agents send from now on, and returns a function
 // that returns the count.
 func (e *Env) AskedAgain() func() int64 {
 	e.T.Helper()

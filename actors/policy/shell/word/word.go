@@ -1,5 +1,5 @@
-// Package word decodes the words of a shell command if Bash and Zsh read them in the same way.
-// It refuses a word whose value depends on the shell, on a variable or on another command.
+// Package word decodes the words of a shell command that Bash and Zsh read in the same way. It
+// refuses a word whose value depends on the shell, on a variable or on another command.
 package word
 
 import (
@@ -10,21 +10,20 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Word is a shell word that Bash and Zsh read in the same way. Its quotes are removed. The
-// shell still expands only a leading ~ and file name patterns in it.
+// Word is a shell word without its quotes, which Bash and Zsh read in the same way. The shell
+// still expands a leading ~ and file name patterns in it.
 type Word struct {
 	Text  string
 	Glob  bool // contains an unquoted *, ? or [
 	Lead  bool // starts with a wildcard, so the shell may expand it to a flag
 	Bare  bool // written without quotes, backslashes or expansions
 	Tilde bool // starts with ~, the home directory
-	// Expands is true if the shell replaces a part of the word by a number that nod does not
-	// know. Text then has 0 in its place.
+	// Expands means that the shell replaces a part of the word by an unknown number, for which
+	// Text has 0.
 	Expands bool
 }
 
-// Read decodes w, which is a word of the line src. If the word's value cannot be known, Read
-// returns the reason.
+// Read decodes w, a word of the line src, or returns the reason why its value is unknown.
 func Read(w *syntax.Word, src string) (Word, string) {
 	if lit := w.Parts[0]; len(w.Parts) == 1 {
 		if l, ok := lit.(*syntax.Lit); ok && Plain(l.Value) {
@@ -41,8 +40,8 @@ func Read(w *syntax.Word, src string) (Word, string) {
 	return dec.out, ""
 }
 
-// Known decodes as much as possible of w, which is a word of the line src, and reports whether
-// the result is the whole word.
+// Known decodes as much as possible of w, a word of the line src, and reports whether the
+// result is the whole word.
 func Known(w *syntax.Word, src string) (string, bool) {
 	if w == nil || len(w.Parts) == 0 {
 		return "", false
@@ -70,7 +69,7 @@ func Known(w *syntax.Word, src string) (string, bool) {
 	return dec.text.String(), all
 }
 
-// Literals returns texts as words that contain no patterns.
+// Literals returns texts as words without patterns.
 func Literals(texts []string) []Word {
 	words := make([]Word, len(texts))
 	for i, t := range texts {
@@ -79,7 +78,7 @@ func Literals(texts []string) []Word {
 	return words
 }
 
-// Plain reports whether every shell takes s literally if it is not quoted.
+// Plain reports whether every shell takes an unquoted s literally.
 func Plain(s string) bool {
 	if s == "" || s[0] == '~' || s[0] == '=' {
 		return false
@@ -95,7 +94,6 @@ func Plain(s string) bool {
 	return true
 }
 
-// decoder decodes the parts of one word.
 type decoder struct {
 	src  string
 	text strings.Builder
@@ -134,9 +132,8 @@ func (dec *decoder) part(part syntax.WordPart, first, last bool) string {
 	return "a form that nod does not know"
 }
 
-// param decodes $?, which is a number, as 0. It refuses every other variable, because its
-// value may be any text. It also refuses $? before [ or :, which Zsh reads as a subscript or a
-// modifier.
+// param decodes $?, which is a number, as 0. It refuses every other variable, whose value may
+// be any text, and $? before [ or :, which Zsh reads as a subscript or a modifier.
 func (dec *decoder) param(p *syntax.ParamExp) string {
 	end := int(p.End().Offset())
 	next := byte(0)
@@ -151,11 +148,11 @@ func (dec *decoder) param(p *syntax.ParamExp) string {
 	return ""
 }
 
-// fishEscapes are the letters and digits that stand for other characters after a backslash in
+// fishEscapes are the letters and digits that, after a backslash, stand for other characters in
 // fish, as in \x2e. Bash and Zsh only remove the backslash.
 const fishEscapes = "abcefnrtuvxUX01234567"
 
-// unquoted decodes text outside quotes, where a backslash makes the next character literal.
+// unquoted decodes text outside quotes, in which a backslash makes the next character literal.
 func (dec *decoder) unquoted(s string, first, last bool) string {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -211,9 +208,8 @@ func (dec *decoder) unquoted(s string, first, last bool) string {
 	return ""
 }
 
-// upstream returns the length of the {word} with which s begins, if the text before it ends in
-// @, as in HEAD@{1}. The shell does not expand such braces, because they contain no list.
-// Otherwise upstream returns 0.
+// upstream returns the length of the {word} at the start of s, if the text before it ends in @,
+// as in HEAD@{1}; else 0. The shell does not expand such braces, because they contain no list.
 func upstream(s, before string) int {
 	end := strings.IndexByte(s, '}')
 	if !strings.HasSuffix(before, "@") || s[0] != '{' || end < 2 {
@@ -241,7 +237,7 @@ func (dec *decoder) tilde(s string, i int, atStart, last bool) string {
 	return ""
 }
 
-// quoted decodes a string in double quotes, where a backslash before most characters is
+// quoted decodes a string in double quotes, in which a backslash before most characters is
 // literal.
 func (dec *decoder) quoted(d *syntax.DblQuoted) string {
 	for i, part := range d.Parts {
@@ -292,9 +288,9 @@ func (dec *decoder) quoted(d *syntax.DblQuoted) string {
 	return ""
 }
 
-// harmlessBang reports whether a ! in double quotes is literal in an interactive shell too.
-// Zsh removes the quote after !. If the line contains no later quote, this is harmless: the
-// line is then incomplete and does not run.
+// harmlessBang reports whether a ! in double quotes is literal in an interactive shell too. Zsh
+// removes the quote after !. This is harmless if the line has no later quote, because the line
+// is then incomplete and does not run.
 func (dec *decoder) harmlessBang(next byte, end bool, quoteEnd int) bool {
 	if end {
 		return quoteEnd <= len(dec.src) && !strings.ContainsAny(dec.src[quoteEnd:], `"'`+"`")
@@ -306,8 +302,8 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// Hidden returns the reason why a person who is shown s may not see all of it: s contains a
-// control character or an invisible one. Otherwise it returns "".
+// Hidden returns the reason why a person may not see all of s: it contains a control character
+// or an invisible one. Otherwise it returns "".
 func Hidden(s string) string {
 	for i := 0; i < len(s); {
 		c := s[i]

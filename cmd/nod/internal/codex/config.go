@@ -4,17 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// config edits a config.toml line by line, because TOML libraries drop the comments
-// when they write a file.
+// config edits a config.toml line by line. A TOML library would drop the user's comments when it
+// writes the file.
 type config struct {
 	lines  []string // the lines of the file, each with its line break
 	state  State
@@ -32,7 +32,7 @@ func parse(text string) (*config, error) {
 	return f, nil
 }
 
-// trust writes one hook's hash into its table, and adds the table if it is missing.
+// trust sets one hook's hash in the hook's table. If the table is missing, trust adds it.
 func (f *config) trust(path string, h hook.Installed, hash string) {
 	entry := fmt.Sprintf("trusted_hash = %q\n", hash)
 	from, to, found := f.table(path, h)
@@ -53,7 +53,7 @@ func (f *config) trust(path string, h hook.Installed, hash string) {
 	f.lines = slices.Insert(f.lines, from+1, entry)
 }
 
-// distrust removes one hook's hash, and its table if that has no other entries.
+// distrust removes one hook's hash. If the hook's table is then empty, distrust removes the table.
 func (f *config) distrust(path string, h hook.Installed) {
 	from, to, found := f.table(path, h)
 	if !found {
@@ -73,8 +73,8 @@ func (f *config) distrust(path string, h hook.Installed) {
 	}
 }
 
-// table finds a hook's table: from is the number of the table's first line, and to the
-// number of the first line after the table.
+// table finds a hook's table. Its lines are those from number from up to, but not including, number
+// to.
 func (f *config) table(path string, h hook.Installed) (from, to int, found bool) {
 	from = slices.IndexFunc(f.lines, func(line string) bool {
 		key, ok := stateKey(line)
@@ -90,8 +90,8 @@ func (f *config) table(path string, h hook.Installed) (from, to int, found bool)
 
 func isHeader(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "[") }
 
-// stateKey returns the hook's key if the line begins a hook's table, however the key is
-// quoted.
+// stateKey returns the hook's key if this line is the header of a hook's table. TOML allows several
+// ways to quote the key; stateKey reads all of them.
 func stateKey(line string) (key string, ok bool) {
 	if !isHeader(line) {
 		return "", false
@@ -108,9 +108,10 @@ func stateKey(line string) (key string, ok bool) {
 	return key, !deeper
 }
 
-var hashLine = regexp.MustCompile(`^\s*trusted_hash\s*=\s*(?:"[^"]*"|'[^']*')`)
+var hashLine = lazyregexp.New(`^\s*trusted_hash\s*=\s*(?:"[^"]*"|'[^']*')`)
 
-// hash returns the number of the line in [from, to) that sets the hash, or -1.
+// hash returns the number of the line that sets the hash, or -1. It searches the lines from from up
+// to, but not including, to.
 func (f *config) hash(from, to int) int {
 	if i := slices.IndexFunc(f.lines[from:to], hashLine.MatchString); i >= 0 {
 		return from + i
@@ -120,10 +121,10 @@ func (f *config) hash(from, to int) int {
 
 // inline matches a line that defines hooks or hooks.state as an inline table. Codex
 // rejects a file that adds to such a table elsewhere; the TOML library here accepts it.
-var inline = regexp.MustCompile(`^\s*["']?(?:hooks|state|hooks["']?\s*\.\s*["']?state)["']?\s*=\s*\{`)
+var inline = lazyregexp.New(`^\s*["']?(?:hooks|state|hooks["']?\s*\.\s*["']?state)["']?\s*=\s*\{`)
 
-// check returns an error if the edit changed more than the trust in these hooks, or
-// if Codex could not read the result.
+// check returns an error if the edit changed anything but the trust in these hooks, or if Codex could
+// not read the result.
 func (f *config) check(at hook.Inspection) error {
 	was, err := without(f.before, at)
 	if err != nil {
@@ -139,8 +140,7 @@ func (f *config) check(at hook.Inspection) error {
 	return nil
 }
 
-// without decodes a config.toml and leaves the trust in these hooks out of the
-// result.
+// without decodes a config.toml, and removes the trust in these hooks from the result.
 func without(text string, at hook.Inspection) (map[string]any, error) {
 	var all map[string]any
 	if _, err := toml.Decode(text, &all); err != nil {
@@ -160,7 +160,7 @@ func without(text string, at hook.Inspection) (map[string]any, error) {
 	return all, nil
 }
 
-// drop removes the table that is the value of key, if the table is empty.
+// drop removes key from a table if its value is an empty table.
 func drop(from map[string]any, key string, table map[string]any) {
 	if from != nil && len(table) == 0 {
 		if _, isTable := from[key].(map[string]any); isTable {

@@ -21,15 +21,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// State is the part of Codex's config.toml about hooks. Its keys are hooks' locations;
-// each entry has the hash of the hook that the user trusted there.
+// State is the section of Codex's config.toml with the trusted hooks. A key is the location of a hook:
+// file, event and position. Its value has the hash of the hook that the user trusted at that location.
 type State struct {
 	Hooks struct {
 		State map[string]Trusted `toml:"state"`
 	} `toml:"hooks"`
 }
 
-// Trusted is the entry of one hook in State.
+// Trusted is the value for one hook in State.
 type Trusted struct {
 	Hash    string `toml:"trusted_hash"`
 	Enabled *bool  `toml:"enabled"`
@@ -44,8 +44,8 @@ func Config(path string) string {
 	return filepath.Join(filepath.Dir(path), "config.toml")
 }
 
-// Of returns the entry of a hook in the file at path, or an empty entry. The entry's key
-// may name that file by another path, such as a link.
+// Of returns the entry of a hook in the file at path, or an empty entry. It also finds an entry whose
+// key names the same file by another path, such as a symbolic link.
 func (s *State) Of(path string, h hook.Installed) Trusted {
 	for key, trusted := range s.Hooks.State {
 		if isOf(key, path, h) {
@@ -61,8 +61,8 @@ func isOf(key, path string, h hook.Installed) bool {
 	return here && (file == path || sameFile(file, path))
 }
 
-// location returns the end of a hook's key in State: its event and its place in the
-// file.
+// location returns the second half of a hook's key in State: the event, and the hook's position in the
+// settings file.
 func location(h hook.Installed) string {
 	return fmt.Sprintf(":%s:%d:%d", snake(h.Event), h.Group, h.Index)
 }
@@ -79,8 +79,8 @@ func sameFile(a, b string) bool {
 // hookTimeout is the timeout in seconds that Codex gives a hook that sets none.
 const hookTimeout = 600
 
-// mostTimeout is the longest timeout in seconds that Codex gives some events, and
-// noMatcher the events whose matcher Codex ignores.
+// mostTimeout is the longest timeout in seconds that Codex permits, for the events with such a limit.
+// noMatcher lists the events for which Codex ignores the matcher.
 var (
 	mostTimeout = map[string]int64{"Interrupt": 3, "SessionEnd": 3}
 	noMatcher   = map[string]bool{"Interrupt": true, "Stop": true}
@@ -103,7 +103,7 @@ func Hash(h hook.Installed) string {
 		data, err = jcs.Transform(data)
 	}
 	if err != nil {
-		return "" // a command from a file can always be encoded
+		return "" // Marshal cannot fail for strings from a file
 	}
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
@@ -129,9 +129,9 @@ func Read(config string) (State, error) {
 	return s, nil
 }
 
-// Trust returns the change of Codex's config.toml that marks these hooks as trusted, as
-// Codex's command /hooks does. All other bytes of the file stay, and a hook that is
-// switched off stays off. If this is impossible, Trust returns an error.
+// Trust returns the change of Codex's config.toml that marks these hooks as trusted, as Codex's
+// command /hooks does. All other bytes of the file stay the same. A hook that the user switched off
+// stays off. If such a change is impossible, Trust returns an error.
 func Trust(at hook.Inspection) (hook.Change, error) {
 	c, err := change(at, func(f *config, h hook.Installed) {
 		if hash := Hash(h); f.state.Of(at.Path, h).Hash != hash {

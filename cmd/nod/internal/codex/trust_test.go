@@ -13,7 +13,6 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// home makes a Codex home for the test, with these settings.
 func home(t *testing.T, settings string) (config string) {
 	dir := t.TempDir()
 	t.Setenv("CODEX_HOME", dir)
@@ -37,8 +36,8 @@ func written(t *testing.T, c hook.Change, err error) hook.Change {
 	return c
 }
 
-// Trust adds each installed hook once and keeps the rest of the file. It replaces the
-// hash of a changed hook. Distrust removes everything that Trust added.
+// Trust adds each installed hook once, replaces the hash of a changed hook, and keeps the rest of the
+// file. Distrust removes every line that Trust added.
 func TestTrust(t *testing.T) {
 	const mine = "model = \"x\" # mine\n\n[tools]\nweb = true\n"
 	config := home(t, mine)
@@ -111,7 +110,8 @@ func TestDistrustLeavesComments(t *testing.T) {
 	assert.Equal(t, rest, string(written(t, c, err).After))
 }
 
-// A file that cannot be changed safely, or that was changed meanwhile, stays as it is.
+// Trust does not write a file that it cannot change safely, or that another process changed after the
+// reading.
 func TestTrustKeepsAFileThatItCannotChange(t *testing.T) {
 	config := home(t, "")
 	at := installs(t, "/opt/nod")
@@ -140,7 +140,7 @@ func TestTrustKeepsAFileThatItCannotChange(t *testing.T) {
 	assert.Equal(t, "a = 2\n", string(is))
 }
 
-// TestHashOfSignals compares Hash with hashes that Codex 0.169.0 itself lists.
+// TestHashOfSignals compares Hash with the hashes that Codex 0.169.0 lists for the same hooks.
 func TestHashOfSignals(t *testing.T) {
 	every := "*"
 	for event, want := range map[string]string{

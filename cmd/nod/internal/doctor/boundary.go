@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// boundary reports whether an agent's programs can answer their own requests. They can
-// if they run as the user who owns the keys that may answer.
+// boundary reports whether an agent's programs can answer the agent's own requests. They can if they
+// run as the same user as nod, because that user can read the keys that answer.
 func boundary(o Options, s *schemas.Settings, open bool) []Finding {
 	const check = "boundary"
 	switch {
@@ -34,7 +34,6 @@ func boundary(o Options, s *schemas.Settings, open bool) []Finding {
 	return []Finding{note(check, what, do)}
 }
 
-// ownedByAnother reports whether another user owns the data directory.
 func ownedByAnother(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil {

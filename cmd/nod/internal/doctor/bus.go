@@ -28,16 +28,16 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	found, settings, open := rights(ctx, o)
 	if settings != nil {
 		found = append(found, approvers(settings)...)
-		if o.Place.URL == "" { // only the machine on which nod runs has the secrets of the channels
+		if o.Place.URL == "" { // only the machine that runs nod stores the secrets of the channels
 			found = append(found, channels(ctx, o, settings)...)
 		}
 	}
 	return append(found, boundary(o, settings, open)...)
 }
 
-// rights connects in each role that this user's commands need, and returns a finding for
-// each. It also returns the settings in force, or nil if the owner's key is missing or
-// cannot read them, and whether the server requires no credentials.
+// rights connects in each role that this user's commands need, and returns a finding for each role.
+// settings are the settings in force; they are nil if the owner's key is missing or cannot read them.
+// open is true if the server requires no credentials.
 func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.Settings, open bool) {
 	const check = "rights"
 	for _, id := range o.roles() {
@@ -70,8 +70,8 @@ func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.
 	return found, settings, open
 }
 
-// roles returns the roles in which this user's commands connect: three for a nod of
-// this machine, otherwise the one role in the key file's name, by default the owner.
+// roles returns the roles in which this user's commands connect. For a nod on this machine these are
+// three roles. Otherwise it is the one role in the key file's name, by default the owner.
 func (o *Options) roles() []roles.ID {
 	if o.Place.URL == "" {
 		return []roles.ID{roles.AgentID("local"), roles.ConnectorID(schemas.ConnectorTerminal), {Role: roles.Owner}}
@@ -83,8 +83,8 @@ func (o *Options) roles() []roles.ID {
 	return []roles.ID{{Role: roles.Owner}}
 }
 
-// approvers returns a fault if there is no approver who may answer; otherwise a finding
-// for each approver, which is a note if the approver has no identity.
+// approvers returns a fault if no approver may answer. Otherwise it returns a finding for each
+// approver: a note if the approver has no identity on a channel.
 func approvers(s *schemas.Settings) []Finding {
 	const check = "approvers"
 	if len(s.Identities()) == 0 {
@@ -106,8 +106,8 @@ func approvers(s *schemas.Settings) []Finding {
 	return found
 }
 
-// channels checks the connectors that reach people away from this machine, and the
-// clock.
+// channels checks the connectors that reach people away from this machine. It also compares the
+// clocks.
 func channels(ctx context.Context, o Options, s *schemas.Settings) []Finding {
 	var found []Finding
 	reached := embed.Reach(ctx, s.Connectors, o.Log)
@@ -151,8 +151,8 @@ func channel(ctx context.Context, name string, err error, s *schemas.Settings, s
 	return ok(check, "it works")
 }
 
-// openStore opens the stores of the nod of this data directory, with the key of the
-// role owner-store. It makes no missing store.
+// openStore opens the stores of the nod that runs on this data directory. It connects with the key of
+// the role owner-store, and creates no missing store.
 func openStore(ctx context.Context, o Options) (*bus.Store, func(), error) {
 	conn, err := bus.Join(ctx, o.Place, roles.ID{Role: roles.OwnerStore}, o.Log)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// run starts a nod on a data directory with these settings, until the test ends.
 func run(t *testing.T, dir, settings string) *embed.Nod {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -72,7 +71,7 @@ func TestChannels(t *testing.T) {
 	})
 }
 
-// Missing keys, and keys that other users may read, are each a finding of one line.
+// If keys are missing, or other users can read them, the doctor reports each in one line.
 func TestRights(t *testing.T) {
 	dir := t.TempDir()
 	run(t, dir, `{}`)
@@ -83,7 +82,7 @@ func TestRights(t *testing.T) {
 	says(t, found, Wrong, "chmod 600")
 }
 
-// The checks make no missing store.
+// The checks create no missing store.
 func TestMissingStoresStayMissing(t *testing.T) {
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)
@@ -109,7 +108,7 @@ func TestNodIsNotRunning(t *testing.T) {
 	says(t, found, Note, "nod is not started at log-in")
 }
 
-// nod runs as another user or on another machine, and this user has a single key.
+// nod runs as another user or on another machine, and this user has one key only.
 func TestNodRunsElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	n := run(t, dir, `{}`)

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// codexTrust checks that Codex runs the hooks of a file. Codex silently skips a
-// hook that the user has not trusted, or that has changed since.
+// codexTrust checks that Codex runs the hooks of a file. Codex silently skips a hook that the user has
+// not trusted, or that was changed after the user trusted it.
 func codexTrust(check string, at hook.Inspection) []Finding {
 	const trust = "start codex and trust it with /hooks"
 	config := codex.Config(at.Path)

@@ -1,6 +1,5 @@
-// Package doctor checks an installation: everything that a request needs to reach a
-// person, and that the answer needs to reach the agent. Each finding names the state
-// and, if needed, the remedy. The checks change nothing.
+// Package doctor checks an installation: can a request reach a person, and can the answer reach the
+// agent? Each finding names the state and, if needed, the remedy. The checks change nothing.
 package doctor
 
 import (
@@ -29,7 +28,7 @@ type Finding struct {
 	Check string `json:"check"` // the name of the check
 	Level Level  `json:"level"`
 	What  string `json:"what"`         // the state that was found
-	Do    string `json:"do,omitempty"` // the remedy
+	Do    string `json:"do,omitempty"` // the remedy, if there is one
 }
 
 // Options configure Examine.
@@ -38,11 +37,11 @@ type Options struct {
 	DataDir string    // the place's data directory, as an absolute path
 	Version string    // this nod's version
 	Log     *slog.Logger
-	// Try makes a test call of a hook; nil means hook.Host.Probe.
+	// Try makes a test call of a hook. If Try is nil, Examine uses hook.Host.Probe.
 	Try func(ctx context.Context, host hook.Host, i hook.Installed) error
 }
 
-// Examine makes all checks. A check that cannot be made is a finding too.
+// Examine makes all checks. If a check cannot be made, the result contains a finding about that.
 func Examine(ctx context.Context, o Options) []Finding {
 	all := files(o.DataDir)
 	all = append(all, serviceFindings(ctx, o)...)
@@ -68,9 +67,8 @@ func wrong(check, what, do string) Finding { return Finding{check, Wrong, what, 
 // failed returns a Wrong finding for an error whose text names the remedy.
 func failed(check string, err error) Finding { return wrong(check, err.Error(), "") }
 
-// versions returns a finding about the versions of two parts of nod: OK if they are
-// equal, a Note if they still work together, and Wrong if they are more than one
-// minor version apart.
+// versions compares the versions of two parts of nod. The finding is OK if they are equal, Wrong if
+// they are more than one minor version apart, and otherwise a Note.
 func versions(check, what, theirs, ours, do string) Finding {
 	what += " is version " + theirs
 	if theirs == ours {
@@ -83,8 +81,8 @@ func versions(check, what, theirs, ours, do string) Finding {
 	return note(check, what, do)
 }
 
-// apart reports whether two versions are more than one minor version apart. It returns
-// false if one of them cannot be parsed.
+// apart reports whether two versions are more than one minor version apart. It returns false if it
+// cannot parse one of them.
 func apart(a, b string) bool {
 	am, an, aok := majorMinor(a)
 	bm, bn, bok := majorMinor(b)

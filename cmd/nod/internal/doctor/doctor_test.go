@@ -20,10 +20,10 @@ func options(dir string) Options {
 	return Options{Place: bus.Place{DataDir: dir}, DataDir: dir, Version: "0.5.0", Log: slog.New(slog.DiscardHandler), Try: answers}
 }
 
-// answers replaces the test call of a hook. It always succeeds.
+// answers stands in for a hook's test call. It always succeeds.
 func answers(context.Context, hook.Host, hook.Installed) error { return nil }
 
-// says checks that a finding of this level contains the text.
+// says fails the test unless a finding of this level contains the text.
 func says(t *testing.T, found []Finding, level Level, text string) {
 	t.Helper()
 	for _, f := range found {

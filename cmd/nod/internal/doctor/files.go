@@ -9,11 +9,10 @@ import (
 	"runtime"
 )
 
-// private lists patterns of the files in the data directory that other users must not
-// access; see exposed.
+// private lists glob patterns for the files in the data directory that other users must not read or
+// write.
 var private = []string{".", "keys", "keys/*", "nats", "settings.json", "logs", "hooks", "web", "web/*", "http", "http/*", "mcp-token", "acp-token", "tls", "tls/*", "backups", "waiting"}
 
-// files checks that other users cannot read or write the data directory.
 func files(dataDir string) []Finding {
 	const check = "files"
 	info, err := os.Stat(dataDir)
@@ -27,7 +26,7 @@ func files(dataDir string) []Finding {
 	}
 	var found []Finding
 	for _, pattern := range private {
-		paths, _ := filepath.Glob(filepath.Join(escapeGlob(dataDir), pattern)) // Glob fails only for an invalid pattern, and these are valid
+		paths, _ := filepath.Glob(filepath.Join(escapeGlob(dataDir), pattern)) // Glob fails only for an invalid pattern
 		for _, path := range paths {
 			if f, exposed := exposed(check, path); exposed {
 				found = append(found, f)
@@ -40,8 +39,8 @@ func files(dataDir string) []Finding {
 	return found
 }
 
-// exposed reports whether other users may read or write a file, and returns the finding
-// about it. The settings are no secret, so other users may read them, but not write them.
+// exposed reports whether other users have access to a file that they must not have, and returns a
+// finding about it. The settings are no secret: other users may read them, but not write them.
 func exposed(check, path string) (Finding, bool) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -75,7 +75,7 @@ func (h *hostCheck) all(ctx context.Context, remembered []installs.Install) []Fi
 	return append(found, h.ran(since), h.tested(ctx))
 }
 
-// remembered checks a settings file in which the hook was installed.
+// remembered checks a settings file from the list of installations.
 func (h *hostCheck) remembered(ctx context.Context, in installs.Install) []Finding {
 	if _, err := os.Stat(in.Path); err != nil {
 		return []Finding{note(h.check, "the hook was installed in "+in.Path+", which is gone", "")}
@@ -107,8 +107,8 @@ func (h *hostCheck) file(ctx context.Context, at hook.Inspection) []Finding {
 	return found
 }
 
-// tryHooks makes a test call of every hook of a file, as the agent program would
-// call it.
+// tryHooks makes a test call of every hook in a file. It calls the hook in the same way as the agent
+// program.
 func (h *hostCheck) tryHooks(ctx context.Context, at hook.Inspection) (found []Finding) {
 	try, again := h.Try, "nod install "+h.host.Name
 	if try == nil {
@@ -139,7 +139,7 @@ func (h *hostCheck) program(path, program string) (f Finding, bad bool) {
 	again := "nod install " + h.host.Name
 	switch {
 	case program == "":
-		return Finding{}, false // the user wrote the command: its program is not known
+		return Finding{}, false // the user wrote the command line, so nod does not know its program
 	case !filepath.IsAbs(program):
 		return note(h.check, fmt.Sprintf("the hook in %s runs %q, which hosts without a PATH do not find", path, program), again), true
 	}
@@ -153,8 +153,8 @@ func (h *hostCheck) program(path, program string) (f Finding, bad bool) {
 	return Finding{}, false
 }
 
-// ran returns a finding about the agent program's last run of the hook: a note if it has
-// not run the hook since the installation.
+// ran returns a finding about the agent program's last run of the hook. The finding is a note if there
+// was no run after the installation.
 func (h *hostCheck) ran(since time.Time) Finding {
 	at, version, err := installs.LastRan(h.DataDir, h.host.Name)
 	switch {
@@ -167,8 +167,8 @@ func (h *hostCheck) ran(since time.Time) Finding {
 	return versions(h.check, what, version, h.Version, "nod install "+h.host.Name)
 }
 
-// tested returns a finding about the agent program's version: a note if it is outside
-// the range of versions that nod was tested with.
+// tested returns a finding about the agent program's version. The finding is a note if nod was not
+// tested with that version.
 func (h *hostCheck) tested(ctx context.Context) Finding {
 	known := h.host.Tested
 	with := h.host.Agent + " " + strings.Join(known, " and ")

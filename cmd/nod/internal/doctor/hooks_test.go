@@ -18,7 +18,7 @@ import (
 	"github.com/nodbus/nod/internal/testprogram"
 )
 
-// home is a temporary home directory and PATH, into which a test puts agent programs.
+// home is a temporary home directory with a directory of PATH, in which a test creates agent programs.
 type home struct {
 	*testing.T
 	dir, bin, data string
@@ -36,7 +36,7 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
-// program puts a program with this output into PATH.
+// program creates a program in PATH that prints says.
 func (h *home) program(name, says string) string {
 	path := filepath.Join(h.bin, name)
 	testprogram.Write(h, path, "#!/bin/sh\necho '"+says+"'\n")
@@ -87,7 +87,7 @@ func TestHooks(t *testing.T) {
 	says(t, h.findings(), Wrong, "not valid JSON")
 }
 
-// A project's hook is checked too, from any current directory.
+// The doctor also checks the hook of a project that is not the current directory.
 func TestHooksOfProjects(t *testing.T) {
 	h := newHome(t)
 	path := filepath.Join(t.TempDir(), "settings.json")
@@ -99,8 +99,8 @@ func TestHooksOfProjects(t *testing.T) {
 	says(t, h.findings(), Note, "which is gone")
 }
 
-// The doctor makes a test call of each hook, and reports an old hook that lets
-// calls run once nod is gone.
+// The doctor makes a test call of each hook. It reports a hook of an old version that would let calls
+// run if nod were removed.
 func TestHooksAreProbed(t *testing.T) {
 	h := newHome(t)
 	change := h.install(hook.Gemini(), hook.InstallOptions{Program: h.program("nod", "")})
@@ -113,7 +113,8 @@ func TestHooksAreProbed(t *testing.T) {
 	says(t, h.findings(), Wrong, "lets calls run if nod is killed or gone: nod install gemini")
 }
 
-// A project's hooks do nothing in a folder that its agent program does not trust.
+// An agent program ignores the hooks of a project in a folder that the user has not trusted. The
+// doctor reports that.
 func TestDoctorReportsFoldersThatAreNotTrusted(t *testing.T) {
 	h := newHome(t)
 	project := t.TempDir()
@@ -125,7 +126,7 @@ func TestDoctorReportsFoldersThatAreNotTrusted(t *testing.T) {
 	says(t, h.findings(), OK, "Copilot CLI asks nod, by "+path)
 }
 
-// Codex silently skips a hook that it does not trust; the doctor reports it.
+// Codex silently skips a hook that the user has not trusted. The doctor reports that.
 func TestCodexTrust(t *testing.T) {
 	h := newHome(t)
 	change := h.install(hook.Codex(), hook.InstallOptions{Program: h.program("nod", "")})

@@ -1,7 +1,7 @@
-// Package folders reports whether an agent program reads the hooks of a project. Some
-// agent programs do so only in folders that their user trusts, and silently ignore a
-// project's hooks elsewhere. Trust in a folder covers more than nod's hook, so nod only
-// reads the list of trusted folders and never changes it.
+// Package folders reports whether an agent program reads the hooks of a project. Some agent programs
+// read a project's hooks only if the user trusts the project's folder, and silently ignore them
+// otherwise. Trust in a folder covers more than nod's hook. nod therefore reads the list of trusted
+// folders and never changes it.
 package folders
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// Trusts reports whether a host reads the hooks in the settings file at path. A host
-// always reads the user's own file. It reads a project's file if it trusts the project's
-// folder, or if it has no list of trusted folders.
+// Trusts reports whether a host reads the hooks in the settings file at path. A host always reads the
+// file in the user's home directory. It reads a project's file if the user trusts the project's
+// folder, or if the host has no list of trusted folders.
 func Trusts(host hook.Host, path string) (bool, error) {
 	project, ok := projectOf(host, path)
 	if !ok {
@@ -30,7 +30,7 @@ func Trusts(host hook.Host, path string) (bool, error) {
 	}
 	own, err := hook.Inspect(host, hook.InstallOptions{})
 	if own.Path == "" {
-		return false, err // if own.Path is set, err is only about the file's content, and is ignored
+		return false, err // if own.Path is set, the error is only about the file's content
 	}
 	if real, err := filepath.EvalSymlinks(path); own.Path == path || err == nil && own.Path == real {
 		return true, nil
@@ -49,8 +49,8 @@ func Trusts(host hook.Host, path string) (bool, error) {
 	}), err
 }
 
-// projectOf returns the folder of the project to which a settings file belongs. ok is
-// false if the path does not end like a project's settings file.
+// projectOf returns the folder of the project to which a settings file belongs. ok is false if the
+// path is not that of a project's settings file.
 func projectOf(host hook.Host, path string) (dir string, ok bool) {
 	s := host.Setup
 	in := s.ProjectDir
@@ -60,7 +60,7 @@ func projectOf(host hook.Host, path string) (dir string, ok bool) {
 	return strings.CutSuffix(path, string(filepath.Separator)+filepath.Join(in, s.File))
 }
 
-// sameDir reports whether two paths lead to one folder.
+// sameDir reports whether two paths lead to the same folder.
 func sameDir(a, b string) bool {
 	if a == b {
 		return true
@@ -73,7 +73,8 @@ func sameDir(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// workTree returns the git work tree that contains dir, or dir itself.
+// workTree returns the root of the git work tree that contains dir. Without a work tree it returns
+// dir.
 func workTree(dir string) string {
 	for up := dir; ; up = filepath.Dir(up) {
 		if _, err := os.Lstat(filepath.Join(up, ".git")); err == nil {

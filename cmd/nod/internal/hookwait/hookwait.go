@@ -1,7 +1,7 @@
-// Package hookwait finds requests of this machine whose hook died while it waited. A
-// hook holds a lock on a file while it waits. The system releases the lock when the
-// hook's process ends in any way; a file that exists unlocked thus means a dead hook. An
-// agent program that kills its hook gives no other sign.
+// Package hookwait finds requests on this machine whose hook died while it waited. While a hook waits,
+// it holds a lock on a file. The operating system releases the lock when the hook's process ends in
+// any way, so an unlocked file means a dead hook. An agent program that kills its hook leaves no other
+// sign.
 package hookwait
 
 import (
@@ -21,7 +21,7 @@ import (
 // Dir returns the folder of the locks in a data directory.
 func Dir(dataDir string) string { return filepath.Join(dataDir, "waiting") }
 
-// unready begins the name of a file that its hook may not have locked yet.
+// unready is the prefix of a file name while the hook has not locked the file yet.
 const unready = "new-"
 
 // Hold records that this process waits for a request. The wait ends when over is called
@@ -51,7 +51,7 @@ func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
 		return nil, fmt.Errorf("record that a hook waits: %w", err)
 	}
 	return func() {
-		_ = os.Remove(final) // remove the file before the unlock, or a sweep would take this hook for dead
+		_ = os.Remove(final) // remove the file before the lock is released, or a sweep would find an unlocked file and report a dead hook
 		_ = lock.Close()
 	}, nil
 }
@@ -76,7 +76,7 @@ func Sweep(dataDir string, report func(sessionID, pendingID string) error) error
 }
 
 func sweep(path string, report func(sessionID, pendingID string) error) error {
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // opens without O_CREATE, so that a removed file stays removed
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // without O_CREATE, so that a removed file is not created again
 	held, err := lock.TryLock()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !held {
 		return nil
@@ -87,7 +87,7 @@ func sweep(path string, report func(sessionID, pendingID string) error) error {
 	defer func() { _ = lock.Close() }()
 	key, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the hook ended regularly just now
+		return nil // the hook ended regularly after the directory was listed
 	}
 	if err != nil {
 		return fmt.Errorf("read which request a hook waited for: %w", err)

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 )
 
-// asHook is an environment variable that makes this test binary a hook that waits. Its
+// asHook is an environment variable. If it is set, this test binary acts as a hook that waits; the
 // value is the data directory.
 const asHook = "NOD_TEST_WAITS_IN"
 
@@ -36,7 +36,7 @@ func swept(t *testing.T, dir string, err error) (keys []string) {
 	return keys
 }
 
-// A sweep leaves a waiting hook alone, and reports a dead one until the report
+// A sweep does not report a waiting hook. It reports a dead hook at each sweep until the report
 // succeeds.
 func TestAHookThatIsKilledIsReported(t *testing.T) {
 	dir := t.TempDir()
@@ -64,7 +64,7 @@ func TestAHookThatIsKilledIsReported(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A sweep does not report a file that contains no request's key.
+// A sweep does not report a file that contains no request id.
 func TestOtherFilesAreNotReported(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(hookwait.Dir(dir), 0o700))

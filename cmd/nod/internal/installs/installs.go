@@ -30,8 +30,8 @@ func (i Install) sameAs(other Install) bool { return i.Agent == other.Agent && i
 func dir(dataDir string) string  { return filepath.Join(dataDir, "hooks") }
 func list(dataDir string) string { return filepath.Join(dir(dataDir), "installed.json") }
 
-// trace returns the file that an agent program's hook writes at each run. Its modification
-// time is the time of the last run, and its content the version of nod.
+// trace returns the path of the file that an agent program's hook writes at each run. The file's
+// modification time is the time of the last run, and its content is nod's version.
 func trace(dataDir, agent string) string { return filepath.Join(dir(dataDir), agent+".seen") }
 
 // List returns the stored installations.
@@ -50,8 +50,8 @@ func List(dataDir string) ([]Install, error) {
 	return all, nil
 }
 
-// Remember stores an installation. An installation that is stored already keeps its
-// time unless changed is true.
+// Remember stores an installation. If the installation is already stored, it keeps its time unless
+// changed is true.
 func Remember(dataDir string, in Install, changed bool) error {
 	all, err := List(dataDir)
 	if err != nil {
@@ -70,7 +70,8 @@ func Remember(dataDir string, in Install, changed bool) error {
 	return write(dataDir, all)
 }
 
-// Forget removes an installation. With the last installation it also removes the traces.
+// Forget removes an installation. With the last installation it also removes the files about hook
+// runs.
 func Forget(dataDir string, in Install) error {
 	all, err := List(dataDir)
 	if err != nil {
@@ -82,8 +83,8 @@ func Forget(dataDir string, in Install) error {
 	return Clear(dataDir)
 }
 
-// Clear removes all installations and traces. Hooks that run later write no new trace,
-// because the folder is gone.
+// Clear removes all installations and the files about hook runs. A hook that runs later writes no
+// file, because the folder is gone.
 func Clear(dataDir string) error {
 	if err := os.RemoveAll(dir(dataDir)); err != nil {
 		return fmt.Errorf("remove the list of installed hooks: %w", err)
@@ -109,12 +110,12 @@ func write(dataDir string, all []Install) error {
 	return nil
 }
 
-// Ran writes the trace of a hook's run by this version of nod. It is one short write
-// without a sync, so it does not delay the hook. Errors are ignored; without a stored
-// installation the folder is missing, and no trace is written.
+// Ran stores that an agent program ran its hook with this version of nod. It writes once and does not
+// sync, so that it does not delay the hook. It ignores errors. If no installation is stored, the
+// folder is missing and Ran writes nothing.
 func Ran(dataDir, agent, version string) {
-	// The file is not truncated, because file systems flush truncated files to disk.
-	// Each write has the same width, so it replaces the old version completely.
+	// The file is not truncated, because some file systems flush a truncated file to disk. Every write
+	// has the same length, so it replaces the old content completely.
 	f, err := os.OpenFile(trace(dataDir, agent), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return
@@ -123,7 +124,7 @@ func Ran(dataDir, agent, version string) {
 	_ = f.Close()
 }
 
-// widest is the width of a trace's content in characters; no version is longer.
+// widest is the number of bytes of the content. A version is never longer.
 const widest = 60
 
 // LastRan returns the time of an agent program's last run of the hook, and nod's version

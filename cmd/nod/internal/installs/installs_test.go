@@ -45,7 +45,7 @@ func TestRanRecordsOnlyRememberedHooks(t *testing.T) {
 	assert.Zero(t, at)
 	assert.NoDirExists(t, filepath.Join(dir, "hooks"))
 
-	before := time.Now().Add(-time.Second) // file times may be coarse
+	before := time.Now().Add(-time.Second) // file systems may round file times
 	require.NoError(t, installs.Remember(dir, installs.Install{Agent: "codex", Path: "/a"}, true))
 	installs.Ran(dir, "codex", "0.4.0")
 	installs.Ran(dir, "codex", "0.4.1")

@@ -1,6 +1,6 @@
-// Package launcher gives nod a path that survives upgrades: a link in the data
-// directory, which hooks and the service run. A package manager's versioned path is gone
-// after an upgrade, and hosts may run hooks without any PATH.
+// Package launcher gives nod a path that survives upgrades: a link in the data directory. Hooks and
+// the service run nod by this link. A package manager may install each version at a new path, and
+// hosts may run hooks without any PATH.
 package launcher
 
 import (
@@ -15,13 +15,13 @@ import (
 	"strings"
 )
 
-// Path returns the path of a data directory's launcher, which may not exist. The launcher
-// has a folder of its own, so that it never replaces a program of the user.
+// Path returns the path of a data directory's launcher, which may not exist. The launcher has its own
+// folder, so that it never replaces a program of the user.
 func Path(dataDir string) string { return filepath.Join(dataDir, "launcher", "nod") }
 
-// Self returns a lasting path of this nod: its path in PATH if that leads to this
-// program, else the program's own path. If go run or go test built the program, Self
-// returns an error.
+// Self returns a path of this program that stays valid after an upgrade. If a file in PATH leads to
+// this program, Self returns the path of that file, and otherwise the program's own path. If go run or
+// go test built the program, Self returns an error.
 func Self() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -33,7 +33,7 @@ func Self() (string, error) {
 	return lasting(self), nil
 }
 
-// lasting returns the path in PATH that leads to self, or else self.
+// lasting returns the path of the file in PATH that leads to self, or self if there is no such file.
 func lasting(self string) string {
 	found, err := exec.LookPath(filepath.Base(self))
 	if err != nil || !same(found, self) {
@@ -61,9 +61,9 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// Ensure makes the launcher lead to this nod, and returns the launcher's path. A launcher
-// that leads to this nod already stays as it is, unless PATH now has a lasting path to
-// this nod. After an error the launcher is unchanged.
+// Ensure makes the launcher lead to this nod, and returns the launcher's path. If the launcher already
+// leads to this nod, Ensure changes it only to a path from PATH, which stays valid after an upgrade.
+// After an error the launcher is unchanged.
 func Ensure(dataDir string) (string, error) {
 	program, err := Self()
 	if err != nil {
@@ -85,7 +85,7 @@ func Ensure(dataDir string) (string, error) {
 	return path, nil
 }
 
-// replace makes or replaces the link atomically: an existing link is never missing.
+// replace creates or replaces the link atomically, so that an existing link is never missing.
 func replace(path, target string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -101,8 +101,8 @@ func replace(path, target string) error {
 	return nil
 }
 
-// Check returns an error of one line if the launcher cannot be used. The error is
-// fs.ErrNotExist if there is no launcher or its target does not exist.
+// Check returns an error of one line if the launcher cannot be used. The error matches fs.ErrNotExist
+// if there is no launcher or its target does not exist.
 func Check(dataDir string) error {
 	path := Path(dataDir)
 	if _, err := os.Lstat(path); err != nil {
@@ -126,11 +126,11 @@ func Check(dataDir string) error {
 	return nil
 }
 
-// Repair makes a launcher whose target does not exist lead to this nod. It does not
-// change any other launcher, and does not make a missing one.
+// Repair makes the launcher lead to this nod if the launcher's target does not exist. It does not
+// create a launcher, and does not change one with a target.
 func Repair(dataDir string) error {
 	if _, err := os.Lstat(Path(dataDir)); err != nil {
-		return nil // there is no launcher to repair, so no hook or service runs one
+		return nil // without a launcher, no hook and no service depends on it
 	}
 	if err := Check(dataDir); !errors.Is(err, fs.ErrNotExist) {
 		return nil

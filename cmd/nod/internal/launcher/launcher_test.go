@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/internal/testprogram"
 )
 
-// asProcess is an environment variable that makes this test binary a nod that makes or
-// repairs its launcher. The first argument is the data directory.
+// asProcess is an environment variable. If it is set, this test binary acts as a nod that creates or
+// repairs its launcher in the data directory of its first argument.
 const asProcess = "NOD_TEST_AS"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// installed copies this test binary to path, as an installed nod.
+// installed copies this test binary to path. The copy acts as an installed nod.
 func installed(t *testing.T, path string) string {
 	t.Helper()
 	testprogram.Copy(t, os.Args[0], path)
@@ -62,8 +62,8 @@ func leadsTo(t *testing.T, dir string) string {
 	return to
 }
 
-// The launcher leads to nod's link in PATH, which package managers make, or else to the
-// program itself.
+// The launcher leads to nod's link in PATH, which package managers create. Without such a link it
+// leads to the program itself.
 func TestTheLauncherOutlivesAnUpgrade(t *testing.T) {
 	dir, bin, data := root(t), filepath.Join(root(t), "bin"), filepath.Join(root(t), "My data")
 	first := installed(t, filepath.Join(dir, "version 1", "nod"))
@@ -85,8 +85,8 @@ func TestTheLauncherOutlivesAnUpgrade(t *testing.T) {
 	assert.Len(t, entries, 1)
 }
 
-// Repair fixes a launcher whose nod is gone. It does not change a working launcher, and
-// does not make a missing one.
+// Repair changes a launcher whose target is gone. It does not change a working launcher, and does not
+// create a missing one.
 func TestRepair(t *testing.T) {
 	dir, data := root(t), root(t)
 	first, second := installed(t, filepath.Join(dir, "1", "nod")), installed(t, filepath.Join(dir, "2", "nod"))
@@ -109,7 +109,7 @@ func TestRepair(t *testing.T) {
 	assert.NoDirExists(t, filepath.Dir(launcher.Path(data)))
 }
 
-// This test binary is a temporary program of go test.
+// This test binary is a temporary program, because go test built it.
 func TestATemporaryProgramIsRefused(t *testing.T) {
 	data := root(t)
 	_, err := launcher.Ensure(data)

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// label is nod's name among the agents of launchd.
+// label is nod's name in launchd.
 const label = "com.github.nodbus.nod"
 
-// endTimeout is the time after which launchd kills a nod that it has told to end.
+// endTimeout is the time after which launchd kills a nod that does not end.
 const endTimeout = 30 * time.Second
 
-// launchd runs the agents (user services) of one logged-in user on macOS.
+// launchd manages the services of one logged-in user on macOS, which it calls agents.
 type launchd struct{ uid int }
 
-// file returns the property list. launchd rotates no files, so nod's output outside
-// its log goes to a file that nod itself keeps small.
+// file returns the property list. launchd does not rotate files. Output outside nod's log therefore
+// goes to a file whose size nod itself limits.
 func (launchd) file(s Spec) string {
 	var words strings.Builder
 	for _, w := range s.Command() {
@@ -58,15 +58,14 @@ func (launchd) file(s Spec) string {
 
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // writes to a Builder do not fail
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder's Write does not fail
 	return b.String()
 }
 
 func (l launchd) domain() string { return fmt.Sprintf("gui/%d", l.uid) }
 
-// start ends a running agent first, because launchd reads the file only when it loads
-// an agent. launchd refuses to load the new agent while the old one is still ending, so
-// that command is retried.
+// start first unloads the agent, because launchd reads the property list only when it loads an agent.
+// launchd refuses to load the new agent while the old process is ending, so that command is retried.
 func (l launchd) start(path string) []command {
 	return append(l.stop(path), command{words: []string{"launchctl", "bootstrap", l.domain(), path}, retries: 20})
 }
@@ -75,10 +74,10 @@ func (l launchd) stop(string) []command {
 	return []command{{words: []string{"launchctl", "bootout", l.domain() + "/" + label}, lax: true}}
 }
 
-// gone waits until launchd no longer has the agent, because bootout may return while nod
-// is still ending.
+// gone waits until launchd no longer lists the agent. The command bootout may return while nod's
+// process is still ending.
 func (l launchd) gone(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout) // the time limit of all tries together
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout) // one time limit for all tries together
 	defer cancel()
 	loaded, _ := l.state()
 	loaded.retries, loaded.fails = int(endTimeout/pause), true

@@ -10,29 +10,29 @@ import (
 	"time"
 )
 
-// command is a call of one of the system's own tools.
+// A command is a call of systemctl, launchctl or a similar system tool.
 type command struct {
 	words []string
-	// lax means that the next commands run even if this one fails, for example because
-	// there is no service to end.
+	// If lax is true, the next commands run even if this command fails, for example because there is
+	// no service to end.
 	lax bool
-	// retries is the number of further tries after a failure, for example while the
-	// old service is still ending.
+	// retries is the number of further tries after a failure, for example while the old service is
+	// still ending.
 	retries int
-	// fails means that the command has to fail: it looks for something that must be gone.
+	// If fails is true, the command must fail, because it looks for a service that must be gone.
 	fails bool
 }
 
 func (c command) String() string { return strings.Join(c.words, " ") }
 
-// commandTimeout is the time limit of each command. A start waits until nod has started,
-// and a stop until nod has stopped.
+// commandTimeout is the time limit of each command. A start command waits until nod has started, and a
+// stop command until nod has stopped.
 const commandTimeout = time.Minute
 
 // pause is the time between two tries.
 const pause = 500 * time.Millisecond
 
-// output runs c, with its retries, and returns its output as one line.
+// output runs c, with its retries, and returns the output as one line.
 func (c command) output(ctx context.Context) (out string, err error) {
 	for try := 0; ; try++ {
 		out, err = c.once(ctx)
@@ -60,7 +60,7 @@ func (c command) once(ctx context.Context) (string, error) {
 	return strings.Join(strings.Fields(out.String()), " "), err
 }
 
-// requireFailure returns nil if err means that c ran and failed by itself.
+// requireFailure returns nil if err means that the command ran and returned a failure.
 func (c command) requireFailure(err error) error {
 	var exit *exec.ExitError
 	switch {
@@ -72,8 +72,8 @@ func (c command) requireFailure(err error) error {
 	return err
 }
 
-// outputContains runs c and reports whether its output contains text, as whole words. An
-// error means that the system cannot be reached.
+// outputContains runs c and reports whether its output contains text as whole words. It returns an
+// error if the service manager cannot be reached.
 func (c command) outputContains(ctx context.Context, text string) (bool, error) {
 	out, err := c.output(ctx)
 	var exit *exec.ExitError
@@ -86,14 +86,13 @@ func (c command) outputContains(ctx context.Context, text string) (bool, error) 
 	return false, err
 }
 
-// unreachable reports whether systemctl's output means that the session has no
-// service manager.
+// unreachable reports whether systemctl's output means that the user's session has no service manager.
 func unreachable(out string) bool {
 	return strings.Contains(out, "Failed to connect") || strings.Contains(out, "not been booted with systemd")
 }
 
-// runAll runs commands in order until one that is not lax fails. The error is an
-// *Unreached with all commands that failed or did not run.
+// runAll runs commands in order, and stops at the first failure of a command that is not lax. The
+// error is an *Unreached that lists the commands that failed or did not run.
 func runAll(ctx context.Context, all []command) error {
 	var todo []string
 	for i, c := range all {

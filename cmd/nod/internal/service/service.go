@@ -1,9 +1,8 @@
-// Package service makes nod a service of one user: a unit of the user's systemd on
-// Linux, a launchd agent on macOS. The system then starts nod at log-in, and again
-// whenever it ends.
+// Package service makes nod a service of one user: a systemd user unit on Linux, a launchd agent on
+// macOS. The service manager starts nod at log-in, and starts it again whenever it ends.
 //
-// As a service, nod writes its log itself, to a file that it rotates by size: launchd
-// rotates nothing, and not every systemd keeps a user's journal.
+// As a service, nod writes its log to a file and rotates the file by size, because launchd does not
+// rotate logs, and some systemd installations keep no journal for users.
 package service
 
 import (
@@ -19,7 +18,7 @@ import (
 type Spec struct {
 	Program string   // the launcher, an absolute path
 	DataDir string   // an absolute path
-	Args    []string // more flags for nod up, after those that Command adds
+	Args    []string // further flags for nod up, appended by Command
 }
 
 // Command returns the command line of the service.
@@ -33,33 +32,34 @@ func LogFile(dataDir string) string { return filepath.Join(dataDir, "logs", "nod
 // stderrFile returns the path of the file for nod's output outside its log.
 func stderrFile(dataDir string) string { return filepath.Join(dataDir, "logs", "stderr.log") }
 
-// Manager installs nod in the system that runs one user's services.
+// Manager installs nod in the service manager of one user.
 type Manager struct {
 	// Path is the service file for nod.
 	Path string
 	kind kind
 }
 
-// kind implements the differences between systemd and launchd.
+// kind is implemented once for systemd and once for launchd.
 type kind interface {
 	// file returns the content of the service file.
 	file(Spec) string
-	// start returns the commands that make the system run the service file at path. To
-	// uninstall, the commands of stop run before the file is removed, and gone afterwards.
-	// gone ends a service that stop could not end, or returns an *Unreached about it.
+	// start returns the commands that make the service manager run the service file at path. An
+	// uninstallation runs the commands of stop before it removes the file, and calls gone afterwards.
+	// If the service still runs, gone ends it or returns an *Unreached.
 	start(path string) []command
 	stop(path string) []command
 	gone(context.Context) error
-	// links returns the links to the file at path that the system may have made.
+	// links returns the links to the service file that the service manager may have created.
 	links(path string) []string
-	// state returns a command, and the words that the command prints while the service runs.
+	// state returns a command that prints the service's state, and the words in its output that mean
+	// that the service runs.
 	state() (c command, running string)
 	// note returns a note for the user, or "".
 	note(context.Context) string
 }
 
-// New returns this user's manager for a system (runtime.GOOS). For systems other than
-// linux and darwin it returns an error with an alternative.
+// New returns this user's manager for an operating system, named as in runtime.GOOS. For systems other
+// than linux and darwin it returns an error that names an alternative.
 func New(goos string) (*Manager, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -78,7 +78,7 @@ func New(goos string) (*Manager, error) {
 	return nil, fmt.Errorf("nod has no service for %s: use the system's own way to start `nod up` at log-in", goos)
 }
 
-// Change is the change of the service file by an installation.
+// Change describes how an installation changes the service file.
 type Change struct {
 	Path          string
 	Before, After string
@@ -86,7 +86,7 @@ type Change struct {
 
 func (c Change) Changed() bool { return c.Before != c.After }
 
-// Plan returns the change that Install would make, and writes nothing.
+// Plan returns the change that Install would make. It writes nothing.
 func (m *Manager) Plan(s Spec) (Change, error) {
 	c := Change{Path: m.Path, After: m.kind.file(s)}
 	before, err := os.ReadFile(m.Path)
@@ -97,8 +97,8 @@ func (m *Manager) Plan(s Spec) (Change, error) {
 	return c, nil
 }
 
-// Unreached is the error if the system's tools fail. The service file is already written
-// or removed; Todo lists the commands that the user still has to run.
+// Unreached is the error of an installation or uninstallation whose system tools failed. The service
+// file is already written or removed. Todo lists the commands that the user still has to run.
 type Unreached struct {
 	Todo []string
 	Err  error
@@ -110,9 +110,9 @@ func (u *Unreached) Error() string {
 
 func (u *Unreached) Unwrap() error { return u.Err }
 
-// Install writes the service file and makes the system start nod. A service that runs
-// already is restarted, so that an upgrade takes effect. note is for the user. If the
-// system cannot be reached, the error is an *Unreached.
+// Install writes the service file and starts the service. It restarts a running service, so that an
+// upgrade takes effect. note is a hint for the user. If the service manager cannot be reached, the
+// error is an *Unreached.
 func (m *Manager) Install(ctx context.Context, s Spec) (note string, err error) {
 	c, err := m.Plan(s)
 	if err != nil {
@@ -144,14 +144,14 @@ func write(path, content string) error {
 	return os.Rename(temp, path)
 }
 
-// Uninstall stops the service and removes its file. removed is false if there was no
-// file. If the system cannot be reached or keeps the service, Uninstall removes the file
-// nevertheless and returns an *Unreached.
+// Uninstall stops the service and removes its file. removed is false if there was no file. If the
+// service manager cannot be reached or does not stop the service, Uninstall still removes the file,
+// and returns an *Unreached.
 func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	if _, err := os.Stat(m.Path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	_ = runAll(ctx, m.kind.stop(m.Path)) // if the stop fails, the commands of gone end the service
+	_ = runAll(ctx, m.kind.stop(m.Path)) // if stop fails, gone ends the service
 	for _, path := range m.kind.links(m.Path) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("remove the link that starts the service: %w", err)
@@ -167,7 +167,7 @@ func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 type State struct {
 	Installed bool   `json:"installed"`
 	Path      string `json:"path"`
-	// Running is nil if the system cannot be reached.
+	// Running is nil if the service manager cannot be reached.
 	Running *bool  `json:"running,omitempty"`
 	Note    string `json:"note,omitempty"`
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/internal/testprogram"
 )
 
-// machine is a user's home with fake system tools, which record their arguments and
-// print a test's output.
+// machine is a temporary home directory with fake system tools. A fake tool records its arguments and
+// prints the output that the test sets.
 type machine struct {
 	t         *testing.T
 	home, bin string
@@ -36,13 +36,13 @@ func newMachine(t *testing.T, tools ...string) *machine {
 	return m
 }
 
-// tool makes a fake system tool that runs the script body.
+// tool creates a fake system tool that runs a shell script.
 func (m *machine) tool(name, body string) {
 	script := "#!/bin/sh\necho \"" + name + " $*\" >>'" + filepath.Join(m.bin, "told") + "'\n" + body + "\n"
 	testprogram.Write(m.t, filepath.Join(m.bin, name), script)
 }
 
-// told returns the command lines of all tools that ran since told was last called.
+// told returns the command lines of all fake tools that ran after the previous call of told.
 func (m *machine) told() []string {
 	path := filepath.Join(m.bin, "told")
 	data, err := os.ReadFile(path)
@@ -109,8 +109,8 @@ func TestSystemdInstallsAndRemovesTheService(t *testing.T) {
 	assert.Equal(t, []string{"systemctl --user disable --now nod.service", "systemctl --user stop nod.service", "systemctl --user daemon-reload"}, m.told())
 }
 
-// If systemd is not installed, or has no session for the user, Install still writes
-// the service file, and its error lists the commands for the user to run.
+// If systemd is not installed, or has no session for the user, Install still writes the service file.
+// Its error lists the commands that the user has to run.
 func TestServiceManagerUnreachable(t *testing.T) {
 	for name, prepare := range map[string]func(*machine){
 		"no systemd": func(*machine) {},
@@ -142,7 +142,7 @@ func TestServiceManagerUnreachable(t *testing.T) {
 	}
 }
 
-// If systemd-analyze is installed, it accepts the unit without a warning.
+// systemd-analyze, if installed, accepts the unit without a warning.
 func TestSystemdAcceptsTheUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -169,7 +169,7 @@ func TestLaunchdInstallsAndRemovesTheAgent(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Join(m.home, "Library/LaunchAgents/com.github.nodbus.nod.plist"), manager.Path)
 
-	m.tool("launchctl", `[ "$1" != bootout ]`) // there is no agent to end
+	m.tool("launchctl", `[ "$1" != bootout ]`) // bootout fails because there is no agent to end
 	note, err := manager.Install(t.Context(), m.spec())
 	require.NoError(t, err)
 	assert.Empty(t, note)
@@ -193,7 +193,7 @@ func TestLaunchdInstallsAndRemovesTheAgent(t *testing.T) {
 	assert.NoFileExists(t, manager.Path)
 }
 
-// If launchd keeps the agent, Uninstall does not report that nod is gone.
+// If launchd does not end the agent, Uninstall returns an error.
 func TestLaunchdKeepsTheAgent(t *testing.T) {
 	for name, body := range map[string]string{
 		"bootout fails":   `[ "$1" != bootout ] || { echo 'Boot-out failed: 5: Input/output error'; exit 5; }`,
@@ -201,7 +201,7 @@ func TestLaunchdKeepsTheAgent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t, "launchctl")
-			synctest.Test(t, func(t *testing.T) { // in synctest, the pauses between the tries take no time
+			synctest.Test(t, func(t *testing.T) { // with synctest's clock, the pauses between tries take no real time
 				manager, err := service.New("darwin")
 				require.NoError(t, err)
 				_, err = manager.Install(t.Context(), m.spec())
@@ -219,7 +219,7 @@ func TestLaunchdKeepsTheAgent(t *testing.T) {
 	}
 }
 
-// bootout may return while nod is still ending.
+// The command bootout may return while nod is still ending.
 func TestUninstallWaitsUntilTheAgentHasEnded(t *testing.T) {
 	m := newMachine(t, "launchctl")
 	manager, err := service.New("darwin")
@@ -233,7 +233,7 @@ func TestUninstallWaitsUntilTheAgentHasEnded(t *testing.T) {
 	assert.Len(t, m.told(), 3)
 }
 
-// Install retries if launchd refuses the agent because the old one is still ending.
+// launchd refuses to load an agent while the old process is ending. Install then retries.
 func TestInstallRetriesIfLaunchdRefuses(t *testing.T) {
 	m := newMachine(t)
 	m.tool("launchctl", `[ "$1" = bootstrap ] && [ ! -e "$0.ended" ] && { : >"$0.ended"; echo 'Bootstrap failed: 5: Input/output error'; exit 5; }; exit 0`)
@@ -244,7 +244,7 @@ func TestInstallRetriesIfLaunchdRefuses(t *testing.T) {
 	assert.Len(t, m.told(), 3)
 }
 
-// The property list contains the words of the command, with special characters escaped.
+// The property list contains each word of the command line, with special characters escaped.
 func TestLaunchdAcceptsTheAgent(t *testing.T) {
 	m := newMachine(t, "launchctl")
 	manager, err := service.New("darwin")

@@ -10,11 +10,11 @@ import (
 
 const unitName = "nod.service"
 
-// systemd is the systemd of the user, not of the whole machine.
+// systemd is the systemd instance of one user, not that of the machine.
 type systemd struct{}
 
-// file returns the unit. It restarts nod without a limit, because pending requests wait
-// for nod, and gives nod 30 s to stop, which is longer than nod needs.
+// file returns the systemd unit. It restarts nod without a limit, because pending requests wait for
+// nod. It gives nod 30 s to stop, which is more than nod needs.
 func (systemd) file(s Spec) string {
 	words := s.Command()
 	for i, w := range words {
@@ -58,19 +58,19 @@ func (systemd) stop(string) []command { return []command{systemctl("disable", "-
 
 func (systemd) gone(ctx context.Context) error {
 	end := systemctl("stop", unitName)
-	end.lax = true // the command fails if the unit has ended or was never loaded
+	end.lax = true // lax, because the command fails if the unit has ended or was never loaded
 	return runAll(ctx, []command{end, systemctl("daemon-reload")})
 }
 
-// links returns the link that systemctl enable makes.
+// links returns the link that systemctl enable creates.
 func (systemd) links(path string) []string {
 	return []string{filepath.Join(filepath.Dir(path), "default.target.wants", unitName)}
 }
 
 func (systemd) state() (command, string) { return systemctl("is-active", unitName), "active" }
 
-// note explains how to turn lingering on if it is off: without lingering, systemd ends a
-// user's services when the user's last session ends.
+// note tells the user how to turn on lingering. Without lingering, systemd ends a user's services at
+// the end of the user's last session.
 func (systemd) note(ctx context.Context) string {
 	u, err := user.Current()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package egress is the way of a contained command to the network: a proxy for HTTP, CONNECT
-// and SOCKS5 that connects only to granted hosts. The proxy runs outside; the command reaches it
-// by a loopback port of its own network namespace.
+// Package egress connects a contained command to the network by a proxy for HTTP, CONNECT and SOCKS5.
+// The proxy connects only to granted hosts. It runs outside the container; the command reaches it on a
+// loopback port of its own network namespace.
 package egress
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Endpoint is a host and a port. The host is a name or an address, in lower case.
+// Endpoint is a host and a port. The host is a name or an IP address, in lower case.
 type Endpoint struct {
 	Host string
 	Port uint16
@@ -19,7 +19,7 @@ type Endpoint struct {
 
 func (e Endpoint) String() string { return net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))) }
 
-// ParseEndpoint reads HOST:PORT.
+// ParseEndpoint parses HOST:PORT.
 func ParseEndpoint(s string) (Endpoint, error) {
 	host, port, err := net.SplitHostPort(s)
 	n, portErr := strconv.ParseUint(port, 10, 16)
@@ -27,7 +27,7 @@ func ParseEndpoint(s string) (Endpoint, error) {
 	if err != nil || portErr != nil || n == 0 || host == "" || strings.ContainsFunc(host, notInHost) {
 		return Endpoint{}, fmt.Errorf("%q is not HOST:PORT, such as registry.npmjs.org:443", s)
 	}
-	if a, err := netip.ParseAddr(host); err == nil { // an address has one spelling
+	if a, err := netip.ParseAddr(host); err == nil { // give every address only one spelling
 		host = a.Unmap().String()
 	}
 	return Endpoint{host, uint16(n)}, nil
@@ -37,9 +37,9 @@ func notInHost(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`/\@?#[]%"'`+"`$&;|<>(){}*!", r)
 }
 
-// notPublic are the blocks of addresses, besides those that package netip knows, that do not
-// lead to one public host: shared, reserved and test networks, and those of IPv6 that contain an
-// IPv4 address.
+// notPublic are address blocks that do not lead to one public host: shared, reserved and test
+// networks, and IPv6 blocks that contain an IPv4 address. The methods of netip.Addr recognize the
+// other blocks.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
@@ -48,8 +48,8 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
 }
 
-// Public reports whether an address leads to a public host: it is neither this machine nor one
-// of its own network.
+// Public reports whether an address belongs to a public host. It returns false for this machine and
+// for hosts in its local networks.
 func Public(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if !a.IsGlobalUnicast() || a.IsPrivate() {

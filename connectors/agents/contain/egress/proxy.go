@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// Refusal is an endpoint that the proxy did not connect to.
+// Refusal is an endpoint to which the proxy did not connect.
 type Refusal struct {
 	Endpoint
 	Times  int
-	Reason string // why, if the endpoint is granted; "" means that it is not granted
+	Reason string // the reason, if the endpoint is granted; "" if it is not granted
 }
 
-// Proxy connects clients to granted endpoints and to no others.
+// Proxy connects its clients to granted endpoints only.
 type Proxy struct {
 	granted []Endpoint
 	public  func(netip.Addr) bool
@@ -35,10 +35,10 @@ type Proxy struct {
 	closed  bool
 }
 
-// maxConnections bounds the connections that are open at a time.
+// maxConnections is the largest number of connections at the same time.
 const maxConnections = 512
 
-// dialTimeout and headTimeout are the time limits of a connection and of a client's request.
+// dialTimeout limits the time to connect, and headTimeout the time to read a client's request.
 const (
 	dialTimeout = 20 * time.Second
 	headTimeout = 30 * time.Second
@@ -54,10 +54,10 @@ func New(granted []Endpoint) *Proxy {
 	}
 }
 
-// AllowAddresses replaces Public as the test of an address. Call it before Serve.
+// AllowAddresses replaces Public as the check of each address. Call it before Serve.
 func (p *Proxy) AllowAddresses(test func(netip.Addr) bool) { p.public = test }
 
-// Serve answers the clients of l, until Close.
+// Serve accepts clients on l until Close.
 func (p *Proxy) Serve(l net.Listener) {
 	if !p.keep(nil, l) {
 		l.Close()
@@ -79,7 +79,7 @@ func (p *Proxy) Serve(l net.Listener) {
 	}
 }
 
-// listenerConn lets Close end the listener together with the connections.
+// listenerConn wraps a listener, so that Close also closes it with the connections.
 type listenerConn struct {
 	net.Conn
 	l net.Listener
@@ -107,7 +107,7 @@ func (p *Proxy) drop(c net.Conn) {
 	c.Close()
 }
 
-// Close ends all connections.
+// Close closes the listeners and all connections.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +117,7 @@ func (p *Proxy) Close() {
 	}
 }
 
-// Refused returns the endpoints that clients asked for in vain, in the order of their first
+// Refused returns the endpoints to which the proxy did not connect, in the order of the first
 // attempts.
 func (p *Proxy) Refused() []Refusal {
 	p.mu.Lock()
@@ -125,7 +125,7 @@ func (p *Proxy) Refused() []Refusal {
 	return slices.Clone(p.refused)
 }
 
-// maxRefusals bounds the list of refused endpoints, which a command can make long.
+// maxRefusals is the largest number of refused endpoints in the list, because a command can try many.
 const maxRefusals = 100
 
 func (p *Proxy) refuse(e Endpoint, reason string) error {
@@ -147,8 +147,8 @@ type refusedError struct{ text string }
 
 func (e *refusedError) Error() string { return e.text }
 
-// dial connects to an endpoint. It looks the name up once, and connects to the addresses that it
-// has checked.
+// dial connects to an endpoint. It resolves the name only once, and connects to the addresses that it
+// has checked. A second lookup could return other addresses.
 func (p *Proxy) dial(hostPort string) (net.Conn, error) {
 	e, err := ParseEndpoint(hostPort)
 	if err != nil {
@@ -198,8 +198,8 @@ func (p *Proxy) serve(conn net.Conn) {
 	p.serveHTTP(conn, in)
 }
 
-// serveHTTP serves one request. The next one needs a new connection, so that each has its own
-// check.
+// serveHTTP serves one request per connection. A client needs a new connection for its next request,
+// so that the proxy checks every request.
 func (p *Proxy) serveHTTP(conn net.Conn, in *bufio.Reader) {
 	r, err := http.ReadRequest(in)
 	if err != nil {
@@ -251,7 +251,7 @@ func answer(conn net.Conn, status int, text string) {
 		"\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: "+strconv.Itoa(len(text))+"\r\n\r\n"+text)
 }
 
-// join copies in both directions until both have ended.
+// join copies data in both directions until both ends are closed.
 func join(client net.Conn, in io.Reader, server net.Conn) {
 	var wait sync.WaitGroup
 	wait.Go(func() {

@@ -44,7 +44,7 @@ func TestOnlyPublicAddressesAreReached(t *testing.T) {
 	}
 }
 
-// start starts a proxy that finds every name at this machine.
+// start starts a proxy that resolves every name to this machine.
 func start(t *testing.T, granted ...Endpoint) (*Proxy, string) {
 	p := New(granted)
 	p.AllowAddresses(func(netip.Addr) bool { return true })
@@ -119,7 +119,8 @@ func TestAGrantedNameWithAPrivateAddressIsRefused(t *testing.T) {
 	assert.Contains(t, p.Refused()[0].Reason, "127.0.0.1, which is not public")
 }
 
-// A host in the Host header, or in a second request on the connection, is no way round.
+// A client cannot reach another host by the Host header, or by a second request on the same
+// connection.
 func TestOneRequestIsServedPerConnection(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "served ", r.Host) }))
 	defer server.Close()

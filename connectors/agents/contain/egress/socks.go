@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// SOCKS 5 (RFC 1928), without authentication, and with the command CONNECT alone.
+// SOCKS 5 (RFC 1928), without authentication. The only command is CONNECT.
 const (
 	socksVersion    = 5
 	socksConnect    = 1

@@ -1,13 +1,14 @@
 package inner
 
-// coder writes or reads a plan, field after field, so that both directions have one order.
+// coder writes or reads the fields of a plan. One method for both directions keeps the order of the
+// fields the same.
 type coder struct {
 	buf     []byte
 	reading bool
-	broken  bool // the bytes to read ended early
+	broken  bool // the input ended early
 }
 
-// Encode returns the plan's bytes, after their number in eight bytes.
+// Encode returns the length of the encoded plan, in eight bytes, followed by the encoded plan.
 func (p *Plan) Encode() []byte {
 	c := &coder{buf: make([]byte, 8, 4096)}
 	c.plan(p)
@@ -17,7 +18,7 @@ func (p *Plan) Encode() []byte {
 	return c.buf
 }
 
-// Decode reads what Encode wrote after the first eight bytes. It reports whether b was whole.
+// Decode reads a plan without the eight bytes of its length. It returns false if b is incomplete.
 func (p *Plan) Decode(b []byte) bool {
 	c := &coder{buf: b, reading: true}
 	c.plan(p)
@@ -105,7 +106,7 @@ func list[T any](c *coder, all *[]T, one func(*T)) {
 	n := uint64(len(*all))
 	c.number(&n)
 	if c.reading {
-		if n > uint64(len(c.buf)) { // each element takes a byte at least
+		if n > uint64(len(c.buf)) { // each element needs at least one byte
 			c.buf, c.broken = nil, true
 			return
 		}

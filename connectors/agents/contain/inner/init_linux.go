@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// init becomes the inner process if nod started it, and then never returns. The variable alone
-// does not count: a user's environment must not change what nod does.
+// init turns this process into the inner process if nod started it as such, and then never returns.
+// Besides an environment variable it requires an argument: a user's environment must not change the
+// behaviour of nod.
 func init() {
 	if _, ok := syscall.Getenv(Variable); ok && commandLine() == Name+"\x00" {
 		syscall.Exit(run())
@@ -27,22 +28,22 @@ func commandLine() string {
 	return string(buf[:n])
 }
 
-// failure is a step that did not work.
+// failure is a step that failed.
 type failure struct {
 	what string
 	err  syscall.Errno
 }
 
 func fail(what string, err error) *failure {
-	errno, ok := err.(syscall.Errno) // errors.As would only add an import
+	errno, ok := err.(syscall.Errno) // not errors.As, which would need an import
 	if !ok {
 		errno = syscall.EINVAL
 	}
 	return &failure{what, errno}
 }
 
-// run follows the plan. It returns the exit code of this process; nod learns the command's own
-// status from a message.
+// run carries out the plan. It returns the exit code of this process. nod gets the command's own
+// status in a message.
 func run() int {
 	if _, _, errno := syscall.RawSyscall(sysCloseRange, Control, 1<<32-1, closeRangeCloexec); errno != 0 {
 		return report(Failed, fail("close other files", errno))
@@ -97,7 +98,7 @@ func readPlan() (*Plan, *failure) {
 	return p, nil
 }
 
-// readFull fills b from the control connection. It returns false if the connection has ended.
+// readFull fills b from the control connection. It returns false if nod has closed the connection.
 func readFull(b []byte) bool {
 	for len(b) > 0 {
 		n, err := syscall.Read(Control, b)
@@ -112,7 +113,7 @@ func readFull(b []byte) bool {
 	return true
 }
 
-// pointer returns s as the kernel reads it.
+// pointer returns a pointer to a zero-terminated copy of s, for system calls.
 func pointer(s string) unsafe.Pointer {
 	p, err := syscall.BytePtrFromString(s)
 	if err != nil { // s contains a zero byte

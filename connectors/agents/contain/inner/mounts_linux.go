@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// System calls that package syscall lacks; their numbers are the same on every architecture.
+// System calls that package syscall does not have. Their numbers are the same on all architectures.
 const (
 	sysOpenTree      = 428
 	sysMoveMount     = 429
@@ -39,14 +39,14 @@ const (
 	NoExec   = 0x8
 )
 
-// Old is the directory in which the outer file system lies while the plan's steps run, and Own
-// a directory for files that only the steps need.
+// Old is where the host's file system is mounted while the plan's steps run. Own is a directory for
+// files that only the steps need.
 const (
 	Old = "/.old"
 	Own = "/.own"
 )
 
-// enter builds the file system of the command, and makes it this process's root.
+// enter builds the file system of the command and makes it the root of this process.
 func enter(p *Plan) *failure {
 	if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_SLAVE, ""); err != nil {
 		return fail("keep mounts private", err)
@@ -101,8 +101,8 @@ func (s *Step) do() *failure {
 	return nil
 }
 
-// doIn takes a step. It follows no symbolic link in Path: an earlier command of the session may
-// have put links into /tmp that lead to Old.
+// doIn executes a step. It follows no symbolic link in Path, because an earlier command of the session
+// may have put links to Old into /tmp.
 func (s *Step) doIn() error {
 	const flags = syscall.MS_NOSUID | syscall.MS_NODEV
 	dir, name := split(s.Path)
@@ -135,7 +135,7 @@ func (s *Step) doIn() error {
 		if err := syscall.Mount("proc", ".", "proc", flags|syscall.MS_NOEXEC, ""); err != nil {
 			return err
 		}
-		return setAttr(atFdcwd, s.Path, 0, ReadOnly) // root could otherwise set the machine's parameters
+		return setAttr(atFdcwd, s.Path, 0, ReadOnly) // root could otherwise change the machine's kernel parameters
 	case StepOverlay:
 		return s.overlay()
 	}
@@ -167,7 +167,7 @@ func ignoreExisting(err error) error {
 	return err
 }
 
-// overlay mounts a layer on the current directory.
+// overlay mounts an overlay file system on the current directory.
 func (s *Step) overlay() error {
 	upper, work := s.Data+"/changes", s.Data+"/work"
 	for _, dir := range []string{s.Data, upper, work} {
@@ -182,8 +182,9 @@ func (s *Step) overlay() error {
 	return bind(Old+s.Source, s.Path, s.Attr|ReadOnly, 0, 0, 0, 0)
 }
 
-// bind shows source at path. The numbers say which files source and path must be, so that
-// another process that moves files meanwhile cannot redirect the mount; 0 means any file.
+// bind mounts source at path. The device and inode numbers identify the files that source and
+// path must be; 0 means any file. Without this check, a process that renames files at the same
+// time could redirect the mount.
 func bind(source, path string, attr, sourceDev, sourceIno, pathDev, pathIno uint64) error {
 	from, err := openExactly(source, sourceDev, sourceIno)
 	if err != nil {
@@ -211,8 +212,8 @@ func bind(source, path string, attr, sourceDev, sourceIno, pathDev, pathIno uint
 	return nil
 }
 
-// openExactly opens a path without following symbolic links. If ino is not 0, the path must be
-// the file with these numbers.
+// openExactly opens a path without following symbolic links. If ino is not 0, the path must be the
+// file with this device and inode number.
 func openExactly(path string, dev, ino uint64) (int, error) {
 	how := [3]uint64{oPath | syscall.O_CLOEXEC, 0, noSymlinks | noMagicLinks}
 	cwd := atFdcwd
@@ -240,7 +241,7 @@ func setAttr(dir int, path string, flags, set uint64) error {
 	return nil
 }
 
-// writeFile makes a file. An existing file may stay only as a place for a mount.
+// writeFile creates a file. An existing file is accepted only if content is empty, as a mount point.
 func writeFile(path, content string) error {
 	fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|syscall.O_CLOEXEC, 0o644)
 	if err == syscall.EEXIST && content == "" {
@@ -260,8 +261,8 @@ func writeFile(path, content string) error {
 	return nil
 }
 
-// network starts the loopback interface and, if the plan says so, listens for the proxy's
-// clients and sends the socket to nod.
+// network starts the loopback interface. If the plan says so, it also listens for the proxy's clients
+// and sends the socket to nod.
 func network(p *Plan) *failure {
 	if p.ShareNet {
 		return nil

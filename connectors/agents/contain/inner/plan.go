@@ -1,14 +1,14 @@
-// Package inner is the process between nod and a contained command: the first process of the
-// command's namespaces. It builds the command's file system, restricts itself, starts the
-// command, and passes on signals and the exit status.
+// Package inner is the process between nod and a contained command. It is the first process in the
+// command's namespaces. It builds the command's file system, restricts itself, starts the command, and
+// passes on signals and the exit status.
 //
-// nod starts it as a second process of its own program. It does its work in its init function
-// and imports only syscall, because then Go runs it before it initialises nod's other packages,
-// which take longer than a contained command needs to start.
+// nod starts the inner process from its own program file. The work happens in the package's init
+// function. Because the package imports only syscall, Go runs that function before it initialises
+// nod's other packages, and a contained command starts faster.
 package inner
 
-// Variable is the environment variable, and Name the only argument, that make nod's program
-// become the inner process. Control is the descriptor of the connection to nod.
+// Variable is an environment variable and Name the only argument. Together they make nod's program act
+// as the inner process. Control is the file descriptor of the connection to nod.
 const (
 	Variable = "NOD_CONTAINED"
 	Name     = "nod: contained"
@@ -16,51 +16,51 @@ const (
 )
 
 // ProxyPort is the loopback port of the proxy in the command's network namespace.
-const ProxyPort = 61280 // above the ports that Linux gives out by itself
+const ProxyPort = 61280 // above the ports that Linux assigns by itself
 
-// Plan tells the inner process what to do.
+// Plan tells the inner process how to build the file system, which restrictions to apply, and which
+// command to run.
 type Plan struct {
-	Namespaces bool   // the process is in namespaces of its own; Steps apply
+	Namespaces bool   // the process is in new namespaces, and must execute Steps
 	ShareNet   bool   // the command shares this machine's network
 	Listen     bool   // listen on a loopback port for the proxy, and send the socket to nod
-	Foreground bool   // make the command the terminal's foreground job
+	Foreground bool   // make the command the foreground job of the terminal
 	Steps      []Step // how to build the file system
 	Dir        string
 	Argv, Env  []string
 	Limits     []Limit
 	Filter     []byte // the seccomp filter: struct sock_filter, as the kernel reads it
-	Handled    uint64 // Landlock's access rights that are restricted; 0 means none
-	Scoped     uint64 // Landlock's scopes that are restricted
-	Rules      []Rule // Landlock's exceptions
+	Handled    uint64 // the access rights that Landlock restricts; 0 means none
+	Scoped     uint64 // the scopes that Landlock restricts
+	Rules      []Rule // the exceptions from Handled
 }
 
-// Rule lets the command use what lies at or below Path.
+// Rule lets the command use the file at Path or, if it is a directory, all files below it.
 type Rule struct {
 	Path     string
 	Access   uint64
-	Dev, Ino uint64 // the file that Path must be
+	Dev, Ino uint64 // the device and inode that Path must have
 }
 
-// Limit is a resource limit of the command.
 type Limit struct {
 	Resource int
 	Value    uint64
 }
 
-// The kinds of steps.
+// The kinds of steps. Dev and Ino are the device and inode that a file must have.
 const (
-	StepTmpfs   = iota // mounts an empty file system at Path, with the options in Data
-	StepDir            // makes a directory
-	StepFile           // makes a file with the content Data
-	StepLink           // makes a symbolic link to Data
-	StepBind           // shows Source at Path, with Attr; Dev and Ino say which file Source must be
-	StepCover          // shows Source, a path inside, at Path; Dev and Ino say which file Path must be
-	StepProc           // mounts the process information of the new namespace
-	StepPts            // mounts pseudo-terminals
-	StepOverlay        // shows Source at Path; changes go to the directory Data; falls back to a read-only bind
+	StepTmpfs   = iota // mounts an empty tmpfs at Path, with the mount options in Data
+	StepDir            // creates a directory
+	StepFile           // creates a file with the content Data
+	StepLink           // creates a symbolic link to Data
+	StepBind           // bind-mounts Source at Path, with the attributes Attr; Source must be Dev and Ino
+	StepCover          // bind-mounts Source, a path in the new file system, at Path; Path must be Dev and Ino
+	StepProc           // mounts /proc for the new process namespace
+	StepPts            // mounts a devpts for pseudo-terminals
+	StepOverlay        // mounts Source at Path as an overlay that writes to the directory Data; if that fails, a read-only bind mount
 )
 
-// Step is one step of building the file system.
+// Step is one step in building the file system.
 type Step struct {
 	Kind     byte
 	Path     string
@@ -70,16 +70,17 @@ type Step struct {
 	Dev, Ino uint64
 }
 
-// The kinds of messages on the control connection. The first five come from the inner process.
+// The kinds of messages on the control connection. The inner process sends the first five, and nod the
+// others.
 const (
-	Failed   = 'E' // Text says why the command did not start; Value is the errno
-	NotRun   = 'N' // the program could not be run; Value is the errno
-	Listener = 'L' // comes with the proxy's socket
-	Stopped  = 'S' // the command was stopped by the signal Value
+	Failed   = 'E' // the command did not start: Text is the reason, Value the errno
+	NotRun   = 'N' // the program could not be executed; Value is the errno
+	Listener = 'L' // the message carries the socket for the proxy
+	Stopped  = 'S' // the signal Value stopped the command
 	Ended    = 'X' // the command ended with the wait status Value
 
-	Signal    = 'K' // send the signal Value to the command's process group
-	TakeInput = 'F' // make the command the terminal's foreground job
+	Signal    = 'K' // send the signal Value to the process group of the command
+	TakeInput = 'F' // make the command the foreground job of the terminal
 )
 
 // Message is a message on the control connection.
@@ -89,10 +90,9 @@ type Message struct {
 	Text  string
 }
 
-// MessageHead is the number of bytes before a message's text.
+// MessageHead is the length in bytes of a message without its text.
 const MessageHead = 7
 
-// Encode returns the message's bytes.
 func (m Message) Encode() []byte {
 	if len(m.Text) > 1<<16-1 {
 		m.Text = m.Text[:1<<16-1]
@@ -101,7 +101,8 @@ func (m Message) Encode() []byte {
 	return append(b, m.Text...)
 }
 
-// DecodeHead reads a message's first MessageHead bytes, and returns the length of its text.
+// DecodeHead decodes the first MessageHead bytes of a message. It returns the message without its
+// text, and the length of the text.
 func DecodeHead(b []byte) (Message, int) {
 	v := uint32(b[1]) | uint32(b[2])<<8 | uint32(b[3])<<16 | uint32(b[4])<<24
 	return Message{Kind: b[0], Value: v}, int(b[5]) | int(b[6])<<8

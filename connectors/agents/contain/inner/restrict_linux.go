@@ -16,14 +16,14 @@ const (
 	prAmbientClear   = 4
 	seccompFilter    = 2
 	capabilityFormat = 0x20080522 // _LINUX_CAPABILITY_VERSION_3
-	noRootSecured    = 0x2f       // root gets no capabilities, and these bits are locked
+	noRootSecured    = 0x2f       // root gets no capabilities by its user id, and these bits are locked
 	landlockBeneath  = 1
 )
 
-// restrict gives up all rights that the command must not have. It restricts only the calling
-// thread; init functions run on the main thread, and the command starts from this thread.
+// restrict gives up all rights that the command must not have. It restricts only the calling thread.
+// That is enough, because init functions run on the main thread and the command starts from there.
 func restrict(p *Plan) *failure {
-	if err := prctl(prSetDumpable, 0, 0); err != nil { // the command must not look into this process
+	if err := prctl(prSetDumpable, 0, 0); err != nil { // the command must not read the memory of this process
 		return fail("hide the inner process", err)
 	}
 	if !p.Namespaces {
@@ -70,14 +70,14 @@ func prctl(option, a, b uintptr) error {
 	return nil
 }
 
-// dropCapabilities drops all capabilities for good. Without namespaces a user other than root
-// has none to drop, and may not change the bounding set.
+// dropCapabilities drops all capabilities permanently. Without namespaces, a user other than root has
+// no capabilities, and must not change the bounding set.
 func dropCapabilities(namespaces bool) error {
 	if namespaces || syscall.Geteuid() == 0 || syscall.Getuid() == 0 {
 		for power := uintptr(0); ; power++ {
 			err := prctl(prCapBoundDrop, power, 0)
 			if err == syscall.EINVAL {
-				break // the kernel has no capability of this number or above
+				break // this number is above the kernel's last capability
 			}
 			if err != nil {
 				return err
@@ -101,14 +101,14 @@ func dropCapabilities(namespaces bool) error {
 	return nil
 }
 
-// landlock restricts files and scopes as the plan says.
+// landlock applies the Landlock restrictions of the plan.
 func landlock(p *Plan) *failure {
 	if p.Handled == 0 && p.Scoped == 0 {
 		return nil
 	}
 	attr := [3]uint64{p.Handled, 0, p.Scoped}
 	size := unsafe.Sizeof(attr)
-	if p.Scoped == 0 { // older kernels know the first field alone
+	if p.Scoped == 0 { // older kernels know only the first field
 		size = 8
 	}
 	set, _, errno := syscall.Syscall(sysLandlockNew, uintptr(unsafe.Pointer(&attr)), size, 0)

@@ -6,9 +6,8 @@ import (
 	"unsafe"
 )
 
-// serve runs the command, passes on the signals that nod sends, and reports the command's
-// stops and end. The command leads a process group of its own: its signals to its group must
-// not reach processes outside.
+// serve runs the command, forwards signals from nod, and reports when the command stops and ends. The
+// command has its own process group, so that a signal to its group does not reach other processes.
 func serve(p *Plan) int {
 	pid, f := start(p)
 	if f != nil {
@@ -21,7 +20,7 @@ func serve(p *Plan) int {
 		switch {
 		case err == syscall.EINTR, err == nil && got != pid:
 		case err == syscall.ECHILD:
-			select {} // follow has killed and awaited the command, and ends this process
+			select {} // block forever: follow has killed the command and ends this process
 		case err != nil:
 			return report(Failed, fail("wait for the command", err))
 		case status.Stopped():
@@ -36,7 +35,7 @@ func serve(p *Plan) int {
 	}
 }
 
-// start starts the program: a path, or a name in PATH.
+// start starts the program, given as a path or as a name in PATH.
 func start(p *Plan) (int, *failure) {
 	attr := &syscall.ProcAttr{
 		Env: p.Env, Files: []uintptr{0, 1, 2},
@@ -64,7 +63,7 @@ func start(p *Plan) (int, *failure) {
 			path = dirs[begin:i] + "/" + name
 		}
 		begin = i + 1
-		if err := syscall.Access(path, 0); err == syscall.ENOENT || err == syscall.ENOTDIR { // quicker than a process that fails
+		if err := syscall.Access(path, 0); err == syscall.ENOENT || err == syscall.ENOTDIR { // faster than starting a process that fails
 			continue
 		}
 		pid, err := syscall.ForkExec(path, p.Argv, attr)
@@ -81,7 +80,7 @@ func start(p *Plan) (int, *failure) {
 	return 0, fail("run "+name, last)
 }
 
-// follow obeys nod's messages. If nod ends, this process ends, and with it the command.
+// follow carries out nod's messages. If nod ends, it kills the command and ends this process.
 func follow(pid int) {
 	head := make([]byte, MessageHead)
 	for readFull(head) {
@@ -97,11 +96,11 @@ func follow(pid int) {
 	syscall.Exit(1)
 }
 
-// takeInput makes the process group the terminal's foreground job. The signal SIGTTOU, which
-// the kernel sends to a background process that does this, is blocked meanwhile.
+// takeInput makes the process group the foreground job of the terminal. A background process that does
+// this gets SIGTTOU, so takeInput blocks that signal during the call.
 func takeInput(group int) {
 	const block, setMask = 0, 2
-	runtime.LockOSThread() // the mask belongs to the thread
+	runtime.LockOSThread() // the signal mask belongs to the thread
 	defer runtime.UnlockOSThread()
 	var old, mask uint64
 	mask = 1 << (syscall.SIGTTOU - 1)
@@ -111,15 +110,16 @@ func takeInput(group int) {
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
 }
 
-// killRest kills all descendants of this process. In a process namespace of its own the kernel
-// does this. Without one, lost processes become children of this process, so that killing the
-// children again and again reaches all.
+// killRest kills all descendants of this process. In a process namespace the kernel does this by
+// itself. Without a namespace, orphaned processes become children of this process. killRest therefore
+// kills its children again and again until none is left.
 func killRest() {
 	for range 10_000 {
 		for _, pid := range childrenOf(syscall.Getpid()) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		// The list may lack a child while others end, so only the kernel knows when none is left.
+		// The list of children may be incomplete while processes end, so ask the kernel whether any
+		// child is left.
 		var status syscall.WaitStatus
 		switch pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil); {
 		case err == syscall.ECHILD:

@@ -1,8 +1,8 @@
 // Package golden replays transcripts in the tests of agent connectors.
 //
-// A line SIDE: TEXT makes that side send TEXT to the connector. A line > SIDE: TEXT
-// requires that TEXT is the next text that the side receives. Sides are the programs that
-// the connector connects, and a fake nod:
+// In a transcript, a line SIDE: TEXT makes that side send TEXT to the connector. A line > SIDE: TEXT
+// requires that the side receives TEXT next. A side is a program that the connector connects, or the
+// fake nod:
 //
 //   - "> nod" is the next request to nod, in JSON, with the zero time;
 //   - "nod" decides the oldest pending request with the decision TEXT;
@@ -33,18 +33,18 @@ import (
 // waitAtMost is how long a test waits for the next event.
 const waitAtMost = time.Minute
 
-// Side is one of the programs that the connector connects, played by the test.
+// Side is a program that the connector connects. The test acts as this program.
 type Side struct {
 	// Says sends text to the connector as this program's output.
 	Says func(text string)
-	// Hears returns the next text that the connector sends to this program. It fails the
-	// test if there is none.
+	// Hears returns the next text from the connector to this program. It fails the test if the
+	// connector sends none.
 	Hears func() string
 	// JSON makes Replay compare received texts as JSON instead of byte for byte.
 	JSON bool
 }
 
-// Files runs a subtest for each transcript, which is a file testdata/*.txt.
+// Files runs a subtest for each file testdata/*.txt. Each file is a transcript.
 func Files(t *testing.T, test func(t *testing.T, transcript string)) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	require.NoError(t, err)
@@ -58,9 +58,9 @@ func Files(t *testing.T, test func(t *testing.T, transcript string)) {
 	}
 }
 
-// Replay plays a transcript. It fails the test if a line does not match, if nod received a
-// request, a withdrawal or a call of HostResolved that the transcript does not have, or if
-// the transcript leaves a request pending.
+// Replay plays a transcript. It fails the test if a line does not match, if the transcript leaves a
+// request pending, or if nod receives a request, a withdrawal or a call of HostResolved for which the
+// transcript has no line.
 func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 	t.Helper()
 	for line := range strings.SplitSeq(transcript, "\n") {
@@ -83,8 +83,8 @@ func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 	assert.Empty(t, nod.unplayed(), "the transcript says nothing of these")
 }
 
-// Nod is a fake nod that decides requests as a transcript says. It implements
-// agents.Asker and hook.Nod.
+// Nod stands in for nod and decides requests as a transcript says. It implements agents.Asker and
+// hook.Nod.
 type Nod struct {
 	asks      chan *pendingAsk
 	withdrawn chan withdrawal
@@ -92,7 +92,7 @@ type Nod struct {
 	open      []*pendingAsk
 }
 
-// NewNod returns a fake nod without requests.
+// NewNod returns a Nod that has received no requests.
 func NewNod() *Nod {
 	return &Nod{asks: make(chan *pendingAsk, 100), withdrawn: make(chan withdrawal, 100), passed: make(chan string, 100)}
 }
@@ -122,7 +122,7 @@ func (n *Nod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, err
 	}
 }
 
-// Withdraw passes the reason to the transcript's next "> withdrawn".
+// Withdraw passes the reason to the next line "> withdrawn" of the transcript.
 func (n *Nod) Withdraw(_ context.Context, session, id, reason string) error {
 	n.withdrawn <- withdrawal{session, id, reason}
 	return nil
@@ -133,15 +133,15 @@ func (n *Nod) Detach(context.Context, string, string, string) error {
 	return schemas.Errorf(schemas.CodeInternal, "transcripts do not support Detach")
 }
 
-// HostResolved passes p to the transcript's next line "> passed".
+// HostResolved passes p to the next line "> passed" of the transcript.
 func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	data, err := schemas.Encode(p)
 	n.passed <- string(data)
 	return err
 }
 
-// unplayed returns the requests, withdrawals and calls of HostResolved that no line has
-// played, and the requests that are still pending.
+// unplayed returns the requests, withdrawals and calls of HostResolved for which the transcript had no
+// line, and the requests that are still pending.
 func (n *Nod) unplayed() (all []string) {
 	for _, a := range n.open {
 		all = append(all, "pending: "+a.request.PendingID)
@@ -160,7 +160,7 @@ func (n *Nod) unplayed() (all []string) {
 	}
 }
 
-// playLine plays a line about nod. It returns false if the line is about another side.
+// playLine plays a line about nod. For a line about another side it returns false.
 func (n *Nod) playLine(t *testing.T, who, text string) bool {
 	t.Helper()
 	switch who {
@@ -192,8 +192,7 @@ func (n *Nod) playLine(t *testing.T, who, text string) bool {
 	return true
 }
 
-// Next receives a value from the channel. It fails the test if none comes within
-// waitAtMost.
+// Next receives a value from the channel. It fails the test if no value arrives within waitAtMost.
 func Next[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
@@ -207,8 +206,8 @@ func Next[T any](t *testing.T, from <-chan T) T {
 
 var random = regexp.MustCompile(`^[a-z0-9]{16}$`)
 
-// encodeStable encodes a request with its time set to zero, and with "random" in place of a
-// random id.
+// encodeStable encodes a request for comparison. It sets the time to zero and replaces a random id by
+// "random".
 func encodeStable(t *testing.T, r schemas.Request) string {
 	assert.WithinDuration(t, time.Now(), r.CreatedAt, waitAtMost)
 	r.CreatedAt = time.Time{}

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A transcript's test fails if nod received anything that the transcript does not contain.
+// The test of a transcript fails if nod receives a message for which the transcript has no line.
 func TestWhatNoLinePlaysIsSeen(t *testing.T) {
 	nod := NewNod()
 	assert.Empty(t, nod.unplayed())
@@ -26,7 +26,7 @@ func TestWhatNoLinePlaysIsSeen(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	ask := func() { // Ask returns at once, because its context has ended
+	ask := func() { // the context has ended, so Ask returns at once
 		_, err := nod.Ask(ctx, schemas.Request{SessionID: "s1", PendingID: "p1", CreatedAt: time.Now()})
 		require.Error(t, err)
 	}

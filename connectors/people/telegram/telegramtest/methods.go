@@ -50,7 +50,7 @@ type message struct {
 	ReplyTo  *message `json:"reply_to_message,omitempty"`
 	Markup   *markup  `json:"reply_markup,omitempty"`
 
-	first string // the text as it was sent
+	first string // the original text, before any edit
 }
 
 type callback struct {
@@ -66,7 +66,7 @@ type update struct {
 	Callback *callback `json:"callback_query,omitempty"`
 }
 
-// outgoing is a message to send or edit. A call with any other field is refused.
+// outgoing is a message to send or edit. The server refuses a call with any other field.
 type outgoing struct {
 	ChatID    int64    `json:"chat_id"`
 	MessageID int64    `json:"message_id"`
@@ -97,8 +97,8 @@ func (s *Server) bot() sender { return sender{ID: BotID, IsBot: true, Name: "nod
 
 func (s *Server) getMe(*http.Request, []byte) (any, *failure) { return s.bot(), nil }
 
-// getUpdates holds a poll open until there is an update. A second poll ends the first, as
-// on the real server.
+// getUpdates holds a poll open until there is an update. Like the real server, it ends an open poll
+// when a second one starts.
 func (s *Server) getUpdates(r *http.Request, body []byte) (any, *failure) {
 	var ask struct {
 		Offset  int64    `json:"offset"`
@@ -153,7 +153,7 @@ func (s *Server) done(poll chan struct{}) *failure {
 	return nil
 }
 
-// forgetBelow forgets the updates below an offset.
+// forgetBelow deletes the updates below an offset.
 func (s *Server) forgetBelow(offset int64) {
 	kept := s.updates[:0]
 	for _, u := range s.updates {
@@ -205,7 +205,7 @@ func (s *Server) sendMessage(_ *http.Request, body []byte) (any, *failure) {
 	}
 	p.messages = append(p.messages, sent)
 	p.read = append(p.read, Read{Message: sent.ID})
-	reply := *sent // a copy, because an edit may change the message before the reply is written
+	reply := *sent // a copy, because an edit may change the message before the reply is sent
 	return &reply, nil
 }
 
@@ -312,7 +312,7 @@ func (s *Server) edit(body []byte, change func(old *message, m *outgoing) *failu
 	if reflect.DeepEqual(before, *old) {
 		return nil, gone("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message")
 	}
-	after := *old // a copy, because another edit may change the message before the reply is written
+	after := *old // a copy, because another edit may change the message before the reply is sent
 	return &after, nil
 }
 
@@ -341,7 +341,7 @@ func (s *Server) answerCallbackQuery(_ *http.Request, body []byte) (any, *failur
 	return true, nil
 }
 
-// deleteMessage deletes a message from either side of a private chat.
+// deleteMessage deletes a message, from the bot or from the person, in a private chat.
 func (s *Server) deleteMessage(_ *http.Request, body []byte) (any, *failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

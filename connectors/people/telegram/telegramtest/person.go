@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 )
 
-// person is a Telegram user with a chat with the bot.
+// person is a Telegram user who has a chat with the bot.
 type person struct {
 	sender
 	blocked  bool
@@ -23,36 +23,36 @@ func (p *person) find(id int64) *message {
 	return p.messages[i]
 }
 
-// press is a pressed button. The bot can answer it once.
+// press is the press of a button. The bot can answer it once.
 type press struct {
 	by       *person
 	answered bool
 }
 
-// Read is one text that a person saw: a message, by its id, or the text of a toast. An
-// alert is a toast that stays until the person closes it.
+// Read is a text that a person saw: a message, with its id, or a toast. An alert is a toast that stays
+// until the person closes it.
 type Read struct {
 	Message int64
 	Toast   string
 	Alert   bool
 }
 
-// Message is a message as the person sees it now.
+// Message is the present state of a message in the person's chat.
 type Message struct {
 	ID      int64
 	Text    string
 	Buttons []Button
-	// First is the text as it was sent, before any edit.
+	// First is the original text, before any edit.
 	First string
-	// Bare is the text outside of code and pre entities. In Bare, Telegram makes links and
-	// commands.
+	// Bare is the text outside of code and pre entities. Only there does Telegram turn text into links
+	// and commands.
 	Bare string
 }
 
 // Button is a button under a message, with its label and its data.
 type Button struct{ Text, Data string }
 
-// Start makes a person open the bot. Before this the bot cannot write to them.
+// Start makes a person open the bot. Before that, the bot cannot write to the person.
 func (s *Server) Start(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *Server) Read(id int64) []Read {
 	return nil
 }
 
-// Chat lists the bot's messages to a person as they look now, oldest first.
+// Chat lists the bot's messages to a person in their present state, oldest first.
 func (s *Server) Chat(id int64) []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,9 +112,9 @@ func (m *message) seen() Message {
 	return seen
 }
 
-// Press makes a person press a button under a message in any person's chat, with any data,
-// because a manipulated client may send anything. If forgotten is set, Telegram no longer
-// has the message's text.
+// Press makes a person press a button under a message in any chat, with any data, because a
+// manipulated client may send anything. If forgotten is true, the press does not contain the text of
+// the message.
 func (s *Server) Press(by, chatID, messageID int64, data string, forgotten bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Server) Press(by, chatID, messageID int64, data string, forgotten bool)
 	s.queue(update{Callback: &callback{ID: id, From: p.sender, Message: about, Data: data}})
 }
 
-// Expire makes every earlier press too old to be answered with a toast.
+// Expire makes every press so far too old for a toast.
 func (s *Server) Expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *Server) Expire() {
 	}
 }
 
-// Write makes a person write to the bot, as a reply to message replyTo unless that is 0.
+// Write makes a person write to the bot. If replyTo is not 0, the text is a reply to that message.
 func (s *Server) Write(by int64, text string, replyTo int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,14 +174,14 @@ func (m *message) bare() string {
 	return string(utf16.Decode(left))
 }
 
-// Keeps reports whether a chat has a message with this text, from either side.
+// Keeps reports whether a chat contains a message with this text, from the bot or from the person.
 func (s *Server) Keeps(id int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.people[id].messages, func(m *message) bool { return m.Text == text })
 }
 
-// Last returns the id of the last message in a chat, from either side.
+// Last returns the id of the last message in a chat, from the bot or from the person.
 func (s *Server) Last(id int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package telegramtest is an in-memory Telegram for tests: a Bot API server with its users.
-// It refuses the calls that the real server refuses, and also calls of which the real server
-// would silently drop a part.
+// Package telegramtest is an in-memory Telegram for tests: a Bot API server and its users. It refuses
+// the calls that the real server refuses. It also refuses calls that the real server would execute
+// only in part, without an error.
 package telegramtest
 
 import (
@@ -22,11 +22,11 @@ const (
 	maxEntities = 100
 	maxData     = 64  // the longest data of a button, in bytes
 	maxToast    = 200 // the longest toast, in characters
-	chatBurst   = 20  // messages to one chat at once, then one a second
-	allBurst    = 60  // messages to all chats at once, then 30 a second
+	chatBurst   = 20  // messages to one chat at once; after that, one per second
+	allBurst    = 60  // messages to all chats at once; after that, 30 per second
 )
 
-// Server is the Telegram of one bot. It is safe for concurrent use.
+// Server is a Telegram with one bot. It is safe for concurrent use.
 type Server struct {
 	// Token is the bot's token.
 	Token string
@@ -36,7 +36,7 @@ type Server struct {
 	mu       sync.Mutex
 	people   map[int64]*person
 	updates  []update
-	lastID   int64 // the last id given to an update, a message or a press
+	lastID   int64 // the last id of an update, a message or a press
 	poll     chan struct{}
 	wake     chan struct{} // closed when the next update arrives
 	hook     *hook         // nil if no webhook is set
@@ -44,7 +44,7 @@ type Server struct {
 	presses  map[string]*press
 	faults   []Fault
 	calls    map[string]int
-	rate     map[int64]*bucket // the rate limits, by chat; key 0 is for all chats together
+	rate     map[int64]*bucket // by chat; key 0 is for all chats together
 	rejected []string
 
 	unlimited bool
@@ -53,12 +53,12 @@ type Server struct {
 
 // Fault is a planned failure of a call.
 type Fault struct {
-	Method     string // the method; empty for sendMessage and editMessageText
+	Method     string // the method that fails; empty means sendMessage and editMessageText
 	Code       int    // the HTTP status; 0 breaks the connection
 	Words      string // the error's description
 	RetryAfter int    // the time to wait, in seconds
-	Done       bool   // the call is carried out before it fails
-	Then       func() // if set, it is called before the failure is sent; a test may end the caller here
+	Done       bool   // the server executes the call before it fails
+	Then       func() // if set, called before the failure is sent; a test may end the caller here
 }
 
 // New starts a Telegram server. Close ends it.
@@ -74,7 +74,7 @@ func New(token string) *Server {
 // URL returns the base URL of the server.
 func (s *Server) URL() string { return s.http.URL }
 
-// Close ends the server, and every open poll.
+// Close ends the server and all open polls.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.unhook()
@@ -83,7 +83,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Fail makes the next calls fail: a call fails with the first remaining fault for its method.
+// Fail plans failures. A call fails with the first remaining fault for its method.
 func (s *Server) Fail(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,22 +97,22 @@ func (s *Server) Polling() bool {
 	return s.poll != nil
 }
 
-// Strand makes the open poll receive no updates, as if the client's machine slept.
+// Strand makes the open poll receive no updates, as if the client's machine were asleep.
 func (s *Server) Strand() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.poll = nil
 }
 
-// Unlimited lifts the rate limits, which depend on the clock.
+// Unlimited removes the rate limits, which depend on the clock.
 func (s *Server) Unlimited() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unlimited = true
 }
 
-// Latency makes the server wait for d between carrying out a call and replying, as a slow
-// network does. Polls are not delayed.
+// Latency makes the server wait for d between executing a call and replying, like a slow network. It
+// does not delay polls.
 func (s *Server) Latency(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +126,8 @@ func (s *Server) Calls(method string) int {
 	return s.calls[method]
 }
 
-// Rejected returns the refusals that a correct client never gets: those of malformed calls
-// and of messages beyond the limits.
+// Rejected returns the refusals that a correct client never gets: those of malformed calls, and of
+// messages beyond the limits.
 func (s *Server) Rejected() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,6 @@ func (s *Server) Unconfirmed() int {
 	return len(s.updates)
 }
 
-// failure is an error reply.
 type failure struct {
 	code  int
 	words string
@@ -190,7 +189,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.write(w, name, result, f)
 }
 
-// run carries out a call. If a Fault is planned for the method, the call fails with it.
+// run executes a call. If a Fault is planned for the method, the call fails with it.
 func (s *Server) run(w http.ResponseWriter, r *http.Request, name string, m method) (any, *failure) {
 	body, err := readAll(r)
 	if err != nil {
@@ -214,7 +213,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, name string, m meth
 		fault.Then()
 	}
 	if fault.Code == 0 {
-		panic(http.ErrAbortHandler) // the connection breaks
+		panic(http.ErrAbortHandler) // breaks the connection
 	}
 	return nil, &failure{code: fault.Code, words: fault.Words, after: fault.RetryAfter}
 }
@@ -244,17 +243,17 @@ func (s *Server) write(w http.ResponseWriter, name string, result any, f *failur
 		}
 		w.WriteHeader(f.code)
 	}
-	_ = json.NewEncoder(w).Encode(reply) // Encode fails if the client is gone
+	_ = json.NewEncoder(w).Encode(reply) // fails if the client is gone
 }
 
-// bucket is the state of a rate limit that allows a burst, then a number of calls a second.
+// bucket is the state of a rate limit: a burst of calls, and after that a number of calls per second.
 type bucket struct {
 	left  float64
 	since time.Time
 }
 
-// spend counts a call against a chat's rate limit. If the limit is reached, it returns a
-// failure with the time to wait.
+// spend counts a call for the rate limit of a chat. At the limit it returns a failure with the time to
+// wait.
 func (s *Server) spend(chat int64, burst, perSecond float64) *failure {
 	if s.unlimited {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
-// The reply to a send has the message as it was sent, even if the message is edited
-// before the reply arrives.
+// The reply to a send contains the original text, even if the message is edited before the reply
+// arrives.
 func TestASendReturnsTheMessageAsItWasSent(t *testing.T) {
 	s := telegramtest.New("777:token")
 	defer s.Close()

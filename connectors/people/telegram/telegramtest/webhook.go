@@ -10,25 +10,23 @@ import (
 	"time"
 )
 
-// hook is a webhook in force.
 type hook struct {
 	url, secret string
 	stop        context.CancelFunc
 }
 
-// hookAgain is the time after which the server sends a refused update again.
+// hookAgain is the time after which the server repeats an update that the webhook refused.
 const hookAgain = 50 * time.Millisecond
 
-// Proxy sets the address to which every webhook's public address forwards, such as
-// http://127.0.0.1:4281.
+// Proxy sets the address to which the server sends the updates for any webhook, such as
+// http://127.0.0.1:4281. It acts as the proxy at the webhook's public address.
 func (s *Server) Proxy(target string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.proxy = target
 }
 
-// ForeignWebhook sets the webhook of another program, which then receives the bot's
-// updates.
+// ForeignWebhook sets the webhook of another program. That program then receives the bot's updates.
 func (s *Server) ForeignWebhook() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +34,7 @@ func (s *Server) ForeignWebhook() {
 	s.hook = &hook{url: "https://elsewhere.example/hook", stop: func() {}}
 }
 
-// Webhook returns the address of the webhook, or "".
+// Webhook returns the address of the webhook, or "" if none is set.
 func (s *Server) Webhook() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +53,7 @@ func (s *Server) unhook() {
 
 var secretWords = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
 
-// setWebhook ends the open poll and starts to send updates, including those that wait.
+// setWebhook ends the open poll and starts to send updates, including those that are waiting.
 func (s *Server) setWebhook(_ *http.Request, body []byte) (any, *failure) {
 	var m struct {
 		URL     string   `json:"url"`
@@ -110,8 +108,8 @@ func (s *Server) getWebhookInfo(_ *http.Request, body []byte) (any, *failure) {
 	return info, nil
 }
 
-// send sends one update after another until ctx ends. It repeats each update until the
-// webhook confirms it.
+// send sends one update after another until ctx ends. It repeats an update until the webhook confirms
+// it.
 func (s *Server) send(ctx context.Context, path, secret string) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
@@ -153,6 +151,6 @@ func (s *Server) took(ctx context.Context, target, secret string, u update) bool
 	if err != nil {
 		return false
 	}
-	_ = resp.Body.Close() // only the reply's status counts
+	_ = resp.Body.Close() // only the status of the reply counts
 	return resp.StatusCode == http.StatusOK
 }

@@ -1,26 +1,31 @@
 // The options of an answer besides allow and deny: an edited input, a lasting rule, the
 // code word, and the same answer for identical requests.
 
+import { Edit } from "./edit.js";
 import { Lasting } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 
 /** AnswerOptions is the part of an answer panel with these options. It calls changed when
- * the effect of the buttons has changed, and seen when the lasting rule has been read. */
+ * the effect of the buttons has changed, and seen when the lasting rule has been read. ask
+ * sends a request to nod. */
 export class AnswerOptions {
   element = el("div", "answer-options");
   #request;
-  #others; // by key
+  #others; // the identical requests, by key
   #changed;
-  #edit = null; // {details, text, was}; was is the unchanged input
+  #edit = null;
   #lasting;
   #codeWord = null;
   #alike = null;
 
-  constructor(request, others, changed, seen) {
+  constructor(request, others, { ask, changed, seen }) {
     this.#request = request;
     this.#others = new Map(others.map((o) => [keyOf(o), o]));
     this.#changed = changed;
-    if (request.kind === "tool_call") this.#addEdit();
+    if (request.kind === "tool_call") {
+      this.#edit = new Edit(request, ask);
+      this.#add(this.#edit.details);
+    }
     this.#lasting = new Lasting(request, seen);
     if (this.#lasting.details) this.#add(this.#lasting.details);
     if (request.takes.length) this.#addTakes();
@@ -32,20 +37,9 @@ export class AnswerOptions {
   }
 
   #add(details) {
-    details.name = `answer-options-${keyOf(this.#request)}`; // of details with the same name, the browser keeps only one open
+    details.name = `answer-options-${keyOf(this.#request)}`; // the browser keeps only one details element with this name open
     this.element.append(details);
     return details;
-  }
-
-  #addEdit() {
-    const text = el("textarea", "edit");
-    text.rows = 6;
-    text.spellcheck = false;
-    text.value = escapedJSON(this.#request.action_details);
-    this.#edit = {
-      text, was: text.value,
-      details: this.#add(el("details", "", el("summary", "", "Edit the input…"), el("label", "", "The agent's tool gets this instead (JSON)", text))),
-    };
   }
 
   #addTakes() {
@@ -66,28 +60,36 @@ export class AnswerOptions {
   }
 
   get #editing() {
-    return Boolean(this.#edit?.details.open) && this.#edit.text.value !== this.#edit.was;
+    return Boolean(this.#edit?.changed);
   }
 
-  /** option is the agent's lasting option if the user chose it for Allow, or null. */
+  /** unfold opens "edit" or "lasting" and puts the focus in it. */
+  unfold(name) {
+    const details = { edit: this.#edit?.details, lasting: this.#lasting.details }[name];
+    if (!details) return;
+    details.open = true;
+    details.querySelector("textarea, input, select").focus();
+  }
+
+  /** option is the agent's lasting option that Allow chooses, or null. */
   get option() {
     return this.#lasting.option;
   }
 
-  /** plain is true if Allow means this call alone, with its input unchanged. */
+  /** plain is true if Allow covers only this call, with its original input. */
   get plain() {
     return !this.#editing && !this.#lasting.chosen;
   }
 
-  /** fault is the reason why nothing can be allowed, or "". */
+  /** fault is the reason why the user cannot allow, or "". */
   get fault() {
-    if (this.#editing && !parseObject(this.#edit.text.value)) return "The edited input is not a JSON object.";
+    if (this.#editing && this.#edit.fault) return this.#edit.fault;
     if (!this.#lasting.read) return "Read the lasting rule to its end to allow.";
     if (this.#codeWord && !this.#codeWord.value) return "To allow, enter the code word.";
     return "";
   }
 
-  /** label is the label of Allow, or "" if it is the option's own label. */
+  /** label is the label of Allow. It is "" if the button keeps the label of its option. */
   get label() {
     if (this.#editing) return "allow as edited";
     if (this.#request.kind === "permission") return "allow";
@@ -95,27 +97,27 @@ export class AnswerOptions {
     return this.#lasting.chosen ? "allow, and from now on" : "";
   }
 
-  /** others are the identical requests that the user wants to answer alike. */
+  /** others are the identical requests that the answer also covers. */
   get others() {
     return this.#alike?.check.checked && this.plain ? [...this.#others.values()] : [];
   }
 
-  /** withCount adds the number of requests that the button answers to its label. */
+  /** withCount appends to a label the number of requests that the button answers. */
   withCount(label) {
     const n = this.others.length;
     return n ? `${label} (all ${n + 1})` : label;
   }
 
-  /** extra holds the fields that an allowing option adds to the answer. */
+  /** extra contains the fields that these options add to an allowing answer. */
   get extra() {
     const extra = this.#lasting.extra;
-    if (this.#editing) extra.updated_input = parseObject(this.#edit.text.value);
+    if (this.#editing) extra.updated_input = this.#edit.value;
     if (this.#codeWord) extra.code_word = this.#codeWord.value;
     return extra;
   }
 
-  /** updateWaiters stores a new version of one of the identical requests. It returns false
-   * if the request is another one. */
+  /** updateWaiters stores a new version of an identical request. For any other request it
+   * returns false. */
   updateWaiters(request) {
     const key = keyOf(request);
     if (!this.#others.has(key)) return false;
@@ -124,13 +126,12 @@ export class AnswerOptions {
     return true;
   }
 
-  /** close stops watching whether the lasting rule has been read. */
+  /** close stops observing whether the lasting rule is visible. */
   close() {
     this.#lasting.close();
   }
 
-  /** forget removes one of the identical requests. It returns false if the request is
-   * another one. */
+  /** forget removes an identical request. For any other request it returns false. */
   forget(key) {
     if (!this.#others.delete(key)) return false;
     this.#update();
@@ -146,20 +147,5 @@ export class AnswerOptions {
       list.replaceChildren(...[...this.#others.values()].map((o) => el("li", "line", `${o.pending_id} in ${o.session_id}${o.times ? ` ${o.times}` : ""}`)));
     }
     this.#changed();
-  }
-}
-
-// escapedJSON returns JSON with every invisible or unusual character escaped.
-function escapedJSON(value) {
-  return JSON.stringify(value, null, 2).replace(/[^\n\x20-\x7e\p{L}\p{N}\p{P}\p{S}]|[\u115f\u1160\u3164\uffa0]/gu,
-    (s) => [...Array(s.length)].map((_, i) => `\\u${s.charCodeAt(i).toString(16).padStart(4, "0")}`).join(""));
-}
-
-function parseObject(text) {
-  try {
-    const v = JSON.parse(text);
-    return v && typeof v === "object" && !Array.isArray(v) ? v : null;
-  } catch {
-    return null;
   }
 }

@@ -1,19 +1,20 @@
-// The answer to one request: the buttons and the fields that go with an answer.
+// The answer panel of one request: its buttons, and the fields of an answer.
 
 import { remembers } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 import { AnswerOptions } from "./answer-options.js";
 
-const armDelay = 400; // ms after a change in which clicks and keys have no effect: they were meant for the previous content
+const armDelay = 400; // ms after a change in which clicks and keys have no effect, because the user meant them for the old content
 
 /** <nod-answer> takes the answer to one request. It fires "answer" with {request,
- * option, message, extra, others}. Its buttons do nothing for a moment after a
+ * option, message, extra, others}, and "ready" when its buttons become active or
+ * inactive. Its buttons do nothing for a moment after a
  * change and while the page is offline. A button that allows is also inactive until the
  * beginning and the end of the request have been in view. */
 export class Answer extends HTMLElement {
   #request = null;
-  #unseen = new Set(); // the elements at the ends of the request that have not been in view yet
-  #armed = false; // nothing has changed for armDelay
+  #unseen = new Set(); // the elements at the ends of the request that have not been visible yet
+  #armed = false; // no change for the time armDelay
   #online = true;
   #busy = false;
   #hasEnded = false; // the outcome has replaced the buttons
@@ -22,6 +23,7 @@ export class Answer extends HTMLElement {
   #buttons = [];
   #options = null;
   #takesText = false; // the request is a question that takes free text
+  ask = null; // sends a request to nod
 
   #message = el("textarea");
   #hint = el("p", "hint");
@@ -33,19 +35,19 @@ export class Answer extends HTMLElement {
     this.#message.addEventListener("input", () => { if (this.#takesText) this.arm(); });
   }
 
-  /** open offers the answers to a request. ends are elements at its beginning and
-   * its end, root is their scroll container, others are the identical requests. */
+  /** open offers the answers to a request. ends are elements at its beginning and its end, root
+   * is the element that scrolls them, and others are the identical requests. */
   open({ request, ends, root = null, others = [] }) {
     this.#request = request;
     this.#busy = this.#hasEnded = false;
-    this.#message.rows = 2;
+    this.#message.rows = 1; // it grows with its text
     this.#message.maxLength = 4000;
     this.#message.value = "";
     this.#message.disabled = false;
     this.#status.setAttribute("role", "status");
     this.#status.textContent = "";
     this.#options?.close();
-    this.#options = new AnswerOptions(request, others, () => this.arm(), () => this.#update());
+    this.#options = new AnswerOptions(request, others, { ask: this.ask, changed: () => this.arm(), seen: () => this.#update() });
     this.#takesText = request.kind === "question" && request.options.some((o) => o.text);
     this.replaceChildren(
       el("label", "message", this.#takesText ? "Your answer, in your own words" : "Tell the agent (optional)", this.#message),
@@ -55,8 +57,8 @@ export class Answer extends HTMLElement {
     this.arm();
   }
 
-  /** updateWaiters stores a new version of the request, or of one of the identical
-   * requests. An answer is for the number of calls in the stored version. */
+  /** updateWaiters stores a new version of the request or of an identical request. An answer
+   * covers the number of calls in the stored version. */
   updateWaiters(request) {
     if (!this.#request || this.#hasEnded || this.#busy) return;
     if (keyOf(request) === keyOf(this.#request)) {
@@ -69,7 +71,7 @@ export class Answer extends HTMLElement {
     this.close();
   }
 
-  /** close drops the request without deciding it. */
+  /** close removes the request from the panel. It decides nothing. */
   close() {
     this.#request = null;
     this.#buttons = [];
@@ -78,12 +80,41 @@ export class Answer extends HTMLElement {
     clearTimeout(this.#timer);
   }
 
+  /** press presses the button that allows or denies: "allow" or "deny". It does nothing if
+   * there are several such buttons. */
+  press(effect) {
+    const all = this.#buttons.filter((b) => b.allows === (effect === "allow"));
+    if (all.length === 1) this.#click(all[0]);
+  }
+
+  /** can reports whether press would give an answer now. */
+  can(effect) {
+    const all = this.#buttons.filter((b) => b.allows === (effect === "allow"));
+    return all.length === 1 && this.#ready(all[0]) && all[0].sure;
+  }
+
+  /** choose presses the answer of a question with this number, as its button shows it. */
+  choose(n) {
+    const answer = this.#request?.kind === "question" && this.#buttons.find((b) => b.button.dataset.key === String(n));
+    if (answer) this.#click(answer);
+  }
+
+  /** focusMessage puts the focus in the message to the agent. */
+  focusMessage() {
+    this.#message.focus();
+  }
+
+  /** unfold opens one of the answer's options, "edit" or "lasting", and puts the focus in it. */
+  unfold(name) {
+    this.#options?.unfold(name);
+  }
+
   /** focusFirst puts the focus on a button that does not allow, if there is one. */
   focusFirst() {
     (this.#buttons.find((b) => !b.allows) ?? this.#buttons[0])?.button.focus();
   }
 
-  // Adds the buttons, Deny first. An inactive button can still have the focus.
+  // Adds the buttons, Deny first. An inactive button can also have the focus.
   #addButtons(request) {
     const plain = request.options.filter((o) => o.label && !chosenInLasting(request, o));
     const own = request.options.find((o) => chosenInLasting(request, o));
@@ -97,10 +128,16 @@ export class Answer extends HTMLElement {
       return offered;
     });
     this.#buttons.sort((a, b) => a.allows - b.allows);
+    const answers = request.kind === "question" ? this.#buttons.filter((b) => b.allows) : [];
+    for (const effect of [true, false]) { // the keys of keys.js, shown on the buttons
+      const all = this.#buttons.filter((b) => b.allows === effect);
+      if (all.length === 1 && request.kind !== "question") all[0].button.dataset.shortcut = effect ? "a" : "d";
+    }
+    answers.slice(0, 9).forEach((b, i) => { b.button.dataset.key = i + 1; });
     this.#actions.replaceChildren(...this.#buttons.map((b) => b.button));
   }
 
-  // Keeps Allow inactive until both ends of the request have been in view.
+  // Keeps Allow inactive until both ends of the request have been visible.
   #watchEnds(ends, root) {
     this.#unseen = new Set(ends);
     this.#observer?.disconnect();
@@ -125,7 +162,7 @@ export class Answer extends HTMLElement {
     this.#update();
   }
 
-  /** online sets whether an answer can reach nod now. */
+  /** online sets whether an answer can reach nod. */
   set online(yes) {
     if (this.#online === yes) return;
     this.#online = yes;
@@ -138,20 +175,20 @@ export class Answer extends HTMLElement {
     return !allows || this.#unseen.size === 0 && !this.#fault && (this.#options.plain || option.kind === "allow_once");
   }
 
-  // The reason why nothing can be allowed now, or "".
+  // The reason why the user cannot allow now, or "".
   get #fault() {
     if (!this.#options.plain || !this.#buttons.some((b) => b.option.missing)) return this.#options.fault;
     return "The agent offers no way to allow this call alone: choose a lasting rule above, or deny.";
   }
 
-  // A warning while a choice that the agent remembers waits for its second press, or "".
+  // A warning while an option that the agent remembers waits for its second press, or "".
   get #memoryHint() {
     const b = this.#buttons.find((b) => b.option.remembered && b.sure);
     return b ? `With this denial, ${remembers(b.option)}` : "";
   }
 
-  // Reports whether an option fits the entered text: an option for a text needs one, and
-  // the other allowing options of such a question would lose it.
+  // Reports whether an option fits the entered text. An option for a text needs one. Other
+  // allowing options of such a question do not fit, because they would lose the text.
   #textFits({ text }, allows) {
     const said = this.#message.value.trim() !== "";
     return text ? said : !(this.#takesText && allows && said);
@@ -162,6 +199,7 @@ export class Answer extends HTMLElement {
       b.button.textContent = this.#label(b);
       b.button.setAttribute("aria-disabled", String(!this.#ready(b)));
     }
+    this.dispatchEvent(new CustomEvent("ready", { bubbles: true }));
     if (!this.#buttons.length) this.#hint.textContent = "";
     else if (!this.#online) this.#hint.textContent = "Disconnected: no answer would arrive.";
     else if (this.#memoryHint) this.#hint.textContent = this.#memoryHint;
@@ -185,7 +223,7 @@ export class Answer extends HTMLElement {
 
   #click(offered) {
     if (!this.#ready(offered)) return;
-    if (!offered.sure) { // a choice that the agent remembers takes a second press
+    if (!offered.sure) { // an option that the agent remembers takes two presses
       offered.sure = true;
       this.arm();
       return;
@@ -202,7 +240,7 @@ export class Answer extends HTMLElement {
     }));
   }
 
-  /** failed shows that an answer did not count, and allows another try. */
+  /** failed shows that an answer did not count, and lets the user try again. */
   failed(text) {
     if (this.#hasEnded) return;
     this.#busy = false;
@@ -210,13 +248,12 @@ export class Answer extends HTMLElement {
     this.arm();
   }
 
-  /** forget removes a request from the identical requests, because it has ended. */
+  /** forget removes an identical request that has ended. */
   forget(key) {
     if (this.#options?.forget(key)) this.arm();
   }
 
-  /** ended replaces the buttons by the outcome. It returns true if this panel had the
-   * focus. */
+  /** ended replaces the buttons by the outcome. It returns true if the focus was in this panel. */
   ended(text) {
     if (!this.#request) return false;
     const focused = this.contains(document.activeElement);
@@ -231,21 +268,20 @@ export class Answer extends HTMLElement {
     return focused;
   }
 
-  /** late shows the outcome to a user who answered after the decision. */
+  /** late shows the outcome to a user who answered too late. */
   late(text) {
     if (this.#hasEnded) this.#status.textContent = text;
     else this.ended(text);
   }
 
-  /** gone does the same as ended, for a request that ended while the page was
-   * offline. */
+  /** gone is ended for a request that ended while the page was offline. */
   gone(text) {
     return this.#hasEnded ? false : this.ended(text);
   }
 }
 
-// Reports whether an option has no button, because it is listed with nod's lasting rules:
-// lasting allows of a tool call are chosen there only.
+// Reports whether an option has no button. Lasting allows of a tool call are offered only in the list
+// with nod's lasting rules.
 function chosenInLasting(request, option) {
   return request.kind === "tool_call" && option.kind === "allow_always";
 }

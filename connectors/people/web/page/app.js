@@ -1,4 +1,4 @@
-// The page: the login, the connection, the pending requests, and the open view.
+// The page: login, connection, pending requests, and the open view.
 
 import "./freeze.js";
 import { sync } from "./clock.js";
@@ -6,12 +6,18 @@ import "./dialog.js";
 import "./grants.js";
 import "./history.js";
 import "./inbox.js";
+import { Keys } from "./keys.js";
 import { Link, login, logout, whoami } from "./link.js";
+import { Notices } from "./notices.js";
 import { el, keyOf } from "./parts.js";
 import { Presence } from "./presence.js";
 import "./push.js";
 import "./session.js";
+import "./sessions.js";
+import "./toasts.js";
 
+const wide = matchMedia("(min-width: 900px)"); // the list and the request are side by side; see style.css
+const undoText = "Taken back: if the agent asks again, you are asked again.";
 const notConfirmed = "Not confirmed: nod could not be reached. Look at the request again before you answer anew.";
 
 /** <nod-app> is the whole page. */
@@ -22,11 +28,14 @@ class App extends HTMLElement {
   #nav = el("nav");
   #main = el("main");
   #dialog = document.createElement("nod-dialog");
+  #toasts = document.createElement("nod-toasts");
   #state = el("p", "state");
-  #user = el("span", "user");
+  #user = el("summary", "user");
   #logout = el("button", "logout", "Log out");
+  #notices = new Notices();
   #push = document.createElement("nod-push");
   #freeze = document.createElement("nod-freeze");
+  #connected = false;
   #awaited = 0; // number of pending requests that nod has announced and that have not arrived yet
   #pending = new Map(); // requests by key
   #presence = null;
@@ -37,54 +46,79 @@ class App extends HTMLElement {
     this.#state.setAttribute("role", "status");
     this.#nav.setAttribute("aria-label", "Pages");
     const ask = (action, payload) => this.#link.ask(action, payload);
-    for (const name of ["inbox", "session", "history", "grants"]) {
+    for (const name of ["inbox", "sessions", "session", "history", "grants"]) {
       this.#views[name] = document.createElement(`nod-${name}`);
       this.#views[name].ask = ask;
     }
-    for (const [hash, words] of [["#/", "Inbox"], ["#/history", "History"], ["#/grants", "Standing"]]) {
+    for (const [hash, words] of [["#/", "Inbox"], ["#/sessions", "Sessions"], ["#/history", "History"], ["#/grants", "Standing"]]) {
       const a = el("a", "", words);
       a.href = hash;
       this.#nav.append(a);
     }
-    this.#freeze.ask = ask;
+    this.#freeze.ask = this.#push.ask = this.#dialog.panel.ask = ask;
     this.#freeze.hidden = true;
-    this.#push.ask = ask;
+    this.#addHandlers();
+    const keys = this.#keys(), shortcuts = el("button", "", "Keys");
+    shortcuts.type = "button";
+    shortcuts.addEventListener("click", () => keys.toggle());
     this.#logout.type = "button";
-    this.#logout.hidden = true;
-    this.#logout.addEventListener("click", async () => {
-      const why = await logout();
-      if (why) {
-        this.#showState(why);
-        return;
-      }
-      await this.#push.leave();
-      location.reload();
-    });
-    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#user, this.#push, this.#logout), this.#freeze, this.#state, this.#main, this.#dialog);
-    this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));
-    this.addEventListener("answer", (e) => this.#answer(e.target, e.detail));
-    this.#views.session.addEventListener("agent", (e) => this.#freeze.setContext({ session: location.hash.split("/")[2], agent: e.detail }));
-    this.#dialog.addEventListener("closed", (e) => this.#views.inbox.focusOn(e.detail));
+    const account = el("details", "account", this.#user, el("div", "menu", this.#push, ...this.#notices.controls, shortcuts, this.#logout));
+    account.hidden = true;
+    this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#freeze, account),
+      this.#state, el("div", "panes", this.#main, this.#dialog), this.#toasts);
     this.#presence = new Presence(ask, (lock) => { this.#views.session.lock = lock; });
-    this.#link.addEventListener("up", () => this.#up());
-    this.#link.addEventListener("down", (e) => this.#down(e.detail));
-    this.#link.addEventListener("loggedout", (e) => this.#loggedOut(e.detail));
-    this.#link.addEventListener("notification", (e) => this.#notified(e.detail));
-    addEventListener("hashchange", () => {
-      this.#route();
-      const title = this.#view.querySelector("h2");
-      title.tabIndex = -1;
-      title.focus();
-    });
     this.#showState("Connecting…");
     const why = await login();
     this.#route();
     const who = await whoami();
     if (who.status === 200) {
       this.#user.textContent = who.name;
-      this.#logout.hidden = false;
+      account.hidden = false;
       this.#link.open();
     } else this.#loggedOut(why || who.message);
+  }
+
+  #addHandlers() {
+    this.#logout.addEventListener("click", () => this.#leave());
+    this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));
+    this.addEventListener("answer", (e) => this.#answer(e.target, e.detail));
+    this.#views.session.addEventListener("agent", (e) => this.#freeze.setContext({ session: location.hash.split("/")[2], agent: e.detail }));
+    this.#dialog.addEventListener("closed", (e) => this.#closed(e.detail));
+    this.#link.addEventListener("up", () => this.#up());
+    this.#link.addEventListener("down", (e) => this.#down(e.detail));
+    this.#link.addEventListener("loggedout", (e) => this.#loggedOut(e.detail));
+    this.#link.addEventListener("notification", (e) => this.#notified(e.detail));
+    wide.addEventListener("change", () => this.#cover());
+    addEventListener("hashchange", () => {
+      this.#route();
+      const title = this.#view.querySelector("h2");
+      title.tabIndex = -1;
+      title.focus();
+    });
+  }
+
+  #keys() {
+    const panel = () => this.#dialog.shows ? this.#dialog.panel : null;
+    const actions = {
+      j: () => this.#step(1), k: () => this.#step(-1),
+      a: () => panel()?.press("allow"), d: () => panel()?.press("deny"),
+      m: () => panel()?.focusMessage(), e: () => panel()?.unfold("edit"), f: () => panel()?.unfold("lasting"),
+      u: () => this.#toasts.press(),
+      "/": () => this.#view.focusSearch?.(),
+      Escape: () => this.#dialog.close(),
+    };
+    for (let n = 1; n <= 9; n++) actions[n] = () => panel()?.choose(n);
+    return new Keys(actions);
+  }
+
+  async #leave() {
+    const why = await logout();
+    if (why) {
+      this.#showState(why);
+      return;
+    }
+    await this.#push.leave();
+    location.reload();
   }
 
   // Shows the view that the page's address names, by default the inbox.
@@ -95,10 +129,13 @@ class App extends HTMLElement {
       this.#view = this.#views[view];
       this.#main.replaceChildren(this.#view);
     }
+    const page = { inbox: "", session: "sessions" }[view] ?? view;
     for (const a of this.#nav.children) {
-      if (a.hash === `#/${view}` || a.hash === "#/" && view === "inbox") a.setAttribute("aria-current", "page");
+      if (a.hash === `#/${page}`) a.setAttribute("aria-current", "page");
       else a.removeAttribute("aria-current");
     }
+    if (view !== "inbox") this.#dialog.close();
+    this.classList.toggle("split", view === "inbox");
     const session = view === "session" ? id : "";
     this.#presence.setSession(session);
     this.#freeze.setContext({ session });
@@ -114,11 +151,11 @@ class App extends HTMLElement {
     } else this.#view.load?.();
   }
 
-  // Subscribes to the open session, because only its subscribers are sent decisions by
-  // rules.
+  // Subscribes to the open session, because nod sends decisions by rules only to the subscribers
+  // of a session.
   #subscribe(session) {
     if (session === this.#subscribed) return;
-    const ignore = () => {}; // after a failure the page only lacks decisions by rules
+    const ignore = () => {}; // after an error the page only lacks decisions by rules
     if (this.#subscribed) this.#link.ask("session.unsubscribe", { session_id: this.#subscribed }).catch(ignore);
     if (session) this.#link.ask("session.subscribe", { session_id: session }).catch(ignore);
     this.#subscribed = session;
@@ -129,8 +166,8 @@ class App extends HTMLElement {
     this.#state.hidden = !text;
   }
 
-  // After each connect nod sends all pending requests again, so the page drops those that
-  // it has.
+  // After each connection nod sends all pending requests again. The page therefore removes its
+  // requests.
   async #up() {
     this.#awaited = 0;
     this.#subscribed = "";
@@ -165,13 +202,23 @@ class App extends HTMLElement {
   }
 
   #online(yes, text = "") {
+    this.#connected = yes;
     this.#showState(text);
     this.#main.classList.toggle("stale", !yes);
-    this.#main.inert = !yes;
     this.#freeze.inert = !yes;
     this.#dialog.panel.online = yes;
     this.#views.session.online = yes;
+    this.#cover();
     this.#count();
+  }
+
+  // In a narrow window an open request covers the page, so the rest of the page is inert.
+  #cover() {
+    const covered = !wide.matches && this.#dialog.shows !== "";
+    this.#dialog.covers = covered;
+    this.#main.inert = !this.#connected || covered;
+    this.firstElementChild.inert = covered;
+    this.classList.toggle("covered", covered);
   }
 
   #notified({ action, payload }) {
@@ -183,12 +230,13 @@ class App extends HTMLElement {
         else this.#awaited--;
         this.#pending.set(key, payload);
         this.#views.inbox.add(payload);
+        if (this.#awaited < 0) this.#notices.tell(payload); // it arrived after the page was opened
         if (this.#view === this.#views.session) this.#view.add(payload);
         break;
       case "session.permission.resolved":
         this.#resolved(key, payload);
         break;
-      case "session.permission.decided": // by a rule, before any person was asked
+      case "session.permission.decided": // by a rule, without a person
         this.#views.session.decided(payload);
         break;
       case "server.time":
@@ -209,8 +257,7 @@ class App extends HTMLElement {
     if (request) this.#view.decided?.({ ...request, decision, text });
   }
 
-  // Once all pending requests have arrived, an open request that is not among them has
-  // ended.
+  // When all pending requests have arrived, an open request that is not among them has ended.
   #checkOpen() {
     const open = this.#dialog.shows;
     if (this.#awaited <= 0 && open && !this.#pending.has(open)) {
@@ -221,6 +268,22 @@ class App extends HTMLElement {
   #review(request) {
     const same = [...this.#pending.values()].filter((r) => r !== request && r.same === request.same);
     this.#dialog.open(request, same);
+    this.#views.inbox.mark(keyOf(request));
+    this.#cover();
+    this.#dialog.focusFirst();
+  }
+
+  #closed(key) {
+    this.#cover();
+    this.#views.inbox.mark("");
+    if (this.#view === this.#views.inbox) this.#views.inbox.focusOn(key);
+  }
+
+  // Opens the next request of the list, or the one before.
+  #step(by) {
+    if (this.#view !== this.#views.inbox || !this.#connected) return;
+    const next = this.#views.inbox.beside(this.#dialog.shows, by);
+    if (next) this.#review(next);
   }
 
   async #answer(panel, { request, option, message, extra, others }) {
@@ -230,13 +293,16 @@ class App extends HTMLElement {
     });
     const { code_word } = extra;
     const alike = others.map((r) => say(r, { code_word }));
-    const key = keyOf(request);
+    const key = keyOf(request), next = this.#views.inbox.after(key, new Set(others.map(keyOf)));
     const mine = () => panel === this.#dialog.panel ? this.#dialog.shows === key : panel.isConnected;
     try {
       const reply = await say(request, extra);
       const failed = (await Promise.allSettled(alike)).filter((r) => r.status === "rejected").length;
       const left = failed ? ` ${failed} of the others were not answered: look at them again.` : "";
-      if (mine()) panel.ended(reply.text + left);
+      this.#tell(reply, request);
+      if (!mine()) return;
+      panel.ended(reply.text + left);
+      if (panel === this.#dialog.panel && !failed) this.#advance(key, next);
     } catch (failure) {
       if (!mine()) return;
       if (failure?.details?.decision) panel.late(failure.text);
@@ -244,9 +310,26 @@ class App extends HTMLElement {
     }
   }
 
+  // Shows the outcome of an answer. A denial can be taken back for as long as the notice is
+  // shown.
+  #tell({ text, decision }, request) {
+    const denial = decision.grant?.effect === "deny" ? decision.grant.grant_id : "";
+    this.#toasts.show(`${text.split("\n")[0]}\n${request.summary}`, denial && {
+      undo: "Undo",
+      act: () => this.#link.ask("grants.revoke", { grant_id: denial }).then(() => undoText, (failure) => failure?.text ?? notConfirmed),
+    } || {});
+  }
+
+  // After an answer the next request comes up by itself. Without one the outcome stays.
+  #advance(key, next) {
+    const request = next && this.#pending.get(keyOf(next)) || this.#views.inbox.after(key, new Set([key]));
+    if (request) this.#review(request);
+  }
+
   #count() {
     const n = this.#pending.size;
     document.title = n ? `(${n}) nod` : "nod";
+    this.#nav.firstElementChild.dataset.count = n || "";
     const icon = n ? `icon/${Math.min(n, 100)}` : "icon.svg";
     if (this.#icon.getAttribute("href") !== icon) this.#icon.setAttribute("href", icon);
   }

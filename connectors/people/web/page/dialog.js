@@ -1,15 +1,17 @@
-// The dialog that shows one whole request and takes its answer.
+// The pane that shows one whole request and takes its answer.
 
 import "./answer.js";
-import { clock, el, keyOf, parts, risk } from "./parts.js";
+import { icon } from "./icons.js";
+import { clock, el, keyOf, parts, risk, riskClass, sessionLink } from "./parts.js";
 
-/** <nod-dialog> shows one request and takes its answer (see <nod-answer>). Closing it
- * decides nothing and fires "closed" with the request's key. */
+/** <nod-dialog> shows one request and takes its answer (see <nod-answer>). Beside the list
+ * it is a pane; in a narrow window it covers the page. Closing it decides nothing and fires
+ * "closed" with the request's key. */
 export class Dialog extends HTMLElement {
   #request = null;
-  #title = el("h2", "unseen"); // the payload below shows it; this names the dialog for screen readers
+  #title = el("h2", "unseen"); // invisible, because the payload is visible; a name of the dialog for screen readers
   #risk = el("span", "meta");
-  #end = null; // the end of what must be seen before Allow
+  #end = null; // the end of the text that must be visible before Allow is active
   #text = el("div", "text");
   #answer = document.createElement("nod-answer");
   #dialog = el("dialog");
@@ -17,25 +19,29 @@ export class Dialog extends HTMLElement {
   connectedCallback() {
     this.#title.id = "request";
     this.#dialog.setAttribute("aria-labelledby", "request");
-    this.#text.tabIndex = 0; // for scrolling by keyboard
+    this.#text.tabIndex = 0; // so that the keyboard can scroll it
     this.#text.setAttribute("role", "region");
     this.#text.setAttribute("aria-label", "The request, whole");
     const close = el("button", "close", "Close");
     close.type = "button";
-    close.addEventListener("click", () => this.#dialog.close());
-    this.#dialog.append(el("header", "", this.#title, this.#risk, close), this.#text, el("footer", "", this.#answer));
-    this.#dialog.addEventListener("close", () => this.#closed());
-    this.replaceChildren(this.#dialog);
+    close.addEventListener("click", () => this.close());
+    this.#dialog.append(el("div", "bar", this.#title, this.#risk, close), this.#text, el("div", "foot", this.#answer));
+    this.replaceChildren(this.#dialog, el("aside", "blank", "Choose a request to read it whole, or press j."));
   }
 
-  /** shows is the key of the shown request, or "". */
+  /** shows is the key of the request in the dialog, or "". */
   get shows() {
     return this.#request ? keyOf(this.#request) : "";
   }
 
-  /** panel is the <nod-answer>. */
+  /** panel is the <nod-answer> of the dialog. */
   get panel() {
     return this.#answer;
+  }
+
+  /** covers says whether the pane covers the page, as in a narrow window. */
+  set covers(yes) {
+    this.#dialog.ariaModal = String(yes);
   }
 
   /** open shows a request. others are the requests identical to it. */
@@ -44,16 +50,20 @@ export class Dialog extends HTMLElement {
     this.#end = el("div", "end");
     this.#request = request;
     this.#title.textContent = request.summary;
-    this.#risk.replaceChildren(risk(request), " · ", clock("until", request.deadline));
+    this.#dialog.className = `risk-${riskClass(request.risk)}`;
+    this.#risk.replaceChildren(icon(request), risk(request), clock("until", request.deadline), sessionLink(request.session_id, request.session_label));
     this.#text.replaceChildren(start, parts(request, this.#end));
-    if (!this.#dialog.open) this.#dialog.showModal();
+    this.#dialog.open = true; // without show(), which would move the focus
     this.#text.scrollTop = 0;
     this.#answer.open({ request, ends: [start, this.#end], root: this.#text, others });
+  }
+
+  /** focusFirst puts the focus on a button that does not allow, if there is one. */
+  focusFirst() {
     this.#answer.focusFirst();
   }
 
-  /** updateWaiters shows a new version of the request, or of one of the identical
-   * requests. */
+  /** updateWaiters shows a new version of the request or of an identical request. */
   updateWaiters(request) {
     if (keyOf(request) === this.shows) {
       this.#request = request;
@@ -62,21 +72,22 @@ export class Dialog extends HTMLElement {
     this.#answer.updateWaiters(request);
   }
 
-  /** ended replaces the buttons by the outcome; the text of the request stays. */
+  /** ended replaces the buttons by the outcome and keeps the text of the request. */
   ended(text) {
     if (this.#answer.ended(text)) this.#dialog.querySelector(".close").focus();
   }
 
-  /** gone does the same as ended, for a request that ended while the page was
-   * offline. */
+  /** gone is ended for a request that ended while the page was offline. */
   gone(text) {
     if (this.#answer.gone(text)) this.#dialog.querySelector(".close").focus();
   }
 
-  #closed() {
-    if (this.#dialog.open) return; // another request was opened before this event
+  /** close closes the pane. Nothing is decided. */
+  close() {
+    if (!this.#request) return;
     const key = this.shows;
     this.#request = null;
+    this.#dialog.open = false;
     this.#answer.close();
     this.dispatchEvent(new CustomEvent("closed", { detail: key }));
   }

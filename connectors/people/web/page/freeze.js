@@ -1,12 +1,12 @@
-// The freeze control shows the freezes, and has a button that freezes or thaws everything
-// or, on a session's page, that session or its agent.
+// The freeze control shows the freezes. Its button freezes or thaws all agents or, on a session's
+// page, only that session or its agent.
 
 import { el } from "./parts.js";
 
-const armDelay = 400; // ms after a change in which clicks have no effect: they were meant for the previous label
+const armDelay = 400; // ms after a change in which clicks have no effect, because the user meant them for the old label
 
-/** <nod-freeze> shows the freezes. A freeze takes two clicks. The app sets ask, which
- * sends a request to nod. */
+/** <nod-freeze> shows the freezes. A freeze takes two clicks. The app sets the property ask to a
+ * function that sends a request to nod. */
 export class Freeze extends HTMLElement {
   #frozen = [];
   #sure = false;
@@ -40,8 +40,8 @@ export class Freeze extends HTMLElement {
     this.#send("brake.show");
   }
 
-  /** setContext sets the session and the agent that can be frozen alone; either may be
-   * missing. The user's choice stays while the session stays the same. */
+  /** setContext sets the session and the agent that the user can freeze separately; either may
+   * be missing. If the session stays the same, the user's choice stays too. */
   setContext({ session, agent }) {
     const chosen = session === this.#context.session ? this.#target.value : "";
     this.#context = { session, agent };
@@ -54,21 +54,20 @@ export class Freeze extends HTMLElement {
     if (!this.#target.value) this.#setSure(false);
   }
 
-  // The chosen target, as fields of a request.
+  // The chosen target as fields of a request.
   get #scope() {
     if (this.#target.value === "session") return { session_id: this.#context.session };
     if (this.#target.value === "agent") return { agent: this.#context.agent };
     return {};
   }
 
-  // True if the chosen target is frozen. "Everything" counts as frozen if there is any
-  // freeze.
+  // True if the chosen target is frozen. For "Everything" it is true if there is any freeze.
   get #on() {
     const { session_id, agent } = this.#scope;
     return this.#frozen.some((z) => !session_id && !agent || z.session_id === session_id && z.agent === agent);
   }
 
-  /** frozen sets the freezes to show, each as {text, agent, session_id}. */
+  /** frozen sets the freezes to show. Each is {text, agent, session_id}. */
   set frozen(all) {
     const before = this.#on;
     this.#frozen = all ?? [];

@@ -1,9 +1,9 @@
-// The standing answers.
+// The list of standing answers.
 
 import { clock, el, sessionLink, when } from "./parts.js";
 
-/** <nod-grants> lists standing answers, the newest first, each with a button that ends it.
- * The app sets ask, which sends a request to nod. */
+/** <nod-grants> lists standing answers, newest first, each with a button that ends it. The app
+ * sets the property ask to a function that sends a request to nod. */
 export class Grants extends HTMLElement {
   #live = el("ul", "rows");
   #ended = el("ul", "rows");
@@ -29,7 +29,7 @@ export class Grants extends HTMLElement {
     }
   }
 
-  /** decided reloads the list if a decision has changed it. */
+  /** decided loads the list again if a decision may have changed it. */
   decided({ decision }) {
     if (decision.grant) this.load();
   }
@@ -68,7 +68,7 @@ export class Grants extends HTMLElement {
   }
 }
 
-// Where a standing answer applies. A session is a link to its page.
+// The scope of a standing answer. A session is a link to its page.
 function where(g) {
   return g.scope === "agent" ? el("span", "", g.where) : el("span", "", "in session ", sessionLink(g.session_id));
 }

@@ -1,19 +1,19 @@
-// The lasting part of an answer: a rule of nod, or an option that the agent remembers.
+// The lasting effect of an answer: a rule that nod stores, or an option that the agent remembers.
 
 import { el, keyOf } from "./parts.js";
 
 const lengths = [["30 minutes", 1800], ["1 hour", 3600], ["8 hours", 28800], ["until it is revoked", 0]];
 const places = [["in this session", "session"], ["in every session of this agent", "agent"]];
 
-/** Lasting is the only place to make an answer last: the user chooses a rule, its scope
- * and its duration, and one line shows the whole choice. Nothing lasting can be allowed
- * until that line has been in view from its beginning to its end; then it calls seen. */
+/** Lasting is the only control for a lasting answer. The user chooses a rule, its scope and its
+ * duration, and one line shows the whole choice. Allow is inactive until that whole line has
+ * been visible. Lasting then calls seen. */
 export class Lasting {
-  line = el("div", "reach"); // shown beside the buttons
+  line = el("div", "reach"); // the page shows it beside the buttons
   details = null;
   #request;
   #seen;
-  #rules = []; // a rule of nod is {radio, reach}, an option of the agent {radio, option}
+  #rules = []; // {radio, reach} for a rule of nod, {radio, option} for an option of the agent
   #scope = el("p", "choices");
   #place = selectOf(places);
   #length = selectOf(lengths);
@@ -26,7 +26,7 @@ export class Lasting {
     this.#seen = seen;
     const own = this.#permission ? [] : request.options.filter((o) => o.remembered && o.kind === "allow_always");
     if (!request.remember.length && !own.length) return;
-    if (this.#permission) this.#length.value = 0; // by default a permission lasts until it is revoked
+    if (this.#permission) this.#length.value = 0; // by default a permission lasts until a person revokes it
     this.#text.setAttribute("role", "status");
     this.#scope.append(el("label", "", "Where ", this.#place), el("label", "", "How long ", this.#length));
     const rules = [
@@ -52,28 +52,29 @@ export class Lasting {
     return this.#rules.find((r) => r.radio.checked) ?? {};
   }
 
-  /** chosen is true if the user has opened the choices, which Allow then applies. */
+  /** chosen is true if the user has opened the choices. Allow then gives the chosen lasting
+   * answer. */
   get chosen() {
     return Boolean(this.details?.open);
   }
 
-  /** option is the agent's option that the user chose, or null. */
+  /** option is the chosen option of the agent, or null. */
   get option() {
     return this.chosen ? this.#picked.option ?? null : null;
   }
 
-  /** read is true if the whole line has been in view. */
+  /** read is true if the whole line has been visible. */
   get read() {
     return !this.#unseen.size;
   }
 
-  /** extra returns the fields that the choice adds to the answer. */
+  /** extra returns the fields that the lasting choice adds to the answer. */
   get extra() {
     if (!this.chosen || this.option) return {};
     return { scope: this.#place.value, reach: this.#picked.reach ?? 0, for_seconds: Number(this.#length.value) };
   }
 
-  /** update shows the current choice in the line. */
+  /** update puts the current choice into the line. */
   update() {
     if (!this.details) return;
     this.#scope.hidden = Boolean(this.option);
@@ -91,7 +92,7 @@ export class Lasting {
     for (const e of this.#unseen) this.#observer.observe(e);
   }
 
-  // The text of the line: the full effect of the choice, or "" if nothing would last.
+  // The text of the line: the full effect of the choice, or "" if the answer would not last.
   #sentence() {
     if (!this.#permission && !this.chosen) return "";
     if (this.option) {
@@ -104,13 +105,13 @@ export class Lasting {
     return `${this.#permission ? "To allow this lets the agent hold" : "Besides this call, nod will allow from now on"}: ${rule}, ${where}, ${long}.`;
   }
 
-  /** close stops watching the line. */
+  /** close stops observing whether the line is visible. */
   close() {
     this.#observer?.disconnect();
   }
 }
 
-/** remembers returns a text that warns that the agent will remember an option. */
+/** remembers returns a warning that the agent will remember an option. */
 export function remembers(option) {
   return `the agent remembers: ${option.called}. What the agent remembers is its own: nod cannot say what it covers, nor revoke it.`;
 }

@@ -3,9 +3,9 @@
 const firstPause = 500, longestPause = 10_000; // ms
 const silence = 40_000; // ms without a message; the server sends the time every 15 s
 
-/** Link sends requests and receives messages. It fires "notification" with each
- * notification, "up" when it is connected, "down" with the reason when it is not,
- * and "loggedout" when the session is no longer valid. */
+/** Link sends requests and receives messages. It fires the event "notification" for each
+ * notification, "up" when it has connected, "down" with the reason when the connection has
+ * ended, and "loggedout" when the session is no longer valid. */
 export class Link extends EventTarget {
   #socket = null;
   #waiting = new Map(); // the requests without a reply, by id: {resolve, reject}
@@ -32,13 +32,13 @@ export class Link extends EventTarget {
     socket.onclose = (e) => this.#closed(socket, e.reason);
   }
 
-  /** up is true while there is a connection. */
+  /** up is true while the page is connected. */
   get up() {
     return this.#socket?.readyState === WebSocket.OPEN;
   }
 
-  /** ask resolves with the payload of the reply. It rejects with the payload of an
-   * error, or with null if the connection ended first. */
+  /** ask resolves with the payload of the reply. It rejects with the payload of an error. If
+   * the connection ends first, it rejects with null. */
   ask(action, payload) {
     return new Promise((resolve, reject) => {
       if (this.#socket?.readyState !== WebSocket.OPEN) {
@@ -83,8 +83,8 @@ export class Link extends EventTarget {
     this.#pause = Math.min(2 * this.#pause, longestPause);
   }
 
-  // A browser does not report why a WebSocket was refused, so each try first calls whoami,
-  // which reports a lost login.
+  // A browser does not tell a page why a WebSocket was refused. Each attempt therefore first
+  // calls whoami, which notices that the login is no longer valid.
   async #reconnect() {
     const who = await whoami();
     if (who.status === 401 || who.status === 403) this.dispatchEvent(new CustomEvent("loggedout", { detail: who.message }));
@@ -96,8 +96,8 @@ export class Link extends EventTarget {
   }
 }
 
-/** whoami returns the logged-in user, or an error message. Status 0 means that
- * there is no connection. */
+/** whoami returns the logged-in user or an error message. Status 0 means that there is no
+ * connection. */
 export async function whoami() {
   try {
     const reply = await fetch("whoami", { cache: "no-store" });
@@ -107,8 +107,8 @@ export async function whoami() {
   }
 }
 
-/** login spends the token in the page's address, if there is one, and removes it
- * from there. It returns an error message, or "". */
+/** login exchanges the token in the page's address for a session, and removes the token from the
+ * address. Without a token it does nothing. It returns an error message, or "". */
 export async function login() {
   const token = new URLSearchParams(location.hash.slice(1)).get("login");
   if (!token) return "";

@@ -1,6 +1,6 @@
-// The display of a request, in nod's layout. Everything is set as text, never as markup.
+// Shows a request in nod's layout. All content is set as text, never as markup.
 
-/** el makes an element with a class and children; strings become text. */
+/** el makes an element with a class and children. A string becomes a text node. */
 export function el(tag, className, ...children) {
   const e = document.createElement(tag);
   if (className) e.className = className;
@@ -8,15 +8,17 @@ export function el(tag, className, ...children) {
   return e;
 }
 
-/** clock returns a <nod-clock>: a countdown ("until") or an age ("since"). */
+/** clock returns a <nod-clock>. It counts down for the attribute "until" and shows an age for
+ * "since". */
 export function clock(attribute, at) {
   const c = document.createElement("nod-clock");
   c.setAttribute(attribute, at);
   return c;
 }
 
-/** parts returns a whole request as elements, in nod's order: what must be seen before Allow,
- * then end, if there is one, then the rest, of which the ids and the exact input are folded. */
+/** parts returns a whole request as elements, in nod's order. The essential parts come first,
+ * then the element end if there is one, then the other parts. The ids and the exact input are
+ * folded. */
 export function parts(request, end) {
   const of = (group) => request.parts.filter((p) => p.group === group && !answers(p));
   return el("div", "parts", list(request, of("essential")), ...end ? [end] : [], list(request, of("about")),
@@ -24,7 +26,7 @@ export function parts(request, end) {
     fold(["Exactly as sent"], list(request, request.exact)));
 }
 
-// The answers of a tool call are left out: the buttons show them.
+// A tool call's answers are omitted, because the buttons show them.
 function answers(part) {
   return !part.field && !part.quote && part.label === "Answers";
 }
@@ -45,60 +47,67 @@ function one(request, part) {
   return el("div", `part${part.field ? " field" : ""}${short ? " short" : ""}${part.label ? "" : " bare"}`, el("dt", "", part.label), body);
 }
 
+/** quotation returns one part without regard to a request. */
+export const quotation = (part) => one(null, part);
+
 // The line below the payload, with the agent and the risk.
 function caption(part) {
   return el("div", "part bare", el("dt"), el("dd", "body caption", ...pieces(part.spans[0])));
 }
 
-/** captionOf returns the line with a request's agent and risk, for a list. */
+/** captionOf returns the line with a request's agent and risk. It is for lists. */
 export function captionOf(request) {
   return el("span", "caption", ...pieces(request.parts.find((p) => p.caption).spans[0]));
 }
 
-// Pieces of a line, each with the class of its style.
+// The pieces of a line. The class of each piece is its style.
 function pieces(all) {
   return all.map(({ text, style }) => style ? el("span", `is-${style}`, text) : text);
 }
 
-// The deadline with a live countdown, which replaces nod's text of the remaining time.
+// The deadline with a live countdown in place of the remaining time that nod wrote.
 function deadline(request, text) {
-  const at = el("time", "", new Date(request.deadline).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }));
-  at.dateTime = request.deadline;
-  at.title = new Date(request.deadline).toISOString().replace("T", " ").slice(0, 19) + " UTC";
-  return [clock("until", request.deadline), ", ", at, text.slice(text.indexOf(";"))];
+  return [clock("until", request.deadline), ", ", when(request.deadline), text.slice(text.indexOf(";"))];
 }
 
-/** risk returns a mark that shows the risk by its text and by its colour. */
+/** risk returns a label for the risk, with a text and a colour. */
 export function risk(request) {
-  const word = ["low", "medium", "high"].includes(request.risk) ? request.risk : "unknown";
+  const word = riskClass(request.risk);
   return el("span", `risk ${word}`, `${word} risk`);
 }
 
-/** times returns the number of identical calls that wait for the answer, or nothing
- * for a single call. */
+/** times returns the number of identical calls that wait for the answer. For a single call it
+ * returns nothing. */
 export function times(request) {
   if (!request.times) return [];
   return [el("span", "times", `${request.times} · ${request.waiting} identical calls wait`)];
 }
 
-/** when returns a point in time as text, in the browser's format. */
+/** when returns a point in time as text, in the browser's format and zone. A title has the
+ * seconds, the zone and the time in UTC. */
 export function when(at) {
-  const t = el("time", "", new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" }));
+  const date = new Date(at);
+  const t = el("time", "", date.toLocaleString([], { dateStyle: "medium", timeStyle: "short" }));
   t.dateTime = at;
+  t.title = `${date.toLocaleString([], { dateStyle: "medium", timeStyle: "long" })} (${date.toISOString().replace("T", " ").slice(0, 19)} UTC)`;
   return t;
 }
 
-/** sessionLink returns a link to a session's page. */
-export function sessionLink(id) {
-  const a = el("a", "session", id);
+/** riskClass returns the class of a risk. A risk that the page does not know counts as
+ * unknown, never as low. */
+export const riskClass = (risk) => ["low", "medium", "high"].includes(risk) ? risk : "unknown";
+
+/** sessionLink returns a link to a session's page, with the session's label, if it has one. */
+export function sessionLink(id, label = "") {
+  const a = el("a", "session", label || id);
   a.href = `#/session/${id}`;
   return a;
 }
 
-/** fold returns content that opens with a click on a summary line. */
+/** fold returns content that a click on its summary line opens. */
 export function fold(line, ...children) {
   return el("details", "fold", el("summary", "", ...line), ...children);
 }
 
-/** keyOf returns a request's key. The pending id alone is unique only within a session. */
+/** keyOf returns a request's key. The pending id alone is unique only within one session. */
 export const keyOf = (r) => `${r.session_id}.${r.pending_id}`;

@@ -1,11 +1,11 @@
-// Presence: a session's input lock is held only while the user acts on its page.
+// Presence: a user has the input lock of a session only while using that session's page.
 
-const activeFor = 60_000; // ms for which a user counts as active after an input
+const activeFor = 60_000; // ms after the last input in which the user counts as active
 const renewEvery = 10_000; // ms; the lock's lease is 30 s
 
-/** Presence takes, renews and releases the input lock of the open session. ask sends a
- * request to nod. It calls onLock with the lock's state, {granted, holder}, or with null
- * if the state is unknown. */
+/** Presence takes, renews and releases the input lock of the open session. The function ask sends
+ * a request to nod. Presence calls onLock with the state of the lock, {granted, holder}, or with
+ * null if the state is unknown. */
 export class Presence {
   #ask;
   #onLock;
@@ -25,16 +25,16 @@ export class Presence {
     setInterval(() => this.#check(), renewEvery);
   }
 
-  /** setSession sets the session whose page is open; "" means that none is. */
+  /** setSession sets the session whose page is open. "" means that no session's page is open. */
   setSession(session) {
     if (session === this.#session) return;
     this.#session = session;
-    this.#lastInput = this.#lastTry = -Infinity; // input on another page does not count
+    this.#lastInput = this.#lastTry = -Infinity; // ignore input on other pages
     this.#onLock(null);
     this.#check();
   }
 
-  /** disconnected forgets the lock after the connection has ended. */
+  /** disconnected clears the state of the lock after the connection has ended. */
   disconnected() {
     this.#held = "";
     this.#onLock(null);
@@ -50,8 +50,8 @@ export class Presence {
     return this.#session && Date.now() - this.#lastInput < activeFor && document.visibilityState === "visible" && document.hasFocus();
   }
 
-  // Takes, renews or releases the lock, one call at a time. It repeats the check if the
-  // open session or the user's activity has changed during the call.
+  // Takes, renews or releases the lock, with one call at a time. If the open session or the
+  // user's activity has changed during the call, it checks again.
   async #check() {
     if (this.#busy) return;
     this.#busy = true;
@@ -70,7 +70,7 @@ export class Presence {
         if (session === this.#session) this.#onLock(lock);
       }
     } catch {
-      this.#held = ""; // its lease ends by itself
+      this.#held = ""; // the lock's lease ends by itself
       this.#onLock(null);
     }
     this.#busy = false;

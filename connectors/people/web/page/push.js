@@ -1,15 +1,15 @@
-// Push notifications, on a device on which the page is installed.
+// Push notifications, on a device that has installed the page.
 
 import { el } from "./parts.js";
 
-// The policy in handler.go lets the page's scripts load no other script than this worker.
+// The content security policy in handler.go permits no other script URL than this worker.
 const worker = globalThis.trustedTypes?.createPolicy("nod-worker", { createScriptURL: () => "sw.js" });
 
 const installed = () => matchMedia("(display-mode: standalone)").matches || navigator.standalone === true;
 
-/** <nod-push> is a button that starts and stops notifications. It is visible if the
- * page is installed and the browser supports push. The app sets ask, which sends a
- * request to nod. */
+/** <nod-push> is a button that turns notifications on and off. It is visible if the page is
+ * installed and the browser supports pushes. The app sets the property ask to a function that
+ * sends a request to nod. */
 export class Push extends HTMLElement {
   #button = el("button", "notify");
   #notice = el("span", "notice");
@@ -27,8 +27,8 @@ export class Push extends HTMLElement {
     this.replaceChildren(this.#notice, this.#button);
   }
 
-  /** load reads the browser's subscription and sends it to nod again, because the gateway
-   * or the login session may be new. It shows an error beside the button. */
+  /** load sends the browser's subscription to nod again, because the gateway or the login
+   * session may be new. If that fails, it shows the error beside the button. */
   async load() {
     if (!installed() || !("serviceWorker" in navigator) || !("PushManager" in globalThis)) return;
     try {
@@ -44,7 +44,7 @@ export class Push extends HTMLElement {
     }
   }
 
-  /** leave ends the browser's subscription. The app calls it after a logout. */
+  /** leave ends the browser's subscription. The app calls leave after a logout. */
   async leave() {
     if (this.#subscription) await this.#unsubscribe().catch(() => null);
   }

@@ -1,23 +1,24 @@
-// The page of one session: its requests in order, each answered where it stands.
+// The page of one session. It lists the session's requests in order, each with its own answer buttons.
 
 import "./answer.js";
-import { clock, el, keyOf, parts, risk, times } from "./parts.js";
+import { clock, el, keyOf, parts, risk, riskClass, times } from "./parts.js";
 import { decided } from "./history.js";
 
-/** <nod-session> is a session's timeline. A pending request is a card with the whole
- * request and its buttons; later the outcome replaces the buttons. The app sets ask, which
- * sends a request to nod. */
+/** <nod-session> is the list of a session's requests. A pending request is a card with the whole
+ * request and its buttons. When the request ends, the outcome replaces the buttons. The app sets
+ * the property ask to a function that sends a request to nod. */
 export class Session extends HTMLElement {
   #cards = new Map(); // pending requests, by key: {item, panel}
-  #keys = new Set(); // the keys of all requests shown
+  #keys = new Set(); // the keys of all requests on the page
   #title = el("h2");
   #lock = el("p", "hint");
   #status = el("p", "total");
   #list = el("ol", "rows timeline");
+  #all = el("p", "actions all"); // answers all pending requests alike
   #online = true;
   #loads = 0;
   #loading = false;
-  #queued = []; // decisions that arrive while the history loads
+  #queued = []; // decisions that arrive while the history is loading
   #id = "";
   #agent = "";
   ask = null;
@@ -25,10 +26,14 @@ export class Session extends HTMLElement {
   connectedCallback() {
     this.#lock.setAttribute("role", "status");
     this.#status.setAttribute("role", "status");
-    this.replaceChildren(this.#title, this.#lock, this.#status, this.#list);
+    this.#all.hidden = true;
+    this.#all.replaceChildren(this.#together("deny", "Deny all"), this.#together("allow", "Allow all once"));
+    this.#list.addEventListener("ready", () => this.#updateAll());
+    this.replaceChildren(this.#title, this.#lock, this.#status, this.#list, this.#all);
   }
 
-  /** load shows a session: its history, then the requests that pending() returns. */
+  /** load shows a session: first its history, then the requests that the function pending
+   * returns. */
   async load(id, pending) {
     const load = ++this.#loads;
     this.clear();
@@ -39,18 +44,18 @@ export class Session extends HTMLElement {
     this.#title.textContent = `Session ${id}`;
     try {
       const reply = await this.ask("permissions.history", { session_id: id });
-      if (load !== this.#loads) return; // another session was opened meanwhile
+      if (load !== this.#loads) return; // another session has been opened in the meantime
       this.clear();
       this.#append([...reply.permissions.reverse(), ...this.#queued]);
       this.#show(pending());
     } catch (failure) {
-      if (!failure || load !== this.#loads) return; // the connection ended; load is called again
+      if (!failure || load !== this.#loads) return; // the connection has ended, so the app calls load again
       this.#show(pending());
       this.#status.textContent = `${failure.message} Earlier decisions are not shown.`;
     }
   }
 
-  // Adds those decisions that are not shown yet.
+  // Adds the decisions that are not on the page yet.
   #append(all) {
     for (const request of all) {
       const key = keyOf(request);
@@ -74,7 +79,7 @@ export class Session extends HTMLElement {
     this.#list.replaceChildren();
   }
 
-  /** add shows a pending request, or a new version of it, if it is of this session. */
+  /** add shows a pending request or a new version of it. It ignores requests of other sessions. */
   add(request) {
     const key = keyOf(request);
     if (request.session_id !== this.#id || this.#loading) return;
@@ -86,9 +91,10 @@ export class Session extends HTMLElement {
     this.#setAgent(request);
     const start = el("div", "end"), end = el("div", "end");
     const panel = document.createElement("nod-answer");
+    panel.ask = this.ask;
     const title = el("h3", "unseen", request.summary);
     title.id = `title-${request.pending_id}`;
-    const item = el("li", "card", el("article", "",
+    const item = el("li", `card risk-${riskClass(request.risk)}`, el("article", "",
       el("header", "", title, el("span", "meta", risk(request), ...times(request), clock("since", request.created_at), clock("until", request.deadline))),
       start, parts(request, end), panel));
     item.firstElementChild.setAttribute("aria-labelledby", title.id);
@@ -109,15 +115,15 @@ export class Session extends HTMLElement {
     this.#rearm();
   }
 
-  // Stores the session's agent, which the first request names, and fires "agent" with it.
+  // Stores the agent of the session from its first request, and fires the event "agent".
   #setAgent({ agent }) {
     if (this.#agent) return;
     this.#agent = agent;
     this.dispatchEvent(new CustomEvent("agent", { detail: agent }));
   }
 
-  /** decided replaces a card's buttons by the outcome, or adds a request that a rule
-   * decided. */
+  /** decided replaces the buttons of a card by the outcome. For a request that a rule decided,
+   * it adds the request. */
   decided(request) {
     const key = keyOf(request), card = this.#cards.get(key);
     if (request.session_id !== this.#id) return;
@@ -146,12 +152,49 @@ export class Session extends HTMLElement {
     this.#count();
   }
 
+  // A button that answers all pending requests alike. The first press asks again. Each card
+  // must take the answer: to allow, each request must have been in view to its end.
+  #together(effect, words) {
+    const button = el("button", effect, words);
+    button.type = "button";
+    button.dataset.words = words;
+    button.addEventListener("click", () => {
+      const cards = [...this.#cards.values()];
+      if (!cards.length || !cards.every(({ panel }) => panel.can(effect))) return;
+      if (button.dataset.sure !== String(cards.length)) {
+        button.dataset.sure = cards.length;
+        button.textContent = `Sure? ${words} (${cards.length})`;
+        return;
+      }
+      for (const { panel } of cards) panel.press(effect);
+    });
+    button.addEventListener("blur", () => this.#unsure(button));
+    return button;
+  }
+
+  #unsure(button) {
+    delete button.dataset.sure;
+    button.textContent = button.dataset.words;
+  }
+
+  #updateAll() {
+    this.#all.hidden = this.#cards.size < 2;
+    for (const button of this.#all.children) {
+      const effect = button.classList.contains("allow") ? "allow" : "deny";
+      const can = [...this.#cards.values()].every(({ panel }) => panel.can(effect));
+      button.setAttribute("aria-disabled", String(!can));
+      button.title = can || effect === "deny" ? "" : "Read each request to its end first.";
+    }
+  }
+
   #count() {
     const n = this.#cards.size;
+    for (const button of this.#all.children) this.#unsure(button);
+    this.#updateAll();
     this.#status.textContent = n === 0 ? "Nothing waits for an answer." : n === 1 ? "1 request waits." : `${n} requests wait.`;
   }
 
-  /** lock shows the state of the session's input lock, {granted, holder}. Null hides it. */
+  /** lock shows the state of the session's input lock, {granted, holder}. null hides it. */
   set lock(lock) {
     let words = "";
     if (lock?.granted) words = "You have the input lock: this session's requests go to you first, for a short time.";

@@ -1,5 +1,5 @@
-// The service worker of the installed page. On a push it shows that a request is pending;
-// a click on the notification opens the page. The push contains nothing about the request.
+// The service worker of the installed page. For a push, it shows a notification that a request is
+// pending. A click on the notification opens the page. The push contains no text about the request.
 
 self.addEventListener("push", (e) => e.waitUntil(self.registration.showNotification("nod", {
   body: "Something waits for an answer.", icon: "icon-192.png", tag: "nod", renotify: true,

@@ -8,24 +8,23 @@ import (
 	"path/filepath"
 )
 
-// OptIn is the environment variable that names the directory for agent programs. If it is not
-// set, tests that need such programs are skipped.
+// OptIn is the environment variable with the directory for agent programs. If it is not set, tests
+// that need such programs are skipped.
 const OptIn = "NOD_TEST_AGENTS"
 
-// Agent is an agent program in one version of its npm package. Name is nod's name for the
-// agent.
+// Agent is an agent program in one version of its npm package. Name is nod's name for the agent.
 type Agent struct {
 	Name, Package, Version, Program string
 }
 
-// The agents, each in one version, that tests run without nod's hook.
+// The agents, each in one version, for tests without nod's hook.
 var (
 	OpenCode = Agent{"opencode", "opencode-ai", "1.18.33", "opencode"}
 	Codex    = Agent{"codex", "@openai/codex", "0.169.0", "codex"}
 )
 
-// In returns the path of the agent's program. If it is not installed, In installs it into a
-// directory of its own below dir, where later runs find it.
+// In returns the path of the agent's program. If the program is not installed, In installs it into a
+// subdirectory of dir. Later runs use that installation.
 func (a Agent) In(dir string) (string, error) {
 	dir = filepath.Join(dir, a.Name+"-"+a.Version)
 	path := filepath.Join(dir, "node_modules", ".bin", a.Program)

@@ -1,0 +1,128 @@
+package contained
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
+)
+
+// A line could store code in a file and run the file, at once or in a later call, and no person
+// would have read the code. So a line may store its own text only in the private /tmp and in
+// data files, and may run neither a data file nor a file in /tmp.
+
+// dataFile matches names of data files. No program looks for code in such a file by itself.
+var dataFile = regexp.MustCompile(`(?i)^(?:.*\.(?:log|md|rst|csv|tsv|diff|patch|svg|png|jpe?g|gif|webp|pdf|html?|prof|pprof|err|sum|snap)|` +
+	`(?:c|cover|coverage|test|tests|bench|result|results|report|log|trace|mem|cpu|block|mutex)[\w-]*\.(?:out|txt|trace)|` +
+	`[\w.-]*(?:out|result|report|response|data|coverage|log|dump|list|stats|before|after|diff|junit)[\w.-]*\.(?:json|jsonl|xml|txt)|` +
+	`[\w-]+\.txt|logs?|out|output|err|errors|results?|\.(?:git|docker|npm|prettier|eslint)ignore)$`)
+
+// codeNames matches names that look like data files, and that programs obey.
+var codeNames = regexp.MustCompile(`(?i)^(?:cmakelists|requirements[\w-]*|constraints[\w-]*)\.txt$|config`)
+
+func isData(p string) bool {
+	base := path.Base(p)
+	return dataFile.MatchString(base) && !codeNames.MatchString(base)
+}
+
+// stores checks a file in which a line stores its own text.
+func (c *command) stores(t shell.Term) {
+	for _, p := range c.resolve(t) {
+		if pathname.Within(p, c.script.Project) && !isData(p) {
+			c.refuse("puts text into " + path.Base(p) + ", which could run as code that nod has not read")
+		}
+	}
+}
+
+// carries checks a copy, a move or a link of the sources to the target. If a line may have
+// stored the sources, the target must be a data file too.
+func (c *command) carries(sources []shell.Term, target shell.Term) {
+	for _, t := range sources {
+		if !slices.ContainsFunc(c.resolve(t), func(p string) bool { return inPrivate(c.script, p) || isData(p) }) && !isData(wildcards.Replace(t.Text)) {
+			continue
+		}
+		to := target
+		if strings.HasSuffix(to.Text, "/") {
+			to.Text += path.Base(t.Text)
+		}
+		c.stores(to)
+	}
+}
+
+var wildcards = strings.NewReplacer("*", "x", "?", "x", "[", "x", "]", "x")
+
+// readsCode checks a file that a command runs as code.
+func (c *command) readsCode(p string) {
+	switch {
+	case inPrivate(c.script, p):
+		c.refuse("runs code in /tmp, which nod has not read")
+	case pathname.Within(p, c.script.Project) && isData(p):
+		c.refuse("runs " + path.Base(p) + ", a data file, into which a line may have put code")
+	case slices.Contains(c.judge.edited, p):
+		c.refuse("runs " + path.Base(p) + ", which the line itself changes")
+	case !c.readable(p):
+		c.need(c.Words, "@read:"+p)
+	}
+}
+
+// mayRunCode reports whether a command may run code from any file that its words or its
+// directory name.
+func (c *command) mayRunCode() bool {
+	if pureReaders[c.name] || patternFirst[c.name] || strings.ContainsAny(c.Words[0].Text, `/\\`) || commands.Reader(c.name) != nil {
+		return false
+	}
+	_, manages := registries[c.name]
+	return manages || c.name == "git" || interpreters[c.name] != nil || c.checks[c.name] == nil
+}
+
+// elsewhere checks the directory and the words of a command that may run code. They must name
+// no file with code that a line may have stored.
+func (c *command) elsewhere() {
+	if !c.mayRunCode() {
+		return
+	}
+	if slices.ContainsFunc(c.Dirs, func(d string) bool { return inPrivate(c.script, d) }) {
+		c.refuse("runs in /tmp, where it may find code that nod has not read")
+	}
+	if interpreters[c.name] != nil || c.name == "git" {
+		return // these commands check the words before their script, or take no code from their words
+	}
+	for i, t := range c.args {
+		name, value, eq := strings.Cut(t.Text, "=")
+		writes := writesTo(name) || !eq && i > 0 && writesTo(c.args[i-1].Text)
+		if writes || value == "" && eq || targetVariable.MatchString(name) && eq {
+			continue
+		}
+		for _, text := range []string{t.Text, value, attachedValue(t.Text)} {
+			part := t
+			part.Text = text
+			if slices.ContainsFunc(c.resolve(part), func(p string) bool { return inPrivate(c.script, p) && !isData(p) }) {
+				c.refuse("may run code in /tmp, which nod has not read")
+				return
+			}
+		}
+		if code := codeFlag.MatchString(name); !takesTargets[c.name] && !runsFiles[c.name] {
+			continue
+		} else if code && isData(value) || i > 0 && codeFlag.MatchString(c.args[i-1].Text) && isData(t.Text) {
+			c.refuse("may run code from a data file")
+		}
+	}
+}
+
+// attachedValue returns the value of a short flag that is in the same word.
+func attachedValue(text string) string {
+	if len(text) > 2 && text[0] == '-' && text[1] != '-' {
+		return text[2:]
+	}
+	return ""
+}
+
+// targetVariable matches variables of make that name a directory to write.
+var targetVariable = regexp.MustCompile(`^(?:[A-Z]+_)?(?:PREFIX|DESTDIR|OUT|OUTPUT|OUTDIR|BUILDDIR|BUILD_DIR)$`)
+
+// codeFlag matches flags whose value may be a file with code or settings.
+var codeFlag = regexp.MustCompile(`(?i)^(?:-[fcrRpPIiSsTuM]|--?[\w-]*(?:file|config|conf|rc|require|import|preload|loader|plugin|script|init|settings|runner|setup|preset|rules?dir|rulesdir|parser|resolver|project))$`)

@@ -1,0 +1,54 @@
+// The sessions of all agents.
+
+import { clock, el, riskClass, sessionLink } from "./parts.js";
+
+const refreshEvery = 5_000; // ms
+
+/** <nod-sessions> lists the agents' sessions: first those that wait for an answer, then by
+ * their newest request. The app sets ask, which sends a request to nod. */
+export class Sessions extends HTMLElement {
+  #list = el("ul", "rows");
+  #status = el("p", "total");
+  #timer = 0;
+  ask = null;
+
+  connectedCallback() {
+    this.#status.setAttribute("role", "status");
+    if (!this.firstChild) this.replaceChildren(el("h2", "", "Sessions"), this.#status, this.#list);
+    this.#timer = setInterval(() => this.load(), refreshEvery);
+  }
+
+  disconnectedCallback() {
+    clearInterval(this.#timer);
+  }
+
+  async load() {
+    try {
+      const { sessions } = await this.ask("sessions.list", {});
+      const focused = document.activeElement?.closest?.("nod-sessions li")?.dataset.session;
+      this.#list.replaceChildren(...sessions.map(item));
+      if (focused) this.#list.querySelector(`li[data-session="${focused}"] a`)?.focus();
+      this.#status.textContent = sessions.length ? "" : "No agent has asked in the last 24 hours.";
+    } catch (failure) {
+      if (failure) this.#status.textContent = failure.message;
+    }
+  }
+
+  /** decided reloads the list. */
+  decided() {
+    this.load();
+  }
+}
+
+function item(s) {
+  const facts = [s.agent_name || s.agent, s.project, s.host].filter(Boolean).join(" · ");
+  const counts = [`${s.this_hour} asked this hour`, s.holds && `${s.holds} standing`].filter(Boolean).join(" · ");
+  const li = el("li", `session-item${s.waiting ? ` risk-${riskClass(s.risk)}` : ""}`,
+    el("div", "head", sessionLink(s.session_id, s.session_label), el("span", "", facts), el("span", `status ${s.waiting ? "waits" : ""}`, s.state)),
+    el("span", "covers", s.last),
+    el("span", "meta", clock("since", s.last_at), el("span", "", counts), el("span", "", s.session_id)));
+  li.dataset.session = s.session_id;
+  return li;
+}
+
+customElements.define("nod-sessions", Sessions);

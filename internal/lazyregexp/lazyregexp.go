@@ -1,0 +1,42 @@
+// Package lazyregexp compiles regular expressions at their first use. Compiling all package
+// variables of nod at each start would take a millisecond of every hook, which uses few of
+// them.
+package lazyregexp
+
+import (
+	"regexp"
+	"sync"
+)
+
+// Regexp is a regular expression that is compiled when a method is first called. The methods
+// are those of regexp.Regexp, and are safe for concurrent use.
+type Regexp func() *regexp.Regexp
+
+// New returns the regular expression for expr. Its first use panics if expr is invalid.
+func New(expr string) Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
+// MatchString reports whether the expression matches a part of s.
+func (r Regexp) MatchString(s string) bool { return r().MatchString(s) }
+
+// FindString returns the leftmost match in s.
+func (r Regexp) FindString(s string) string { return r().FindString(s) }
+
+// FindStringSubmatch returns the leftmost match in s, and its groups.
+func (r Regexp) FindStringSubmatch(s string) []string { return r().FindStringSubmatch(s) }
+
+// FindAllString returns at most n matches in s; all if n is negative.
+func (r Regexp) FindAllString(s string, n int) []string { return r().FindAllString(s, n) }
+
+// ReplaceAllString returns s with each match replaced by to.
+func (r Regexp) ReplaceAllString(s, to string) string { return r().ReplaceAllString(s, to) }
+
+// Match reports whether the expression matches a part of b.
+func (r Regexp) Match(b []byte) bool { return r().Match(b) }
+
+// ReplaceAllLiteralString returns s with each match replaced by the text to, without expanding
+// $.
+func (r Regexp) ReplaceAllLiteralString(s, to string) string {
+	return r().ReplaceAllLiteralString(s, to)
+}

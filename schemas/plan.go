@@ -1,0 +1,443 @@
+package schemas
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A plan decodes the usual form of a value in one pass: it checks syntax and schema while it
+// fills the struct. A plan never refuses a value. It reports that a value needs the full check,
+// by encoding/json and the JSON Schema, which accepts it or has the words for its error. What a
+// plan accepts, the full check accepts with the same result (FuzzPlansAgreeWithTheFullCheck).
+type plan struct {
+	kind    planKind
+	typ     reflect.Type
+	fields  []planField // of a struct, in the order of its definition
+	require uint64      // a bit for each field that must be there
+	item    *plan       // of a list, or of a pointer's target
+	null    bool        // null is accepted, for a nil list or pointer
+
+	// The limits that the schema sets; a plan without a schema has none.
+	checked            bool
+	minLength          int // of a text in characters, of a list in items
+	maxLength          int // 0 means no limit
+	texts              []string
+	pattern            func(string) bool
+	minimum            int64
+	maximum            int64
+	hasMinimum, hasMax bool
+}
+
+type planKind int
+
+const (
+	planText planKind = iota
+	planBool
+	planInt
+	planUint
+	planTime
+	planRaw
+	planStruct
+	planList
+	planPointer
+)
+
+// planField is a field of a struct.
+type planField struct {
+	name  string
+	index int
+	plan  *plan
+}
+
+// maxPlanFields is the number of bits that count a struct's fields.
+const maxPlanFields = 64
+
+var (
+	timeType = reflect.TypeFor[time.Time]()
+	rawType  = reflect.TypeFor[json.RawMessage]()
+)
+
+// newPlan returns the plan for a type, with the checks of a schema unless it is nil. It returns
+// nil if the type or the schema has a part that plans do not know.
+func newPlan(t reflect.Type, s *schema) *plan {
+	p := &plan{typ: t, checked: s != nil}
+	if s != nil {
+		var ok bool
+		if s, ok = p.limit(s); !ok {
+			return nil
+		}
+	}
+	if !p.setKind(t) || s != nil && !p.matches(s) {
+		return nil
+	}
+	switch p.kind {
+	case planStruct:
+		if !p.addFields(t, s) {
+			return nil
+		}
+	case planList, planPointer:
+		item := s
+		if p.kind == planList && s != nil {
+			if item = s.Items; item == nil {
+				return nil
+			}
+		}
+		if p.item = newPlan(t.Elem(), item); p.item == nil {
+			return nil
+		}
+	}
+	return p
+}
+
+// setKind sets the kind for a type. It returns false for a type that plans do not know.
+func (p *plan) setKind(t reflect.Type) bool {
+	switch t {
+	case timeType:
+		p.kind = planTime
+		return true
+	case rawType:
+		p.kind = planRaw
+		return true
+	}
+	if pointer := reflect.PointerTo(t); pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return false
+	}
+	switch t.Kind() {
+	case reflect.String:
+		p.kind = planText
+	case reflect.Bool:
+		p.kind = planBool
+	case reflect.Int, reflect.Int64:
+		p.kind = planInt
+	case reflect.Uint64:
+		p.kind = planUint
+	case reflect.Struct:
+		p.kind = planStruct
+	case reflect.Slice:
+		p.kind = planList
+		p.null = !p.checked || p.null
+		return t.Elem().Kind() != reflect.Uint8
+	case reflect.Pointer:
+		p.kind = planPointer
+		p.null = !p.checked || p.null
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *plan) addFields(t reflect.Type, s *schema) bool {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		if f.Anonymous || !f.IsExported() || name == "" || strings.Contains(f.Tag.Get("json"), ",string") {
+			return false
+		}
+		var part *schema
+		if s != nil {
+			if part = s.Properties[name]; part == nil {
+				return false
+			}
+		}
+		field := newPlan(f.Type, part)
+		if field == nil {
+			return false
+		}
+		p.fields = append(p.fields, planField{name, i, field})
+	}
+	if len(p.fields) > maxPlanFields || s != nil && len(s.Properties) != len(p.fields) {
+		return false
+	}
+	if s == nil {
+		return true
+	}
+	for _, name := range s.Required {
+		i := p.field(name, 0)
+		if i < 0 {
+			return false
+		}
+		p.require |= 1 << i
+	}
+	return true
+}
+
+// field returns the index of the field with a name, or -1. It looks from the index next on,
+// because most messages have their fields in order.
+func (p *plan) field(name string, next int) int {
+	for i := range p.fields {
+		at := next + i
+		if at >= len(p.fields) {
+			at -= len(p.fields)
+		}
+		if p.fields[at].name == name {
+			return at
+		}
+	}
+	return -1
+}
+
+// limit copies the limits of a schema. It returns the schema that the value must match besides,
+// which is that of the object if the value is an object or null. ok is false if the schema has
+// a keyword that plans do not know. References are resolved already: see compiler.
+func (p *plan) limit(s *schema) (_ *schema, ok bool) {
+	if s.Then != nil { // the schema of an object or null
+		if !s.Type.are("null", "object") || s.If == nil || !s.If.Type.are("object") {
+			return nil, false
+		}
+		p.null = true
+		return p.limit(s.Then)
+	}
+	if s.If != nil || s.MinProperties != 0 || s.AdditionalProperties != nil && s.AdditionalProperties.schema != nil {
+		return nil, false
+	}
+	p.null = p.null || s.Type.are("null", "array")
+	for _, value := range s.Enum {
+		if !p.addText(value) {
+			return nil, false
+		}
+	}
+	if s.Const != nil && !p.addText(s.Const) {
+		return nil, false
+	}
+	if s.Pattern != nil {
+		p.pattern = s.Pattern.matches
+	}
+	p.minLength = max(s.MinLength, s.MinItems)
+	for _, n := range []*int{s.MaxLength, s.MaxItems} {
+		if n != nil {
+			if p.maxLength = *n; *n == 0 {
+				return nil, false
+			}
+		}
+	}
+	p.minimum, p.hasMinimum = bound(s.Minimum)
+	p.maximum, p.hasMax = bound(s.Maximum)
+	return s, true
+}
+
+// addText adds a value to the texts that are accepted, if it is a text.
+func (p *plan) addText(value any) bool {
+	text, ok := value.(string)
+	if ok {
+		p.texts = append(p.texts, text)
+	}
+	return ok
+}
+
+func bound(n *int64) (_ int64, set bool) {
+	if n == nil {
+		return 0, false
+	}
+	return *n, true
+}
+
+// are reports whether t consists of these types, in the order in which types sort them.
+func (t types) are(names ...string) bool { return slices.Equal(t, names) }
+
+// matches reports whether the schema's type is the one that the plan's kind checks.
+func (p *plan) matches(s *schema) bool {
+	switch p.kind {
+	case planText:
+		return s.Format == "" && (s.Type.are("string") || s.Type == nil && p.texts != nil)
+	case planTime:
+		return s.Type.are("string") && s.Format == dateTime && s.Pattern == nil && p.texts == nil && p.maxLength == 0
+	case planBool:
+		return s.Type.are("boolean")
+	case planInt, planUint:
+		return s.Type.are("integer") && p.texts == nil
+	case planRaw:
+		return s.Type.are("object") && len(s.Properties) == 0 && len(s.Required) == 0 && !p.null
+	case planStruct:
+		return s.Type.are("object")
+	case planList:
+		return s.Type.are("array") || s.Type.are("null", "array")
+	case planPointer:
+		return true // the target's plan has the schema
+	}
+	return false
+}
+
+// decode fills v, a zero value of the plan's type, from one JSON value. maxDepth is the deepest
+// nesting that the full check accepts; 0 means encoding/json's own limit.
+func (p *plan) decode(data []byte, v reflect.Value, maxDepth int) bool {
+	if !utf8.Valid(data) {
+		return false
+	}
+	d := planDecoder{scanner: scanner{data: data, strict: p.checked, maxDepth: plannedDepth}}
+	if maxDepth > 0 {
+		d.maxDepth = min(maxDepth, plannedDepth)
+	}
+	d.space()
+	if !d.value(p, v, 0) {
+		return false
+	}
+	d.space()
+	return d.at == len(data)
+}
+
+// plannedDepth is the deepest nesting that a plan accepts.
+const plannedDepth = 100
+
+type planDecoder struct {
+	scanner
+}
+
+// value decodes the value at the current offset.
+func (d *planDecoder) value(p *plan, v reflect.Value, depth int) bool {
+	if p.null && d.peek() == 'n' {
+		return d.literal("null")
+	}
+	switch p.kind {
+	case planText:
+		return d.setText(p, v)
+	case planBool:
+		if d.literal("true") {
+			v.SetBool(true)
+			return true
+		}
+		return d.literal("false")
+	case planInt, planUint:
+		return d.setInteger(p, v)
+	case planTime:
+		literal, ok := d.plainText()
+		return ok && v.Addr().Interface().(*time.Time).UnmarshalText(literal) == nil
+	case planRaw:
+		return d.setRaw(p, v, depth)
+	case planStruct:
+		return d.setStruct(p, v, depth+1)
+	case planList:
+		return d.setList(p, v, depth+1)
+	case planPointer:
+		target := reflect.New(p.item.typ)
+		v.Set(target)
+		return d.value(p.item, target.Elem(), depth)
+	}
+	return false
+}
+
+func (d *planDecoder) setText(p *plan, v reflect.Value) bool {
+	literal, ok := d.plainText()
+	if !ok {
+		return false
+	}
+	if p.texts != nil {
+		for _, text := range p.texts {
+			if text == string(literal) {
+				v.SetString(text)
+				return true
+			}
+		}
+		return false
+	}
+	text := string(literal)
+	if len(text) < p.minLength || p.minLength > 1 && utf8.RuneCountInString(text) < p.minLength {
+		return false
+	}
+	if p.maxLength > 0 && len(text) > p.maxLength && utf8.RuneCountInString(text) > p.maxLength {
+		return false
+	}
+	if p.pattern != nil && !p.pattern(text) {
+		return false
+	}
+	v.SetString(text)
+	return true
+}
+
+func (d *planDecoder) setInteger(p *plan, v reflect.Value) bool {
+	n, ok := d.integer()
+	if !ok || p.hasMinimum && n < p.minimum || p.hasMax && n > p.maximum {
+		return false
+	}
+	if p.kind == planUint {
+		if n < 0 {
+			return false
+		}
+		v.SetUint(uint64(n))
+		return true
+	}
+	v.SetInt(n)
+	return true
+}
+
+func (d *planDecoder) setRaw(p *plan, v reflect.Value, depth int) bool {
+	from := d.at
+	if d.peek() == 'n' || p.checked && d.peek() != '{' || !d.skip(depth) {
+		return false
+	}
+	v.SetBytes(append(json.RawMessage(nil), d.data[from:d.at]...))
+	return true
+}
+
+func (d *planDecoder) setStruct(p *plan, v reflect.Value, depth int) bool {
+	if depth > d.maxDepth || !d.next('{') {
+		return false
+	}
+	var seen uint64
+	d.space()
+	if d.next('}') {
+		return p.require == 0
+	}
+	for at := 0; ; {
+		name, ok := d.plainText()
+		if !ok {
+			return false
+		}
+		i := p.field(string(name), at)
+		if i < 0 || seen&(1<<i) != 0 {
+			return false
+		}
+		seen |= 1 << i
+		at = i + 1
+		d.space()
+		if !d.next(':') {
+			return false
+		}
+		d.space()
+		if !d.value(p.fields[i].plan, v.Field(p.fields[i].index), depth) {
+			return false
+		}
+		d.space()
+		if d.next('}') {
+			return seen&p.require == p.require
+		}
+		if !d.next(',') {
+			return false
+		}
+		d.space()
+	}
+}
+
+func (d *planDecoder) setList(p *plan, v reflect.Value, depth int) bool {
+	if depth > d.maxDepth || !d.next('[') {
+		return false
+	}
+	d.space()
+	v.Set(reflect.MakeSlice(p.typ, 0, 0))
+	if d.next(']') {
+		return p.minLength == 0
+	}
+	for n := 0; ; {
+		v.Grow(1)
+		n++
+		v.SetLen(n)
+		if p.maxLength > 0 && n > p.maxLength || !d.value(p.item, v.Index(n-1), depth) {
+			return false
+		}
+		d.space()
+		if d.next(']') {
+			return n >= p.minLength
+		}
+		if !d.next(',') {
+			return false
+		}
+		d.space()
+	}
+}

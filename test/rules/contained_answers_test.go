@@ -1,0 +1,267 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// These tests answer questions about calls that a host can run contained. Whatever the answer
+// is, no waiting call runs outside its container.
+
+const npm = "@network:registry.npmjs.org:443"
+
+// joined are containedSettings in which identical calls wait for one question.
+func joined() string {
+	return strings.Replace(containedSettings(""), `"permissions":{`, `"permissions":{"join_identical":true,`, 1)
+}
+
+// npmCI returns calls of `npm ci`, which needs the network, that wait for one question.
+func npmCI(a *rig.Agent, session string, calls int) (requests []schemas.Request, asked []*rig.Question) {
+	a.T.Helper()
+	for i := range calls {
+		requests = append(requests, line(session, fmt.Sprint("c", i), "npm ci"))
+		asked = append(asked, a.Asks(requests[i]))
+	}
+	return requests, asked
+}
+
+// startsOnce requires that the command of an allowed call starts once, with the network of npm.
+func startsOnce(env *rig.Env, a *rig.Agent, r schemas.Request, d schemas.Decision) {
+	env.T.Helper()
+	env.Equal(fmt.Sprintf("'/usr/bin/nod' exec --run %s.%s -- bash -c 'npm ci'", r.SessionID, r.PendingID), runsAs(env, d))
+	running, err := starts(a, r, "bash", "-c", "npm ci")
+	env.NoError(err)
+	env.Equal(schemas.Container{Dir: "/app", Project: "/app", Permissions: []string{npm}}, running.Container)
+	_, err = starts(a, r, "bash", "-c", "npm ci")
+	env.Contains(env.Refusal(err, schemas.CodeConflict).Message, "has run already")
+}
+
+func TestAnAllowedCallRunsContainedWithWhatItLacked(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*schemas.Answer){
+		"once":        func(*schemas.Answer) {},
+		"session":     func(a *schemas.Answer) { a.Scope = schemas.ScopeSession },
+		"an hour":     func(a *schemas.Answer) { a.Scope, a.ForSeconds = schemas.ScopeSession, 3600 },
+		"from now on": func(a *schemas.Answer) { a.Scope = schemas.ScopeAgent },
+	} {
+		for _, calls := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s, %d calls", name, calls), func(t *testing.T) {
+				t.Parallel()
+				env := rig.Start(t)
+				env.Apply(joined())
+				ada := env.Agent("ada")
+				requests, asked := npmCI(ada, "S", calls)
+				prompt, _, err := env.Ann().Show(env.Ctx, "S", "c0")
+				env.NoError(err)
+				env.Equal(calls, prompt.Waiters)
+				env.Nil(prompt.Run, "nothing may run yet")
+				_, err = starts(ada, requests[0], "bash", "-c", "npm ci")
+				env.Refusal(err, schemas.CodeForbidden)
+
+				a := env.Ann().AnswerTo(asked[0], "allow_once")
+				a.Waiters = calls
+				change(&a)
+				said, err := env.Ann().Answer(env.Ctx, a)
+				env.NoError(err)
+				again, err := env.Ann().Answer(env.Ctx, a)
+				env.NoError(err, "the same answer again agrees with the stored one")
+				env.Equal(said.DecisionID, again.DecisionID)
+				for i, q := range asked {
+					startsOnce(env, ada, requests[i], q.Ends(schemas.Allowed))
+				}
+				later := line("S", "later", "npm ci")
+				if name == "once" {
+					ada.Asks(later).Drop()
+					return
+				}
+				startsOnce(env, ada, later, ada.Gets(later))
+			})
+		}
+	}
+}
+
+// If nod stops between the answer and the start, each call still starts once, in its container.
+func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
+	t.Parallel()
+	for name, scope := range map[string]schemas.Scope{"once": schemas.ScopeOnce, "session": schemas.ScopeSession} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := rig.Start(t)
+			env.Apply(joined())
+			requests, asked := npmCI(env.Agent("ada"), "S", 2)
+			env.StopOutbox() // the decision is stored, and its effects are not
+			a := env.Ann().AnswerTo(asked[0], "allow_once")
+			a.Waiters, a.Scope = 2, scope
+			_, err := env.Ann().Answer(env.Ctx, a)
+			env.NoError(err)
+			for _, q := range asked {
+				q.Drop()
+			}
+			env.Down()
+			env.Up(rig.Setup{Engines: 1})
+
+			ada := env.Agent("ada")
+			for _, r := range requests {
+				startsOnce(env, ada, r, ada.Gets(r))
+			}
+		})
+	}
+}
+
+// An engine starts a command although the decision is not yet in the call's own record.
+func TestAJoinedCallStartsBeforeItsOwnRecordIsDecided(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(joined())
+	ada := env.Agent("ada")
+	requests, asked := npmCI(ada, "S", 2)
+	env.StopOutbox()
+	_, err := env.Ann().SaysOf(asked[0], "allow_once", 2)
+	env.NoError(err)
+	env.Nil(env.Stored(requests[1].Key()).Record.Decision)
+	for i, q := range asked {
+		startsOnce(env, ada, requests[i], q.Ends(schemas.Allowed))
+	}
+}
+
+func TestADeniedOrWithdrawnCallDoesNotStart(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(joined())
+	ada := env.Agent("ada")
+	requests, asked := npmCI(ada, "S", 2)
+	ada.Withdraws("S", "c0")
+	_, err := env.Ann().SaysOf(asked[0], "allow_once", 2)
+	env.NoError(err)
+	startsOnce(env, ada, requests[1], asked[1].Ends(schemas.Allowed))
+	_, err = starts(ada, requests[0], "bash", "-c", "npm ci")
+	env.Refusal(err, schemas.CodeForbidden)
+
+	requests, asked = npmCI(ada, "T", 1)
+	env.Ann().Denies(asked[0])
+	env.Nil(env.Stored(requests[0].Key()).Record.Run)
+	_, err = starts(ada, requests[0], "bash", "-c", "npm ci")
+	env.Refusal(err, schemas.CodeForbidden)
+}
+
+// If a rule denies the call or its permission is revoked between answer and start, it does not
+// start.
+func TestAnApprovedCallIsCheckedAgainBeforeItStarts(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(joined())
+	ada := env.Agent("ada")
+	requests, asked := npmCI(ada, "S", 1)
+	env.Ann().Remembers(asked[0], schemas.ScopeSession, 0)
+	s, err := ada.Holds("S")
+	env.NoError(err)
+	env.NoError(env.Owner().Revoke(env.Ctx, &s.Grants[0]))
+	_, err = starts(ada, requests[0], "bash", "-c", "npm ci")
+	env.Refusal(err, schemas.CodeForbidden)
+
+	requests, asked = npmCI(ada, "T", 1)
+	env.Ann().Allows(asked[0])
+	env.Apply(containedSettings("Bash"))
+	_, err = starts(ada, requests[0], "bash", "-c", "npm ci")
+	env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "deny Bash")
+}
+
+// If a call is allowed after its agent has stopped waiting, the next identical call uses the
+// approval, contained. A call that cannot run contained does not use it.
+func TestAnApprovalOfAContainedCallIsForItsContainer(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(joined())
+	ada := env.Agent("ada")
+	q := ada.Detaches(line("S", "c0", "npm ci"))
+	d := env.Ann().Allows(q)
+	env.NotNil(d.Grant)
+	env.True(d.Grant.Call.Contained)
+	bare := line("S", "bare", "npm ci")
+	bare.Contain = ""
+	ada.Asks(bare).Drop()
+	next := line("S", "next", "npm ci")
+	startsOnce(env, ada, next, ada.Gets(next))
+	ada.Asks(line("S", "third", "npm ci")).Drop()
+}
+
+// A call whose host cannot run it contained does not join the question of a call that can.
+func TestCallsOfOtherContainersAskForThemselves(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(joined())
+	ada := env.Agent("ada")
+	requests, asked := npmCI(ada, "S", 1)
+	bare, elsewhere := line("S", "bare", "npm ci"), line("S", "elsewhere", "npm ci")
+	bare.Contain, elsewhere.NodPath = "", "/opt/nod"
+	other, third := ada.Asks(bare), ada.Asks(elsewhere)
+	_, err := env.Ann().SaysOf(asked[0], "allow_once", 3)
+	env.NoError(err)
+	startsOnce(env, ada, requests[0], asked[0].Ends(schemas.Allowed))
+	env.Nil(env.Stored(other.Key).Record.Decision)
+	env.Nil(env.Stored(third.Key).Record.Decision)
+	env.Nil(env.Ann().Allows(other).UpdatedInput, "a person has allowed the call as it is")
+}
+
+// If a permission is granted while a call waits, the call is decided once its agent sends it
+// again.
+func TestAWaitingCallThatIsSentAgainUsesTheNewPermission(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(joined())
+	ada := env.Agent("ada")
+	requests, asked := npmCI(ada, "S", 2)
+	env.Ann().Remembers(ada.Asks(rig.Permission("S", "p1", "to install", npm)), schemas.ScopeSession, 0)
+	reply, err := ada.Sends(requests[1], true)
+	env.NoError(err)
+	env.Equal(schemas.TypeDecision, reply.Type)
+	for i, q := range asked {
+		startsOnce(env, ada, requests[i], q.Ends(schemas.Allowed))
+	}
+}
+
+func TestACallThatRunsContainedIsNotEdited(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(joined())
+	requests, asked := npmCI(env.Agent("ada"), "S", 1)
+	a := env.Ann().AnswerTo(asked[0], "allow_once")
+	a.UpdatedInput = []byte(`{"command":"npm ci --ignore-scripts"}`)
+	_, err := env.Ann().Answer(env.Ctx, a)
+	env.Contains(env.Refusal(err, schemas.CodeValidation).Message, "say what to run instead")
+	env.Nil(env.Stored(requests[0].Key()).Record.Decision)
+}
+
+func TestACommandStartsSoonAfterItsDecisionOrNot(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(joined())
+	ada := env.Agent("ada")
+	for age, starting := range map[time.Duration]bool{schemas.MaxRunAge: false, schemas.MaxRunAge - time.Minute: true} {
+		for _, byPerson := range []bool{false, true} {
+			session := fmt.Sprintf("S%d%v", int(age.Seconds()), byPerson)
+			r, command := line(session, "c1", "make test"), "make test"
+			if byPerson {
+				r, command = line(session, "c1", "npm ci"), "npm ci"
+				env.Ann().Allows(ada.Asks(r))
+			} else {
+				env.Equal(schemas.Allowed, ada.Gets(r).Outcome)
+			}
+			entry := env.Stored(r.Key())
+			entry.Record.Decision.DecidedAt = entry.Record.Decision.DecidedAt.Add(-age)
+			_, err := env.Store.Records.Amend(env.Ctx, entry, time.Hour)
+			env.NoError(err)
+			_, err = starts(ada, r, "bash", "-c", command)
+			if starting {
+				env.NoError(err)
+			} else {
+				env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "too long ago")
+			}
+		}
+	}
+}
