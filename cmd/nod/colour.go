@@ -28,3 +28,11 @@ func (e *env) printParts(w io.Writer, parts []people.Part) {
 		fmt.Fprintln(w, text)
 	}
 }
+
+// painter returns the Painter for text that is written to w.
+func painter(w io.Writer) people.Painter {
+	if coloured(w) {
+		return people.ANSI
+	}
+	return people.Plain
+}
