@@ -199,7 +199,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 	if err != nil {
 		return nil, err
 	}
-	screen := &screen{env: e}
+	screen := &screen{env: e, colours: coloured(e.stdout)}
 	viewer, err := connector.View(e.ctx, system, conn, schemas.ConnectorTerminal, e.log, screen.show)
 	if err != nil {
 		conn.Close()
@@ -214,7 +214,8 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 // A screen prints prompts and outcomes, one at a time.
 type screen struct {
 	*env
-	mu sync.Mutex
+	colours bool
+	mu      sync.Mutex
 }
 
 func (s *screen) show(p schemas.Prompt) {
@@ -225,13 +226,12 @@ func (s *screen) show(p schemas.Prompt) {
 		fmt.Fprintf(s.stdout, "\n%s  %s\n", people.Outcome(p.Decision, &p), people.Summary(&p, 60))
 		return
 	}
-	fmt.Fprintln(s.stdout)
-	s.printParts(s.stdout, people.Unfolded(&p, time.Now())) // nod show prints the rest
+	question := s.formatParts(people.Unfolded(&p, time.Now()), s.colours) // nod show prints the rest
+	how := "nod allow " + p.PendingID + " · nod deny " + p.PendingID
 	if isQuestion(&p) {
-		fmt.Fprintf(s.stdout, "\n  nod answer %s NUMBER, or your own words\n", p.PendingID)
-		return
+		how = "nod answer " + p.PendingID + " NUMBER, or your own words"
 	}
-	fmt.Fprintf(s.stdout, "\n  nod allow %s · nod deny %s\n", p.PendingID, p.PendingID)
+	fmt.Fprintf(s.stdout, "\n%s\n  %s\n", question, how)
 }
 
 // readSettings reads the settings file at path. If path is empty, it reads settings.json of the data
