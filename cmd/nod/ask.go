@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/connectors/agents"
@@ -18,7 +20,8 @@ import (
 )
 
 type askCmd struct {
-	Session        string   `required:"" placeholder:"S" help:"The session of the request."`
+	Command        []string `arg:"" optional:"" passthrough:"" help:"The command to ask about, after --, as one line or as words. nod does not run it."`
+	Session        string   `placeholder:"S" help:"The session of the request; for a command it is \"shell\" if none is named."`
 	Tool           string   `placeholder:"T" xor:"what" help:"Ask to use this tool, such as Bash."`
 	Input          string   `placeholder:"JSON" help:"The tool's input, a JSON object; @FILE reads a file, - standard input."`
 	Permission     []string `sep:"none" placeholder:"TAG" xor:"what" help:"Ask for this permission: @read:PATH, @write:PATH, @network, or @network:HOST:PORT for one host; repeatable."`
@@ -47,6 +50,9 @@ func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done 
 // Run sends a request, waits for the decision and exits with the decision's code: 0
 // only if the request is allowed unchanged.
 func (c *askCmd) Run(e *env) error {
+	if err := c.readCommand(); err != nil {
+		return err
+	}
 	request, err := c.request(e)
 	if err != nil {
 		return c.failed(e, err)
@@ -85,6 +91,44 @@ func (c *askCmd) takeBack(client *nod.Client, r schemas.Request) (schemas.Decisi
 	return client.Withdraw(ctx, r.SessionID, r.PendingID, "nod ask was stopped")
 }
 
+// readCommand turns the command after -- into the tool Bash and its input.
+func (c *askCmd) readCommand() error {
+	if len(c.Command) == 0 {
+		if c.Session == "" {
+			return errors.New("missing flags: --session=S: see nod ask --help")
+		}
+		return nil
+	}
+	words, err := commandAfter(c.Command)
+	switch {
+	case err != nil:
+		return err
+	case c.Tool != "" || c.Input != "" || len(c.Permission) > 0:
+		return errors.New("a command after -- stands alone: leave out --tool, --input and --permission")
+	}
+	line := words[0]
+	if len(words) > 1 {
+		if line, err = shellLine(words); err != nil {
+			return err
+		}
+	}
+	input, err := schemas.Encode(map[string]string{"command": line})
+	c.Session, c.Tool, c.Input = cmp.Or(c.Session, "shell"), "Bash", string(input)
+	return err
+}
+
+// shellLine returns the line that a shell reads as these words.
+func shellLine(words []string) (string, error) {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		var err error
+		if quoted[i], err = syntax.Quote(w, syntax.LangBash); err != nil {
+			return "", fmt.Errorf("the command's word %q cannot be written in a shell: %w", w, err)
+		}
+	}
+	return strings.Join(quoted, " "), nil
+}
+
 func (c *askCmd) request(e *env) (schemas.Request, error) {
 	r := schemas.Request{
 		SessionID: c.Session, PendingID: c.ID, Reason: c.Reason,
@@ -116,7 +160,7 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 		r.ActionType, r.ActionDetails = wanted.ActionType, wanted.ActionDetails
 		r.TimeoutSeconds = 60 * c.TimeoutMinutes
 	default:
-		return r, errors.New("name what to ask for: --tool T --input JSON, or --permission TAG --reason R")
+		return r, errors.New("name what to ask for: -- COMMAND, --tool T --input JSON, or --permission TAG --reason R")
 	}
 	return r, nil
 }
