@@ -63,9 +63,10 @@ func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 // input, without their group.
 func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	essential, cwd := actionParts(&p.Request)
-	if p.Request.Kind == schemas.KindQuestion { // an answer grants nothing, so only the question itself is essential
+	_, plan := p.Request.Plan()
+	if p.Request.Kind == schemas.KindQuestion {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
-		if first >= 0 {
+		if first >= 0 && !plan { // an answer grants nothing, so only the question itself is essential; a plan has all its fields approved
 			essential, rest = essential[:first:first], essential[first:]
 		}
 		if p.Decision == nil {
@@ -183,6 +184,9 @@ func wants(r *schemas.Request) string {
 	case schemas.KindPermission:
 		return "to hold permissions in this session"
 	case schemas.KindQuestion:
+		if _, plan := r.Plan(); plan {
+			return "to carry out its plan"
+		}
 		return "an answer; it grants nothing"
 	}
 	switch r.ActionType {
@@ -271,14 +275,15 @@ func Times(p *schemas.Prompt) string {
 	return fmt.Sprintf("×%d", p.Waiting)
 }
 
-// Choice returns the label of an option of a question.
-func Choice(o schemas.Option) string {
+// Choice returns the label of an option of the question r.
+func Choice(r *schemas.Request, o schemas.Option) string {
+	_, plan := r.Plan()
 	switch {
 	case o.Text:
 		return Line(o.Name) + " (in your own words)"
 	case o.Kind.Remembered():
 		return Line(o.Name) + " (and the agent remembers it)"
-	case !o.Kind.Allows():
+	case !o.Kind.Allows() && !plan:
 		return Line(o.Name) + " (gives no answer)"
 	}
 	return Line(o.Name)
@@ -290,7 +295,7 @@ func answers(r *schemas.Request) []string {
 	var all []string
 	if r.Kind == schemas.KindQuestion {
 		for i, o := range options {
-			all = append(all, fmt.Sprintf("%d: %s", i+1, Choice(o)))
+			all = append(all, fmt.Sprintf("%d: %s", i+1, Choice(r, o)))
 		}
 		return all
 	}
