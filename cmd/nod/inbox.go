@@ -19,10 +19,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-type inboxCmd struct{}
+type inboxCmd struct {
+	ringFlag
+}
+
+// ringFlag is the setting of the commands that ring their terminal for new requests.
+type ringFlag struct {
+	Notify bool `negatable:"" default:"true" env:"NOD_NOTIFY" help:"Ring the terminal (bell, OSC 9 and OSC 777) for new requests."`
+}
 
 // Run shows the pending requests on a full screen until the user closes it.
-func (inboxCmd) Run(e *env) error {
+func (c *inboxCmd) Run(e *env) error {
 	if !isTerminal(e.stdin) || !isTerminal(e.stdout) {
 		return errors.New("nod inbox needs a terminal: in a pipe or a script, use nod pending, nod allow and nod deny")
 	}
@@ -44,7 +51,7 @@ func (inboxCmd) Run(e *env) error {
 	leave := func() { system.Stop(); conn.Close() }
 	defer func() { inTime(leave) }()
 	desk := connector.NewDesk(conn, schemas.ConnectorTerminal)
-	o := inbox.Options{Desk: desk, StandingAnswers: desk, UserID: u.Username, ClientID: bus.NewID()}
+	o := inbox.Options{Desk: desk, StandingAnswers: desk, UserID: u.Username, ClientID: bus.NewID(), Rings: c.Notify}
 	if conn.Open() {
 		o.Note = "Warning: this NATS server asks for no credentials, so anyone on it can answer."
 	}

@@ -37,6 +37,7 @@ type upCmd struct {
 	StoreCred string   `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
 	Replicas  int      `default:"1" help:"Number of replicas of each store on --nats-url."`
 	Quiet     bool     `short:"q" help:"Do not print the questions."`
+	ringFlag
 	webFlags
 }
 
@@ -195,7 +196,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 	if err != nil {
 		return nil, err
 	}
-	screen := &screen{env: e}
+	screen := &screen{env: e, rings: c.Notify && isTerminal(e.stdout), rung: map[string]bool{}}
 	viewer, err := connector.View(e.ctx, system, conn, schemas.ConnectorTerminal, e.log, screen.show)
 	if err != nil {
 		conn.Close()
@@ -210,18 +211,25 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 // A screen prints prompts and outcomes, one at a time.
 type screen struct {
 	*env
-	mu sync.Mutex
+	mu    sync.Mutex
+	rings bool            // ring the terminal for each new request; see people.Ring
+	rung  map[string]bool // the pending requests for which the terminal has rung, by key
 }
 
 func (s *screen) show(p schemas.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.Decision != nil {
+		delete(s.rung, p.Key())
 		p.Request.CreatedAt = p.Request.CreatedAt.Local()
 		fmt.Fprintf(s.stdout, "\n%s  %s\n", people.Outcome(p.Decision, &p), people.Summary(&p, 60))
 		return
 	}
 	fmt.Fprintln(s.stdout)
+	if s.rings && !s.rung[p.Key()] {
+		s.rung[p.Key()] = true
+		fmt.Fprint(s.stdout, people.Ring(p))
+	}
 	s.printParts(s.stdout, people.Unfolded(&p, time.Now())) // nod show prints the rest
 	if isQuestion(&p) {
 		fmt.Fprintf(s.stdout, "\n  nod answer %s NUMBER, or your own words\n", p.PendingID)

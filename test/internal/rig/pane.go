@@ -88,3 +88,6 @@ func (p *Pane) Within(patience time.Duration, holds func() bool) bool {
 
 // Types sends keys, in the form of tmux send-keys.
 func (p *Pane) Types(keys ...string) { p.does(append([]string{"send-keys"}, keys...)...) }
+
+// Records appends all bytes that the terminal's program writes from now on to a file.
+func (p *Pane) Records(file string) { p.does("pipe-pane", "-o", "cat >> "+file) }
