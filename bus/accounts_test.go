@@ -19,6 +19,7 @@ import (
 // for more time or a later redelivery, and acknowledges. The test covers both forms of
 // nats-server's acknowledgement subjects.
 func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	newAcks := func(config string) string { return config + "feature_flags { js_ack_fc_v2: true }\n" }
 	for form, l := range map[string]layout{"$JS.ACK.permission_prompts.tg.": asShipped, "$JS.ACK._.": newAcks} {
 		t.Run(form, func(t *testing.T) {
@@ -140,6 +141,7 @@ func TestObserverReadsTheLogAndWritesNothing(t *testing.T) {
 }
 
 func TestAccountsInACluster(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	keyDir := t.TempDir()
 	keys, users := keysOf(t, keyDir, everybody()...)
 	var servers []*bus.Server

@@ -143,7 +143,7 @@ func (a *Asker) submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 	reply, err := a.conn.call(ctx, schemas.RequestSubject(a.agent, r.SessionID, r.PendingID), func(try int) any {
 		again := r
 		again.Rejoin = r.Rejoin || try > 0
-		return again
+		return &again
 	})
 	if err == nil {
 		err = asked.readReply(reply)

@@ -6,12 +6,15 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus/roles"
 )
 
 // CountFired counts the server's fired timers, whether or not they are on disk.
@@ -26,10 +29,16 @@ func (r *Records) CountFired(ctx context.Context) (int, error) {
 func startForBlocks(t *testing.T) (*Server, *Store) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	s, err := Embed(t.Context(), EmbedOptions{DataDir: t.TempDir(), Log: log})
+	dir, id := t.TempDir(), roles.ID{Role: roles.EngineStore}
+	keys, err := roles.OpenKeys(dir)
+	require.NoError(t, err)
+	require.NoError(t, keys.Ensure(id))
+	users, err := keys.Users()
+	require.NoError(t, err)
+	s, err := Embed(t.Context(), EmbedOptions{DataDir: dir, Users: users, Log: log})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	conn, err := Connect(t.Context(), Options{URL: s.URL(), Server: s})
+	conn, err := Connect(t.Context(), Options{URL: s.URL(), Server: s, Creds: keys.Path(id), Inbox: id.InboxPrefix()})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	store, err := OpenStore(t.Context(), conn, 1)
@@ -129,5 +138,24 @@ func TestASyncOfAStoppedStreamFails(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprint(errStreamStopped))
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "the failure was not reported")
+	}
+}
+
+// A stream that is opened while the server closes confirms nothing.
+func TestAStreamThatOpensWhileTheServerCloses(t *testing.T) {
+	s, store := startForBlocks(t)
+	clear(s.syncs.streams)
+	s.syncs.close()
+	require.ErrorIs(t, s.syncs.of(store.Log.name).wait(t.Context(), 1), errServerClosed)
+}
+
+// The server's messages about a failed disk reach Failed; see also test/power.
+func TestTheServersMessagesAboutItsDiskAreReported(t *testing.T) {
+	for _, format := range []string{
+		"Filestore [%s] Critical write error: %v", "JetStream stream '%s' critical write error: %v", "JetStream out of %s resources, will be DISABLED: %v",
+	} {
+		l := &natsLog{log: slog.New(slog.DiscardHandler), disk: newDiskFailure("/data", EmbedOptions{})}
+		l.Errorf(format, "S", syscall.ENOSPC)
+		require.EqualError(t, <-l.disk.failed, "nothing more can be stored in /data (no space left on device): make room on the disk, then start nod again; all that nod confirmed is stored")
 	}
 }

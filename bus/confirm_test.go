@@ -44,6 +44,7 @@ func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Stor
 // Confirm succeeds until the key changes, on one server and on three. Concurrent callers share
 // one write.
 func TestAReadingIsConfirmedUntilTheKeyChanges(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	for name, servers := range map[string]int{"one server": 1, "three": 3} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

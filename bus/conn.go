@@ -46,8 +46,13 @@ type Options struct {
 	trust func() ([]byte, error)
 }
 
-// ErrNoServer is the error of Connect if no NATS server answers at the address.
-var ErrNoServer = errors.New("no NATS server answers")
+// The errors of Connect.
+var (
+	// ErrNoServer means that no NATS server answers at the address.
+	ErrNoServer = errors.New("no NATS server answers")
+	// ErrRefused means that the server does not accept the credentials.
+	ErrRefused = errors.New("refused these credentials")
+)
 
 // Conn is one connection to the bus. It reconnects until it is closed; calls wait meanwhile, as
 // long as their contexts allow. If the server is silent or does not serve calls, the connection
@@ -162,7 +167,7 @@ func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 			return nil
 		}
 		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
-			return fmt.Errorf("the NATS server at %s refused these credentials: name others with --creds or NOD_CREDS", c.where(o))
+			return fmt.Errorf("the NATS server at %s %w: name others with --creds or NOD_CREDS", c.where(o), ErrRefused)
 		}
 		if !time.Now().Add(wait).Before(deadline) {
 			return fmt.Errorf("%w at %s (%v): start it, or name another with --nats-url or NOD_URL", ErrNoServer, c.where(o), err)

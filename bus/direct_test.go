@@ -3,6 +3,8 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,17 +22,8 @@ var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_p
 // A bucket of one replica answers direct reads. With several replicas only the leader answers
 // reads, even to clients that opened the store while the bucket had one replica.
 func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
-	var servers []*bus.Server
-	var routes []string
-	for _, name := range []string{"n1", "n2", "n3"} {
-		s, err := bus.Embed(t.Context(), bus.EmbedOptions{
-			DataDir: t.TempDir(), Log: quiet(), SyncInterval: time.Minute,
-			ServerName: name, ClusterName: "c", ClusterPort: -1, Routes: routes,
-		})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		servers, routes = append(servers, s), append(routes, s.RouteURL())
-	}
+	t.Parallel() // this test mostly waits for servers
+	servers := joins(t, nil, "n1", "n2", "n3")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	open := func(replicas int) *bus.Store {
@@ -79,8 +72,10 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 		require.NoError(t, err)
 		config := stream.CachedInfo().Config
 		config.Replicas = 3
-		_, err = js.UpdateStream(ctx, config)
-		require.NoError(t, err)
+		require.Eventually(t, func() bool { // the leader puts no replica on a server that it has not heard of yet
+			_, err = js.UpdateStream(ctx, config)
+			return err == nil
+		}, 30*time.Second, 50*time.Millisecond, name)
 	}
 	after := open(3)
 	for _, name := range buckets {
@@ -90,6 +85,51 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	reads(before, "opened before")
 }
 
+// joins starts servers that end with the test, in one cluster with others, and returns all.
+func joins(t *testing.T, others []*bus.Server, names ...string) []*bus.Server {
+	t.Helper()
+	for _, name := range names {
+		var routes []string
+		for _, s := range others {
+			routes = append(routes, s.RouteURL())
+		}
+		s, err := bus.Embed(t.Context(), bus.EmbedOptions{
+			DataDir: t.TempDir(), Log: quiet(), SyncInterval: time.Minute,
+			ServerName: name, ClusterName: "c", ClusterPort: -1, Routes: routes,
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		others = append(others, s)
+	}
+	return others
+}
+
+// An engine that starts before all servers of its cluster are up waits for them. It does not
+// end because its stores find no place for their replicas.
+func TestOpeningAStoreWaitsForServers(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	servers, log := joins(t, nil, "n1", "n2"), &syncBuffer{}
+	conn, err := bus.Connect(ctx, bus.Options{
+		URL: servers[0].URL(), Name: "engine", Inbox: "_INBOX.engine", Log: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	opened := make(chan error, 1)
+	go func() {
+		_, err := bus.OpenStore(ctx, conn, 3)
+		opened <- err
+	}()
+	require.Eventually(t, func() bool {
+		return strings.Contains(log.String(), "level=WARN msg=\"bus: waiting for more servers of the NATS cluster\" store=KV_pending_permissions replicas=3")
+	}, 30*time.Second, 10*time.Millisecond)
+	require.Empty(t, opened)
+	joins(t, servers, "n3")
+	require.NoError(t, <-opened)
+}
+
+// A store can be opened without a change to the server, for programs that only read.
 func TestAnExistingStoreStaysAsItIs(t *testing.T) {
 	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Log: quiet()})
 	require.NoError(t, err)

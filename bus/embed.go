@@ -31,9 +31,9 @@ type EmbedOptions struct {
 	Host string
 	// Port is the listening port. If it is 0 or taken, the server listens on any free port.
 	Port int
-	// SyncInterval is SyncGroup, SyncAlways, or the longest time between the acknowledgement of
-	// a write and its sync to disk. With SyncGroup, engines of other processes cannot use the
-	// stores.
+	// SyncInterval is the longest time between the acknowledgement of a write and its sync
+	// to disk, or SyncGroup, or SyncAlways. With SyncGroup, engines of other processes
+	// cannot use the stores; without Users, which could refuse them, it means SyncAlways.
 	SyncInterval time.Duration
 	// BeforeSync, if set, is called before each sync of a stream with SyncGroup; its error
 	// makes the sync fail. Tests use it.
@@ -68,7 +68,8 @@ type Server struct {
 	url   string
 	lock  *dirLock
 	dir   string
-	syncs *streamSyncs // groups the syncs of streams; nil unless SyncInterval is SyncGroup
+	disk  *diskFailure
+	syncs *streamSyncs // nil without SyncGroup
 }
 
 // Embed starts a server and returns it ready for connections. ctx bounds the start only. It
@@ -94,13 +95,14 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	if err := syncTree(storeDir); err != nil {
 		return nil, JoinErrors(fmt.Errorf("sync the stores to disk: %w", err), lock.release())
 	}
-	ns, err := startEmbedded(ctx, o)
+	disk := newDiskFailure(storeDir, o)
+	ns, err := startEmbedded(ctx, o, disk)
 	if err != nil {
 		return nil, JoinErrors(err, lock.release())
 	}
-	s := &Server{nats: ns, url: dialURL(ns.Addr().(*net.TCPAddr)), lock: lock, dir: o.DataDir}
+	s := &Server{nats: ns, url: dialURL(ns.Addr().(*net.TCPAddr)), lock: lock, dir: o.DataDir, disk: disk}
 	if o.groupsSyncs() {
-		s.syncs = newStreamSyncs(ns, storeDir, o)
+		s.syncs = newStreamSyncs(ns, storeDir, disk, o)
 	}
 	// The garbage collector closes and frees a lock without references. This goroutine
 	// references the lock as long as the server runs, even if the caller drops s.
@@ -115,11 +117,14 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	return s, nil
 }
 
-// groupsSyncs reports whether syncs of the stores are grouped. A member of a cluster syncs each
-// write itself, because its streams may have replicas.
-func (o EmbedOptions) groupsSyncs() bool { return o.SyncInterval == SyncGroup && o.ClusterName == "" }
+// groupsSyncs reports whether the syncs of the stores are grouped. A member of a cluster
+// leaves them to the server, because its streams may have replicas; so does a server without
+// users, because it cannot refuse the engines of other processes.
+func (o EmbedOptions) groupsSyncs() bool {
+	return o.SyncInterval == SyncGroup && o.ClusterName == "" && len(o.Users) > 0
+}
 
-func startEmbedded(ctx context.Context, o EmbedOptions) (*server.Server, error) {
+func startEmbedded(ctx context.Context, o EmbedOptions, disk *diskFailure) (*server.Server, error) {
 	var err error
 	if o.Port, err = freePort(o.Host, o.Port); err != nil {
 		return nil, err
@@ -132,7 +137,7 @@ func startEmbedded(ctx context.Context, o EmbedOptions) (*server.Server, error) 
 	if err != nil {
 		return nil, fmt.Errorf("configure the embedded NATS server: %w", err)
 	}
-	bridge := &natsLog{log: cmp.Or(o.Log, slog.Default()), fatal: make(chan error, 1)}
+	bridge := &natsLog{log: cmp.Or(o.Log, slog.Default()), fatal: make(chan error, 1), disk: disk}
 	ns.SetLoggerV2(bridge, false, false, false)
 
 	ns.Start()
@@ -243,14 +248,10 @@ func (s *Server) RouteURL() string {
 // URL.
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 
-// Failed returns a channel that gets an error if the disk fails under SyncGroup. After that no
-// write is confirmed: the process must close the server and end.
-func (s *Server) Failed() <-chan error {
-	if s.syncs == nil {
-		return nil
-	}
-	return s.syncs.failed
-}
+// Failed returns a channel that gets an error if a write or a sync to disk has failed. The
+// server stores nothing more in the stream that failed, even after the fault has gone: close
+// the server and end the process.
+func (s *Server) Failed() <-chan error { return s.disk.failed }
 
 // closeTimeout bounds Close, because a disk that does not reply could stop it for ever.
 const closeTimeout = 15 * time.Second

@@ -60,10 +60,7 @@ func (g *groupSync) wait(ctx context.Context, sequence uint64) error {
 	if g == nil || sequence <= g.synced.Load() {
 		return nil
 	}
-	r, err := g.join(sequence)
-	if err != nil {
-		return err
-	}
+	r := g.join(sequence)
 	select {
 	case <-r.done:
 		return r.err
@@ -84,20 +81,17 @@ func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool
 
 func (g *groupSync) check() {
 	if g != nil {
-		_, _ = g.join(math.MaxUint64) // the function failed reports the error
+		g.join(math.MaxUint64) // failed gets the error
 	}
 }
 
-// join returns the first round that began after the message was stored, or will begin. If no
-// round is in progress, it starts one.
-func (g *groupSync) join(sequence uint64) (*syncRound, error) {
+// join returns the first round that begins, or began, after the message was stored. It
+// starts the round if there is none in progress. After an error every round fails.
+func (g *groupSync) join(sequence uint64) *syncRound {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.err != nil {
-		return nil, g.err
-	}
 	if g.current != nil && sequence <= g.current.through {
-		return g.current, nil
+		return g.current
 	}
 	if g.next == nil {
 		g.next = &syncRound{done: make(chan struct{})}
@@ -107,7 +101,7 @@ func (g *groupSync) join(sequence uint64) (*syncRound, error) {
 		g.current, g.next = r, nil
 		go g.run(r)
 	}
-	return r, nil
+	return r
 }
 
 func (g *groupSync) run(r *syncRound) {
@@ -137,9 +131,6 @@ func (g *groupSync) finish(r *syncRound, err error) *syncRound {
 	}
 	close(r.done)
 	g.current, g.next = g.next, nil
-	if g.err != nil {
-		g.current = nil
-	}
 	return g.current
 }
 

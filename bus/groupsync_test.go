@@ -36,7 +36,7 @@ func (d *disk) beforeSync(stream string) error {
 	return err
 }
 
-// hang stops all syncs until release is called.
+// hang stops the syncs that begin from now on until the returned function is called.
 func (d *disk) hang() (release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -45,7 +45,9 @@ func (d *disk) hang() (release func()) {
 	return sync.OnceFunc(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.gate = nil
+		if d.gate == gate {
+			d.gate = nil
+		}
 		close(gate)
 	})
 }
@@ -65,11 +67,12 @@ type grouped struct {
 func startGrouped(t *testing.T, dir string) *grouped {
 	t.Helper()
 	g := &grouped{disk: &disk{waited: make(chan string, 100)}}
+	keys, users := keysOf(t, dir, asEngineStore)
 	var err error
-	g.server, err = bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Log: quiet(), BeforeSync: g.beforeSync})
+	g.server, err = bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet(), BeforeSync: g.beforeSync})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.server.Close()) })
-	conn, err := bus.Connect(t.Context(), bus.Options{URL: g.server.URL(), Server: g.server, Name: "engine", Log: quiet()})
+	conn, err := bus.Connect(t.Context(), bus.Options{URL: g.server.URL(), Server: g.server, Creds: keys.Path(asEngineStore), Inbox: asEngineStore.InboxPrefix(), Log: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	g.store, err = bus.OpenStore(t.Context(), conn, 1)
@@ -216,7 +219,47 @@ func TestAServerClosesWhileASyncHangs(t *testing.T) {
 	}()
 	<-g.waited
 	require.NoError(t, g.server.Close())
-	require.ErrorIs(t, <-failed, bus.ErrUnknown)
+	select {
+	case err := <-failed:
+		require.ErrorIs(t, err, bus.ErrUnknown)
+	case <-time.After(patience):
+		require.Fail(t, "the write still waits for its sync")
+	}
+}
+
+// A sync serves only the writes that were stored before it began.
+func TestAWriteDuringASyncWaitsForTheNextSync(t *testing.T) {
+	g := startGrouped(t, t.TempDir())
+	endFirst := g.hang()
+	t.Cleanup(endFirst)
+	create := func(id string) <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := g.store.Records.Create(t.Context(), pendingEntry(id))
+			done <- err
+		}()
+		return done
+	}
+	first := create("1")
+	<-g.waited
+	endSecond := g.hang()
+	t.Cleanup(endSecond)
+	second := create("2")
+	require.Eventually(t, func() bool {
+		n, err := g.store.Records.CountPending(t.Context(), "")
+		return err == nil && n == 2
+	}, patience, time.Millisecond, "the server has both timers")
+	endFirst()
+	require.NoError(t, <-first)
+	select {
+	case <-g.waited:
+	case err := <-second:
+		require.Fail(t, "reported before its sync", err)
+	case <-time.After(patience):
+		require.Fail(t, "there is no second sync")
+	}
+	endSecond()
+	require.NoError(t, <-second)
 }
 
 func TestOneSyncServesAllWaitingWrites(t *testing.T) {

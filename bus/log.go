@@ -66,7 +66,7 @@ const (
 // id was stored within the last hour, Append stores nothing, first is false, and the sequence
 // is that of the stored entry. While the outcome is unknown, Append tries again until ctx ends.
 func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequence uint64, first bool, err error) {
-	data, err := schemas.Encode(e)
+	data, err := schemas.Encode(&e)
 	if err != nil {
 		return 0, false, fmt.Errorf("encode a log entry: %w", err)
 	}

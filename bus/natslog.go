@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -15,6 +16,7 @@ type natsLog struct {
 	log     *slog.Logger
 	fatal   chan error // receives the first error that prevents the start
 	started atomic.Bool
+	disk    *diskFailure
 }
 
 func (l *natsLog) Noticef(format string, v ...any) {
@@ -28,6 +30,7 @@ func (l *natsLog) Noticef(format string, v ...any) {
 // Warnf logs warnings. Only the message that the server rebuilds indexes after a kill is logged
 // at level info, because that is normal.
 func (l *natsLog) Warnf(format string, v ...any) {
+	l.noticeDisk(format, v)
 	level := slog.LevelWarn
 	text := redacted(format, v)
 	for _, remade := range []string{"attempting to recover using linear scan", "Stream state outdated", "index errored: prior state file"} {
@@ -38,9 +41,28 @@ func (l *natsLog) Warnf(format string, v ...any) {
 	l.write(level, text)
 }
 
-// Errorf logs an error about a single client as a warning, because the server itself has not
+// diskErrors are parts of the messages by which nats-server 2.15 says that it stores nothing
+// more. It replies to no writer of the stream from then on, and has no other way to report it.
+var diskErrors = []string{"ritical write error", "will be DISABLED", "disabling JetStream"}
+
+// noticeDisk reports a failure of the disk that the server logs.
+func (l *natsLog) noticeDisk(format string, v []any) {
+	if !slices.ContainsFunc(diskErrors, func(part string) bool { return strings.Contains(format, part) }) {
+		return
+	}
+	cause := errors.New("the NATS server has stopped its streams")
+	for _, arg := range v {
+		if err, ok := arg.(error); ok {
+			cause = err
+		}
+	}
+	l.disk.report(cause)
+}
+
+// Errorf logs errors about a single client as warnings, because the server itself has not
 // failed.
 func (l *natsLog) Errorf(format string, v ...any) {
+	l.noticeDisk(format, v)
 	level := slog.LevelError
 	if strings.Contains(format, " - cid:") {
 		level = slog.LevelWarn

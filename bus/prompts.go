@@ -51,7 +51,7 @@ func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 // Send queues a prompt for its connector. Within two minutes, the server drops a repetition for
 // the same recipient and revision.
 func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
-	data, err := schemas.Encode(prompt)
+	data, err := schemas.Encode(&prompt)
 	if err != nil {
 		return fmt.Errorf("encode a prompt: %w", err)
 	}

@@ -71,7 +71,7 @@ func decodeEntry(key string, val storedValue) (Entry, error) {
 // Update writes a change that does not end the request. The error is ErrMoved if another write
 // came first.
 func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
+	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
@@ -83,7 +83,7 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 // record's retention and cancels its timer. After ErrUnknown, Decide may be repeated: the
 // decision's id shows whether it was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
+	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
@@ -99,7 +99,7 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 // Amend writes an addition to a decided record, which is kept for the duration kept from now
 // on. It leaves the timer alone, which may belong to an identical call by now.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
+	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}

@@ -88,6 +88,7 @@ func reflectionsOfAnAgent() []reflection {
 }
 
 func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	for _, attack := range []struct {
 		by          roles.ID
 		rights      layout

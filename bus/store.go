@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -95,9 +96,11 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 	return s, nil
 }
 
-// stream opens a stream, and calls create if the stream is missing. Until ctx ends, it waits
-// for another engine that is making the stream, or for the election of a leader.
+// stream opens a stream, and calls create if it is missing. As long as ctx allows, it waits
+// for another engine that is making the stream, for the election of a leader, or for servers
+// that are to hold replicas and have not joined their cluster.
 func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create createStream) (jetstream.Stream, error) {
+	level := slog.LevelWarn // the first wait for servers is logged as a warning, so that the user sees the reason for the delay
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
 		stream, err := c.js.Stream(hop, config.Name)
@@ -111,6 +114,9 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine has just made the stream
 		case apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabled, apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 			return nil, fmt.Errorf("open the store %s: JetStream is off for this account on the NATS server: enable it in its configuration", config.Name)
+		case isServerMissing(err):
+			c.log.Log(ctx, level, "bus: waiting for more servers of the NATS cluster", "store", config.Name, "replicas", config.Replicas, "error", err)
+			level = slog.LevelInfo
 		case errors.Is(err, errNoStore), isPermanent(err), apiCode(err) == codeNoReplicas:
 			return nil, fmt.Errorf("open the store %s: %w", config.Name, err)
 		}
@@ -120,7 +126,18 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create
 	}
 }
 
-// codeNoReplicas is the error of a server outside a cluster, which cannot make replicas.
+// isServerMissing reports whether err says that a stream cannot be made because some servers
+// of the cluster are down or have not joined it. The same code has permanent causes, such as
+// too little storage, which only the text tells apart.
+func isServerMissing(err error) bool {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) || api.ErrorCode != codeNoPlacement {
+		return false
+	}
+	return strings.TrimSuffix(api.Description, ", peer offline") == "no suitable peers for placement"
+}
+
+// codeNoReplicas is the error of a server without a cluster, which cannot make replicas.
 const codeNoReplicas jetstream.ErrorCode = 10074
 
 func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfig {

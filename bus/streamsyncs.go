@@ -2,11 +2,8 @@ package bus
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -29,21 +26,17 @@ type streamSyncs struct {
 	account  string
 	before   func(stream string) error // the function EmbedOptions.BeforeSync
 	log      *slog.Logger
-	failed   chan error // gets the error of the first failed sync
+	disk     *diskFailure
 
 	mu      sync.Mutex
 	streams map[string]*groupSync
 	closed  bool
 }
 
-func newStreamSyncs(ns *server.Server, storeDir string, o EmbedOptions) *streamSyncs {
-	account := string(roles.Store)
-	if len(o.Users) == 0 {
-		account = server.DEFAULT_GLOBAL_ACCOUNT
-	}
+func newStreamSyncs(ns *server.Server, storeDir string, disk *diskFailure, o EmbedOptions) *streamSyncs {
 	return &streamSyncs{
-		nats: ns, storeDir: storeDir, account: account, before: o.BeforeSync, log: cmp.Or(o.Log, slog.Default()),
-		failed: make(chan error, 1), streams: map[string]*groupSync{},
+		nats: ns, storeDir: storeDir, account: string(roles.Store), before: o.BeforeSync, log: cmp.Or(o.Log, slog.Default()),
+		disk: disk, streams: map[string]*groupSync{},
 	}
 }
 
@@ -63,7 +56,7 @@ func (s *streamSyncs) of(stream string) *groupSync {
 	if g := s.streams[stream]; g != nil && g.store.(*syncedFiles).store == files.store {
 		return g
 	}
-	g := newGroupSync(&syncedFiles{files, func() error { return s.beforeSync(stream) }}, s.fail)
+	g := newGroupSync(&syncedFiles{files, func() error { return s.beforeSync(stream) }}, s.disk.report)
 	if s.closed {
 		g.close()
 	}
@@ -90,18 +83,7 @@ func (s *streamSyncs) beforeSync(stream string) error {
 	return s.before(stream)
 }
 
-func (s *streamSyncs) fail(err error) {
-	fix := "check the disk"
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		fix = "make room on the disk"
-	}
-	select {
-	case s.failed <- fmt.Errorf("nothing more can be stored in %s (%w): %s, then start nod again; all that nod confirmed is stored", s.storeDir, err, fix):
-	default: // the channel has the error of another stream already
-	}
-}
-
-// close ends all waits for syncs.
+// close ends the waits for syncs.
 func (s *streamSyncs) close() {
 	if s == nil {
 		return

@@ -25,7 +25,7 @@ func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 // TakeOver is Create for a request that takes the lock from a request whose question has ended.
 // revision is the Revision in the LockHolder that Holder returned.
 func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
+	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
@@ -168,7 +168,7 @@ func (t timer) of(e *Entry) bool {
 // header itself, because jetstream.WithScheduleAt truncates the time to seconds.
 func timerMsg(e *Entry) (*nats.Msg, error) {
 	_, id := schemas.SplitKey(e.Key)
-	data, err := schemas.Encode(timer{*e.Record.NextEvent, id})
+	data, err := schemas.Encode(&timer{*e.Record.NextEvent, id})
 	if err != nil {
 		return nil, fmt.Errorf("encode the timer of %s: %w", e.Key, err)
 	}

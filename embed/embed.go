@@ -6,6 +6,7 @@ package embed
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -103,7 +104,11 @@ func (n *Nod) start(ctx context.Context) error {
 		return err
 	}
 	if n.store = n.edge; o.URL == "" || o.StoreCreds != "" {
-		if n.store, err = n.connect(ctx, roles.ID{Role: roles.EngineStore}, o.StoreCreds); err != nil {
+		n.store, err = n.connect(ctx, roles.ID{Role: roles.EngineStore}, o.StoreCreds)
+		if errors.Is(err, bus.ErrRefused) {
+			return fmt.Errorf("the NATS server at %s refused the engine's key for the stores: if nod up runs that server, start it with --sync always, which admits engines of other processes; otherwise name another key with --store-creds", n.edge.URL())
+		}
+		if err != nil {
 			return err
 		}
 	}

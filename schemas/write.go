@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -17,6 +18,7 @@ type writer struct {
 	kind   planKind
 	fields []writerField // the fields of a struct
 	item   *writer       // the writer for the items of a list, or for a pointer's target
+	length atomic.Int64  // the length of the last encoded value
 }
 
 type writerField struct {
@@ -83,11 +85,17 @@ func (w *writer) encode(v reflect.Value) ([]byte, bool) {
 		addressable.Set(v)
 		v = addressable
 	}
-	return w.append(make([]byte, 0, firstBuffer), v)
+	last := int(w.length.Load())
+	data, ok := w.append(make([]byte, 0, last+last/8+minBuffer), v) // values of one type are mostly of similar length
+	w.length.Store(int64(min(len(data), maxBuffer)))
+	return data, ok
 }
 
-// firstBuffer is the length of most messages, in bytes.
-const firstBuffer = 1024
+// The first buffer of a value has at least minBuffer and about maxBuffer bytes at most.
+const (
+	minBuffer = 64
+	maxBuffer = 4 << 10
+)
 
 func (w *writer) append(to []byte, v reflect.Value) ([]byte, bool) {
 	switch w.kind {

@@ -50,23 +50,27 @@ func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, 
 	return d.list(ctx, schemas.QueryPending, q)
 }
 
-// History lists the decided requests of a session, or of all sessions if session is empty, in
-// the order of their creation. A record is listed for 24 h after its decision. Most requests
-// that nod decided without a person are only in the log, and not listed.
+// EachPending calls f with one page after another of the pending requests that match q, so
+// that it holds one page at a time in memory. The pages are in the order in which the requests
+// were last changed; within a page the oldest request is first. A request that changes
+// meanwhile may be on two pages. An error of f ends the list, and EachPending returns it.
+func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []schemas.Prompt) error) error {
+	return d.eachPage(ctx, schemas.QueryPending, q, f)
+}
+
+// History lists the decided requests of a session, or of all sessions if session is empty,
+// in the order of their creation. A record is listed for 24 h after its decision. Most
+// requests that are decided at once, without a person, have no record: they are only in the
+// log.
 func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, error) {
 	return d.list(ctx, schemas.QueryHistory, schemas.Query{SessionID: session})
 }
 
 func (d *Desk) list(ctx context.Context, query string, q schemas.Query) ([]schemas.Prompt, error) {
-	q.Type = schemas.TypeQuery
 	var prompts []schemas.Prompt
-	place := map[string]int{} // the index of each request in prompts, by key: a request that changes during the reading may be on two pages
-	for {
-		page, err := d.page(ctx, query, q)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range page.Prompts {
+	place := map[string]int{} // the index of each request in prompts, by key: a request that changes while the pages are read may be on two pages
+	err := d.eachPage(ctx, query, q, func(page []schemas.Prompt) error {
+		for _, p := range page {
 			if i, again := place[p.Key()]; again {
 				prompts[i] = p
 				continue
@@ -74,14 +78,32 @@ func (d *Desk) list(ctx context.Context, query string, q schemas.Query) ([]schem
 			place[p.Key()] = len(prompts)
 			prompts = append(prompts, p)
 		}
-		if q.After = page.Next; q.After == "" {
-			break
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	sort.SliceStable(prompts, func(i, j int) bool { return prompts[i].Request.CreatedAt.Before(prompts[j].Request.CreatedAt) })
 	return prompts, nil
 }
 
+func (d *Desk) eachPage(ctx context.Context, query string, q schemas.Query, f func([]schemas.Prompt) error) error {
+	q.Type = schemas.TypeQuery
+	for {
+		page, err := d.page(ctx, query, q)
+		if err == nil {
+			err = f(page.Prompts)
+		}
+		if err != nil {
+			return err
+		}
+		if q.After = page.Next; q.After == "" {
+			return nil
+		}
+	}
+}
+
+// page reads one page of a list.
 func (d *Desk) page(ctx context.Context, query string, q schemas.Query) (page schemas.Page, err error) {
 	if d.PageTimeout > 0 {
 		var cancel context.CancelFunc

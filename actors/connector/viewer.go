@@ -111,17 +111,19 @@ func (v *Viewer) snapshot(ctx context.Context) {
 	v.next = time.Now().Add(untilSnapshot(pending, err))
 }
 
-// read queues all pending requests, and the outcomes of the requests that were decided since
-// they were shown. It returns the number of pending requests.
+// read shows all pending requests, page by page, and enqueues the outcomes of the requests that
+// were last shown as pending but are decided by now. It returns the number of pending requests.
 func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	ended := v.pendingKeys()
-	prompts, err := v.desk.Pending(ctx, schemas.Query{})
+	err = v.desk.EachPending(ctx, schemas.Query{}, func(page []schemas.Prompt) error {
+		pending += len(page)
+		for _, p := range page {
+			delete(ended, p.Key())
+		}
+		return v.showPage(ctx, page)
+	})
 	if err != nil {
-		return 0, err
-	}
-	for _, p := range prompts {
-		v.enqueue(p)
-		delete(ended, p.Key())
+		return pending, err
 	}
 	for key := range ended {
 		session, id, _ := strings.Cut(key, ".")
@@ -130,11 +132,28 @@ func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 			continue // the request's record is no longer kept
 		}
 		if err != nil {
-			return len(prompts), err
+			return pending, err
 		}
 		v.enqueue(p)
 	}
-	return len(prompts), nil
+	return pending, nil
+}
+
+// showPage shows a page of requests, and waits until all are shown. Otherwise a show that is
+// slower than the pages would let the requests pile up in memory.
+func (v *Viewer) showPage(ctx context.Context, page []schemas.Prompt) error {
+	done := make(chan struct{}, len(page))
+	for _, p := range page {
+		v.lanes.Send(p.Key(), viewJob{v, p, done})
+	}
+	for range page {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 func (v *Viewer) pendingKeys() map[string]bool {
@@ -161,15 +180,19 @@ func (v *Viewer) onView(m bus.Message) {
 	v.enqueue(p)
 }
 
-func (v *Viewer) enqueue(p schemas.Prompt) { v.lanes.Send(p.Key(), viewJob{v, p}) }
+func (v *Viewer) enqueue(p schemas.Prompt) { v.lanes.Send(p.Key(), viewJob{v, p, nil}) }
 
 // viewJob shows one version of a request.
 type viewJob struct {
 	*Viewer
 	prompt schemas.Prompt
+	done   chan<- struct{} // gets a value after the job; has room for it; may be nil
 }
 
 func (j viewJob) Run(context.Context) {
+	if j.done != nil {
+		defer func() { j.done <- struct{}{} }()
+	}
 	if j.recordIfNewer() {
 		j.show(j.prompt)
 	}

@@ -187,9 +187,11 @@ func TestAnAnsweredPromptShowsItsOutcome(t *testing.T) {
 // request that has ended before its turn is not shown.
 func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	r, p := newRig(t), newPager()
-	slow := make(chan struct{})
+	busy, slow := make(chan struct{}), make(chan struct{})
+	begins := sync.OnceFunc(func() { close(busy) })
 	p.fail = func(q schemas.Prompt) error {
 		if strings.Contains(string(q.Request.ActionDetails), "first") {
+			begins()
 			<-slow
 		}
 		return nil
@@ -198,6 +200,7 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	release := sync.OnceFunc(func() { close(slow) })
 	t.Cleanup(release) // the worker's stop, which runs later, waits for the channel
 	r.asks("rm first")
+	next(r, busy) // the outbox may send the prompts of different requests in another order
 	ended := r.asks("rm second").Receipt
 	last := r.asks("rm third").Receipt
 	_, err := r.asker.Withdraw(r.ctx, ended.SessionID, ended.PendingID, "changed its mind")

@@ -93,6 +93,10 @@ func (e *holdings) answerCall(ctx context.Context, question bus.Entry) error {
 	case d.Outcome == schemas.Denied, e.settings.now().settings.RememberDenials() == 0:
 		return nil
 	}
+	session, _ := schemas.SplitKey(question.Key)
+	if stored, err := e.answersOf(ctx, sessionKey(session)); err == nil && len(stored.byID) == 0 {
+		return nil // the session has no standing answers, so no denial to end
+	}
 	r, err := requestOf(&question.Record)
 	if err != nil || r.Kind != schemas.KindToolCall {
 		return err

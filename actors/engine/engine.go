@@ -138,6 +138,7 @@ type intake struct {
 	*base
 	holdings *holdings
 	life     *recordLife
+	exposed  exposures
 }
 
 type withdrawals struct {
@@ -171,7 +172,7 @@ func newEngine(o Options) *Engine {
 	f := &effects{base: b, holdings: h, life: l}
 	return &Engine{
 		base: b, holdings: h, life: l, effects: f,
-		intake:      &intake{b, h, l},
+		intake:      &intake{base: b, holdings: h, life: l},
 		withdrawals: &withdrawals{b, h, l},
 		connectors:  &connectors{base: b, holdings: h, life: l, effects: f},
 		admin:       &admin{b, h, f},

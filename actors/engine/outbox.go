@@ -68,7 +68,7 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 }
 
 func (e *recordLife) view(p schemas.Prompt) error {
-	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
+	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), &p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
 }
 
 // queuePrompts queues a prompt for each of the record's routes to a carrier, if carriers may

@@ -29,6 +29,11 @@ func (e *intake) checkRules(_ context.Context, s *askState) (result, error) {
 	return result{verdict: v}, nil
 }
 
+// searches reports whether a call may search whole directories.
+func searches(c *policy.Call) bool {
+	return bytes.Contains(c.Input, []byte("rg")) || bytes.Contains(c.Input, []byte("grep")) || bytes.Contains(c.Input, []byte(`\u`)) || policy.IsSearch(c.ToolName)
+}
+
 // evaluatePolicy returns the verdict of the policy. An allow becomes an ask if this engine's
 // settings or freezes may be out of date, or if the project's rules cannot be read.
 func (e *intake) evaluatePolicy(s *askState) rulesResult {
@@ -47,6 +52,9 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	if e.Host != "" && (out.call.Host == "" || out.call.Host == e.Host) {
 		if bytes.Contains(r.ActionDetails, []byte("git")) {
 			out.call.Tops = policy.ThisDisk{}.Tops(out.call.Project)
+		}
+		if searches(&out.call) {
+			out.call.Exposed = e.exposed.files(rules, rules.Dirs(out.call)...)
 		}
 		if out.call.Home = e.Home; e.Projects != nil {
 			rules, err = e.Projects.Tighten(rules, rules.Dirs(out.call)...)

@@ -20,6 +20,9 @@ type evaluation struct {
 	verdict  Verdict
 	facts    *shell.Facts // facts about the command line; nil until they are needed
 	line     *shell.Line
+
+	showsLines bool                   // a search shows lines of files, not only their names
+	leavesOut  func(file string) bool // reports whether the filters of a search leave out a file
 }
 
 // ruleSubject holds the values of a call that rules are compared with: its tool, and its paths

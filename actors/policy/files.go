@@ -56,6 +56,18 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if len(paths) == 0 && ev.tool.Kind == tools.Search {
 		paths = []string{"."}
 	}
+	// Claude Code's Grep shows names unless its output_mode says otherwise; other hosts' tools show lines.
+	mode, _ := in.Text("output_mode")
+	ev.showsLines = mode == "content" || mode == "" && (ev.call.ToolName != "Grep" || in["output_mode"] != nil)
+	ev.leavesOut = func(file string) bool {
+		for _, k := range []string{"glob", "include", "include_pattern", "includePattern"} {
+			if s, ok := in.Text(k); ok && s != "" && s[0] != '!' {
+				return true // a filter that may include secrets asks already
+			}
+		}
+		kind, ok := in.Text("type")
+		return ok && kind != "" && path.Ext(file) != "."+kind
+	}
 	for _, p := range paths {
 		ev.checkPath(p, writes)
 	}
@@ -103,6 +115,10 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 		ev.addReason("touches a hidden place outside the project")
 	case ev.tool.Name == "Grep" && ev.pol.shell.Secrets.MayLieBelow(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
+	case ev.tool.Name == "Grep" && ev.showsLines:
+		if file := ev.location.ExposedBelow([]string{p}, ev.leavesOut); file != "" {
+			ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory with "+file+", which holds secrets"
+		}
 	}
 	if !ev.location.InProject(p) && (ev.location.Project != "" || pathname.IsAbs(pathname.Slashes(p))) {
 		ev.addReason("outside the project")

@@ -54,6 +54,9 @@ type Call struct {
 	// the top of the project and of its work trees. Nil means that they are recognised by their
 	// names.
 	Tops []string
+	// Exposed are files with secrets in the project that a search of their directory would show,
+	// as ThisDisk finds them. nil means that none is known.
+	Exposed []string
 }
 
 // CallOf returns the call of an agent's request.
@@ -72,6 +75,9 @@ func CallOf(agent string, r *schemas.Request) Call {
 func (c *Call) location() pathname.Location {
 	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
 	loc.SetTops(c.Tops)
+	for _, file := range c.Exposed {
+		loc.Exposed = append(loc.Exposed, pathname.Clean(file))
+	}
 	return loc
 }
 

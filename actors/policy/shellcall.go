@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/actors/policy/shell"
@@ -11,7 +12,7 @@ import (
 
 // evaluateShell checks a shell tool's command line.
 func (ev *evaluation) evaluateShell(in tools.Input) {
-	src, why := ev.pol.commandAt(in, ev.location)
+	src, why := ev.pol.commandAt(ev.call, in, ev.location)
 	line, file := ev.pol.shell.Read(src, *ev.location)
 	ev.line = line
 	if why != "" {
@@ -65,6 +66,17 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	if why == "" {
 		ev.contain(src)
 	}
+}
+
+// mayBePowerShell reports whether a shell tool may run the line in PowerShell. On Windows, every
+// host's tool does so but Bash of Claude Code, which runs Git's Bash.
+func (c *Call) mayBePowerShell() bool {
+	return c.ToolName != "Bash" && (onWindows(c.Cwd) || onWindows(c.Project))
+}
+
+// onWindows reports whether a path is one of Windows: with a drive letter, or on another machine.
+func onWindows(p string) bool {
+	return strings.HasPrefix(p, `\\`) || len(p) > 1 && p[1] == ':' && (p[0]|0x20) >= 'a' && (p[0]|0x20) <= 'z'
 }
 
 // shellRules reports whether any deny or ask rule may cover a shell command or a path in it.

@@ -43,15 +43,18 @@ func (p *Policy) callLine(c *Call) (line *shell.Line, why string) {
 		return nil, err.Error()
 	}
 	loc := c.location()
-	src, why := p.commandAt(in, &loc)
+	src, why := p.commandAt(c, in, &loc)
 	line, _ = p.shell.Read(src, loc)
 	return line, why
 }
 
 // commandAt returns the command line of a shell call, and sets loc to the directory in which
 // the tool runs it. The result why names an unknown part of the call, or is "".
-func (p *Policy) commandAt(in tools.Input, loc *pathname.Location) (src, why string) {
+func (p *Policy) commandAt(c *Call, in tools.Input, loc *pathname.Location) (src, why string) {
 	src, dir, why := in.Command()
+	if why == "" && c.mayBePowerShell() {
+		why = "may run in PowerShell, which nod does not read"
+	}
 	switch all := pathname.Locate(dir, "", "").Dirs; {
 	case in.KeepsShell():
 		loc.Dirs, loc.Lost = nil, true

@@ -66,7 +66,7 @@ func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 	}
 	switch t.Kind {
 	case tools.Shell:
-		return p.missingShellRules(in, loc)
+		return p.missingShellRules(&c, in, loc)
 	case tools.Edit:
 		return missingEditRules(in, t, &loc)
 	case tools.Notes:
@@ -75,8 +75,8 @@ func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 	return nil
 }
 
-func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]schemas.RememberedRule {
-	src, why := p.commandAt(in, &loc)
+func (p *Policy) missingShellRules(c *Call, in tools.Input, loc pathname.Location) [][]schemas.RememberedRule {
+	src, why := p.commandAt(c, in, &loc)
 	line, _ := p.shell.Read(src, loc)
 	if why != "" || line.Why != "" || line.Comments || loc.Project == "" {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -19,12 +20,19 @@ func coloured(w io.Writer) bool {
 
 // printParts writes parts for the width of the terminal, with colours if coloured(w).
 func (e *env) printParts(w io.Writer, parts []people.Part) {
-	colours := coloured(w)
+	fmt.Fprint(w, e.formatParts(parts, coloured(w)))
+}
+
+// formatParts returns parts for the width of the terminal.
+func (e *env) formatParts(parts []people.Part, colours bool) string {
+	var text strings.Builder
 	for _, row := range people.Rows(parts, e.width()) {
-		text := row.Text
 		if colours {
-			text = row.Paint(people.ANSI)
+			text.WriteString(row.Paint(people.ANSI))
+		} else {
+			text.WriteString(row.Text)
 		}
-		fmt.Fprintln(w, text)
+		text.WriteByte('\n')
 	}
+	return text.String()
 }

@@ -121,15 +121,16 @@ func (c *execCmd) contained(e *env) error {
 	if err != nil {
 		return err
 	}
-	e.printContained(report, c.Time)
+	e.printContained(report, c.Time, "nod exec --contain --permission "+networkTag+"%s -- COMMAND", " --permission "+networkTag)
 	if report.ExitCode != 0 {
 		return exit(report.ExitCode)
 	}
 	return nil
 }
 
-// printContained prints the accesses that a contained command was refused, and how to ask for them.
-func (e *env) printContained(r contain.Report, limit time.Duration) {
+// printContained prints the accesses that a contained command was refused, and how to ask for them:
+// grant is the command that does this, with %s for the hosts, which are joined by join.
+func (e *env) printContained(r contain.Report, limit time.Duration, grant, join string) {
 	if r.TimedOut {
 		fmt.Fprintf(e.stderr, "nod: the command was killed after %s\n", limit)
 	}
@@ -142,8 +143,7 @@ func (e *env) printContained(r contain.Report, limit time.Duration) {
 		}
 	}
 	if len(asked) > 0 {
-		fmt.Fprintf(e.stderr, "nod: the command could not reach %s, which is not granted; to grant it: nod exec --contain --permission %s%s -- COMMAND\n",
-			strings.Join(asked, ", "), networkTag, strings.Join(asked, " --permission "+networkTag))
+		fmt.Fprintf(e.stderr, "nod: the command could not reach %s, which is not granted; to get it: %s\n", strings.Join(asked, ", "), fmt.Sprintf(grant, strings.Join(asked, join)))
 	}
 	if len(r.Undone) > 0 {
 		fmt.Fprintf(e.stderr, "nod: the command made files that other programs would obey, so nod moved them to %s: %s\n", people.Line(r.UndoneTo), people.Line(strings.Join(r.Undone, ", ")))

@@ -18,6 +18,7 @@ var examples = map[string]string{
 	"doctor":            "nod doctor",
 	"uninstall":         "nod uninstall",
 	"status":            "nod status\nnod status --short",
+	"bench":             "nod bench\nnod bench --quick --json",
 	"completion":        "source <(nod completion bash)\nnod completion fish > ~/.config/fish/completions/nod.fish",
 	"version":           "nod version",
 	"help":              "nod help allow",

@@ -10,6 +10,7 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/exec"
+	"github.com/nodbus/nod/connectors/agents/readable"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
@@ -36,7 +37,7 @@ func (execCmd) Help() string {
 	return "With --contain the command uses its project without its secrets: docs/containment.md. Without it, the command may use the session's working directory and those of the session's permissions that --permission names, and no others. " +
 		"It starts in the current directory, or in the working directory if it may not read the current one. " +
 		"If the command was not run, the exit code is 125, or 126 or 127 as in a shell. To run programs it may also read these paths, if they exist: " +
-		strings.Join(exec.SystemPaths(), " ") + "; and read and write: " + strings.Join(exec.SystemDevices(), " ") +
+		strings.Join(readable.System(), " ") + "; and read and write: " + strings.Join(exec.SystemDevices(), " ") +
 		". Name a program's files in the home directory (git: ~/.gitconfig) by --permission, or tell the program to do without them."
 }
 

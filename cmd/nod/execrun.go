@@ -58,7 +58,7 @@ func (c *execCmd) decided(e *env) error {
 	if err != nil {
 		return err
 	}
-	e.printContained(report, 0)
+	e.printContained(report, 0, "nod ask --session "+session+" --permission "+networkTag+"%s --reason WHY (or request_permission), then make the call again", " --permission "+networkTag)
 	if code != 0 {
 		return exit(code)
 	}

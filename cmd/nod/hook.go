@@ -16,6 +16,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
+	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 )
@@ -34,6 +35,7 @@ func hostNamed(name string) (hook.Host, error) {
 type hookCmd struct {
 	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini or copilot."`
 	HostTimeout   time.Duration `name:"host-timeout" help:"How long the agent program waits for the hook."`
+	ChangesInput  bool          `name:"changes-input" hidden:"" help:"The agent program is of a version that runs changed inputs (nod install writes this)."`
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"In claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 }
@@ -72,7 +74,8 @@ func (c *hookCmd) Run(e *env) error {
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
 		Host: hostname, User: name, Project: project, Waits: waits, Unsettled: notes, Stderr: e.stderr,
-		Contain: possible, NodPath: nodPath, NodData: namedData(dir),
+		ChangesInput: c.ChangesInput,
+		Contain:      possible, NodPath: nodPath, NodData: namedData(dir),
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
@@ -116,7 +119,20 @@ func containable(project string) (possible, nodPath string) {
 	if err != nil {
 		return err.Error() + ", so it cannot run contained", ""
 	}
+	if level, why := knownSupport(); level != contain.Namespaces {
+		return fmt.Sprintf("this machine cannot run it contained (%v): nod doctor", why), ""
+	}
 	return schemas.ContainPossible, nodPath
+}
+
+// knownSupport returns how this machine can contain commands. A hook cannot try this for every
+// call, so the result is kept.
+func knownSupport() (contain.Level, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return contain.Support()
+	}
+	return contain.KnownSupport(filepath.Join(cache, "nod"))
 }
 
 // namedData returns the data directory, or "" if it is the default one. A host's shell may lack

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailscale/hujson"
+
 	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/connectors/people"
@@ -98,6 +100,9 @@ func readRuleFile(agent, file string) (hostRules, error) {
 		read = rules.ImportGeminiPolicy
 	case agent == hook.Gemini().Name:
 		read = rules.ImportGemini
+		if plain, err := hujson.Standardize(data); err == nil { // the file may have comments
+			data = plain
+		}
 	}
 	if r.rules, r.left, err = read(data); err != nil {
 		return r, fmt.Errorf("%s: %w", file, err)

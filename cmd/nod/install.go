@@ -51,7 +51,7 @@ func (c *installCmd) Run(e *env) error {
 	case c.Uninstall:
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
 	default:
-		fmt.Fprintln(e.stdout, c.asksNow(change.Path, e.startHint()))
+		fmt.Fprintln(e.stdout, c.asksNow(e, change.Path))
 	}
 	if change.Note != "" {
 		fmt.Fprintf(e.stderr, "nod: %s\n", change.Note)
@@ -65,25 +65,50 @@ func (c *installCmd) Run(e *env) error {
 	return nil
 }
 
-// asksNow returns a line about the installed hook: for which calls the agent program now asks nod, or
-// why it does not ask yet. The parameter start is the command that starts nod.
-func (c *installCmd) asksNow(path, start string) string {
+// asksNow returns a line that says about which calls the agent program now asks nod, or why it
+// does not ask yet, as far as this command has seen it.
+func (c *installCmd) asksNow(e *env, path string) string {
 	host, err := hostNamed(c.Agent)
 	if err != nil {
-		return path + " asks nod now" + start
+		return path + " asks nod now" + e.startHint()
 	}
 	switch trusted, err := folders.Trusts(host, path); {
 	case err != nil:
 		return fmt.Sprintf("%s holds nod's hook; whether %s reads it is not known: %v", path, host.Agent, err)
 	case !trusted:
 		return fmt.Sprintf("%s holds nod's hook, but %s does not run it until it trusts this folder: start %s here and agree to trust it", path, host.Agent, host.Program)
+	}
+	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
+	if err != nil {
+		return fmt.Sprintf("%s holds nod's hook: %v", path, err)
+	}
+	seen, err := e.tryHooks(host, at)
+	switch unasked := host.Unasked(at); {
+	case err != nil:
+		return fmt.Sprintf("%s holds nod's hook, but %v", path, err)
+	case unasked != "":
+		return fmt.Sprintf("%s has nod's hook now: %s\n%s", path, seen, unasked)
 	case host.Name == hook.Codex().Name && !isStrict(host, path):
-		return path + " asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call" + start
+		return fmt.Sprintf("%s asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call: %s", path, seen)
 	}
-	if at, err := hook.Inspect(host, hook.InstallOptions{Settings: path}); err == nil && host.Unasked(at) != "" {
-		return path + " has nod's hook now" + start + "\n" + host.Unasked(at)
+	return fmt.Sprintf("%s asks nod now: %s", path, seen)
+}
+
+// tryHooks makes a test call through each hook in a settings file, by the command in that file, and
+// returns a description of what it has seen. The error says why the hooks do not ask nod.
+func (e *env) tryHooks(host hook.Host, at hook.Inspection) (seen string, err error) {
+	if hint := e.startHint(); hint != "" {
+		return "", errors.New("it was not tried" + hint + ", and try the hook with: nod doctor")
 	}
-	return path + " asks nod now" + start
+	if at.Off != "" {
+		return "", fmt.Errorf("the file's %q keeps every hook from running", at.Off)
+	}
+	for _, i := range at.Hooks {
+		if err := host.Probe(e.ctx, i); err != nil {
+			return "", fmt.Errorf("its test call for %s failed: %w; see nod doctor", i.Event, err)
+		}
+	}
+	return "a test call of its hook reached nod and was refused, as it must be", nil
 }
 
 // startHint returns the command that starts nod. It is empty if nod already runs, or runs on another
@@ -145,6 +170,9 @@ func (c *installCmd) install(e *env) (installed, error) {
 	if err != nil {
 		return installed{}, err
 	}
+	if c.Uninstall {
+		o.KeepEmptyHooks = e.hadEmptyHooks(host, o)
+	}
 	change, err := hook.Install(host, o)
 	if err != nil {
 		return installed{Change: change}, err
@@ -156,9 +184,24 @@ func (c *installCmd) install(e *env) (installed, error) {
 	return made, e.remember(host.Name, change, o)
 }
 
-// trust marks the hook as trusted in Codex's config.toml, because Codex runs only trusted hooks. With
-// --uninstall it removes the mark. A failure becomes a note for the user instead of an error, because
-// the hook itself is installed.
+// hadEmptyHooks reports whether the user's file had an empty list of hooks before the installation
+// that is to be removed.
+func (e *env) hadEmptyHooks(host hook.Host, o hook.InstallOptions) bool {
+	dir, err := e.dataDir()
+	if err != nil {
+		return false
+	}
+	at, err := hook.Inspect(host, o)
+	if err != nil {
+		return false // Install reports the error
+	}
+	was, err := installs.Find(dir, host.Name, at.Path)
+	return err == nil && was.EmptyHooks
+}
+
+// trust marks the hook as trusted in Codex's config.toml, because Codex runs
+// trusted hooks only; with --uninstall it removes the mark. It reports a failure as
+// a note, not as an error, because the hook itself is installed.
 func (c *installCmd) trust(host hook.Host, made *installed) {
 	was, is, err := hook.InspectChange(host, made.Change)
 	switch {
@@ -234,12 +277,20 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) 
 	if err != nil {
 		return err
 	}
-	in := installs.Install{Agent: agent, Path: change.Path, At: time.Now().UTC(), Created: change.Creates()}
+	in := installs.Install{Agent: agent, Path: change.Path, At: time.Now().UTC(), Created: change.Creates(), Dirs: change.NewDirectories, EmptyHooks: change.EmptyHooks}
 	if o.Uninstall {
-		if err := removeEmpty(dir, in); err != nil {
+		was, err := installs.Find(dir, agent, change.Path)
+		if err == nil {
+			err = restoreEmpty(was)
+		}
+		if err != nil {
 			return err
 		}
 		return installs.Forget(dir, in)
+	}
+	if change.Blank() {
+		blank := string(change.Before)
+		in.Blank = &blank
 	}
 	return installs.Remember(dir, in, change.Changed())
 }
@@ -284,7 +335,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if c.OnUnavailable != string(hook.UnavailableAsk) {
 		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
 	}
-	if host, err := hostNamed(c.Agent); err == nil && len(host.Setup.Newer) > 0 {
+	if host, err := hostNamed(c.Agent); err == nil && (len(host.Setup.Newer) > 0 || host.ChangesSince != "") {
 		ctx, cancel := e.soon()
 		o.HostVersion, _ = host.Version(ctx) // nod doctor reports an unknown version
 		cancel()

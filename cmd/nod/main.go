@@ -56,6 +56,7 @@ type cli struct {
 	Uninstall uninstallCmd `cmd:"" group:"run" help:"Remove nod's hooks and service from this machine; its data stays."`
 
 	Status     statusCmd     `cmd:"" group:"run" help:"Say whether nod runs and how many requests wait; --short is for status bars."`
+	Bench      benchCmd      `cmd:"" group:"run" help:"Measure nod on this machine, beside bare NATS."`
 	Completion completionCmd `cmd:"" group:"run" help:"Print a script that completes nod's commands in bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" group:"run" help:"Print the version."`
 	Help       helpCmd       `cmd:"" group:"run" help:"Explain a command, with examples."`

@@ -41,6 +41,14 @@ func (c *mcpCmd) Run(e *env) error {
 	if o.Project == "" && c.HTTP == "" {
 		o.Project, _ = os.Getwd() // if the directory is unknown, allow rules that depend on the directory do not apply
 	}
+	if c.HTTP == "" {
+		o.Contain, o.NodPath = containable(o.Project)
+		if dir, err := e.dataDir(); err == nil {
+			o.NodData = namedData(dir)
+		}
+	} else {
+		o.Contain = "a client over HTTP may be on another machine, so the call cannot run contained"
+	}
 	server := mcp.New(late, o)
 	defer server.Stop()
 	if c.HTTP != "" {

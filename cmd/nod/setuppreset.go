@@ -39,7 +39,7 @@ func (c *setupCmd) preset(e *env) error {
 // the call runs.
 func changesInputHere() bool {
 	for _, host := range hook.Hosts() {
-		if host.ChangesInput && host.Present() {
+		if (host.ChangesInput || host.ChangesSince != "") && host.Present() {
 			return true
 		}
 	}

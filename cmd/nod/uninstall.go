@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -108,18 +107,13 @@ func (e *env) removeHook(agent, path string) error {
 	return nil
 }
 
-// removeEmpty removes a settings file that nod created if the file has no settings left. It then
-// removes the two directories above the file if they are empty. The data directory dir has the list of
-// the files that nod created.
-func removeEmpty(dir string, in installs.Install) error {
-	all, err := installs.List(dir)
-	if err != nil {
-		return err
-	}
-	made := slices.ContainsFunc(all, func(i installs.Install) bool { return i.Agent == in.Agent && i.Path == in.Path && i.Created })
+// restoreEmpty restores a settings file that has no settings any more: a file of nod's is removed,
+// with the directories that nod made for it if they are empty, and a blank file of the user's is
+// blank again. in is the installation as it was stored.
+func restoreEmpty(in installs.Install) error {
 	data, err := os.ReadFile(in.Path)
-	if !made || err != nil {
-		return nil // the user created the file, or it is gone
+	if err != nil || !in.Created && in.Blank == nil {
+		return nil // the file has been the user's, or it is gone
 	}
 	var holds map[string]json.RawMessage
 	if json.Unmarshal(data, &holds) != nil {
@@ -129,12 +123,19 @@ func removeEmpty(dir string, in installs.Install) error {
 	if len(holds) > 0 {
 		return nil
 	}
+	if in.Blank != nil {
+		if err := os.WriteFile(in.Path, []byte(*in.Blank), 0o600); err != nil { // the file keeps its mode
+			return fmt.Errorf("empty %s again: %w", in.Path, err)
+		}
+		return nil
+	}
 	if err := os.Remove(in.Path); err != nil {
 		return fmt.Errorf("remove the empty %s: %w", in.Path, err)
 	}
-	parent := filepath.Dir(in.Path)
-	if os.Remove(parent) == nil { // Remove fails if the directory has other entries
-		_ = os.Remove(filepath.Dir(parent)) // Remove fails if the directory, such as .copilot, has other entries
+	for _, dir := range slices.Backward(in.Dirs) {
+		if os.Remove(dir) != nil { // Remove fails if the directory has other entries
+			break
+		}
 	}
 	return nil
 }

@@ -196,7 +196,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 	if err != nil {
 		return nil, err
 	}
-	screen := &screen{env: e, rings: c.Notify && isTerminal(e.stdout), rung: map[string]bool{}}
+	screen := &screen{env: e, colours: coloured(e.stdout), rings: c.Notify && isTerminal(e.stdout), rung: map[string]bool{}}
 	viewer, err := connector.View(e.ctx, system, conn, schemas.ConnectorTerminal, e.log, screen.show)
 	if err != nil {
 		conn.Close()
@@ -211,9 +211,10 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 // A screen prints prompts and outcomes, one at a time.
 type screen struct {
 	*env
-	mu    sync.Mutex
-	rings bool            // ring the terminal for each new request; see people.Ring
-	rung  map[string]bool // the pending requests for which the terminal has rung, by key
+	colours bool
+	rings   bool // ring the terminal for each new request; see people.Ring
+	mu      sync.Mutex
+	rung    map[string]bool // the pending requests for which the terminal has rung, by key
 }
 
 func (s *screen) show(p schemas.Prompt) {
@@ -225,17 +226,16 @@ func (s *screen) show(p schemas.Prompt) {
 		fmt.Fprintf(s.stdout, "\n%s  %s\n", people.Outcome(p.Decision, &p), people.Summary(&p, 60))
 		return
 	}
-	fmt.Fprintln(s.stdout)
 	if s.rings && !s.rung[p.Key()] {
 		s.rung[p.Key()] = true
 		fmt.Fprint(s.stdout, people.Ring(p))
 	}
-	s.printParts(s.stdout, people.Unfolded(&p, time.Now())) // nod show prints the rest
+	question := s.formatParts(people.Unfolded(&p, time.Now()), s.colours) // nod show prints the rest
+	how := "nod allow " + p.PendingID + " · nod deny " + p.PendingID
 	if isQuestion(&p) {
-		fmt.Fprintf(s.stdout, "\n  nod answer %s NUMBER, or your own words\n", p.PendingID)
-		return
+		how = "nod answer " + p.PendingID + " NUMBER, or your own words"
 	}
-	fmt.Fprintf(s.stdout, "\n  nod allow %s · nod deny %s\n", p.PendingID, p.PendingID)
+	fmt.Fprintf(s.stdout, "\n%s\n  %s\n", question, how)
 }
 
 // readSettings reads the settings file at path. If path is empty, it reads settings.json of the data

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
@@ -88,7 +91,7 @@ func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, er
 	}
 	name := "Something else"
 	if q.Several {
-		name = "Several of them, or something else"
+		name = "Several of them by number, such as 1 3, or something else"
 	}
 	r.Options = append(r.Options,
 		schemas.Option{OptionID: ownWords, Name: name, Kind: schemas.AllowOnce, Text: true},
@@ -111,13 +114,34 @@ func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, o
 		return "", false
 	}
 	if option.Text {
-		return d.Message, strings.TrimSpace(d.Message) != ""
+		return q.withLabels(d.Message), strings.TrimSpace(d.Message) != ""
 	}
 	return option.Name, true
 }
 
-// WithAnswers adds the answers to the input of AskUserQuestion; a key is the text of a question. It
-// keeps all other bytes. It returns an error if the input already has a field "answers".
+// withLabels returns the labels of the choices that text names by their numbers, separated by
+// commas as Claude Code separates them. If the question takes one answer, or text is not a list
+// of such numbers, it returns text.
+func (q *Question) withLabels(text string) string {
+	if !q.Several {
+		return text
+	}
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	var labels []string
+	for _, word := range words {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > len(q.Choices) {
+			return text
+		}
+		if label := q.Choices[n-1].Label; !slices.Contains(labels, label) {
+			labels = append(labels, label)
+		}
+	}
+	return strings.Join(labels, ", ")
+}
+
+// WithAnswers adds answers, keyed by question text, to the input of AskUserQuestion and
+// keeps its other bytes. It returns an error if the input has a field "answers" already.
 func WithAnswers(input json.RawMessage, answers map[string]string) (json.RawMessage, error) {
 	v, obj, err := ParseObject(input)
 	if err != nil {

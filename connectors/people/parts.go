@@ -1,6 +1,7 @@
 package people
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -294,8 +295,12 @@ func answers(r *schemas.Request) []string {
 	options := r.Offered()
 	var all []string
 	if r.Kind == schemas.KindQuestion {
+		meanings := meaningsOf(r)
 		for i, o := range options {
 			all = append(all, fmt.Sprintf("%d: %s", i+1, Choice(r, o)))
+			if text := meanings[o.Name]; text != "" {
+				all = append(all, "   – "+Line(text))
+			}
 		}
 		return all
 	}
@@ -308,6 +313,22 @@ func answers(r *schemas.Request) []string {
 	}
 	if slices.ContainsFunc(options, func(o schemas.Option) bool { return o.Kind.Remembered() }) {
 		all = append(all, AgentRemembers)
+	}
+	return all
+}
+
+// meaningsOf returns the agent's explanation of each answer of a question, by the answer's name. It
+// reads the field "answers" of the input.
+func meaningsOf(r *schemas.Request) map[string]string {
+	var details struct {
+		Answers []struct{ Answer, Meaning string }
+	}
+	if json.Unmarshal(r.ActionDetails, &details) != nil {
+		return nil // a question need not explain its answers, and the input is shown in any case
+	}
+	all := map[string]string{}
+	for _, a := range details.Answers {
+		all[a.Answer] = a.Meaning
 	}
 	return all
 }

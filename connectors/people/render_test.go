@@ -292,3 +292,15 @@ func TestAPlanMustBeSeenWithAllThatItsApprovalCovers(t *testing.T) {
 	assert.Contains(t, Text(p, time.Unix(0, 0), 0), "to carry out its plan")
 	assert.NotContains(t, Text(p, time.Unix(0, 0), 0), "grants nothing")
 }
+
+// Each answer of a question is followed by its meaning.
+func TestAnAnswerIsFollowedByItsMeaning(t *testing.T) {
+	p := &schemas.Prompt{SessionID: "s", PendingID: "q", Request: schemas.Request{
+		Kind: schemas.KindQuestion, Title: "Question", ToolName: "AskUserQuestion",
+		ActionDetails: []byte(`{"question":"Which?","answers":[{"answer":"Postgres","meaning":"big\nand slow"},{"answer":"SQLite","meaning":""}]}`),
+		Options: []schemas.Option{
+			{OptionID: "a", Name: "Postgres", Kind: schemas.AllowOnce}, {OptionID: "b", Name: "SQLite", Kind: schemas.AllowOnce},
+		},
+	}}
+	assert.Contains(t, Text(p, time.Unix(0, 0), 0), "1: Postgres\n               – big⏎and slow\n            2: SQLite\n")
+}

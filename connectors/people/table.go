@@ -18,20 +18,33 @@ const minShort = 8
 // least minShort characters, unless the id is shorter. If another stored record has the same prefix,
 // nod refuses the prefix and decides nothing.
 func ShortIDs(prompts []schemas.Prompt) []string {
-	short := make([]string, len(prompts))
+	short, order := make([]string, len(prompts)), make([]int, len(prompts))
 	for i := range prompts {
-		id := prompts[i].PendingID
-		n := min(max(minShort, schemas.MinPrefix), len(id))
-		for j := range prompts {
-			for i != j && n < len(id) && strings.HasPrefix(prompts[j].PendingID, id[:n]) {
-				n++
-			}
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return strings.Compare(prompts[i].PendingID, prompts[j].PendingID) })
+	least := 0 // the length that tells an id from the one before it in the order
+	for at, i := range order {
+		id, next := prompts[i].PendingID, 0
+		if at+1 < len(order) {
+			next = commonPrefix(id, prompts[order[at+1]].PendingID) + 1
 		}
-		short[i] = id[:n]
+		short[i] = id[:min(max(minShort, schemas.MinPrefix, least, next), len(id))]
+		least = next
 	}
 	return short
 }
 
+// commonPrefix returns the length of the longest prefix that a and b share, in bytes.
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// summaryBytes is the number of bytes of a payload that a summary reads.
 const summaryBytes = 2048
 
 // Summary returns the beginning of p's payload, such as a command, in at most width columns. If it
@@ -111,14 +124,18 @@ func Table(prompts []schemas.Prompt, now time.Time, width int) string {
 	if width > 0 {
 		columns, room = squeeze(columns, width)
 	}
+	widths := make([]int, len(columns))
+	for i := range columns {
+		widths[i] = columns[i].width()
+	}
 	var b strings.Builder
 	for row := -1; row < len(prompts); row++ {
-		for _, c := range columns {
+		for i, c := range columns {
 			cell := c.title
 			if row >= 0 {
 				cell = c.cells[row]
 			}
-			b.WriteString(pad(cell, c.width()))
+			b.WriteString(pad(cell, widths[i]))
 		}
 		if row < 0 {
 			b.WriteString("WHAT\n")

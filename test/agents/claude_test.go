@@ -117,9 +117,30 @@ func TestClaudeCodeIsResumed(t *testing.T) {
 	})
 }
 
-// If the model makes several calls at once, --defer-after does not end the run. After a resume, Claude
-// Code would not ask nod about the calls again, and would run those that its own rules allow. Instead
-// nod denies all the calls, and tells the model that the requests stay open.
+// A resumed run is deferred again at its next call.
+func TestClaudeCodeIsResumedTwice(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		m := newModel(t, claudeTouch)
+		m.then = []call{{"Bash", map[string]any{"command": "echo yes > ran-too", "description": "leave another"}}}
+		x := newMachine(t, m)
+		x.does("install", "claude-code", "--strict", "--defer-after", "1s", "--settings", x.claudeSettings())
+		a := x.starts(x.claude(program, "-p", "go on"))
+		x.ends(a)
+		r := x.asked(a)
+		x.does("allow", r.ID)
+		x.ends(x.starts(x.claude(x.nod, "resume", r.Session, "--claude", program)))
+		assert.FileExists(t, x.ran)
+		second := x.asked(a)
+		assert.NoFileExists(t, x.ran+"-too")
+		x.does("allow", second.ID)
+		x.ends(x.starts(x.claude(x.nod, "resume", r.Session, "--claude", program)))
+		assert.FileExists(t, x.ran+"-too")
+	})
+}
+
+// If the model makes several calls at once, --defer-after does not end the run: after a resume
+// Claude Code would not ask about the calls again, and would run those that its own rules
+// allow. Instead all calls are denied, and the model gets the text that the requests stay open.
 func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for name, whole := range map[string]bool{"streamed": false, "in one piece": true} {

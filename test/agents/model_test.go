@@ -28,7 +28,8 @@ type model struct {
 	URL   string
 	t     *testing.T
 	calls []call
-	whole bool // refuse requests for a stream, so that the agent asks for one JSON answer
+	then  []call // the calls of a second message, made once the model has all results of the first
+	whole bool   // the model refuses requests for a stream, so that the agent asks for one JSON answer
 
 	mu   sync.Mutex
 	told []string // the results of the calls, as the agent sent them
@@ -99,6 +100,9 @@ func (m *model) next(t turn) []call {
 	m.told = append(m.told, t.results...)
 	if len(t.results) == 0 && slices.Contains(t.tools, m.calls[0].tool) {
 		return m.calls
+	}
+	if len(t.results) == len(m.calls) {
+		return m.then
 	}
 	return nil
 }

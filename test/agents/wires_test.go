@@ -48,10 +48,10 @@ func writeAnthropic(w io.Writer, t turn, calls []call) {
 		stop, content = "tool_use", nil
 	}
 	for i, c := range calls {
-		content = append(content, map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%02d", i+1), "name": c.tool, "input": c.input})
+		content = append(content, map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%02d", len(t.results)+i+1), "name": c.tool, "input": c.input})
 	}
 	message := map[string]any{
-		"id": "msg_01", "type": "message", "role": "assistant", "model": "fake", "content": content, "stop_reason": stop, "stop_sequence": nil,
+		"id": fmt.Sprintf("msg_%02d", len(t.results)+1), "type": "message", "role": "assistant", "model": "fake", "content": content, "stop_reason": stop, "stop_sequence": nil,
 		"usage": map[string]any{"input_tokens": 1, "output_tokens": 1},
 	}
 	if t.whole {

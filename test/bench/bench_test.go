@@ -17,23 +17,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nodbus/nod/actors"
-	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
-	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/embed"
-	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/internal/bench"
 )
 
 const (
@@ -41,18 +33,15 @@ const (
 	batch    = 256 // requests of all sessions in one turn
 )
 
-// work sends one request of a session and returns when it has the decision.
-type work func(session string) error
-
 func BenchmarkAutomatic(b *testing.B) {
 	bySync(b, func(b *testing.B, r *rig) {
-		r.compare(b, map[string]work{"nod": r.nodAutomatic, "bare": r.bareAutomatic})
+		r.compare(b, map[string]bench.Work{"nod": r.nod.Automatic, "bare": r.bare.Automatic})
 	})
 }
 
 func BenchmarkHuman(b *testing.B) {
 	bySync(b, func(b *testing.B, r *rig) {
-		r.compare(b, map[string]work{"nod": r.nodHuman, "bare": r.bareHuman, "writes": r.writes})
+		r.compare(b, map[string]bench.Work{"nod": r.nod.Person, "bare": r.bare.Person, "writes": r.bare.Writes})
 	})
 }
 
@@ -61,7 +50,7 @@ func BenchmarkHuman(b *testing.B) {
 // allocates a queue for 65,536 messages, which is half a megabyte.
 func BenchmarkHumanSubscribeSync(b *testing.B) {
 	bySync(b, func(b *testing.B, r *rig) {
-		r.compare(b, map[string]work{"nod": r.nodHuman, "bare": r.bareHumanSync})
+		r.compare(b, map[string]bench.Work{"nod": r.nod.Person, "bare": r.bare.PersonSync})
 	})
 }
 
@@ -74,15 +63,15 @@ func bySync(b *testing.B, run func(*testing.B, *rig)) {
 	}
 }
 
-// compare measures the works in turns. It first sends one request at a time, and then batches of
-// requests in inFlight sessions.
-func (r *rig) compare(b *testing.B, works map[string]work) {
+// compare measures the works in turns, first with one request at a time, then with batches
+// of requests by inFlight sessions.
+func (r *rig) compare(b *testing.B, works map[string]bench.Work) {
 	b.Run("one", func(b *testing.B) {
 		times := map[string][]time.Duration{}
 		for b.Loop() {
 			for name, w := range works {
 				start := time.Now()
-				require.NoError(b, w("bench"))
+				require.NoError(b, w(r.ctx, "bench"))
 				times[name] = append(times[name], time.Since(start))
 			}
 		}
@@ -109,50 +98,35 @@ func (r *rig) compare(b *testing.B, works map[string]work) {
 	})
 }
 
-func (r *rig) batch(b *testing.B, w work) time.Duration {
-	var wg sync.WaitGroup
-	var left atomic.Int64
-	left.Store(batch)
-	start := time.Now()
-	for n := range inFlight { // a session sends one request after another
-		wg.Go(func() {
-			for left.Add(-1) >= 0 {
-				if err := w(fmt.Sprint("bench", n)); err != nil {
-					b.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return time.Since(start)
+func (r *rig) batch(b *testing.B, w bench.Work) time.Duration {
+	c, err := bench.AtOnce(r.ctx, w, inFlight, batch)
+	require.NoError(b, err)
+	return time.Duration(batch / c.Rate * float64(time.Second))
 }
 
-func median(d []time.Duration) time.Duration {
-	slices.Sort(d)
-	return d[len(d)/2]
-}
+func median(d []time.Duration) time.Duration { return bench.Median(d) }
 
 func ratio(a, b []time.Duration) float64 { return float64(median(a)) / float64(median(b)) }
 
-// rig is one NATS server without accounts, used by a nod and by a bare implementation.
+// rig is a nod and a bare implementation, both with their roles.
 type rig struct {
-	ctx   context.Context
-	asker *bus.Asker
-	agent *nats.Conn
-	js    jetstream.JetStream
-	n     atomic.Int64
-	over  atomic.Bool // set at the end, to ignore the errors of running requests
-	calls atomic.Int64
+	ctx  context.Context
+	nod  *bench.Nod
+	bare *bench.Bare
+	url  string // of a server with the stores of nod, or with the bare implementation alone
 }
 
 func newRig(b *testing.B, interval time.Duration) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(cancel)
-	quiet := slog.New(slog.DiscardHandler)
-	o := embed.Options{
-		Log:      quiet,
-		Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`),
+	var over atomic.Bool // errors of running requests are then ignored
+	fail := func(err error) {
+		if !over.Load() {
+			b.Error(err)
+		}
 	}
+	quiet := slog.New(slog.DiscardHandler)
+	o := embed.Options{Log: quiet}
 	bare := interval
 	if interval == bus.SyncGroup {
 		bare = bus.SyncAlways
@@ -163,235 +137,13 @@ func newRig(b *testing.B, interval time.Duration) *rig {
 	if o.URL = server.URL(); interval == bus.SyncGroup {
 		o.URL, o.DataDir = "", b.TempDir()
 	}
-	n, err := embed.Start(ctx, o)
+	r := &rig{ctx: ctx, url: server.URL()}
+	r.nod, err = bench.StartNod(ctx, o, fail)
 	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, n.Stop(context.Background())) })
-	r := &rig{ctx: ctx}
-	r.startNod(b, n, quiet)
-	r.startBare(b, server.URL())
-	b.Cleanup(func() { r.over.Store(true) })
+	b.Cleanup(func() { require.NoError(b, r.nod.Close()) })
+	r.bare, err = bench.StartBare(ctx, server.URL(), fail)
+	require.NoError(b, err)
+	b.Cleanup(r.bare.Close)
+	b.Cleanup(func() { over.Store(true) })
 	return r
-}
-
-func (r *rig) startNod(b *testing.B, n *embed.Nod, quiet *slog.Logger) {
-	agent, err := n.Connect(r.ctx, roles.AgentID("local"))
-	require.NoError(b, err)
-	r.asker = bus.NewAsker(agent, "local")
-	terminal, err := n.Connect(r.ctx, roles.ConnectorID("terminal"))
-	require.NoError(b, err)
-	sys := actors.NewSystem(quiet)
-	desk := connector.NewDesk(terminal, "terminal")
-	viewer, err := connector.View(r.ctx, sys, terminal, "terminal", quiet, func(p schemas.Prompt) {
-		if p.Decision == nil {
-			go func() {
-				_, err := desk.Answer(r.ctx, schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: "allow_once", From: schemas.From{UserID: "ann"}})
-				if err != nil && !r.over.Load() {
-					b.Error(err)
-				}
-			}()
-		}
-	})
-	require.NoError(b, err)
-	b.Cleanup(func() {
-		require.NoError(b, viewer.Stop(context.Background()))
-		sys.Stop()
-		r.asker.Close()
-		agent.Close()
-		terminal.Close()
-	})
-}
-
-func request(session, tool, details string, action schemas.ActionType) schemas.Request {
-	return schemas.Request{
-		SessionID: session, Kind: schemas.KindToolCall, Title: "Use " + tool, ToolName: tool,
-		ActionType: action, ActionDetails: []byte(details), Reason: "clean rebuild", AgentName: "bench",
-	}
-}
-
-func (r *rig) ask(q schemas.Request, by schemas.ByKind) error {
-	d, err := r.asker.Ask(r.ctx, q)
-	if err == nil && (d.Outcome != schemas.Allowed || d.By.Kind != by) {
-		err = fmt.Errorf("it was %s by %s", d.Outcome, d.By.Kind)
-	}
-	return err
-}
-
-func (r *rig) nodAutomatic(session string) error {
-	return r.ask(request(session, "Glob", `{"pattern":"**/*_test.go","path":"/workspace","cwd":"/workspace"}`, schemas.ActionFileRead), schemas.ByPolicy)
-}
-
-func (r *rig) nodHuman(session string) error {
-	// Each call has a different input, because nod decides identical calls together.
-	details := fmt.Sprintf(`{"command":"rm -rf build%06d","cwd":"/workspace"}`, r.calls.Add(1))
-	return r.ask(request(session, "Frobnicate", details, schemas.ActionOther), schemas.ByHuman)
-}
-
-// payload is about as large as a record.
-var payload = []byte(strings.Repeat("x", 700))
-
-// startBare starts the callbacks of the bare implementation.
-func (r *rig) startBare(b *testing.B, url string) {
-	connect := func() *nats.Conn {
-		nc, err := nats.Connect(url)
-		require.NoError(b, err)
-		b.Cleanup(nc.Close)
-		return nc
-	}
-	engine, person := connect(), connect()
-	r.agent = connect()
-	var err error
-	r.js, err = jetstream.New(engine)
-	require.NoError(b, err)
-	_, err = r.js.CreateStream(r.ctx, jetstream.StreamConfig{
-		Name: "KV_bare", Subjects: []string{"$KV.bare.>", "bare.timer.>", "bare.due.>"}, MaxMsgsPerSubject: 1,
-		AllowRollup: true, AllowMsgTTL: true, AllowMsgSchedules: true,
-	})
-	require.NoError(b, err)
-	_, err = r.js.CreateStream(r.ctx, jetstream.StreamConfig{Name: "bare_log", Subjects: []string{"bare.log"}, Duplicates: time.Hour})
-	require.NoError(b, err)
-	subscribe := func(nc *nats.Conn, subject string, handle func(m *nats.Msg, id string) error) {
-		_, err := nc.Subscribe(subject, func(m *nats.Msg) {
-			go func() {
-				if err := handle(m, m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]); err != nil && !r.over.Load() {
-					b.Error(err)
-				}
-			}()
-		})
-		require.NoError(b, err)
-		require.NoError(b, nc.Flush())
-	}
-	subscribe(engine, "bare.auto.*", func(m *nats.Msg, id string) error {
-		if _, err := r.js.Publish(r.ctx, "bare.log", payload, jetstream.WithMsgID(id)); err != nil {
-			return err
-		}
-		return m.Respond(payload)
-	})
-	subscribe(engine, "bare.request.*", func(m *nats.Msg, id string) error {
-		if _, err := r.store(id); err != nil {
-			return err
-		}
-		if err := m.Respond(payload[:200]); err != nil {
-			return err
-		}
-		if err := engine.Publish("bare.view."+id, payload); err != nil {
-			return err
-		}
-		return r.note("asked." + id)
-	})
-	subscribe(person, "bare.view.*", func(_ *nats.Msg, id string) error {
-		_, err := person.Request("bare.answer."+id, payload[:200], 10*time.Second)
-		return err
-	})
-	stream, err := r.js.Stream(r.ctx, "KV_bare")
-	require.NoError(b, err)
-	subscribe(engine, "bare.answer.*", func(m *nats.Msg, id string) error {
-		record, err := stream.GetLastMsgForSubject(r.ctx, "$KV.bare."+id)
-		if err != nil {
-			return err
-		}
-		if err := r.decide(id, record.Sequence); err != nil {
-			return err
-		}
-		if err := engine.Publish("bare.decision."+id, payload[:400]); err != nil {
-			return err
-		}
-		if err := m.Respond(payload[:400]); err != nil {
-			return err
-		}
-		return r.note("decided." + id)
-	})
-}
-
-// note sends a log entry without waiting for its storage.
-func (r *rig) note(id string) error {
-	_, err := r.js.PublishMsgAsync(&nats.Msg{Subject: "bare.log", Data: payload[:300]}, jetstream.WithMsgID(id))
-	return err
-}
-
-// store writes a record and its timer. It returns the revision of the record.
-func (r *rig) store(id string) (uint64, error) {
-	timer := nats.NewMsg("bare.timer." + id)
-	timer.Data = payload[:60]
-	timer.Header.Set("Nats-Schedule", "@at "+time.Now().Add(7*24*time.Hour).UTC().Format(time.RFC3339Nano))
-	timer.Header.Set("Nats-Schedule-Target", "bare.due."+id)
-	armed, err := r.js.PublishMsgAsync(timer, jetstream.WithExpectLastSequencePerSubject(0))
-	if err != nil {
-		return 0, err
-	}
-	stored, err := r.js.PublishMsgAsync(&nats.Msg{Subject: "$KV.bare." + id, Data: payload}, jetstream.WithExpectLastSequencePerSubject(0))
-	if err != nil {
-		return 0, err
-	}
-	var sequence uint64
-	for _, f := range []jetstream.PubAckFuture{armed, stored} {
-		select {
-		case ack := <-f.Ok():
-			sequence = ack.Sequence
-		case err := <-f.Err():
-			return 0, err
-		}
-	}
-	return sequence, nil
-}
-
-// decide writes the record with its decision if the record still has this revision. This write also
-// cancels the timer.
-func (r *rig) decide(id string, revision uint64) error {
-	msg := nats.NewMsg("$KV.bare." + id)
-	msg.Data = append(payload[:len(payload):len(payload)], payload[:400]...)
-	msg.Header.Set("Nats-TTL", "24h")
-	msg.Header.Set("Nats-Schedule-Next", "purge")
-	msg.Header.Set("Nats-Scheduler", "bare.timer."+id)
-	_, err := r.js.PublishMsg(r.ctx, msg, jetstream.WithExpectLastSequencePerSubject(revision))
-	return err
-}
-
-func (r *rig) id() string { return fmt.Sprint(r.n.Add(1)) }
-
-func (r *rig) bareAutomatic(string) error {
-	_, err := r.agent.Request("bare.auto."+r.id(), payload[:600], 10*time.Second)
-	return err
-}
-
-func (r *rig) bareHuman(string) error {
-	id := r.id()
-	decided := make(chan struct{})
-	sub, err := r.agent.Subscribe("bare.decision."+id, func(*nats.Msg) { close(decided) })
-	if err != nil {
-		return err
-	}
-	defer sub.Unsubscribe()
-	if _, err := r.agent.Request("bare.request."+id, payload[:600], 10*time.Second); err != nil {
-		return err
-	}
-	select {
-	case <-decided:
-		return nil
-	case <-time.After(10 * time.Second):
-		return nats.ErrTimeout
-	}
-}
-
-func (r *rig) bareHumanSync(string) error {
-	id := r.id()
-	sub, err := r.agent.SubscribeSync("bare.decision." + id)
-	if err != nil {
-		return err
-	}
-	defer sub.Unsubscribe()
-	if _, err := r.agent.Request("bare.request."+id, payload[:600], 10*time.Second); err != nil {
-		return err
-	}
-	_, err = sub.NextMsg(10 * time.Second)
-	return err
-}
-
-// writes makes only the durable writes of one request.
-func (r *rig) writes(string) error {
-	id := r.id()
-	revision, err := r.store(id)
-	if err != nil {
-		return err
-	}
-	return r.decide(id, revision)
 }

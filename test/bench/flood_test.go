@@ -16,6 +16,7 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/internal/bench"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -87,7 +88,7 @@ func withdrawAll(b *testing.B, callers int) {
 	defer asker.Close()
 
 	submit := func(session string, i int) string {
-		asked, err := asker.Submit(ctx, request(session, "Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
+		asked, err := asker.Submit(ctx, bench.Request(session, "Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
 		require.NoError(b, err)
 		return asked.PendingID
 	}
@@ -113,7 +114,7 @@ func withdrawAll(b *testing.B, callers int) {
 			}
 			id := bus.NewID()
 			other.Store(id, time.Now())
-			r := request(fmt.Sprint("other-", asked/8), "Frobnicate", fmt.Sprintf(`{"n":%d}`, asked), schemas.ActionOther) // only 8 requests per session, so that nod prompts them at once
+			r := bench.Request(fmt.Sprint("other-", asked/8), "Frobnicate", fmt.Sprintf(`{"n":%d}`, asked), schemas.ActionOther) // 8 requests of each session: few enough to be prompted at once
 			r.PendingID = id
 			if _, err := asker.Submit(ctx, r); err != nil {
 				b.Error(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/internal/bench"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -97,7 +98,7 @@ func fill(b *testing.B, ctx context.Context, url string) {
 	for part := range inFlight {
 		work.Go(func() {
 			for i := part; i < many; i += inFlight {
-				r := request(fmt.Sprint("S", i%100), "Frobnicate", fmt.Sprintf(`{"command":"rm -rf build%06d","cwd":"/workspace"}`, i), schemas.ActionOther)
+				r := bench.Request(fmt.Sprint("S", i%100), "Frobnicate", fmt.Sprintf(`{"command":"rm -rf build%06d","cwd":"/workspace"}`, i), schemas.ActionOther)
 				r.Type, r.PendingID, r.CreatedAt = schemas.TypeRequest, fmt.Sprint("p", i), at
 				r.Options = schemas.DefaultOptions()
 				data, err := json.Marshal(r)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/internal/bench"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -17,7 +18,7 @@ import (
 func BenchmarkStandingAnswers(b *testing.B) {
 	const many = 10_000
 	bySync(b, func(b *testing.B, r *rig) {
-		conn, err := bus.Connect(r.ctx, bus.Options{URL: r.agent.ConnectedUrl(), Name: "bench", Inbox: "_INBOX.bench"})
+		conn, err := bus.Connect(r.ctx, bus.Options{URL: r.url, Name: "bench", Inbox: "_INBOX.bench"})
 		require.NoError(b, err)
 		defer conn.Close()
 		store, err := bus.OpenStore(r.ctx, conn, 1)
@@ -37,13 +38,13 @@ func BenchmarkStandingAnswers(b *testing.B) {
 		give("one", 1)
 		allowed := func(session string) func() error {
 			return func() error {
-				q := request(session, "Bash", `{"command":"make target0","cwd":"/workspace"}`, schemas.ActionCommand)
+				q := bench.Request(session, "Bash", `{"command":"make target0","cwd":"/workspace"}`, schemas.ActionCommand)
 				q.Project = "/workspace"
-				return r.ask(q, schemas.ByPolicy)
+				return r.nod.Ask(r.ctx, q, schemas.ByPolicy)
 			}
 		}
-		asked := func(session string) func() error { return func() error { return r.nodHuman(session) } }
-		require.NoError(b, allowed("many")()) // not measured, because it makes the engine read all standing answers
+		asked := func(session string) func() error { return func() error { return r.nod.Person(r.ctx, session) } }
+		require.NoError(b, allowed("many")()) // this call is not measured: it makes the engine read all standing answers
 		for name, works := range map[string][2]func() error{
 			"allowed": {allowed("many"), allowed("one")}, "asked": {asked("many"), asked("one")},
 		} {

@@ -19,6 +19,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram"
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/internal/bench"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -86,7 +87,7 @@ func deliver(b *testing.B, workers int) time.Duration {
 
 	start := time.Now()
 	for i := range rounds {
-		_, err := asker.Submit(ctx, request("bench", "Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
+		_, err := asker.Submit(ctx, bench.Request("bench", "Frobnicate", fmt.Sprintf(`{"n":%d}`, i), schemas.ActionOther))
 		require.NoError(b, err)
 	}
 	select {

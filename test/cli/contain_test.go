@@ -32,7 +32,7 @@ func TestExecContainsACommandInItsProject(t *testing.T) {
 	_ = cmd.Run()
 	require.Equal(t, 3, cmd.ProcessState.ExitCode(), "%s%s", out.text, errs.text)
 	require.Equal(t, "plain\nHTTP/1.1 403 Forbidden\r\n", out.text)
-	require.Contains(t, errs.text, "nod: the command could not reach example.com:443, which is not granted; to grant it: nod exec --contain --permission @network:example.com:443 -- COMMAND\n")
+	require.Contains(t, errs.text, "nod: the command could not reach example.com:443, which is not granted; to get it: nod exec --contain --permission @network:example.com:443 -- COMMAND\n")
 	require.Contains(t, errs.text, project+"/.vscode\n")
 	require.NoDirExists(t, project+"/.vscode")
 	require.FileExists(t, project+"/b.txt")

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,7 +37,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 
 	project, outside, bin := trueDir(t), trueDir(t), trueDir(t)
 	testprogram.Write(t, bin+"/nod", "echo another nod") // the host's shell finds this program by its name
-	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; exit 3\n", outside), 0o600))
+	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; printf 'CONNECT example.com:443 HTTP/1.1\\r\\n\\r\\n' | bash -c 'exec 3<>/dev/tcp/127.0.0.1/61280; cat >&3; head -1 <&3'; exit 3\n", outside), 0o600))
 	environ := func(c *exec.Cmd) *exec.Cmd {
 		c.Dir = project
 		c.Env = append(c.Env, "CLAUDE_PROJECT_DIR="+project, "PATH="+bin+":"+os.Getenv("PATH"))
@@ -71,6 +72,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	text, exit := run()
 	require.Equal(t, 3, exit, text)
 	require.NotContains(t, text, "another nod")
+	require.Contains(t, text, "nod: the command could not reach example.com:443, which is not granted; to get it: nod ask --session S --permission @network:example.com:443 --reason WHY")
 	require.Contains(t, text, "made\n")
 	made, err := os.ReadFile(project + "/made.txt")
 	require.NoError(t, err)
@@ -85,7 +87,47 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(shown), &row))
 	require.Equal(t, []string{"made.txt"}, row.Run.Report.Changed)
 	shown, _, _ = m.Run("show", "T1", "--session", "S")
-	require.Contains(t, strings.Join(strings.Fields(shown), " "), "ran contained: exit code 3, 1 file changed (made.txt)")
+	require.Contains(t, strings.Join(strings.Fields(shown), " "), "ran contained: exit code 3, 1 file changed (made.txt); refused: example.com:443")
 	summed, stderr, _ := m.Run("session", "show", "S")
-	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 0 hosts refused", stderr)
+	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 1 host refused", stderr)
+}
+
+// On a machine that lets users make no namespaces, a person is asked, and nothing runs contained.
+// The command unshare makes such a machine: namespaces in which no more can be made.
+func TestAMachineWithoutNamespacesAsks(t *testing.T) {
+	t.Parallel()
+	if level, err := contain.Support(); level != contain.Namespaces {
+		t.Skipf("left out: this machine cannot contain commands, so the test cannot make one that is different: %v", err)
+	}
+	m := rig.NewMachine(t)
+	m.StartNod()
+	settings := filepath.Join(t.TempDir(), "settings.json")
+	require.NoError(t, os.WriteFile(settings, rig.Apart(`{"permissions":{"preset":"contained"}}`), 0o600))
+	_, stderr, code := m.Run("settings", "apply", settings)
+	require.Zero(t, code, stderr)
+	project, cache := trueDir(t), t.TempDir()
+	inside := func(args ...string) *exec.Cmd {
+		c := exec.Command("unshare", append([]string{"--user", "--map-root-user", "sh", "-c", `echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"`, "sh", m.Nod}, args...)...)
+		c.Env = append(m.Command().Env, "CLAUDE_PROJECT_DIR="+project, "XDG_CACHE_HOME="+cache)
+		c.Dir = project
+		return c
+	}
+	for _, id := range []string{"T1", "T2"} { // the second hook uses what the first one found out
+		hook := inside("hook", "claude-code")
+		hook.Stdin = strings.NewReader(fmt.Sprintf(`{"hook_event_name":"PreToolUse","session_id":"S","tool_use_id":%q,"cwd":%q,"tool_name":"Bash","tool_input":{"command":"make test"}}`, id, project))
+		var errs bytes.Buffer
+		hook.Stderr = &errs
+		require.NoError(t, hook.Start())
+		require.Eventually(t, func() bool {
+			shown, _, _ := m.Run("show", id, "--session", "S")
+			return strings.Contains(strings.Join(strings.Fields(shown), " "), "this machine cannot run it contained")
+		}, time.Minute, 50*time.Millisecond, &errs)
+		m.Run("deny", id, "--session", "S")
+		require.NoError(t, hook.Wait(), &errs)
+	}
+	out, err := inside("exec", "--contain", "--", "true").CombinedOutput()
+	var ended *exec.ExitError
+	require.ErrorAs(t, err, &ended)
+	require.Equal(t, agents.CodeRefused, ended.ExitCode(), string(out))
+	require.FileExists(t, cache+"/nod/containment.json")
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -271,4 +272,19 @@ func TestExitCodesForScripts(t *testing.T) {
 	out, _, code = m.Run("ask", "--session", "s", "--permission", "@network", "--reason", "x", "--id", "perm")
 	require.Zero(t, code)
 	require.Equal(t, "Permission granted for network access.\n", out)
+}
+
+// An engine of another process cannot use stores whose syncs nod up groups, and is told how it
+// can.
+func TestAnEngineIsRefusedByStoresWithGroupedSyncs(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	run, err := bus.ReadRun(m.Dir)
+	require.NoError(t, err)
+	key := func(name string) string { return filepath.Join(m.Dir, "keys", name+".nk") }
+	_, stderr, code := m.Run("engine", "--nats-url", run.URL, "--creds", key("engine"), "--store-creds", key("engine-store"))
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "start it with --sync always")
+	require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 }

@@ -102,7 +102,7 @@ func TestStatusHistoryAndSessions(t *testing.T) {
 	env.Equal(1, s.Waiting)
 	env.Exits(env.Nod("history"), 0, `"later"`, "")
 	env.Exits(env.Nod("history", "--session", "other"), 0, "", "no request was decided")
-	env.Exits(env.Nod("sessions"), 0, "1 request", "")
+	env.Exits(env.Nod("sessions"), 0, "waiting for you", "")
 	env.Exits(env.Nod("version"), 0, "nod ", "")
 	env.Exits(env.Nod("help", "settings", "apply"), 0, "nod settings apply team.json", "")
 	env.Exits(env.Nod("help", "nosuch"), 1, "", "no such command: nosuch")

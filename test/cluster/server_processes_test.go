@@ -34,10 +34,11 @@ type cluster struct {
 	servers []*exec.Cmd
 }
 
-// natsServer builds nats-server, once for all tests, and returns its path.
+// natsServer builds nats-server, once for all tests, and returns its path. It builds with go run;
+// see rig.MainWithNod.
 var natsServer = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(rig.Binary), "nats-server")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "run", "-exec", "cp", "github.com/nats-io/nats-server/v2", path).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build nats-server: %w\n%s", err, out)
 	}
 	return path, nil

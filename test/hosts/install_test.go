@@ -181,17 +181,58 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	out := said("install", "codex")
 	assert.Contains(t, out, "whenever Codex would ask its user: codex exec never does")
 	out = said("install", "codex", "--strict")
-	assert.Contains(t, out, asks+"\n", "nod runs already")
+	assert.Contains(t, out, asks+": a test call of its hook reached nod and was refused, as it must be\n")
 	out = said("install", "claude-code")
 	assert.NotContains(t, out, asks)
 	assert.Contains(t, out, "\nnod is asked whenever Claude Code would ask its user, in the permission modes default, acceptEdits and plan; in auto, in which Claude Code may start, bypassPermissions and dontAsk nod is asked nothing unless installed with --strict\n")
 	assert.Contains(t, said("doctor"), "bypassPermissions and dontAsk nod is asked nothing unless installed with --strict: nod install claude-code --strict")
 	assert.NotContains(t, said("install", "claude-code", "--strict"), "permission mode")
 
+	out = said("--creds", filepath.Join(home, "no-such-key"), "install", "claude-code", "--strict", "--settings", filepath.Join(home, "broken.json"))
+	assert.NotContains(t, out, asks)
+	assert.Contains(t, out, "holds nod's hook, but its test call for PermissionRequest failed: nod hook claude-code: read credentials: ")
+
 	m.Kill()
-	assert.Contains(t, said("install", "gemini"), asks+"; start nod with: nod up")
+	out = said("install", "gemini")
+	assert.NotContains(t, out, asks, "nod install says only what it has seen")
+	assert.Contains(t, out, "holds nod's hook, but it was not tried; start nod with: nod up, and try the hook with: nod doctor")
 	found := said("doctor")
 	assert.NotContains(t, found, "permission mode")
 	assert.Contains(t, found, "failed a test call: nod hook claude-code: ")
 	assert.NotContains(t, found, "a test call was refused, as it must be")
+}
+
+// TestUninstallRestoresWhatWasThere: nod uninstall restores a file that had no settings, and
+// removes only directories that nod install made.
+func TestUninstallRestoresWhatWasThere(t *testing.T) {
+	m := rig.NewMachine(t)
+	run := func(args ...string) {
+		_, stderr, code := m.Run(args...)
+		require.Zero(t, code, stderr)
+	}
+	for name, content := range map[string]string{"blank": "", "white space": " \n", "empty hooks": "{\n  \"hooks\": {}\n}\n", "hooks beside": `{"model":"x","hooks":{}}`, "an object": "{}\n"} {
+		path := filepath.Join(t.TempDir(), "settings.json")
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o640))
+		run("install", "claude-code", "--settings", path)
+		run("install", "claude-code", "--settings", path, "--strict")
+		run("install", "claude-code", "--settings", path, "--uninstall")
+		text, err := os.ReadFile(path)
+		require.NoError(t, err, name)
+		assert.Equal(t, content, string(text), name)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o640), info.Mode().Perm(), name)
+	}
+
+	work := filepath.Join(t.TempDir(), "work")
+	own, made := filepath.Join(work, "newproj"), filepath.Join(work, "other", ".claude")
+	require.NoError(t, os.MkdirAll(own, 0o755))
+	run("install", "claude-code", "--settings", filepath.Join(own, "settings.json"))
+	run("install", "claude-code", "--settings", filepath.Join(made, "settings.json"))
+	run("install", "claude-code", "--settings", filepath.Join(own, "settings.json"), "--uninstall")
+	assert.DirExists(t, own, "the user's own directory")
+	assert.NoFileExists(t, filepath.Join(own, "settings.json"))
+	run("install", "claude-code", "--settings", filepath.Join(made, "settings.json"), "--uninstall")
+	assert.NoDirExists(t, filepath.Join(work, "other"), "nod made it")
+	assert.DirExists(t, work)
 }

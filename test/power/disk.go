@@ -5,10 +5,13 @@ package power
 import (
 	"bytes"
 	"context"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -20,26 +23,34 @@ import (
 // page is the unit in which a disk writes data.
 const page = 4096
 
-// disk is a file system. The directory work contains its files in their present state. The fields data
-// and names contain the state that a power cut would leave. As on ext4, a sync of a file also makes
-// the names of the file durable.
+// faults are the errors of a disk's writes and syncs; 0 means none.
+type faults struct{ writes, syncs syscall.Errno }
+
+// disk is a file system. Its files are in the directory work, as the kernel has them; synced
+// holds what would outlive a power cut. A sync of a file also keeps the names by which it is
+// reached, as on ext4.
 type disk struct {
 	work, mount string
 	server      *fuse.Server
 
 	mu     sync.Mutex
-	off    bool                         // the power is off, so every sync fails
-	fail   syscall.Errno                // the error of every sync, if not 0
-	data   map[uint64][]byte            // the synced data of each file, by inode
-	names  map[string]map[string]uint64 // the synced names in each directory, by the directory's path in work
+	off    bool // the power is off: no sync succeeds
+	failed faults
+	data   map[uint64][]byte            // the synced data of a file, by inode
+	names  map[string]map[string]uint64 // the synced names of a directory, by its path in work
 	direct map[uint64]bool              // files that were opened with O_SYNC
+	held   chan struct{}                // while it is open, syncs wait; nil means that they do not
+	// strict names directories whose block files keep their names only by a sync of the
+	// directory. Elsewhere the sync of a file also keeps its names.
+	strict []string
 
-	grave  string // a directory with links to removed files
+	rand   *rand.Rand // decides what outlives a cut
+	grave  string     // holds links to removed files
 	buried int
 }
 
-func mountDisk(work, mount, grave string) (*disk, error) {
-	d := &disk{work: work, mount: mount, grave: grave, data: map[uint64][]byte{}, names: map[string]map[string]uint64{}, direct: map[uint64]bool{}}
+func mountDisk(work, mount, grave string, random *rand.Rand) (*disk, error) {
+	d := &disk{rand: random, work: work, mount: mount, grave: grave, data: map[uint64][]byte{}, names: map[string]map[string]uint64{}, direct: map[uint64]bool{}}
 	err := filepath.WalkDir(work, func(path string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			d.keepDir(path)
@@ -51,10 +62,7 @@ func mountDisk(work, mount, grave string) (*disk, error) {
 		return nil, err
 	}
 	root := &fs.LoopbackRoot{Path: work}
-	root.NewNode = func(*fs.LoopbackRoot, *fs.Inode, string, *syscall.Stat_t) fs.InodeEmbedder {
-		return &node{LoopbackNode: fs.LoopbackNode{RootData: root}, disk: d}
-	}
-	top := root.NewNode(root, nil, "", nil)
+	top := &node{&fs.LoopbackNode{RootData: root}, d}
 	root.RootNode = top
 	d.server, err = fs.Mount(mount, top, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true}})
 	return d, err
@@ -62,8 +70,13 @@ func mountDisk(work, mount, grave string) (*disk, error) {
 
 // node is a file or a directory of a disk.
 type node struct {
-	fs.LoopbackNode
+	*fs.LoopbackNode
 	disk *disk
+}
+
+// WrapChild makes each file and directory below a node a node of the same disk.
+func (n *node) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbedder {
+	return &node{child.(*fs.LoopbackNode), n.disk}
 }
 
 func (n *node) path() string { return filepath.Join(n.disk.work, n.Path(n.Root())) }
@@ -74,13 +87,16 @@ const slowSync = 20 * time.Millisecond
 
 func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	<-time.After(rand.N(slowSync))
+	if n.disk.awaitRelease() {
+		return syscall.EIO
+	}
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
 	switch {
 	case n.disk.off:
 		return syscall.EIO
-	case n.disk.fail != 0:
-		return n.disk.fail
+	case n.disk.failed.syncs != 0:
+		return n.disk.failed.syncs
 	}
 	if n.IsDir() {
 		n.disk.keepDir(n.path())
@@ -92,7 +108,15 @@ func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	return 0
 }
 
-// OpendirHandle returns a handle whose sync is a sync of the directory on this disk.
+// Write fails if the disk takes no more data.
+func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, at int64) (uint32, syscall.Errno) {
+	if errno := n.disk.faultsNow().writes; errno != 0 {
+		return 0, errno
+	}
+	return h.(fs.FileWriter).Write(ctx, data, at)
+}
+
+// OpendirHandle returns a handle whose sync is that of the disk.
 func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	h, f, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
 	if errno != 0 {
@@ -117,16 +141,36 @@ func (h *dirHandle) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
 }
 
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+	if errno := n.disk.faultsNow().writes; errno != 0 {
+		return nil, nil, 0, errno
+	}
 	inode, h, f, errno := n.LoopbackNode.Create(ctx, name, flags, mode, out)
-	if errno == 0 && flags&syscall.O_SYNC != 0 {
+	if errno != 0 {
+		return nil, nil, 0, errno
+	}
+	if flags&syscall.O_SYNC != 0 {
 		n.disk.mu.Lock()
 		defer n.disk.mu.Unlock()
 		n.disk.direct[inodeOf(filepath.Join(n.path(), name))] = true
 	}
-	return inode, h, f, errno
+	return inode, &file{h.(*fs.LoopbackFile)}, f, 0
 }
 
-// Unlink keeps the inode of the file, so that no new file gets the same number.
+func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	h, f, errno := n.LoopbackNode.Open(ctx, flags)
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	return &file{h.(*fs.LoopbackFile)}, f, 0
+}
+
+// file is an open file. The kernel writes it through its node.
+type file struct{ *fs.LoopbackFile }
+
+// PassthroughFd keeps the kernel from writing to the underlying file itself.
+func (f *file) PassthroughFd() (int, bool) { return 0, false }
+
+// Unlink keeps the inode of the file, so that no new file gets its number.
 func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 	n.disk.bury(filepath.Join(n.path(), name))
 	return n.LoopbackNode.Unlink(ctx, name)
@@ -160,7 +204,8 @@ func (d *disk) keepFile(path string) error {
 		return err
 	}
 	d.data[inodeOf(path)] = data
-	for path != d.work {
+	named := filepath.Ext(path) != ".blk" || !slices.ContainsFunc(d.strict, func(s string) bool { return strings.Contains(path, s) })
+	for named && path != d.work {
 		dir, name := filepath.Split(path)
 		path = filepath.Clean(dir)
 		d.keepName(path, name, inodeOf(filepath.Join(path, name)))
@@ -195,11 +240,67 @@ func (d *disk) cut() {
 	d.off = true
 }
 
-// failSyncs makes every sync fail with err. 0 makes syncs succeed again.
-func (d *disk) failSyncs(err syscall.Errno) {
+// fail lets writes and syncs fail from now on.
+func (d *disk) fail(f faults) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.fail = err
+	d.failed = f
+}
+
+func (d *disk) faultsNow() faults {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.failed
+}
+
+// hold lets all syncs wait until the returned function is called, and then fail.
+func (d *disk) hold() (release func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	held := make(chan struct{})
+	d.held = held
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.held = nil
+		close(held)
+	}
+}
+
+// awaitRelease waits until the syncs are released, and reports whether they were held.
+func (d *disk) awaitRelease() (held bool) {
+	d.mu.Lock()
+	released := d.held
+	d.mu.Unlock()
+	if released == nil {
+		return false
+	}
+	<-released
+	return true
+}
+
+// unmount removes the mount also if it is in use.
+func (d *disk) unmount() {
+	if d.server.Unmount() != nil {
+		_ = syscall.Unmount(d.mount, syscall.MNT_DETACH) // fails if it is not mounted
+	}
+}
+
+// clean reports whether everything in the disk's block files is synced.
+func (d *disk) clean() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	dirty := filepath.WalkDir(d.work, func(path string, e os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".blk" {
+			return nil
+		}
+		now, err := os.ReadFile(path)
+		if dir, name := filepath.Split(path); err == nil && len(now) > 0 && (!bytes.Equal(now, d.data[inodeOf(path)]) || d.names[filepath.Clean(dir)][name] != inodeOf(path)) {
+			return os.ErrInvalid
+		}
+		return nil
+	})
+	return dirty == nil
 }
 
 // restore writes the state after the power cut to a directory. A name or page that was not synced
@@ -214,7 +315,7 @@ func (d *disk) restore(to string, keep float64) error {
 			inode := inodeOf(path)
 			kept[inode] = now
 			if !d.direct[inode] {
-				kept[inode] = mix(d.data[inode], now, keep)
+				kept[inode] = d.mix(d.data[inode], now, keep)
 			}
 		}
 		return nil
@@ -227,21 +328,22 @@ func (d *disk) restoreDir(dir, to string, keep float64, kept map[uint64][]byte) 
 		return err
 	}
 	names := map[string]uint64{}
-	for name, inode := range d.names[dir] {
-		if now := inodeOf(filepath.Join(dir, name)); now != inode && rand.Float64() < keep {
-			continue // the removal or the replacement reached the disk
+	for _, name := range slices.Sorted(maps.Keys(d.names[dir])) { // the order decides which random number each name gets
+		inode := d.names[dir][name]
+		if now := inodeOf(filepath.Join(dir, name)); now != inode && d.rand.Float64() < keep {
+			continue // the removal or the replacement was written
 		}
 		names[name] = inode
 	}
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		inode := inodeOf(filepath.Join(dir, e.Name()))
-		if _, ok := names[e.Name()]; !ok && (d.names[dir][e.Name()] != inode && rand.Float64() < keep || d.names[dir][e.Name()] == inode) {
+		if _, ok := names[e.Name()]; !ok && (d.names[dir][e.Name()] != inode && d.rand.Float64() < keep || d.names[dir][e.Name()] == inode) {
 			names[e.Name()] = inode
 		}
 	}
-	for name, inode := range names {
-		path := filepath.Join(dir, name)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		inode, path := names[name], filepath.Join(dir, name)
 		if _, ok := d.names[path]; ok || isDir(path) {
 			if err := d.restoreDir(path, filepath.Join(to, name), keep, kept); err != nil {
 				return err
@@ -264,8 +366,8 @@ func isDir(path string) bool {
 	return err == nil && s.IsDir()
 }
 
-// mix returns the synced data, in which some pages have newer data. The last page may be torn.
-func mix(synced, now []byte, keep float64) []byte {
+// mix returns the synced data with some pages of the newer data. The last page may be torn.
+func (d *disk) mix(synced, now []byte, keep float64) []byte {
 	if keep == 0 || bytes.Equal(synced, now) {
 		return synced
 	}
@@ -273,9 +375,9 @@ func mix(synced, now []byte, keep float64) []byte {
 	for at := 0; at < len(now); at += page {
 		end := min(at+page, len(now))
 		if end > len(synced) && end == len(now) {
-			end = at + rand.IntN(end-at+1)
+			end = at + d.rand.IntN(end-at+1)
 		}
-		if rand.Float64() >= keep || at < len(synced) && end <= len(synced) && bytes.Equal(synced[at:end], now[at:end]) {
+		if d.rand.Float64() >= keep || at < len(synced) && end <= len(synced) && bytes.Equal(synced[at:end], now[at:end]) {
 			continue
 		}
 		if end > len(out) {

@@ -107,6 +107,17 @@ func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Gets(ask("here", "rm -rf ~/keep")).Outcome, "the engine resolves ~ and knows nod's own paths")
 	ada.Asks(ask("there", "rm -rf ~/keep"))
 
+	exposed := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(exposed, "server.key"), []byte("x"), 0o600))
+	search := func(host string) schemas.Request {
+		r := ask(host, "rg TOKEN")
+		r.Project, r.ActionDetails = exposed, []byte(`{"command":"rg TOKEN","cwd":"`+exposed+`"}`)
+		return r
+	}
+	ada.Asks(search("here"))
+	env.Equal(schemas.Allowed, ada.Gets(search("there")).Outcome, "the engine does not see the files of another machine")
+	env.Equal(schemas.Allowed, ada.Gets(ask("here", "rg TOKEN")).Outcome, "a project without such a file")
+
 	writeRules(t, project, `{"permissions":{"deny":["Bash(ls:*)"]}}`, 1)
 	env.Equal(schemas.Denied, ada.Gets(ask("here", "ls")).Outcome)
 	env.Equal(schemas.Denied, ada.Gets(ask("", "ls")).Outcome)

@@ -84,6 +84,10 @@ type Secrets interface {
 	// SearchesPrivate reports whether a search of these paths, or of the current directory if
 	// there are none, includes a home directory or a directory with known secrets.
 	SearchesPrivate(paths []word.Word) bool
+	// SearchesExposed returns a file with secrets that a search of these paths, or of the current
+	// directory if paths is empty, would show, or "". It leaves out files for which the function
+	// skips returns true.
+	SearchesExposed(paths []word.Word, skips func(file string) bool) string
 }
 
 // table returns the known commands by name, or by name and first words as in "git log". The

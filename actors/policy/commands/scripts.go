@@ -1,9 +1,11 @@
 package commands
 
 import (
+	"path"
 	"regexp"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/internal/lazyregexp"
@@ -128,6 +130,7 @@ func checkRg(s Secrets, a *Args) string {
 		return "searches a directory in which secrets lie"
 	}
 	names := !a.has("json") && a.has("files", "l", "files-with-matches", "files-without-match", "c", "count", "count-matches", "q", "quiet", "type-list")
+	only := false // a glob limits the search
 	for _, f := range a.flags {
 		switch f.name {
 		case ".", "hidden", "u", "unrestricted", "no-ignore", "no-ignore-vcs", "no-ignore-parent", "L", "follow":
@@ -142,7 +145,32 @@ func checkRg(s Secrets, a *Args) string {
 			if !names && !strings.HasPrefix(f.value, "!") && s.SecretFilter(f.value) {
 				return "searches files that may hold secrets"
 			}
+			only = only || !strings.HasPrefix(f.value, "!")
 		}
 	}
+	if names || only {
+		return "" // a filter that includes secrets asks already
+	}
+	if file := s.SearchesExposed(a.Paths(), a.excludes); file != "" {
+		return "searches a directory with " + file + ", which holds secrets: leave it out, as with -g '!" + path.Base(file) + "'"
+	}
 	return ""
+}
+
+// excludes reports whether a search by ripgrep leaves out a file, by its globs or types.
+func (a *Args) excludes(file string) bool {
+	base := strings.ToLower(path.Base(file))
+	for _, f := range a.flags {
+		switch f.name {
+		case "g", "glob", "iglob":
+			if out, ok := strings.CutPrefix(f.value, "!"); ok && !strings.Contains(out, "/") && pathname.Match(strings.ToLower(out), base) {
+				return true
+			}
+		case "t", "type": // only types of source code come so far
+			if path.Ext(base) != "."+f.value {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -69,7 +69,7 @@ var losesWork = set("rm unlink mv shred srm truncate dd wipefs trash trash-put r
 	"dos2unix fallocate mkfs ddrescue fsck parallel watch entr script busybox toybox git-filter-repo yes tput-reset pax ar dropdb createdb " +
 	"bsdtar jar 7za 7zr unrar unar wipe fdupes jdupes rdfind indent unix2dos mac2unix file-rename perl-rename logsave savelog logrotate convert magick mogrify vimdiff view gvim gview rvim mvim xxd git-annex tclsh wish expect " +
 	"hg svn jj bzr cvs fossil darcs rcs ci co sl merge sdiff strip ranlib run-parts ucf uudecode zipcloak zipnote zipsplit funzip unzipsfx hardlink namei symlinks mkdtemp mknod mkfifo ptar clang-tidy scalar ssh-keygen gpg gpg2 certutil keytool " +
-	"pwsh powershell nu elvish xonsh fish csh tcsh")
+	"pwsh powershell powershell_ise cmd cscript wscript mshta rundll32 wsl nu elvish xonsh fish csh tcsh")
 
 // people lists the commands about which a person decides, with the reason.
 var people = peopleTable()

@@ -194,7 +194,7 @@ func (c *command) npx() {
 	_, operands := split(c.args, "-p", "--package")
 	before := slices.IndexFunc(c.args, func(t shell.Term) bool { return !strings.HasPrefix(t.Before(), "-") })
 	flags, _ := split(c.args[:max(before, 0)])
-	if hasFlag(flags, "cp", "--call", "--package", "--node-options") || len(operands) == 0 || !operands[0].Known {
+	if hasFlag(flags, "cp", "--call", "--package", "--node-options") || before < 0 || len(operands) == 0 || !operands[0].Known {
 		c.refuse("runs a package that is not known")
 		return
 	}

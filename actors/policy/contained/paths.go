@@ -4,10 +4,12 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/connectors/agents/readable"
 )
 
 // buildOutput are directories at a project's top whose content tools make anew.
@@ -91,29 +93,26 @@ func (c *command) secretIn(t shell.Term) string {
 
 var noBrackets = strings.NewReplacer("[", "_", "]", "_")
 
-// readable are the directories outside the project that every contained process may read: the
-// system's and those of toolchains. A path with ~ is in the home directory.
-var readable = []string{
-	"/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix/store", "/etc/os-release", "/etc/hosts", "/etc/ssl", "/etc/passwd", "/sys",
-	"~/go", "~/.cargo", "~/.rustup", "~/.nvm", "~/.pyenv", "~/.rbenv", "~/.bun", "~/.deno", "~/.local/bin", "~/.local/lib", "~/.volta", "~/.sdkman", "~/.asdf", "~/.cache",
-}
+// outside returns the directories outside the project that every contained process may read. A
+// path with ~ is in the home directory.
+var outside = sync.OnceValue(func() []string {
+	dirs := append(readable.System(), readable.ContainedSystem()...)
+	for _, dir := range append(readable.Toolchains(), readable.Caches()...) {
+		dirs = append(dirs, "~/"+dir)
+	}
+	return dirs
+})
 
 func (c *command) readable(p string) bool {
 	if pathname.Within(p, c.script.Project) || private(p) || device(p) {
 		return true
 	}
-	for _, place := range readable {
+	return slices.ContainsFunc(outside(), func(place string) bool {
 		if rest, ok := strings.CutPrefix(place, "~"); ok {
-			if c.script.Home == "" {
-				continue
-			}
-			place = c.script.Home + rest
+			return c.script.Home != "" && pathname.Within(p, c.script.Home+rest)
 		}
-		if pathname.Within(p, place) {
-			return true
-		}
-	}
-	return false
+		return pathname.Within(p, place)
+	})
 }
 
 // readsOutside adds the permission for a path that is outside the project and not readable for

@@ -16,6 +16,7 @@ type Location struct {
 	Project       string   // the project's root, in the form of Clean; "" if unknown
 	Main          string   // the project; if Project is a work tree of another directory, that directory
 	Tops          []string // the tops of the project and of its work trees, in the form of Clean; nil if unknown
+	Exposed       []string // files with secrets in the project that a search of their directory would show, in the form of Clean
 	Home          string   // the home directory, in the form of Clean; "" if unknown
 	Lost          bool     // the command may run in any directory
 	NamesOnly     bool     // the command prints only names, so hidden files outside the project are no secrets
@@ -47,6 +48,27 @@ func (loc *Location) SetTops(dirs []string) {
 	for i, d := range dirs {
 		loc.Tops[i] = Clean(d)
 	}
+}
+
+// ExposedBelow returns the first of the exposed files that is one of these paths or lies below
+// one, or below the current directory if there are no paths. It returns "" if there is none. It
+// leaves out files for which skips returns true.
+func (loc *Location) ExposedBelow(paths []string, skips func(file string) bool) string {
+	if len(loc.Exposed) == 0 {
+		return ""
+	}
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	for _, file := range loc.Exposed {
+		below := slices.ContainsFunc(paths, func(p string) bool {
+			return slices.ContainsFunc(loc.Resolve(p), func(dir string) bool { return Within(file, dir) })
+		})
+		if below && !skips(file) {
+			return file
+		}
+	}
+	return ""
 }
 
 // worktreeDirs are the directories in which tools make further work trees of a project: below

@@ -218,6 +218,21 @@ func (line *Line) SearchesPrivate(paths []word.Word) bool {
 	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.reader.Secrets.MayLieBelow(p.Text, &line.Location) })
 }
 
+// SearchesExposed returns a file with secrets that a search of these paths would show, or "".
+func (line *Line) SearchesExposed(paths []word.Word, skips func(file string) bool) string {
+	texts := make([]string, len(paths))
+	for i, p := range paths {
+		texts[i] = p.Text
+		if at := strings.IndexAny(p.Text, "*?["); p.Glob && at >= 0 {
+			texts[i] = "./" + p.Text[:strings.LastIndexByte(p.Text[:at], '/')+1] // a directory may match
+			if p.Text[0] == '/' {
+				texts[i] = texts[i][2:]
+			}
+		}
+	}
+	return line.Location.ExposedBelow(texts, skips)
+}
+
 // SecretFilter reports whether a search with this file name filter may include secrets.
 func (line *Line) SecretFilter(filter string) bool {
 	return line.reader.Secrets.MayPass(filter)

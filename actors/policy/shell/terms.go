@@ -154,7 +154,10 @@ func (r *termReader) literal(s string, first bool) {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; c {
 		case '\\':
-			if i++; i < len(s) && s[i] != '\n' {
+			switch i++; {
+			case i == len(s):
+				r.text.WriteByte('\\') // at the end of the line, a backslash stands for itself
+			case s[i] != '\n':
 				r.text.WriteByte(s[i])
 			}
 			continue

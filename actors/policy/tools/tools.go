@@ -56,6 +56,9 @@ func (t Tool) HasEffect(a schemas.ActionType) bool {
 	if a == "" || a == schemas.ActionOther {
 		return true
 	}
+	if a == schemas.ActionMCPTool {
+		return t.Kind == Unknown
+	}
 	switch t.Kind {
 	case Shell:
 		return a == schemas.ActionCommand

@@ -25,17 +25,25 @@ var actions = map[string]schemas.ActionType{
 }
 
 func (c toolCall) action() schemas.ActionType {
-	if a := agents.ActionOf(c.tool); a != schemas.ActionOther {
+	if a := agents.ActionOf(c.tool); a != schemas.ActionOther && !c.foreign() {
 		return a
 	}
 	return cmp.Or(actions[c.kind], schemas.ActionOther)
 }
 
-// name returns the tool's name for people and rules: the agent's own name or, without one, acp_KIND.
+// foreign reports whether the agent gives the tool a name of another tool: one that cannot have
+// the tool's kind.
+func (c toolCall) foreign() bool {
+	a, kind := agents.ActionOf(c.tool), cmp.Or(actions[c.kind], schemas.ActionOther)
+	return a != schemas.ActionOther && a != schemas.ActionMCPTool && c.kind != "" && a != kind
+}
+
+// name returns the tool's name for people and rules: the agent's own name or, without one
+// and for a foreign tool, acp_KIND.
 // It does not call a tool of ACP's kind "execute" Bash. Rules about Bash would then apply, although
 // the tool need not be a shell on this machine.
 func (c toolCall) name() string {
-	if c.tool != "" {
+	if c.tool != "" && !c.foreign() {
 		return c.tool
 	}
 	if actions[c.kind] == "" {

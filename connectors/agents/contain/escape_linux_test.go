@@ -158,78 +158,107 @@ func TestPermittedActsWork(t *testing.T) {
 }
 
 func TestNoProgramPrintsASecret(t *testing.T) {
-	programs := []string{
-		"cat %s", "head %s", "tail %s", "grep . %s", "sed p %s", "awk 1 %s", "dd if=%s status=none", "od -c %s | tr -d ' \\n0123456789'", "cp %s /dev/stdout", "tar cf - %s", "gzip -c %s | gzip -dc",
-		"base64 %s | base64 -d", "sort %s", "cut -c1- %s", "tee < %s", "rev %s | rev", "paste %s", "nl %s", "fold -w 100 %s", "diff %s /dev/null", "cmp -l %s /dev/null; cat < %[1]s", "xargs < %s",
-		"while read -r l; do echo \"$l\"; done < %s; read l < %[1]s; echo $l", "find %s -exec cat {} +", "python3 -c 'print(open(\"%s\").read())'", "perl -pe 1 %s", "node -e 'console.log(require(\"fs\").readFileSync(\"%s\",\"utf8\"))'",
-		"git diff --no-index /dev/null %s", "git add -f %s; git show :%[1]s", "ln -s %s allowed-l; cat allowed-l", "cd $(dirname %s); cat ./$(basename %[1]s)", "grep -r . $(dirname %s) | grep %[1]s",
-	}
-	r := dangerous(t)
-	r.file("open.txt", marker)
-	script := func(file string) string {
-		var all strings.Builder
-		for _, p := range programs {
-			all.WriteString("(" + strings.ReplaceAll(strings.ReplaceAll(p, "%s", file), "%[1]s", file) + ") 2>/dev/null; echo\n")
+	eachLevel(t, func(t *testing.T, level Level) {
+		programs := []string{
+			"cat %s", "head %s", "tail %s", "grep . %s", "sed p %s", "awk 1 %s", "dd if=%s status=none", "od -c %s | tr -d ' \\n0123456789'", "cp %s /dev/stdout", "tar cf - %s", "gzip -c %s | gzip -dc",
+			"base64 %s | base64 -d", "sort %s", "cut -c1- %s", "tee < %s", "rev %s | rev", "paste %s", "nl %s", "fold -w 100 %s", "diff %s /dev/null", "cmp -l %s /dev/null; cat < %[1]s", "xargs < %s",
+			"while read -r l; do echo \"$l\"; done < %s; read l < %[1]s; echo $l", "find %s -exec cat {} +", "python3 -c 'print(open(\"%s\").read())'", "perl -pe 1 %s", "node -e 'console.log(require(\"fs\").readFileSync(\"%s\",\"utf8\"))'",
+			"git diff --no-index /dev/null %s", "git add -f %s; git show :%[1]s", "ln -s %s allowed-l; cat allowed-l", "cd $(dirname %s); cat ./$(basename %[1]s)", "grep -r . $(dirname %s) | grep %[1]s",
 		}
-		return all.String()
-	}
-	plain := r.sh(script("open.txt"))
-	assert.GreaterOrEqual(t, strings.Count(plain.out, marker), 24, "the programs do read: %s %s", plain.out, plain.err)
-	for _, secret := range []string{".env", "deep/er/.env", "deep/key.pem", "copy-of-env", "config/prod", ".git/config"} {
-		require.NoError(t, os.Remove(r.project+"/open.txt"))
-		for i, p := range strings.Split(r.sh(script(secret)).out, "\n") {
-			assert.NotContains(t, p, marker, "%s: line %d", secret, i)
-		}
+		r := dangerous(t)
+		r.level = level
 		r.file("open.txt", marker)
-	}
-	res := r.sh("env; cat ~/.gitconfig; cat /proc/*/environ; git config --list; git log; find / -xdev -name id 2>/dev/null | xargs cat")
-	assert.NotContains(t, res.out, marker)
-	assert.Contains(t, res.out, "user.name=Ann")
+		script := func(file string) string {
+			var all strings.Builder
+			for _, p := range programs {
+				all.WriteString("(" + strings.ReplaceAll(strings.ReplaceAll(p, "%s", file), "%[1]s", file) + ") 2>/dev/null; echo\n")
+			}
+			return all.String()
+		}
+		plain := r.sh(script("open.txt"))
+		assert.GreaterOrEqual(t, strings.Count(plain.out, marker), 24, "the programs do read: %s %s", plain.out, plain.err)
+		for _, secret := range []string{".env", "deep/er/.env", "deep/key.pem", "copy-of-env", "config/prod", ".git/config"} {
+			require.NoError(t, os.Remove(r.project+"/open.txt"))
+			for i, p := range strings.Split(r.sh(script(secret)).out, "\n") {
+				assert.NotContains(t, p, marker, "%s: line %d", secret, i)
+			}
+			r.file("open.txt", marker)
+		}
+		res := r.sh("env; cat ~/.gitconfig; cat /proc/*/environ; git config --list; git log; find / -xdev -name id 2>/dev/null | xargs cat")
+		assert.NotContains(t, res.out, marker)
+		assert.Contains(t, res.out, "user.name=Ann")
+	})
 }
 
 // A mount cannot protect a file that does not exist. Run therefore removes such files after the
 // command.
 func TestNewProtectedFilesAreTakenAway(t *testing.T) {
-	r := dangerous(t)
-	require.NoError(t, os.RemoveAll(r.project+"/.vscode"))
-	require.NoError(t, os.Symlink("main.txt", r.project+"/sub/.mcp.json"))
-	res := r.sh(`mkdir .vscode new new/er; echo x > .vscode/tasks.json; echo x > new/er/.envrc; mkdir sub2; mv sub sub3; mkdir sub; echo x > sub/AGENTS.md
-		echo x > .git/commondir; echo y > .git/config.worktree; git init -q fine; git init -q new/bad; git -C new/bad config core.fsmonitor ./x; git init -q --bare new/bare; echo ok > new/ok.txt`)
-	require.Zero(t, res.code, res.err)
-	for _, gone := range []string{".vscode", "new/er/.envrc", "sub/AGENTS.md", ".git/commondir", ".git/config.worktree", "new/bad/.git", "new/bare/HEAD"} {
-		_, err := os.Lstat(r.project + "/" + gone)
-		assert.ErrorIs(t, err, os.ErrNotExist, gone)
-		assert.Contains(t, res.Undone, r.project+"/"+gone)
-	}
-	for _, stays := range []string{"fine/.git/HEAD", "new/ok.txt", ".git/HEAD", ".git/hooks/pre-commit"} {
-		assert.FileExists(t, r.project+"/"+stays)
-	}
-	link, err := os.Readlink(r.project + "/sub/.mcp.json")
-	require.NoError(t, err)
-	assert.Equal(t, "main.txt", link)
-	assert.Contains(t, res.Changed, "new/ok.txt")
+	eachLevel(t, func(t *testing.T, level Level) {
+		r := dangerous(t)
+		r.level = level
+		require.NoError(t, os.RemoveAll(r.project+"/.vscode"))
+		require.NoError(t, os.Symlink("main.txt", r.project+"/sub/.mcp.json"))
+		res := r.sh(`mkdir .vscode new new/er; echo x > .vscode/tasks.json; echo x > new/er/.envrc; mkdir sub2; mv sub sub3; mkdir sub; echo x > sub/AGENTS.md
+			echo x > .git/commondir; echo y > .git/config.worktree; git init -q fine; git init -q new/bad; git -C new/bad config core.fsmonitor ./x; git init -q --bare new/bare; echo ok > new/ok.txt`)
+		if level == LandlockAlone { // the top of the project holds protected names, so nothing can be made there
+			before := r.snapshot()
+			r.file("src/a.txt", "a")
+			res = r.sh(`mkdir src/.vscode src/er; echo x > src/.vscode/tasks.json; echo x > src/er/.envrc; git init -q src/fine; git init -q src/bad; git -C src/bad config core.fsmonitor ./x; echo ok > src/ok.txt`)
+			require.Zero(t, res.code, res.err)
+			for _, gone := range []string{"src/.vscode", "src/er/.envrc", "src/bad/.git"} {
+				assert.NoDirExists(t, r.project+"/"+gone)
+				assert.NoFileExists(t, r.project+"/"+gone)
+				assert.Contains(t, res.Undone, r.project+"/"+gone)
+			}
+			assert.FileExists(t, r.project+"/src/ok.txt")
+			require.NoError(t, os.RemoveAll(r.project+"/src"))
+			assert.Equal(t, before, r.snapshot())
+			return
+		}
+		require.Zero(t, res.code, res.err)
+		for _, gone := range []string{".vscode", "new/er/.envrc", "sub/AGENTS.md", ".git/commondir", ".git/config.worktree", "new/bad/.git", "new/bare/HEAD"} {
+			_, err := os.Lstat(r.project + "/" + gone)
+			assert.ErrorIs(t, err, os.ErrNotExist, gone)
+			assert.Contains(t, res.Undone, r.project+"/"+gone)
+		}
+		for _, stays := range []string{"fine/.git/HEAD", "new/ok.txt", ".git/HEAD", ".git/hooks/pre-commit"} {
+			assert.FileExists(t, r.project+"/"+stays)
+		}
+		link, err := os.Readlink(r.project + "/sub/.mcp.json")
+		require.NoError(t, err)
+		assert.Equal(t, "main.txt", link)
+		assert.Contains(t, res.Changed, "new/ok.txt")
+	})
 }
 
 // A mount point cannot be renamed, but the directories above it can.
 func TestProtectedFilesCannotBeReplacedByWayOfTheirDirectories(t *testing.T) {
-	r := dangerous(t)
-	r.file("deep/a/.claude/settings.json", "{}")
-	r.file("deep/a/AGENTS.md", "good")
-	r.file("other/workflows/ci.yml", "evil")
-	r.file("swap/.github/workflows/ci.yml", "good")
-	r.file("swap/tmpl/workflows/ci.yml", "evil")
-	out, err := osexec.Command("git", "init", "-q", r.project+"/deep/repo").CombinedOutput()
-	require.NoError(t, err, string(out))
-	res := r.sh(`mv deep gone; mkdir -p deep/a/.claude deep/repo; echo evil > deep/a/.claude/settings.json; echo evil > deep/a/AGENTS.md
-		cp -r gone/repo/.git deep/repo/.git; echo evil > deep/repo/.git/hooks/pre-commit; mv swap/.github swap/gone; mv swap/tmpl swap/.github`)
-	for _, gone := range []string{"deep/a/.claude", "deep/a/AGENTS.md", "deep/repo/.git"} {
-		assert.NoFileExists(t, r.project+"/"+gone)
-		assert.NoDirExists(t, r.project+"/"+gone)
-		assert.Contains(t, res.Undone, r.project+"/"+gone, res.err)
-	}
-	if data, err := os.ReadFile(r.project + "/swap/.github/workflows/ci.yml"); err == nil {
-		assert.NotContains(t, string(data), "evil")
-	}
+	eachLevel(t, func(t *testing.T, level Level) {
+		r := dangerous(t)
+		r.level = level
+		r.file("deep/a/.claude/settings.json", "{}")
+		r.file("deep/a/AGENTS.md", "good")
+		r.file("other/workflows/ci.yml", "evil")
+		r.file("swap/.github/workflows/ci.yml", "good")
+		r.file("swap/tmpl/workflows/ci.yml", "evil")
+		out, err := osexec.Command("git", "init", "-q", r.project+"/deep/repo").CombinedOutput()
+		require.NoError(t, err, string(out))
+		before := r.snapshot()
+		res := r.sh(`mv deep gone; mkdir -p deep/a/.claude deep/repo; echo evil > deep/a/.claude/settings.json; echo evil > deep/a/AGENTS.md
+			cp -r gone/repo/.git deep/repo/.git; echo evil > deep/repo/.git/hooks/pre-commit; mv swap/.github swap/gone; mv swap/tmpl swap/.github`)
+		if level == LandlockAlone { // nothing can be renamed in a directory with protected names below it
+			assert.Equal(t, before, r.snapshot())
+			return
+		}
+		for _, gone := range []string{"deep/a/.claude", "deep/a/AGENTS.md", "deep/repo/.git"} {
+			assert.NoFileExists(t, r.project+"/"+gone)
+			assert.NoDirExists(t, r.project+"/"+gone)
+			assert.Contains(t, res.Undone, r.project+"/"+gone, res.err)
+		}
+		if data, err := os.ReadFile(r.project + "/swap/.github/workflows/ci.yml"); err == nil {
+			assert.NotContains(t, string(data), "evil")
+		}
+	})
 }
 
 func TestARepositoryCanBeCommittedTo(t *testing.T) {
@@ -256,26 +285,36 @@ func TestARepositoryCanBeCommittedTo(t *testing.T) {
 }
 
 func TestAReadOnlyProjectIsNotChanged(t *testing.T) {
-	r := dangerous(t)
-	r.change = func(o *order) { o.Spec.ReadOnly = true }
-	before := r.snapshot()
-	res := r.sh("cat main.txt; echo x > new; echo x >> main.txt; rm -rf sub; mkdir d; git status --short > /tmp/s && echo ok; cat .env")
-	assert.Contains(t, res.out, "plain\n")
-	assert.Contains(t, res.out, "ok\n", res.err)
-	assert.NotContains(t, res.out, marker)
-	assert.Equal(t, before, r.snapshot())
+	eachLevel(t, func(t *testing.T, level Level) {
+		r := dangerous(t)
+		r.level = level
+		r.change = func(o *order) { o.Spec.ReadOnly = true }
+		before := r.snapshot()
+		works := "git status --short"
+		if level == LandlockAlone { // git's configuration holds a login, so it cannot be read at all
+			works = "ls"
+		}
+		res := r.sh("cat main.txt; echo x > new; echo x >> main.txt; rm -rf sub; mkdir d; " + works + " > $TMPDIR/s && echo ok; cat .env")
+		assert.Contains(t, res.out, "plain\n")
+		assert.Contains(t, res.out, "ok\n", res.err)
+		assert.NotContains(t, res.out, marker)
+		assert.Equal(t, before, r.snapshot())
+	})
 }
 
 func TestADirectoryAsAStreamIsRefused(t *testing.T) {
-	r := newRig(t)
-	dir, err := os.Open("/")
-	require.NoError(t, err)
-	defer dir.Close()
-	cmd, file := r.nod("true")
-	cmd.Stdin = dir
-	res := r.finish(cmd, file)
-	assert.Equal(t, agents.CodeRefused, res.code)
-	assert.Contains(t, res.err, "a standard stream is a directory")
+	eachLevel(t, func(t *testing.T, level Level) {
+		r := newRig(t)
+		r.level = level
+		dir, err := os.Open("/")
+		require.NoError(t, err)
+		defer dir.Close()
+		cmd, file := r.nod("true")
+		cmd.Stdin = dir
+		res := r.finish(cmd, file)
+		assert.Equal(t, agents.CodeRefused, res.code)
+		assert.Contains(t, res.err, "a standard stream is a directory")
+	})
 }
 
 // A command could leave a symbolic link in the session's /tmp. While nod builds the file system for

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 	"github.com/nodbus/nod/connectors/agents/exec"
+	"github.com/nodbus/nod/connectors/agents/readable"
 )
 
 // The Landlock ABI versions in which each restriction was added.
@@ -204,13 +205,13 @@ func (v *view) exclude(l *landlockRules, f finding) {
 // readable returns the paths of the system and the toolchains, without symbolic links.
 func (v *view) readable() []string {
 	env := v.spec.Env
-	paths := slices.Concat(exec.SystemPaths(), systemPaths, strings.Split(variable(env, "PATH"), ":"))
+	paths := slices.Concat(readable.System(), readable.ContainedSystem(), strings.Split(variable(env, "PATH"), ":"))
 	for _, name := range slices.Concat(toolVariables, cacheVariables) {
 		paths = append(paths, variable(env, name))
 	}
 	home := filepath.Clean(variable(env, "HOME"))
 	if filepath.IsAbs(home) {
-		for _, dir := range slices.Concat(toolDirs, cacheDirs) {
+		for _, dir := range slices.Concat(readable.Toolchains(), readable.Caches()) {
 			paths = append(paths, filepath.Join(home, dir))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 	"github.com/nodbus/nod/connectors/agents/exec"
+	"github.com/nodbus/nod/connectors/agents/readable"
 )
 
 // layout is the file system that a command sees, as a list of steps. The step for a directory comes
@@ -125,7 +126,7 @@ func (l *layout) showLink(p string, attr uint64) error {
 
 // system makes the system's programs and settings visible, and creates the devices, /proc and /tmp.
 func (l *layout) system() error {
-	paths := slices.Concat(exec.SystemPaths(), systemPaths)
+	paths := slices.Concat(readable.System(), readable.ContainedSystem())
 	slices.Sort(paths)
 	usr := func(p string) int { // first, because other directories link to it
 		if within(p, "/usr") || within(p, "/nix") {
@@ -193,10 +194,10 @@ func (l *layout) homeDir() error {
 		tools[filepath.Join(cargo, "registry")], tools[filepath.Join(cargo, "git")] = true, true
 	}
 	if l.home != "" {
-		for _, dir := range toolDirs {
+		for _, dir := range readable.Toolchains() {
 			tools[filepath.Join(l.home, dir)] = false
 		}
-		for _, dir := range cacheDirs {
+		for _, dir := range readable.Caches() {
 			tools[filepath.Join(l.home, dir)] = true
 		}
 	}

@@ -14,6 +14,9 @@ var errNotLinux = errors.New("only Linux can contain commands")
 // Support returns None, because only Linux supports containment.
 func Support() (Level, error) { return None, errNotLinux }
 
+// KnownSupport returns the same as Support.
+func KnownSupport(string) (Level, error) { return None, errNotLinux }
+
 // Run refuses every command.
 func Run(context.Context, Spec) (Report, error) {
 	return Report{}, &agents.ExitError{Code: agents.CodeRefused, Err: errNotLinux}

@@ -28,23 +28,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// SystemPaths returns the existing paths that every command may read: programs, libraries, and the
-// files that programs need to start, to look up names and to check certificates. They contain no keys
-// and no files of users.
-func SystemPaths() []string {
-	return []string{
-		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/nix/store", "/gnu/store",
-		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/ld-musl-x86_64.path", "/etc/ld-musl-aarch64.path",
-		"/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/host.conf", "/etc/resolv.conf", "/etc/gai.conf",
-		"/etc/services", "/etc/protocols", "/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/pki/ca-trust",
-		"/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf", "/etc/crypto-policies",
-		"/etc/localtime", "/etc/timezone", "/etc/locale.alias", "/etc/locale.conf", "/etc/os-release", "/etc/mime.types", "/etc/magic",
-		"/etc/bash.bashrc", "/etc/profile", "/etc/profile.d", "/etc/inputrc", "/etc/terminfo", "/etc/fonts", "/etc/gitconfig",
-		"/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",
-		"/dev/random", "/dev/urandom",
-	}
-}
-
 // SystemDevices returns the devices that every command may read and write.
 func SystemDevices() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty"}

@@ -11,6 +11,7 @@ import (
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
+	"github.com/nodbus/nod/connectors/agents/readable"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -116,7 +117,7 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 		}
 		return landlock.RWDirs(at).WithRefer().WithIoctlDev().WithResolveUnix()
 	}
-	for _, p := range SystemPaths() {
+	for _, p := range readable.System() {
 		_ = add(p, 0, read) // skip a path that is missing or unreadable
 	}
 	for _, p := range SystemDevices() {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,6 +20,11 @@ type Change struct {
 	// Warning tells the user why, with these settings, the host does not ask nod or asks about fewer
 	// calls. After an uninstallation it tells why nod's setting was not removed. It is usually empty.
 	Warning string
+	// EmptyHooks is true if the file had an empty list of hooks before an installation.
+	EmptyHooks bool
+	// NewDirectories are the directories that did not exist and that Write makes for the file,
+	// each before those in it.
+	NewDirectories []string
 	// Note holds advice for the user after an installation; may be empty.
 	Note string
 
@@ -36,6 +42,7 @@ func openChange(path string) (Change, error) {
 		if target, err := os.Readlink(path); err == nil {
 			return c, fmt.Errorf("%s is a link to %s, which does not exist: make that file or remove the link first", path, target)
 		}
+		c.NewDirectories = missingDirs(path)
 		return c, nil
 	case err != nil:
 		return c, fmt.Errorf("find %s: %w", path, err)
@@ -52,8 +59,23 @@ func openChange(path string) (Change, error) {
 	return c, nil
 }
 
-// ReadFile reads a file that nod changes in addition to a host's settings. The Change has no effect
-// until the caller sets After. If Write creates the file, only the user can read it.
+// missingDirs returns the directories above path that do not exist, each before those in it.
+func missingDirs(path string) (dirs []string) {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			slices.Reverse(dirs)
+			return dirs
+		}
+		dirs = append(dirs, dir)
+	}
+}
+
+// Blank reports whether the file exists and has nothing but white space in it.
+func (c Change) Blank() bool { return !c.isNew && len(bytes.TrimSpace(c.Before)) == 0 }
+
+// ReadFile reads a file that nod keeps beside a host's settings. It returns a Change that
+// changes nothing until the caller sets After. If Write creates the file, only the user can
+// read it.
 func ReadFile(path string) (Change, error) {
 	c, err := openChange(path)
 	if c.isNew {

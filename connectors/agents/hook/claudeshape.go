@@ -25,6 +25,7 @@ type claudeInput struct {
 	Transcript  string          `json:"transcript_path"`
 	Suggestions json.RawMessage `json:"permission_suggestions"`
 	DurationMS  *int            `json:"duration_ms"` // the duration of the call
+	MCPContext  json.RawMessage `json:"mcp_context"` // Gemini CLI: the MCP server of the tool; absent for a tool of its own
 }
 
 // readClaudeShape parses claudeInput into a Call. It sets Call.Ignore if the event is not in events,
@@ -53,6 +54,9 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	call.SessionID, call.ToolCallID = in.SessionID, in.ToolUseID
 	call.Input, call.Cwd, call.TaskID, call.Transcript = in.ToolInput, in.Cwd, in.AgentID, in.Transcript
 	call.nameTool(in.ToolName, questions)
+	if len(in.MCPContext) > 0 && string(in.MCPContext) != "null" {
+		call.Action, call.Ignore = schemas.ActionMCPTool, "" // the server may name its tool like one of the host's own
+	}
 	return call, in, nil
 }
 
@@ -94,7 +98,12 @@ func (v Verdict) withoutEdits(agent string) Verdict {
 		_ = json.Compact(&line, v.Input) // cannot fail: verdict has parsed this object
 		return deny(fmt.Sprintf("Allowed only with edited input, which %s cannot take from a hook: ask again with %s", agent, &line))
 	}
-	if v.Reason == "" { // some hosts ignore a refusal without a reason
+	return v.withReason()
+}
+
+// withReason adds a reason if v has none: some hosts ignore a refusal without a reason.
+func (v Verdict) withReason() Verdict {
+	if v.Reason == "" {
 		v.Reason = "Not allowed by nod."
 	}
 	return v

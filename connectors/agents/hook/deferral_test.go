@@ -16,6 +16,7 @@ import (
 const (
 	printed  = `{"parentUuid":null,"isSidechain":false,"promptId":"p1","type":"user","message":{"role":"user","content":"go on"},"promptSource":"sdk","entrypoint":"sdk-cli"}` + "\n"
 	typed    = `{"parentUuid":null,"isSidechain":false,"promptId":"p1","type":"user","message":{"role":"user","content":"go on"},"promptSource":"typed","entrypoint":"sdk-cli"}` + "\n"
+	resumed  = `{"type":"user","isMeta":true,"promptId":"p1","message":{"role":"user","content":"Continue from where you left off."},"promptSource":"system","entrypoint":"sdk-cli"}` + "\n"
 	earlier  = `{"promptId":"p0","type":"user","message":{"role":"user","content":"x"},"promptSource":"sdk"}` + "\n" + `{"message":{"content":[{"id":"t8","name":"Read","type":"tool_use"},{"id":"t9","name":"Read","type":"tool_use"}],"id":"m0","role":"assistant","stop_reason":"tool_use"},"type":"assistant"}` + "\n"
 	first    = `{"isSidechain":false,"message":{"content":[{"id":"t1","input":{"command":"ls"},"name":"Bash","type":"tool_use"}],"id":"m1","role":"assistant","stop_reason":"tool_use"},"type":"assistant"}` + "\n"
 	second   = `{"isSidechain":false,"message":{"content":[{"id":"t2","input":{"command":"id"},"name":"Bash","type":"tool_use"}],"id":"m1","role":"assistant","stop_reason":"tool_use"},"type":"assistant"}` + "\n"
@@ -52,6 +53,8 @@ func TestTheHookDefersOnlyCallsThatTheHostRepeats(t *testing.T) {
 		"no entry for the prompt":           {inTurn, first, "", time.Minute, "deny", never},
 		"an entry for another prompt only":  {inTurn, earlier + first, "", time.Minute, "deny", never},
 		"a resumed run":                     {again, printed + first + deferred, "", time.Minute, "defer", time.Minute + time.Second},
+		"the next call of a resumed run":    {inTurn, strings.ReplaceAll(printed, "p1", "p0") + deferred + resumed + first, "", time.Minute, "defer", time.Minute + time.Second},
+		"resumed at a terminal":             {inTurn, earlier + deferred + strings.Replace(resumed, "sdk-cli", "cli", 1) + first, "", time.Minute, "deny", never},
 		"no prompt and no deferred call":    {again, printed + first, "", time.Minute, "deny", never},
 		"another call was deferred":         {again, printed + first + strings.Replace(deferred, "t1", "t9", 1), "", time.Minute, "deny", never},
 		"a deferred call in a prompt":       {inTurn, first + deferred, "", time.Minute, "deny", never},

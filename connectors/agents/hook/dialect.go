@@ -17,6 +17,9 @@ type Host struct {
 
 	// ChangesInput is true if a hook of the host can replace the input of a call.
 	ChangesInput bool
+	// ChangesSince is the oldest version that is known to do so, for a host whose older versions
+	// ignore the change and run the agent's input; empty if all or no versions do so.
+	ChangesSince string
 
 	Program string   // the host's program, as a name in PATH
 	Tested  []string // versions tested with nod, oldest first
@@ -56,6 +59,8 @@ type Call struct {
 
 	// TaskID is the host's id of the calling sub-agent; empty for the main agent.
 	TaskID string
+	// ChangesInput is true if the host is known to run an edited input; see Host.
+	ChangesInput bool
 	// HostAsks is true if the host asks its own user while the hook runs.
 	HostAsks bool
 	// Turn reads the host's transcript and classifies the turn of the call. By the turn, the hook
@@ -134,13 +139,15 @@ type Setup struct {
 	// if it contains an unknown event.
 	Newer   []string
 	Matcher string // the matcher of a hook that runs for all tools
-	Off     string // a top-level setting; if it is true, the host runs no hooks
-	// Flat is true if the settings file has a list of hooks for each event, with Copilot CLI's field
-	// names. Other files have a list of groups of hooks.
-	Flat    bool
-	Version int // the version to write into a file without one; 0 if the host needs none
-	// Timeout is how long the host waits for the hook. Unit is the unit in which the settings file
-	// states it.
+	Off     string // the top-level setting that, if true, turns all hooks off
+	// Flat is true if an event holds a list of hooks instead of groups of hooks,
+	// with Copilot CLI's field names.
+	Flat bool
+	// Comments is true if the host accepts comments in its settings file.
+	Comments bool
+	Version  int // the version to write into a file that has none; 0 if the host needs none
+	// Timeout is how long the host waits for the hook. The settings file stores it in
+	// multiples of Unit.
 	Timeout time.Duration
 	Unit    time.Duration
 	// Note holds advice for the user after an installation; may be empty.

@@ -63,13 +63,17 @@ func (e hookEntry) listElement() any {
 	return hookGroup{Matcher: e.matcher, Hooks: []hookEntry{e}}
 }
 
-// parseDocument parses a settings file. It reads an empty file as an empty object. If the JSON is
-// invalid, the error contains line and column.
-func parseDocument(path string, data []byte) (*document, error) {
+// parseDocument parses a settings file. An empty file counts as an empty object. comments is
+// Setup.Comments. The error for invalid JSON names its line and column.
+func parseDocument(path string, data []byte, comments bool) (*document, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
 	}
-	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
+	plain := data
+	if comments {
+		plain = blankComments(data)
+	}
+	if err := json.Unmarshal(plain, new(json.RawMessage)); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			line, column := position(data, int(syntax.Offset)-1)
@@ -77,7 +81,7 @@ func parseDocument(path string, data []byte) (*document, error) {
 		}
 		return nil, fmt.Errorf("read %s: %w; nothing was changed", path, err)
 	}
-	root, err := hujson.Parse(data)
+	root, err := hujson.Parse(bytes.Clone(data))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w; nothing was changed", path, err)
 	}
@@ -95,6 +99,38 @@ func parseDocument(path string, data []byte) (*document, error) {
 		}
 	}
 	return d, nil
+}
+
+// blankComments returns data with its comments replaced by spaces, so that every other byte stays
+// where it is.
+func blankComments(data []byte) []byte {
+	out := bytes.Clone(data)
+	for i := 0; i < len(out); i++ {
+		switch {
+		case out[i] == '"':
+			for i++; i < len(out) && out[i] != '"'; i++ {
+				if out[i] == '\\' {
+					i++
+				}
+			}
+		case bytes.HasPrefix(out[i:], []byte("//")):
+			for ; i < len(out) && out[i] != '\n'; i++ {
+				out[i] = ' '
+			}
+		case bytes.HasPrefix(out[i:], []byte("/*")):
+			end := bytes.Index(out[i+2:], []byte("*/"))
+			if end < 0 {
+				return out
+			}
+			for j := i; j < i+end+4; j++ {
+				if out[j] != '\n' {
+					out[j] = ' '
+				}
+			}
+			i += end + 3
+		}
+	}
+	return out
 }
 
 func position(data []byte, offset int) (line, column int) {
@@ -231,9 +267,19 @@ func commandOf(v hujson.Value, name string) (hook *hujson.Object, command string
 	return hook, literal.String(), ok && literal.Kind() == '"'
 }
 
-// removeHooks removes nod's hooks for every event, and then each empty list and object. It reports
-// whether it removed a hook.
-func (d *document) removeHooks(names entryNames, ours func(string) bool) (removed bool) {
+// hasEmptyHooks reports whether the file has a "hooks" object without members.
+func (d *document) hasEmptyHooks() bool {
+	i := agents.Member(d.top, "hooks")
+	if i < 0 {
+		return false
+	}
+	hooks, ok := d.top.Members[i].Value.Value.(*hujson.Object)
+	return ok && len(hooks.Members) == 0
+}
+
+// removeHooks removes nod's hooks for every event, and the lists and objects that become
+// empty; with keep, not the object of all hooks. It reports whether it removed any hook.
+func (d *document) removeHooks(names entryNames, ours func(string) bool, keep bool) (removed bool) {
 	h := agents.Member(d.top, "hooks")
 	if h < 0 {
 		return false
@@ -257,7 +303,7 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool) (remove
 			i--
 		}
 	}
-	if removed && len(hooks.Members) == 0 {
+	if removed && len(hooks.Members) == 0 && !keep {
 		removeMember(d.top, h)
 	}
 	return removed

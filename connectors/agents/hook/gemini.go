@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/nodbus/nod/schemas"
 )
 
 // beforeTool is the hook event of Gemini CLI that nod answers. nod installs no hook for BeforeAgent:
@@ -17,13 +19,14 @@ const beforeTool = "BeforeTool"
 // policy still applies to a call that nod allows.
 func Gemini() Host {
 	return Host{
-		Name:    "gemini",
-		Agent:   "Gemini CLI",
-		Dialect: gemini{},
-		Program: "gemini",
-		Tested:  []string{"0.61.0"},
+		Name:         "gemini",
+		Agent:        "Gemini CLI",
+		ChangesSince: "0.61.0",
+		Dialect:      gemini{},
+		Program:      "gemini",
+		Tested:       []string{"0.61.0"},
 		Setup: Setup{
-			Dir: ".gemini", File: "settings.json",
+			Dir: ".gemini", File: "settings.json", Comments: true,
 			Events: []string{beforeTool}, Blocks: []string{beforeTool}, Signals: []string{sessionEnd}, Matcher: "*",
 			Timeout: 24 * time.Hour, Unit: time.Millisecond,
 			Note: "Gemini CLI may still ask by its own policy after nod allowed a call; every call is refused while nod does not run",
@@ -33,8 +36,19 @@ func Gemini() Host {
 
 type gemini struct{}
 
+// geminiTools are Gemini CLI's own tools that rules cover. Older versions give a tool of an MCP
+// server the name that the server gave it, such as Bash or shell; it must not count as the tool
+// that another host has by this name.
+var geminiTools = map[string]bool{
+	"run_shell_command": true, "read_file": true, "read_many_files": true, "list_directory": true, "glob": true, "grep_search": true,
+	"search_file_content": true, "write_file": true, "replace": true, "web_fetch": true, "google_web_search": true, "ask_user": true, "exit_plan_mode": true,
+}
+
 func (gemini) Read(input []byte) (Call, error) {
 	call, err := readProgram(Gemini(), input, []string{"ask_user", "exit_plan_mode"})
+	if err == nil && !call.Signal && !geminiTools[call.ToolName] {
+		call.Action = schemas.ActionMCPTool
+	}
 	if err == nil && !call.Signal {
 		call.Stopped = geminiStopped(call.Transcript)
 	}
@@ -112,15 +126,34 @@ func isGeminiStop(line []byte) bool {
 // Reply refuses the call if the effect is AskHost. Without a terminal, Gemini CLI would wait for its
 // user forever. With --yolo, it runs the tool after an empty reply.
 func (gemini) Reply(c Call, v Verdict) ([]byte, int) {
-	v = v.withoutEdits("Gemini CLI")
+	if v.Edited && !c.ChangesInput || dropsMember(c.Input, v.Input) { // Gemini CLI keeps a member that the change leaves out
+		v = v.withoutEdits("Gemini CLI")
+	}
+	v = v.withReason()
 	refusal := map[string]string{"decision": "deny", "reason": v.Reason}
 	switch {
 	case v.Effect == Leave:
 		return []byte("{}"), 0
 	case c.Event != beforeTool:
 		return blockReply(refusal)
+	case v.Effect == Allow && v.Edited:
+		return jsonReply(map[string]any{"decision": "allow", "hookSpecificOutput": map[string]any{"hookEventName": beforeTool, "tool_input": v.Input}})
 	case v.Effect == Allow:
 		return jsonReply(map[string]string{"decision": "allow"})
 	}
 	return jsonReply(refusal)
+}
+
+// dropsMember reports whether a changed input lacks a member of the agent's input.
+func dropsMember(input, changed json.RawMessage) bool {
+	var was, is map[string]json.RawMessage
+	if json.Unmarshal(input, &was) != nil || json.Unmarshal(changed, &is) != nil {
+		return true
+	}
+	for name := range was {
+		if _, kept := is[name]; !kept {
+			return true
+		}
+	}
+	return false
 }

@@ -50,6 +50,8 @@ type Options struct {
 	// it is empty, no call runs contained. NodData is its data directory, or empty for the
 	// default one.
 	NodPath, NodData string
+	// ChangesInput is true if the host is of a version from Host.ChangesSince on.
+	ChangesInput bool
 	// DeferAfter is how long the hook waits for a decision; zero means without limit. After
 	// that time, in an Alone turn (see Turn), the hook tells the host to end its run and
 	// repeat the call later. In a Shared turn it denies the call instead, and the request
@@ -201,6 +203,7 @@ func (h *run) read(ctx context.Context, stdin io.Reader) error {
 		return errors.New("the hook's input is not UTF-8")
 	}
 	h.call, err = h.host.Dialect.Read(input)
+	h.call.ChangesInput = h.host.ChangesInput || h.host.ChangesSince != "" && h.opts.ChangesInput
 	if err != nil || h.call.Ignore != "" || h.call.Signal {
 		return err
 	}

@@ -91,7 +91,7 @@ func InspectChange(host Host, c Change) (before, after Inspection, err error) {
 
 func inspect(host Host, path string, data []byte) (Inspection, error) {
 	found := Inspection{Path: path, Exists: true}
-	doc, err := parseDocument(path, data)
+	doc, err := parseDocument(path, data, host.Setup.Comments)
 	if err != nil {
 		return found, err
 	}

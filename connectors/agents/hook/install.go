@@ -23,13 +23,16 @@ type InstallOptions struct {
 	Project   bool
 	Strict    bool // check every tool call, not only those that the host would ask about
 	Uninstall bool
-	DryRun    bool // compute the change without writing it
-	// Program is the absolute path of the nod program that the hook runs; hosts may run hooks without
-	// a PATH. The path should stay valid after an upgrade of nod. An uninstallation does not need
-	// Program.
+	// KeepEmptyHooks leaves an empty list of hooks behind: the user's file had one.
+	KeepEmptyHooks bool
+	DryRun         bool // only report the change, and make none
+	// Program is the absolute path of the nod program that the hook runs, because hosts
+	// may run hooks without a PATH. It should stay valid after an upgrade of nod.
+	// Uninstall does not need Program.
 	Program string
-	// HostVersion is the version of the host that reads the file. If it is empty, the version is
-	// unknown, and Install adds no event of Setup.Newer.
+	// HostVersion is the version of the host that reads the file. If it is empty, the
+	// version is unknown: no event of Setup.Newer is added, and nod changes no input if that
+	// depends on the version.
 	HostVersion string
 	// Args are extra arguments of the hook command, such as --on-unavailable deny.
 	Args []string
@@ -47,16 +50,17 @@ func Install(host Host, o InstallOptions) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	doc, err := parseDocument(change.Path, change.Before)
+	doc, err := parseDocument(change.Path, change.Before, host.Setup.Comments)
 	if err != nil {
 		return Change{}, err
 	}
 	if o.Uninstall {
 		change.After = change.Before
-		if doc.removeHooks(host.Setup.names(), ownCommand(host)) {
+		if doc.removeHooks(host.Setup.names(), ownCommand(host), o.KeepEmptyHooks) {
 			change.After = doc.bytes()
 		}
 	} else {
+		change.EmptyHooks = doc.hasEmptyHooks()
 		if err := install(doc, host, o); err != nil {
 			return Change{}, err
 		}
@@ -157,13 +161,21 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 		return "", errors.New("the path of the nod program for the hook is missing")
 	}
 	words := []string{quote(o.Program), "hook", host.Name, timeoutFlag, fmt.Sprintf("%ds", int(host.Setup.Timeout.Seconds()))}
+	if host.ChangesSince != "" && o.HostVersion != "" && !Older(o.HostVersion, host.ChangesSince) {
+		words = append(words, changesFlag)
+	}
 	for _, a := range o.Args {
 		words = append(words, quote(a))
 	}
 	return strings.Join(words, " "), nil
 }
 
-const timeoutFlag = "--host-timeout"
+// The flags of nod hook that Install writes. changesFlag is for hosts of a version from
+// Host.ChangesSince on.
+const (
+	timeoutFlag = "--host-timeout"
+	changesFlag = "--changes-input"
+)
 
 // ownCommand returns a function that reports whether Install wrote a command for host. Such a command
 // runs a program named nod, at any path, with the arguments `hook NAME`, or any program with the

@@ -178,3 +178,35 @@ func TestSettingsPathsOfEachHost(t *testing.T) {
 		}
 	}
 }
+
+// Gemini CLI 0.61.0 reads settings with comments, but with neither trailing commas nor a byte order
+// mark: nod installs into the former, and refuses the latter.
+func TestInstallKeepsGeminisComments(t *testing.T) {
+	for name, before := range map[string]string{
+		"lines":          "// mine\n{\n  // the theme\n  \"ui\": {\"theme\": \"//x /* */\"} // dark\n  /* the end */\n}\n",
+		"before hooks":   "{\r\n\t// the hooks\r\n\t\"hooks\": {\r\n\t\t// none yet\r\n\t\t\"AfterTool\": []\r\n\t}\r\n}\r\n",
+		"in one line":    `{"a": 1 /* one */}`,
+		"a URL and text": `{"a": "http://x", "b": "a \" // b"}` + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := settings(t, before)
+			change := installedFor(t, hook.Gemini(), path, hook.InstallOptions{})
+			for _, comment := range []string{"// the theme", "// the hooks", "// none yet", "/* the end */", "/* one */"} {
+				assert.Equal(t, strings.Count(before, comment), strings.Count(contents(t, path), comment), comment)
+			}
+			at, err := hook.Inspect(hook.Gemini(), hook.InstallOptions{Settings: path})
+			require.NoError(t, err)
+			assert.Len(t, at.All(), 2)
+			assert.False(t, installedFor(t, hook.Gemini(), path, hook.InstallOptions{}).Changed())
+			_, err = hook.Install(hook.Gemini(), hook.InstallOptions{Settings: path, Uninstall: true})
+			require.NoError(t, err)
+			assert.Equal(t, before, contents(t, path), string(change.After))
+		})
+	}
+	for name, before := range map[string]string{"a trailing comma": `{"a": 1,}`, "a byte order mark": "\ufeff{}", "an open comment": "{} /* x"} {
+		path := settings(t, before)
+		_, err := hook.Install(hook.Gemini(), hook.InstallOptions{Settings: path, Program: "nod"})
+		assert.ErrorContains(t, err, "nothing was changed", name)
+		assert.Equal(t, before, contents(t, path))
+	}
+}

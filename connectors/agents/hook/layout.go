@@ -52,16 +52,26 @@ func (d *document) addElement(arr *hujson.Array, depth int, value any) error {
 	return nil
 }
 
-// space returns the whitespace to put before a new last entry of a container with n entries. It is the
-// whitespace before the present last entry, or a new line if the container is empty. inline is true if
-// the present last entry is not on a new line.
+// space returns the whitespace to put before a new last entry of a container with n
+// entries: the same as before the present last entry, without comments, or a new line if the
+// container is empty. inline is true if the last entry is not on a new line.
 func (d *document) space(n, depth int, extra func(int) hujson.Extra) (before hujson.Extra, inline bool) {
 	if n == 0 {
 		return d.line(depth), false
 	}
-	before = slices.Clone(extra(n - 1))
+	before = d.withoutComments(extra(n - 1))
 	_, multi := lastLine(before)
 	return before, !multi
+}
+
+// withoutComments returns the white space of extra. If extra has comments and line breaks, that is
+// one line break with the indentation after the last one.
+func (d *document) withoutComments(extra hujson.Extra) hujson.Extra {
+	plain := hujson.Extra(blankComments(extra))
+	if indent, multi := lastLine(plain); multi && !bytes.Equal(plain, extra) {
+		return hujson.Extra(d.newline + indent)
+	}
+	return plain
 }
 
 func (d *document) line(depth int) hujson.Extra {

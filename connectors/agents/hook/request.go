@@ -40,7 +40,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	if dir := cmp.Or(call.Cwd, call.Project); r.SessionLabel == "" && dir != "" {
 		r.SessionLabel = filepath.Base(dir)
 	}
-	if host.ChangesInput {
+	if call.ChangesInput {
 		r.Contain, r.NodPath, r.NodData = o.Contain, o.NodPath, o.NodData
 	}
 	for _, rule := range call.Rules {

@@ -24,6 +24,7 @@ const (
 type claudeLine struct {
 	PromptID     string `json:"promptId"`
 	PromptSource string `json:"promptSource"`
+	Entrypoint   string `json:"entrypoint"`
 	Message      struct {
 		ID         string          `json:"id"`
 		StopReason string          `json:"stop_reason"` // the reason why the message ended; empty while the message is incomplete
@@ -35,11 +36,12 @@ type claudeLine struct {
 	} `json:"attachment"`
 }
 
-// claudeTurn classifies a call's turn from the transcript that the hook input names. Claude Code
-// repeats a deferred call only in an unattended run, and only if the model's message contains no other
-// call. Otherwise it ignores "defer" and continues as if it had no hook. A run is unattended if its
-// prompt came from the SDK. Environment variables cannot show this, because a nested run inherits
-// them.
+// claudeTurn classifies a call's turn from the transcript that the hook input names. Claude
+// Code repeats a deferred call only in an unattended run, and only if the model's message
+// holds no other call; otherwise Claude Code ignores "defer" and continues as without a hook.
+// A run is unattended if its prompt came from the SDK, or if Claude Code wrote it when it resumed
+// such a run. Environment variables cannot show this,
+// because a nested run inherits them.
 func claudeTurn(in claudeInput) Turn {
 	lines, err := claudeLines(in.Transcript)
 	if err != nil {
@@ -50,9 +52,9 @@ func claudeTurn(in claudeInput) Turn {
 	unfinished := map[string]bool{}
 	for _, l := range lines {
 		switch ours := in.PromptID != "" && l.PromptID == in.PromptID; {
-		case ours && l.PromptSource == "sdk" && turn != Attended:
+		case ours && l.unattended() && turn != Attended:
 			turn = Shared
-		case ours && l.PromptSource != "" && l.PromptSource != "sdk":
+		case ours && l.PromptSource != "" && !l.unattended():
 			turn = Attended
 		case in.PromptID == "" && l.Attachment.Type == "hook_deferred_tool" && l.Attachment.ToolUseID == in.ToolUseID:
 			turn = Shared // only an unattended run repeats calls, and then the hook input has no prompt id
@@ -77,6 +79,12 @@ func claudeTurn(in claudeInput) Turn {
 		return Alone
 	}
 	return Shared
+}
+
+// unattended reports whether the line is a prompt of an unattended run: one of the SDK's, or Claude
+// Code's own prompt with which it goes on after a resumed call.
+func (l *claudeLine) unattended() bool {
+	return l.PromptSource == "sdk" || l.PromptSource == "system" && l.Entrypoint == "sdk-cli"
 }
 
 // calls returns the ids of the tool calls in a line.

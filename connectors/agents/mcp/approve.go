@@ -80,6 +80,7 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	if err != nil {
 		return deny("nod refused the call: " + err.Error())
 	}
+	r.Contain, r.NodPath, r.NodData = c.server.opts.containable(), c.server.opts.NodPath, c.server.opts.NodData
 	d, err := c.ask(ctx, r)
 	if err != nil {
 		return deny("Not allowed, because nod could not get a decision: " + errorText(err))
@@ -97,9 +98,17 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	return verdict{Behavior: "allow", Input: input}.result()
 }
 
-// toolRequest returns the request for a tool call, and the directory of the call. Claude Code does not
-// send the directory. If Options.InProject is true, the directory is the project; otherwise it is
-// empty.
+// containable returns the Contain of a request of the tool approve.
+func (o *Options) containable() string {
+	if o.Contain == schemas.ContainPossible && !o.InProject {
+		return "nod mcp was not told --in-project, so the call's directory is not known and it cannot run contained"
+	}
+	return o.Contain
+}
+
+// toolRequest returns the request for a tool call and the directory of the call. Claude
+// Code does not send the directory: it is the project if Options.InProject is set, and
+// empty otherwise.
 func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err error) {
 	r = c.request()
 	if c.server.opts.InProject {

@@ -178,3 +178,23 @@ func TestMalformedCalls(t *testing.T) {
 		assert.Error(t, err)
 	})
 }
+
+// A call can run contained only if its directory is known.
+func TestApproveOffersTheContainerOfAKnownDirectory(t *testing.T) {
+	for name, row := range map[string]struct {
+		inProject bool
+		contain   string
+		want      string
+	}{
+		"in the project":         {true, schemas.ContainPossible, schemas.ContainPossible},
+		"anywhere":               {false, schemas.ContainPossible, "nod mcp was not told --in-project, so the call's directory is not known and it cannot run contained"},
+		"a machine that may not": {true, "this system cannot run it contained", "this system cannot run it contained"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := watch(nodtest.Start(t, byTool))
+			c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app", InProject: row.inProject, Contain: row.contain}), ways()[0], nil)
+			calls(t, c, "approve", use("Yes", `{"command":"make"}`, ""))
+			assert.Equal(t, row.want, (<-n.asked).Contain)
+		})
+	}
+}

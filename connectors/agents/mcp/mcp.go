@@ -43,6 +43,14 @@ type Options struct {
 	// directory of a call is unknown, because the protocol does not contain it. Rules that depend on
 	// the directory then do not apply.
 	InProject bool
+	// Contain is schemas.ContainPossible if this machine can run calls in Project contained, or
+	// the reason why not; empty means the same as an unknown reason. It has an effect on the
+	// tool approve alone, and only with InProject.
+	Contain string
+	// NodPath is the absolute path of the nod program that a call starts to run contained. If
+	// it is empty, no call runs contained. NodData is its data directory, or empty for the
+	// default one.
+	NodPath, NodData string
 	// Version is nod's version, which the server sends to clients.
 	Version string
 	// SignOfLife is the interval at which the server sends data to a client whose call waits for a

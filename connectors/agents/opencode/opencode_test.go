@@ -87,6 +87,7 @@ func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 		details    string
 	}{
 		"a server's tool with a name that nod knows": {"read_file", &part{"read_file", "running", `{"path":"/p/a"}`}, "read_file", `{"path":"/p/a","cwd":"/p"}`},
+		"a server's tool with OpenCode's own name":   {"apply_patch", &part{"apply_patch", "running", `{"patch":"*** Update File: a"}`}, "apply_patch", `{"patch":"*** Update File: a","cwd":"/p"}`},
 		"no input":         {"bash", &part{"bash", "running", `null`}, "bash", ""},
 		"a list for input": {"bash", &part{"bash", "running", `["ls"]`}, "bash", ""},
 		"a cwd of its own": {"bash", &part{"bash", "running", `{"command":"ls","cwd":"/q"}`}, "bash", ""},

@@ -55,10 +55,7 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	details, ok := withCwd(c.Input, own.Directory)
 	if ok && c.Tool != "" && p.Name != "doom_loop" {
 		r.ToolName, r.ActionDetails = c.Tool, details
-		r.ActionType, ok = actions[c.Tool]
-		if !ok {
-			r.ActionType = schemas.ActionMCPTool
-		}
+		r.ActionType = actionOf(c.Tool, p.Name)
 		r.Title = title(p, r.ActionType)
 		return r, nil
 	}
@@ -74,6 +71,21 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
 	return r, nil
+}
+
+// actionOf returns the action type of a tool for which OpenCode asks this permission. An MCP
+// server or a plugin may have a tool with the name of one of OpenCode's own; it asks another
+// permission, so its type is that of a foreign tool, which no rule for OpenCode's own covers.
+func actionOf(tool, permission string) schemas.ActionType {
+	a, known := actions[tool]
+	own := tool
+	if a == schemas.ActionFileWrite {
+		own = "edit"
+	}
+	if !known || permission != own && permission != "external_directory" {
+		return schemas.ActionMCPTool
+	}
+	return a
 }
 
 func title(p permission, a schemas.ActionType) string {

@@ -119,14 +119,14 @@ func (p *page) does(actions ...chromedp.Action[chromedp.Void]) {
 	p.NoError(chromedp.Do(p.tab, actions...))
 }
 
-// sees waits at most a minute until a JavaScript expression is true.
+// sees waits, for three minutes at most, until a JavaScript expression is true.
 func (p *page) sees(expr string) {
 	p.t.Helper()
 	holds := func() bool {
 		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool]("Boolean("+expr+")"))
 		return err == nil && yes // evaluating expr fails while one of its elements does not exist
 	}
-	for until := time.Now().Add(time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
+	for until := time.Now().Add(3 * time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
 		p.True(time.Now().Before(until), "%s never held; the page says: %s", expr, p.text("body"))
 	}
 }

@@ -26,6 +26,9 @@ func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPaylo
 	}
 	now := c.clock.now()
 	reply := historyReply{Permissions: []decidedView{}, ServerTime: now}
+	if a.SessionID != "" {
+		reply.Runs = people.RunsText(prompts)
+	}
 	size, words := 0, strings.Fields(strings.ToLower(a.Query))
 	for i := range prompts {
 		if a.Outcome != "" && prompts[i].Decision.Outcome != a.Outcome || !mentions(&prompts[i], words) {

@@ -306,7 +306,10 @@ func newDecidedView(p *schemas.Prompt, now time.Time) decidedView {
 type historyReply struct {
 	Permissions []decidedView `json:"permissions"`
 	More        bool          `json:"more"` // older decisions exist
-	ServerTime  time.Time     `json:"server_time"`
+	// Runs sums up the contained runs of the session, also of older decisions; it is empty if there
+	// are none, or if the history is not of one session.
+	Runs       string    `json:"runs,omitempty"`
+	ServerTime time.Time `json:"server_time"`
 }
 
 // grantView is a standing answer. Its texts are sanitised for display.

@@ -50,6 +50,7 @@ type said struct {
 			Text      string            `json:"text"`
 		} `json:"permissions"`
 		More   bool `json:"more"`
+		Runs   string
 		Grants []struct {
 			GrantID   string `json:"grant_id"`
 			Text      string `json:"text"`

@@ -21,8 +21,14 @@ type Install struct {
 	Agent string    `json:"agent"` // the agent's name, as in `nod hook NAME`
 	Path  string    `json:"path"`
 	At    time.Time `json:"at"` // the last change of the hook
-	// Created is true if nod made the file.
-	Created bool `json:"created,omitempty"`
+	// Created is true if nod made the file, and Dirs are the directories that it made for the file,
+	// each before those in it.
+	Created bool     `json:"created,omitempty"`
+	Dirs    []string `json:"dirs,omitempty"`
+	// Blank is the content of the user's own file, in which nothing but white space was; nil if
+	// something was in it. EmptyHooks is true if the file had an empty list of hooks.
+	Blank      *string `json:"blank,omitempty"`
+	EmptyHooks bool    `json:"empty_hooks,omitempty"`
 }
 
 func (i Install) sameAs(other Install) bool { return i.Agent == other.Agent && i.Path == other.Path }
@@ -50,8 +56,20 @@ func List(dataDir string) ([]Install, error) {
 	return all, nil
 }
 
-// Remember stores an installation. If the installation is already stored, it keeps its time unless
-// changed is true.
+// Find returns the stored installation of an agent in a file; the zero Install if there is none.
+func Find(dataDir, agent, path string) (Install, error) {
+	all, err := List(dataDir)
+	if err != nil {
+		return Install{}, err
+	}
+	if i := slices.IndexFunc(all, Install{Agent: agent, Path: path}.sameAs); i >= 0 {
+		return all[i], nil
+	}
+	return Install{}, nil
+}
+
+// Remember stores an installation. An installation that is stored already keeps its
+// time unless changed is true.
 func Remember(dataDir string, in Install, changed bool) error {
 	all, err := List(dataDir)
 	if err != nil {
@@ -64,7 +82,9 @@ func Remember(dataDir string, in Install, changed bool) error {
 	case !changed:
 		return nil
 	default:
-		in.Created = in.Created || all[i].Created
+		if was := all[i]; !in.Created { // the file has nod's hook, so that its first state counts
+			in.Created, in.Dirs, in.Blank, in.EmptyHooks = was.Created, was.Dirs, was.Blank, was.EmptyHooks
+		}
 		all[i] = in
 	}
 	return write(dataDir, all)

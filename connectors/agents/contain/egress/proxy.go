@@ -140,7 +140,7 @@ func (p *Proxy) refuse(e Endpoint, reason string) error {
 	if reason != "" {
 		return &refusedError{fmt.Sprintf("nod: %s %s", e, reason)}
 	}
-	return &refusedError{fmt.Sprintf("nod: %s is not granted; to grant it: nod exec --contain --permission @network:%[1]s -- COMMAND", e)}
+	return &refusedError{fmt.Sprintf("nod: %s is not granted; the permission is @network:%[1]s", e)}
 }
 
 type refusedError struct{ text string }

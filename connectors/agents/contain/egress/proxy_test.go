@@ -93,7 +93,7 @@ func TestRequestsReachGrantedHostsAlone(t *testing.T) {
 	assert.Equal(t, "tls", body)
 	code, body = get("http://other.example/")
 	assert.Equal(t, 403, code)
-	assert.Contains(t, body, "nod exec --contain --permission @network:other.example:80 ")
+	assert.Contains(t, body, "@network:other.example:80")
 	_, body = get(fmt.Sprintf("https://granted.example:%d/", secure.Port))
 	assert.Contains(t, body, "Forbidden")
 	_, _ = get("http://other.example/")

@@ -12,6 +12,7 @@ export class Session extends HTMLElement {
   #keys = new Set(); // the keys of all requests on the page
   #title = el("h2");
   #lock = el("p", "hint");
+  #runs = el("p", "hint runs"); // the sum of the contained runs; hidden if there are none
   #status = el("p", "total");
   #list = el("ol", "rows timeline");
   #all = el("p", "actions all"); // answers all pending requests alike
@@ -26,10 +27,7 @@ export class Session extends HTMLElement {
   connectedCallback() {
     this.#lock.setAttribute("role", "status");
     this.#status.setAttribute("role", "status");
-    this.#all.hidden = true;
-    this.#all.replaceChildren(this.#together("deny", "Deny all"), this.#together("allow", "Allow all once"));
-    this.#list.addEventListener("ready", () => this.#updateAll());
-    this.replaceChildren(this.#title, this.#lock, this.#status, this.#list, this.#all);
+    this.replaceChildren(this.#title, this.#lock, this.#runs, this.#status, this.#list);
   }
 
   /** load shows a session: first its history, then the requests that the function pending
@@ -46,6 +44,8 @@ export class Session extends HTMLElement {
       const reply = await this.ask("permissions.history", { session_id: id });
       if (load !== this.#loads) return; // another session has been opened in the meantime
       this.clear();
+      this.#runs.textContent = reply.runs ? `Ran contained: ${reply.runs}.` : "";
+      this.#runs.hidden = !reply.runs;
       this.#append([...reply.permissions.reverse(), ...this.#queued]);
       this.#show(pending());
     } catch (failure) {
@@ -77,6 +77,8 @@ export class Session extends HTMLElement {
     this.#cards.clear();
     this.#keys.clear();
     this.#list.replaceChildren();
+    this.#runs.textContent = "";
+    this.#runs.hidden = true;
   }
 
   /** add shows a pending request or a new version of it. It ignores requests of other sessions. */

@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/tools"
+)
+
+// IsSearch reports whether the tool with this name searches files.
+func IsSearch(tool string) bool { return tools.Named(tool).Kind == tools.Search }
+
+const (
+	maxWalked  = 30000 // the number of names at which Exposed looks
+	maxExposed = 64    // the largest number of files that Exposed returns
+)
+
+// Exposed returns the files with secrets that a search of a whole directory would show: files on
+// the list of secrets that are neither hidden nor ignored. p knows the list. Exposed looks at no
+// more than maxWalked names.
+func (ThisDisk) Exposed(p *Policy, dir string) (files []string) {
+	var ignored []ignoreFile
+	walked := 0
+	_ = filepath.WalkDir(dir, func(at string, d fs.DirEntry, err error) error {
+		if walked++; walked > maxWalked || len(files) >= maxExposed {
+			return fs.SkipAll
+		}
+		name := path.Base(at)
+		switch {
+		case err != nil:
+			return nil // neither can a search read it
+		case at != dir && (strings.HasPrefix(name, ".") || ignores(ignored, at)):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			if name == "node_modules" && at != dir {
+				return fs.SkipDir
+			}
+			if own, ok := readIgnoreFile(at); ok {
+				ignored = append(ignored, own)
+			}
+		case d.Type().IsRegular() && p.shell.Secrets.Listed(at):
+			files = append(files, at)
+		}
+		return nil
+	})
+	return files
+}
+
+// ignoreFile holds the plain patterns of a .gitignore: names without a slash, which count at any
+// depth, and paths from its directory. Other patterns are left out, so that a file may count as
+// exposed that is not.
+type ignoreFile struct {
+	dir      string
+	patterns []string
+}
+
+// readIgnoreFile reads the .gitignore of a directory. ok is false if there is none, or if it also
+// includes files again.
+func readIgnoreFile(dir string) (f ignoreFile, ok bool) {
+	text, err := os.ReadFile(dir + "/.gitignore")
+	if err != nil {
+		return f, false
+	}
+	f.dir = dir
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "!") {
+			return f, false
+		}
+		if line != "" && line[0] != '#' && !strings.ContainsAny(line, `\\`) {
+			f.patterns = append(f.patterns, strings.TrimSuffix(strings.TrimPrefix(line, "**/"), "/"))
+		}
+	}
+	return f, true
+}
+
+func ignores(files []ignoreFile, at string) bool {
+	for _, f := range files {
+		rel, below := strings.CutPrefix(at, f.dir+"/")
+		if !below {
+			continue
+		}
+		for _, pattern := range f.patterns {
+			name := path.Base(at)
+			if strings.Contains(pattern, "/") {
+				pattern, name = strings.TrimPrefix(pattern, "/"), rel
+			}
+			if ok, err := path.Match(pattern, name); ok && err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,34 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// diskFailure reports the first failure of the disk of an embedded server.
+type diskFailure struct {
+	dir     string     // the server's files
+	durable bool       // a write is confirmed once it is on disk
+	failed  chan error // gets the first failure
+}
+
+func newDiskFailure(dir string, o EmbedOptions) *diskFailure {
+	return &diskFailure{dir: dir, durable: o.SyncInterval <= 0, failed: make(chan error, 1)}
+}
+
+// report reports a failure, unless an earlier one was reported.
+func (f *diskFailure) report(err error) {
+	fix := "check the disk"
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		fix = "make room on the disk"
+	}
+	err = fmt.Errorf("nothing more can be stored in %s (%w): %s, then start nod again", f.dir, err, fix)
+	if f.durable {
+		err = fmt.Errorf("%w; all that nod confirmed is stored", err)
+	}
+	select {
+	case f.failed <- err:
+	default: // another failure was reported before
+	}
+}

@@ -1,0 +1,77 @@
+package contain
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// supportFile is the file that keeps the result of Support.
+const supportFile = "containment.json"
+
+// keptSupport is the content of supportFile.
+type keptSupport struct {
+	Machine string `json:"machine"` // see machineState
+	Level   Level  `json:"level"`
+	Why     string `json:"why,omitempty"`
+}
+
+// KnownSupport returns the same as Support, and keeps the result in the directory dir, which it
+// makes if it is missing. It tries again after a change of the machine's state that nod knows to matter: another boot,
+// user, program, namespace or limit. Its result may still be outdated; Run never relies on it.
+func KnownSupport(dir string) (Level, error) {
+	state := machineState()
+	file := filepath.Join(dir, supportFile)
+	var kept keptSupport
+	if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, &kept) == nil && kept.Machine == state {
+		if kept.Why == "" {
+			return kept.Level, nil
+		}
+		return kept.Level, errors.New(kept.Why)
+	}
+	level, why := Support()
+	kept = keptSupport{Machine: state, Level: level}
+	if why != nil {
+		kept.Why = why.Error()
+	}
+	if data, err := json.Marshal(kept); err == nil && os.MkdirAll(dir, 0o700) == nil {
+		temporary := file + "." + strconv.Itoa(os.Getpid())
+		if os.WriteFile(temporary, data, 0o600) != nil || os.Rename(temporary, file) != nil {
+			_ = os.Remove(temporary) // the next call tries the level out again
+		}
+	}
+	return level, why
+}
+
+// machineState returns a digest of what decides which level a process of this user can make.
+func machineState() string {
+	state := []string{strconv.Itoa(os.Geteuid())}
+	for _, file := range []string{
+		"/proc/sys/kernel/random/boot_id", "/proc/sys/kernel/unprivileged_userns_clone", "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+		"/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_mnt_namespaces", "/proc/sys/user/max_pid_namespaces", "/proc/sys/user/max_net_namespaces",
+		"/proc/self/attr/current",
+	} {
+		data, _ := os.ReadFile(file)
+		state = append(state, string(data))
+	}
+	for _, link := range []string{"/proc/self/ns/user", "/proc/self/ns/mnt", "/proc/self/exe"} {
+		to, _ := os.Readlink(link)
+		state = append(state, to)
+	}
+	if info, err := os.Stat("/proc/self/exe"); err == nil {
+		state = append(state, info.ModTime().String())
+	}
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "Seccomp") || strings.HasPrefix(line, "NoNewPrivs") || strings.HasPrefix(line, "CapBnd") {
+			state = append(state, line)
+		}
+	}
+	sum := sha256.Sum256([]byte(strings.Join(state, "\x00")))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,35 @@
+package hook_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Gemini CLI may give a tool of an MCP server the bare name that the server gave it. Such a call
+// is never reported as one of a tool that nod knows.
+func TestGeminisForeignToolsAreNotItsOwn(t *testing.T) {
+	for _, c := range []struct {
+		tool, context string
+		action        schemas.ActionType
+	}{
+		{"run_shell_command", "", schemas.ActionCommand},
+		{"run_shell_command", `,"mcp_context":null`, schemas.ActionCommand},
+		{"run_shell_command", `,"mcp_context":{"server_name":"x"}`, schemas.ActionMCPTool},
+		{"ask_user", `,"mcp_context":{"server_name":"x"}`, schemas.ActionMCPTool},
+		{"Bash", "", schemas.ActionMCPTool},
+		{"shell", "", schemas.ActionMCPTool},
+		{"TodoWrite", "", schemas.ActionMCPTool},
+		{"mcp_x_y", "", schemas.ActionMCPTool},
+	} {
+		call, err := hook.Gemini().Dialect.Read(fmt.Appendf(nil, `{"hook_event_name":"BeforeTool","session_id":"s","cwd":"/p","tool_name":%q,"tool_input":{}%s}`, c.tool, c.context))
+		require.NoError(t, err)
+		assert.Equal(t, c.action, call.Action, "%+v", c)
+		assert.Empty(t, call.Ignore)
+	}
+}

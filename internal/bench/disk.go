@@ -1,0 +1,43 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Disk is how long a write of 700 bytes at the end of a file takes until it is on disk.
+type Disk struct {
+	Median time.Duration `json:"median_ns"`
+	Worst  time.Duration `json:"p99_ns"` // 99 of 100 syncs are faster
+}
+
+// syncs is the number of syncs from which a Disk is computed.
+const syncs = 300
+
+func measureDisk(ctx context.Context, dir string) (Disk, error) {
+	f, err := os.Create(filepath.Join(dir, "sync"))
+	if err != nil {
+		return Disk{}, fmt.Errorf("measure the disk: %w", err)
+	}
+	var times []time.Duration
+	for range syncs {
+		start := time.Now()
+		if _, err = f.Write(payload); err == nil {
+			err = f.Sync()
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			break
+		}
+		times = append(times, time.Since(start))
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return Disk{}, fmt.Errorf("measure the disk: %w", err)
+	}
+	slices.Sort(times)
+	return Disk{times[len(times)/2], times[len(times)*99/100]}, nil
+}

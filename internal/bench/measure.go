@@ -1,0 +1,114 @@
+// Package bench measures nod beside an implementation of the same work in callbacks on bare
+// NATS, with the same durable writes, in one process. `nod bench` and the benchmarks in
+// test/bench use it.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Work makes one request of a session, and returns once its decision is received.
+type Work func(ctx context.Context, session string) error
+
+// Cost is what requests took.
+type Cost struct {
+	Each time.Duration // the median time of a request
+	Rate float64       // requests per second
+	CPU  time.Duration // the processor time of the whole process for a request; 0 if unknown
+}
+
+// OneByOne makes n requests one after another.
+func OneByOne(ctx context.Context, w Work, n int) (Cost, error) {
+	times := make([]time.Duration, 0, n)
+	began, cpu := time.Now(), cpuTime()
+	for range n {
+		start := time.Now()
+		if err := w(ctx, "bench"); err != nil {
+			return Cost{}, err
+		}
+		times = append(times, time.Since(start))
+	}
+	return cost(Median(times), n, time.Since(began), cpuTime()-cpu), nil
+}
+
+// AtOnce makes n requests of many sessions. A session asks one request after another.
+func AtOnce(ctx context.Context, w Work, sessions, n int) (Cost, error) {
+	return atOnce(ctx, w, n, sessions, func(session, _ int) string { return fmt.Sprint("bench", session) })
+}
+
+// atOnce makes n requests by a number of callers. session names the session of a caller's
+// request.
+func atOnce(ctx context.Context, w Work, n, callers int, session func(caller, request int) string) (Cost, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	var next atomic.Int64
+	times := make([]time.Duration, n)
+	began, cpu := time.Now(), cpuTime()
+	for caller := range callers {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				start := time.Now()
+				if err := w(ctx, session(caller, i)); err != nil {
+					cancel(err)
+					return
+				}
+				times[i] = time.Since(start)
+			}
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return Cost{}, context.Cause(ctx)
+	}
+	return cost(Median(times), n, time.Since(began), cpuTime()-cpu), nil
+}
+
+// untilIdle waits, for a few seconds at most, until the work that follows decisions is done, such
+// as log entries. It would count for the next measure.
+func untilIdle() {
+	const window = 50 * time.Millisecond
+	for range 100 {
+		before := cpuTime()
+		time.Sleep(window)
+		if cpuTime()-before < window/20 {
+			return
+		}
+	}
+}
+
+func cost(each time.Duration, n int, took, cpu time.Duration) Cost {
+	return Cost{each, float64(n) / took.Seconds(), cpu / time.Duration(n)}
+}
+
+// Median returns the median, and sorts d.
+func Median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// medianCost returns the median of each part of some costs.
+func medianCost(all []Cost) Cost {
+	middle := func(part func(Cost) float64) float64 {
+		parts := make([]float64, len(all))
+		for i, c := range all {
+			parts[i] = part(c)
+		}
+		slices.Sort(parts)
+		return parts[len(parts)/2]
+	}
+	return Cost{
+		Each: time.Duration(middle(func(c Cost) float64 { return float64(c.Each) })),
+		Rate: middle(func(c Cost) float64 { return c.Rate }),
+		CPU:  time.Duration(middle(func(c Cost) float64 { return float64(c.CPU) })),
+	}
+}
