@@ -55,17 +55,29 @@ func (c *inboxCmd) Run(e *env) error {
 	if conn.Open() {
 		o.Note = "Warning: this NATS server asks for no credentials, so anyone on it can answer."
 	}
-	screen := inbox.New(e.ctx, e.stdin, e.stdout, o)
-	viewer, err := connector.View(joining, system, conn, schemas.ConnectorTerminal, log, screen.Show)
-	if err != nil {
-		return err
-	}
+	ctx, stop := context.WithCancelCause(e.ctx)
+	defer stop(nil)
+	screen := inbox.New(ctx, e.stdin, e.stdout, o)
+	viewing := make(chan *connector.Viewer, 1)
+	go func() { // View shows the pending requests before it returns, and Show waits for the screen's Run
+		viewer, err := connector.View(joining, system, conn, schemas.ConnectorTerminal, log, screen.Show)
+		if err != nil {
+			stop(err)
+		}
+		viewing <- viewer
+	}()
 	leave = func() {
-		_ = viewer.Stop(context.Background()) // Stop fails only if its context ends
+		if viewer := <-viewing; viewer != nil {
+			_ = viewer.Stop(context.Background()) // Stop fails only if its context ends
+		}
 		system.Stop()
 		conn.Close()
 	}
-	return screen.Run()
+	err = screen.Run()
+	if cause := context.Cause(ctx); err == nil && cause != nil && e.ctx.Err() == nil {
+		return cause // the viewer could not start
+	}
+	return err
 }
 
 // inTime calls leave and waits at most 2 s for its return. A user who has closed the screen must not
