@@ -100,9 +100,9 @@ func timerToken(e *Entry) string {
 	return schemas.Key(session, id)
 }
 
-// Arm makes the record's timer fire no later than the record's next event. An earlier timer
-// stays: the engine that handles it arms it again. The error is ErrLockHeld if the timer
-// belongs to another request.
+// Arm makes the record's timer fire no later than the record's next event. If the timer is set
+// to an earlier time, Arm leaves it, because the engine that handles the timer calls Arm again.
+// If the timer belongs to another request, the error is ErrLockHeld.
 func (r *Records) Arm(ctx context.Context, e *Entry) error {
 	return r.rearm(ctx, e, func(armed timer) bool { return !armed.At.After(e.Record.NextEvent.At) })
 }

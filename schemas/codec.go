@@ -35,9 +35,9 @@ func Decode(data []byte, v any) error {
 }
 
 // Load is Decode for a message that nod wrote itself: a stored message, an engine's reply, or a
-// message on a subject of engines alone. It skips the JSON Schema and checks the message's type
-// and further rules. nod builds its messages from valid parts, and the schema would take as
-// long as all other work on a request.
+// message on a subject to which engines alone may publish. It checks the message's type and the
+// rules beyond the JSON Schema, and not the JSON Schema: nod builds these messages from valid
+// parts, and that check would take as long as all other work on a request.
 func Load(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {

@@ -139,7 +139,7 @@ func (e *connectors) isPending(ctx context.Context, key string) (bool, error) {
 	return err == nil && !entry.Record.Terminal(), err
 }
 
-// isUnclaimed reports whether no worker has shown the prompt or claimed to show it.
+// isUnclaimed reports whether no worker has shown the prompt, and no worker has reserved it.
 func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 	return !s.Settled && s.Revision == 0 && (s.Claim == nil || !now.Before(s.Claim.Until))
 }

@@ -125,8 +125,8 @@ func containable(project string) (possible, nodPath string) {
 	return schemas.ContainPossible, nodPath
 }
 
-// knownSupport returns how this machine can contain commands. A hook cannot try this for every
-// call, so the result is kept.
+// knownSupport returns how this machine can contain commands. To find out takes longer than a
+// hook should, so the result is kept in the user's cache directory.
 func knownSupport() (contain.Level, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

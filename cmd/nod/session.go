@@ -105,8 +105,8 @@ func (c *sessionSetCmd) change() (schemas.SessionChange, error) {
 	return change, nil
 }
 
-// permissions returns the change of the session's permissions. It returns nil if no flag changes a
-// permission.
+// permissions returns the change that the flags make to the session's permissions, or nil if
+// they make none.
 func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 	change := schemas.PermissionsChange{Network: c.Network}
 	if c.WorkingDir != nil {

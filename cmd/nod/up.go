@@ -29,13 +29,14 @@ import (
 const preferredPort = 4222
 
 type upCmd struct {
-	Demo      bool     `help:"Run a sample agent that sends one request."`
+	Demo      bool     `xor:"detach" help:"Run a sample agent that sends one request."`
 	LogFile   string   `name:"log-file" placeholder:"FILE" type:"path" help:"Print nothing, and write the log to this file, which is rotated by size."`
 	Settings  string   `placeholder:"FILE" type:"path" help:"Apply this settings.json (DATA/settings.json, if there is one)."`
 	Listen    string   `placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the NATS server; if the port is taken, another free one is used."`
 	Sync      syncMode `placeholder:"MODE" default:"group" help:"How writes are synced to disk: group (before nod confirms them, many at once), always (each on its own), or the longest time from confirmation to sync, such as 1s."`
 	StoreCred string   `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
 	Replicas  int      `default:"1" help:"Number of replicas of each store on --nats-url."`
+	Detach    bool     `short:"d" xor:"detach" help:"Run in the background, with the log in a file; nod stop ends it."`
 	Quiet     bool     `short:"q" help:"Do not print the questions."`
 	ringFlag
 	webFlags
@@ -64,6 +65,9 @@ func (m *syncMode) UnmarshalText(text []byte) error {
 
 // Run runs nod until the process gets a signal to stop, or its disk fails.
 func (c *upCmd) Run(e *env) error {
+	if c.Detach {
+		return c.startInBackground(e)
+	}
 	if c.LogFile != "" {
 		e.logTo(c.LogFile)
 	}

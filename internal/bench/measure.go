@@ -41,8 +41,8 @@ func AtOnce(ctx context.Context, w Work, sessions, n int) (Cost, error) {
 	return atOnce(ctx, w, n, sessions, func(session, _ int) string { return fmt.Sprint("bench", session) })
 }
 
-// atOnce makes n requests by a number of callers. session names the session of a caller's
-// request.
+// atOnce makes n requests in all, from callers that work at the same time. session returns the
+// session id of a caller's request.
 func atOnce(ctx context.Context, w Work, n, callers int, session func(caller, request int) string) (Cost, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -141,9 +141,8 @@ func acknowledgedIsStored(e *evidence) (found []violation) {
 	return found
 }
 
-// toldIn reports whether a record that names the decision's request has a decision with the same
-// outcome. The record may be that of another call, because calls that wait together are decided in one
-// record.
+// toldIn reports whether a record that names d's request stores a decision with d's outcome.
+// The record may be the one of another call: calls that wait together share one record.
 func (e *evidence) toldIn(d *schemas.Decision) bool {
 	return slices.ContainsFunc(e.Stored.named(d.SessionID, d.PendingID), func(r schemas.Record) bool {
 		return r.Decision != nil && r.Decision.Outcome == d.Outcome

@@ -97,8 +97,9 @@ var camel = regexp.MustCompile(`([a-z])([A-Z])`)
 var outputFlag = regexp.MustCompile(`(?i)^(?:.*[-_.])?(?:out|outs|outdir|outfile|outputs?|outputfile|outputdir|dest|destdir|destination|dst|save|write|dump|export|emit|backup|artifacts?|basetemp|logfile|cachedir|destdir|` +
 	`(?:coverage?|cover|cpu|mem|block|mutex)profile|trace|(?:target|log|report|reports|cache|build|install|scratch|temp|tmp|work|results?|stats|coverage|profile|declaration|bin|pack|gen|data|state|site|html|xml|json|junit|log-junit|test)[-_]?(?:dir|directory|file|path|folder|root|location|prefix|destination|name))(?:[-_](?:to|dir|directory|file|path|folder|name|prefix|location))?$`)
 
-// namedHarm checks flags and operands of a command without a list whose names show that the
-// command deletes or overwrites files, or runs a program.
+// namedHarm checks a command for which this package has no list of harmless flags. It looks for a
+// flag or an operand whose name tells that the command deletes or overwrites files, or runs a
+// program.
 func (c *command) namedHarm(args []shell.Term) {
 	if slices.ContainsFunc(args, func(t shell.Term) bool { return t.Text == "--help" || t.Text == "--version" || t.Text == "--dry-run" }) {
 		return

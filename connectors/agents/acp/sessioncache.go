@@ -31,8 +31,8 @@ func (c toolCall) action() schemas.ActionType {
 	return cmp.Or(actions[c.kind], schemas.ActionOther)
 }
 
-// foreign reports whether the agent gives the tool a name of another tool: one that cannot have
-// the tool's kind.
+// foreign reports whether the tool's name contradicts its kind, such as the name Read with the
+// kind execute.
 func (c toolCall) foreign() bool {
 	a, kind := agents.ActionOf(c.tool), cmp.Or(actions[c.kind], schemas.ActionOther)
 	return a != schemas.ActionOther && a != schemas.ActionMCPTool && c.kind != "" && a != kind

@@ -192,7 +192,7 @@ get ` + server.URL + `/granted; get http://` + refused + `/x; get http://example
 python3 -c 'import socket; socket.create_connection(("` + at.Host + `", ` + fmt.Sprint(at.Port) + `))' 2>&1 | tail -1; env | grep -i proxy | sort | head -3`
 	res := r.sh(script)
 	assert.Contains(t, res.out, "hello from /granted\n", res.err)
-	assert.Contains(t, res.out, "nod exec --contain --permission @network:"+refused)
+	assert.Contains(t, res.out, "the permission is @network:"+refused)
 	assert.Contains(t, res.out, "ConnectionRefusedError", "the machine's own loopback is another one")
 	require.Len(t, res.Refused, 2)
 	assert.Equal(t, refused, res.Refused[0].String())

@@ -29,7 +29,7 @@ import (
 type order struct {
 	Spec         Spec
 	Report       string // the path to which to write the report
-	NoNamespaces bool   // act as on a machine that allows no namespaces
+	NoNamespaces bool   // behave as if the machine allowed no namespaces
 	Near         bool   // let the proxy connect to this machine
 }
 

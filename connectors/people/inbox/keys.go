@@ -10,8 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// press handles one key. Keys that move, scroll and close always work. While the guard is not armed,
-// press ignores keys that answer or open a view for answers.
+// press handles one key. Keys that move, scroll and close always work. press ignores keys that
+// answer, or that open a view with answers, until the guard is armed: the user may have meant an
+// earlier key for what the screen showed before.
 func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	name := key.String()
 	m.news = ""

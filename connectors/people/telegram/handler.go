@@ -235,7 +235,7 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 		rows, word = extentButtons(p, i), h.showRule(ctx, t.Message, rule)
 	} else if action == actBack {
 		rows = buttons(p)
-	} else if action != actMore { // the action allows the request, which needs the code word
+	} else if action != actMore { // the action would allow the request, and for that the code word is needed
 		h.send(ctx, codeWordMessage(t.Message, p, action))
 		tell.say("")
 		return nil

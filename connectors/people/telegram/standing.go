@@ -46,8 +46,8 @@ func (e extent) action(i int) string {
 	return fmt.Sprintf("k%d%c%d", i, e.scope[0], e.seconds)
 }
 
-// offeredReaches returns the rules that an answer on Telegram may store in a second step. If the
-// message does not show all of p, it returns none, because the text may not contain the rules.
+// offeredReaches returns the rules that a person can choose after the button "from now on". It
+// returns none if the message shows p only in part, because that part may lack the rules.
 func offeredReaches(p *schemas.Prompt) []schemas.Reach {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
 	switch {

@@ -38,7 +38,7 @@ func TestASessionsPageSumsUpItsContainedRuns(t *testing.T) {
 func (r *rig) runs(session, id string, report schemas.RunReport) {
 	r.t.Helper()
 	request := shell(session, id, "make test")
-	request.Contain = schemas.ContainPossible
+	request.Contain, request.NodPath = schemas.ContainPossible, "/usr/bin/nod"
 	open, err := r.asker.Submit(r.ctx, request)
 	r.NoError(err)
 	r.Zero(open.Receipt.Revision, "the preset decides it")

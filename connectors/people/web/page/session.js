@@ -27,7 +27,10 @@ export class Session extends HTMLElement {
   connectedCallback() {
     this.#lock.setAttribute("role", "status");
     this.#status.setAttribute("role", "status");
-    this.replaceChildren(this.#title, this.#lock, this.#runs, this.#status, this.#list);
+    this.#all.hidden = true;
+    this.#all.replaceChildren(this.#together("deny", "Deny all"), this.#together("allow", "Allow all once"));
+    this.#list.addEventListener("ready", () => this.#updateAll());
+    this.replaceChildren(this.#title, this.#lock, this.#runs, this.#status, this.#list, this.#all);
   }
 
   /** load shows a session: first its history, then the requests that the function pending
