@@ -38,6 +38,7 @@ type upCmd struct {
 	Replicas  int      `default:"1" help:"Number of replicas of each store on --nats-url."`
 	Detach    bool     `short:"d" xor:"detach" help:"Run in the background, with the log in a file; nod stop ends it."`
 	Quiet     bool     `short:"q" help:"Do not print the questions."`
+	ringFlag
 	webFlags
 }
 
@@ -199,7 +200,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 	if err != nil {
 		return nil, err
 	}
-	screen := &screen{env: e, colours: coloured(e.stdout)}
+	screen := &screen{env: e, colours: coloured(e.stdout), rings: c.Notify && isTerminal(e.stdout), rung: map[string]bool{}}
 	viewer, err := connector.View(e.ctx, system, conn, schemas.ConnectorTerminal, e.log, screen.show)
 	if err != nil {
 		conn.Close()
@@ -215,16 +216,23 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 type screen struct {
 	*env
 	colours bool
+	rings   bool // ring the terminal for each new request; see people.Ring
 	mu      sync.Mutex
+	rung    map[string]bool // the pending requests for which the terminal has rung, by key
 }
 
 func (s *screen) show(p schemas.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.Decision != nil {
+		delete(s.rung, p.Key())
 		p.Request.CreatedAt = p.Request.CreatedAt.Local()
 		fmt.Fprintf(s.stdout, "\n%s  %s\n", people.Outcome(p.Decision, &p), people.Summary(&p, 60))
 		return
+	}
+	if s.rings && !s.rung[p.Key()] {
+		s.rung[p.Key()] = true
+		fmt.Fprint(s.stdout, people.Ring(p))
 	}
 	question := s.formatParts(people.Unfolded(&p, time.Now()), s.colours) // nod show prints the rest
 	how := "nod allow " + p.PendingID + " · nod deny " + p.PendingID

@@ -71,6 +71,9 @@ func subjectOf(r *schemas.Request) string {
 	if r.Kind == schemas.KindPermission && len(r.Permissions) > 0 {
 		return strings.Join(r.Permissions, " ")
 	}
+	if plan, ok := r.Plan(); ok {
+		return plan
+	}
 	fields, err := fieldsOf(bytes.TrimSpace(r.ActionDetails))
 	for _, name := range mainFields {
 		for _, f := range fields {
