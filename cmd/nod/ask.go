@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/connectors/agents"
@@ -108,25 +106,11 @@ func (c *askCmd) readCommand() error {
 	}
 	line := words[0]
 	if len(words) > 1 {
-		if line, err = shellLine(words); err != nil {
-			return err
-		}
+		line = schemas.ShellLine(words)
 	}
 	input, err := schemas.Encode(map[string]string{"command": line})
 	c.Session, c.Tool, c.Input = cmp.Or(c.Session, "shell"), "Bash", string(input)
 	return err
-}
-
-// shellLine returns the line that a shell reads as these words.
-func shellLine(words []string) (string, error) {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		var err error
-		if quoted[i], err = syntax.Quote(w, syntax.LangBash); err != nil {
-			return "", fmt.Errorf("the command's word %q cannot be written in a shell: %w", w, err)
-		}
-	}
-	return strings.Join(quoted, " "), nil
 }
 
 func (c *askCmd) request(e *env) (schemas.Request, error) {

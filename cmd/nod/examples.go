@@ -24,7 +24,7 @@ var examples = map[string]string{
 	"completion":        "source <(nod completion bash)\nnod completion fish > ~/.config/fish/completions/nod.fish",
 	"version":           "nod version",
 	"help":              "nod help allow",
-	"ask":               "nod ask -- make release && make release",
+	"ask":               "nod ask -- make release",
 	"pending":           "nod pending\nnod pending --json",
 	"show":              "nod show\nnod show 7hd2 --exact",
 	"inbox":             "nod inbox",

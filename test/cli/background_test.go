@@ -87,3 +87,24 @@ func TestErrorsOfTheFirstDayNameTheRemedy(t *testing.T) {
 	stdout, _, _ = m.Run("pending")
 	require.NotContains(t, stdout, "\x1b", "a pipe gets none")
 }
+
+// A command after -- needs no JSON. Several words become one line that a shell reads as these
+// words; one word is a whole line.
+func TestAskAboutACommand(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	for line, words := range map[string][]string{
+		"rm -rf 'a b'": {"rm", "-rf", "a b"},
+		"make && ls":   {"make && ls"},
+	} {
+		_, stderr, code := m.Run(append([]string{"ask", "--async", "--"}, words...)...)
+		require.Equal(t, 6, code, stderr)
+		stdout, _, _ := m.Run("pending")
+		require.Contains(t, stdout, line)
+	}
+	_, stderr, code := m.Run("ask", "--", "ls")
+	require.Zero(t, code, stderr)
+	_, stderr, _ = m.Run("ask", "--tool", "Bash", "--", "ls")
+	require.Contains(t, stderr, "a command after -- stands alone")
+}
