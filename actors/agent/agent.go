@@ -49,8 +49,9 @@ type (
 	listOpen       struct{ open chan []string }
 )
 
-// Join starts a session in this process. notice is called for one notice of the session after
-// another, and may be nil. The error is VALIDATION_ERROR if id is malformed.
+// Join starts a session in this process. Join calls the function notice for each notice of the
+// session, one after another; notice may be nil. The error is VALIDATION_ERROR if id is
+// malformed.
 func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	if !schemas.ValidID(id) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "session_id: must be 1 to 128 letters, digits, - or _")

@@ -34,7 +34,7 @@ var errClaimed = errors.New("another worker has claimed it")
 // If the worker dies during the call of the channel, a message without a stored handle may
 // exist, which no worker can edit. The next attempt sends a second message, marked with Repeat.
 // On a channel that can edit messages, a message gets its buttons only after its handle is
-// stored, so no such message has live buttons; see showInSteps.
+// stored, so a message without a stored handle has no buttons there; see showInSteps.
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt
@@ -57,9 +57,9 @@ func (q promptJob) Run(ctx context.Context) {
 
 func (q promptJob) Failed(any) { q.delivery.Again(retryMin) }
 
-// retryUntil returns the end of the attempts to show a prompt. A question is tried until its
-// deadline. An outcome is tried for as long as the queue keeps it, because the question may
-// still be shown with live buttons.
+// retryUntil returns the time until which the worker tries to show a prompt. The worker tries
+// to show a question until the question's deadline. It tries to show an outcome for as long as
+// the queue keeps the outcome, because the question may still be shown with live buttons.
 func retryUntil(p *schemas.Prompt) time.Time {
 	if p.Decision != nil {
 		return p.Deadline.Add(bus.PromptGrace)

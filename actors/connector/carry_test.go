@@ -120,6 +120,6 @@ func TestAFailedChangeIsNotReportedAsUndeliverable(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	require.NoError(t, r.asker.Detach(r.ctx, "S", asked.PendingID, "the host waits no longer"))
-	r.asks("make") // the prompt of this request is later in the same lane
+	r.asks("make") // this request's prompt waits in the same lane, behind the prompt of the detached request
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }

@@ -88,8 +88,8 @@ func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored sch
 }
 
 // addMessage adds a message of this worker to an entry that another worker has claimed, so that
-// the message shows the outcome too. If the other messages show the outcome already, addMessage
-// changes this one at once.
+// a later outcome changes this message too. If the entry's other messages already show the
+// outcome, addMessage changes this message at once.
 func (c showAttempt) addMessage(ctx context.Context, ref string) error {
 	for {
 		now, err := c.desk.shownTo(ctx, &c.prompt)

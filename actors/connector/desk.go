@@ -18,7 +18,8 @@ import (
 // reply, or replies UNAVAILABLE, a call retries until its context ends. Errors in nod's replies
 // are *schemas.Error.
 type Desk struct {
-	// PageTimeout bounds the time for each page of a list; 0 means that only the context does.
+	// PageTimeout bounds the time for each page of a list; 0 means that only the context bounds
+	// it.
 	PageTimeout time.Duration
 
 	conn      *bus.Conn
@@ -33,7 +34,7 @@ var (
 	_ people.LoginLinker = (*Desk)(nil)
 )
 
-// NewDesk returns the desk of a connector, whose key c must use.
+// NewDesk returns the desk of a connector. The connection c must use the connector's key.
 func NewDesk(c *bus.Conn, connector string) *Desk { return &Desk{conn: c, connector: connector} }
 
 // Answer submits a person's answer and returns the decision; people.Desk.Answer lists the errors.
@@ -50,10 +51,10 @@ func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, 
 	return d.list(ctx, schemas.QueryPending, q)
 }
 
-// EachPending calls f with one page after another of the pending requests that match q, so
-// that it holds one page at a time in memory. The pages are in the order in which the requests
-// were last changed; within a page the oldest request is first. A request that changes
-// meanwhile may be on two pages. An error of f ends the list, and EachPending returns it.
+// EachPending calls f with one page after another of the pending requests that match q, and
+// keeps only one page in memory. The pages are in the order in which the requests were last
+// changed; within a page the oldest request is first. A request that changes meanwhile may be
+// on two pages. An error of f ends the list, and EachPending returns it.
 func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []schemas.Prompt) error) error {
 	return d.eachPage(ctx, schemas.QueryPending, q, f)
 }
@@ -328,9 +329,9 @@ func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string,
 	return p.UserID, err
 }
 
-// SpendLoginCode marks a login code as used that the web inbox has signed itself and that
-// expires at until. nod keeps the mark until that time. If several callers mark the same code,
-// only one of them gets first == true.
+// SpendLoginCode marks a login code as used. The web inbox has signed this code itself, and the
+// code expires at the time until. nod keeps the mark until then. If several callers mark the
+// same code, only one of them gets first == true.
 func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})
 	return err == nil && !p.Spent, err

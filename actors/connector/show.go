@@ -111,8 +111,8 @@ func (c showAttempt) edit(ctx context.Context, refs []string, p schemas.Prompt, 
 	return errors.Join(errs...)
 }
 
-// showOutcome changes the shown messages to the outcome. Without a message to change, it sends
-// the outcome in a new one.
+// showOutcome changes the shown messages to the outcome. If there is no message to change,
+// showOutcome sends the outcome in a new message.
 func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error {
 	var err error
 	if len(shown.Refs()) == 0 {
@@ -145,9 +145,9 @@ func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 }
 
 // recordEdit stores that an edit has shown this version of a pending request. If the attempt
-// has lost its claim, another worker may have shown the outcome, and the edit has put the
-// buttons back. recordEdit then shows the newest version, even after the attempt's time,
-// because no other worker knows of the edit.
+// has lost its claim, another worker may have shown the outcome before, and the edit may have
+// put the buttons back. recordEdit then shows the newest version, even after the attempt's
+// time, because no other worker knows of the edit.
 func (c showAttempt) recordEdit(shown schemas.Shown) error {
 	ctx := c.recording
 	lost, err := c.record(ctx, shown)

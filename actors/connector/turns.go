@@ -42,7 +42,7 @@ func (t *turnQueue) put(recipient, session string, j actors.Job) {
 
 // supersede keeps the newer of j and a waiting version of the same prompt, and returns the
 // delivery of the older one. If found is false, no version waits, and the caller must queue j.
-// supersede keeps a slow channel from showing outdated versions.
+// A slow channel thus shows no outdated versions.
 func (t *turnQueue) supersede(j promptJob) (needless *bus.Delivery, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -23,9 +23,10 @@ const (
 	snapshotEach  = 4 * time.Millisecond
 )
 
-// untilSnapshot returns the pause after a snapshot with this number of pending requests; 0
-// after a failed one. The duration of the snapshot does not matter: snapshots are slow while
-// servers fail, when the next one is needed soon.
+// untilSnapshot returns the pause between a snapshot and the next one; pending is the number of
+// requests in the snapshot. After a failed snapshot the pause is 0. The pause does not depend
+// on the duration of a snapshot: while servers fail, snapshots are slow, but the next one is
+// needed soon.
 func untilSnapshot(pending int, err error) time.Duration {
 	if err != nil {
 		return 0
@@ -139,8 +140,8 @@ func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	return pending, nil
 }
 
-// showPage shows a page of requests, and waits until all are shown. Otherwise a show that is
-// slower than the pages would let the requests pile up in memory.
+// showPage shows a page of requests, and waits until all are shown. Without this wait, requests
+// would pile up in memory if the function show is slow.
 func (v *Viewer) showPage(ctx context.Context, page []schemas.Prompt) error {
 	done := make(chan struct{}, len(page))
 	for _, p := range page {
@@ -186,7 +187,7 @@ func (v *Viewer) enqueue(p schemas.Prompt) { v.lanes.Send(p.Key(), viewJob{v, p,
 type viewJob struct {
 	*Viewer
 	prompt schemas.Prompt
-	done   chan<- struct{} // gets a value after the job; has room for it; may be nil
+	done   chan<- struct{} // a buffered channel that gets a value after the job; may be nil
 }
 
 func (j viewJob) Run(context.Context) {

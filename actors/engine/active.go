@@ -35,7 +35,7 @@ type activityBuffer struct {
 
 	mu    sync.Mutex
 	added map[string]time.Time       // the time at which each session was last added to due, by activeKey
-	last  map[string]string          // for each agent, the key of the session that was added last; absent if another engine may have written a later one
+	last  map[string]string          // for each agent, the key of the session that was added last; absent if another engine may have stored a later session
 	due   map[string]schemas.Session // the sessions to store, by activeKey
 }
 

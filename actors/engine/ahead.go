@@ -42,8 +42,9 @@ type aheadScan struct {
 	until time.Time
 }
 
-// page returns up to limit cached records of a listing with revisions above after. If more is
-// false, the cache has no further records, and the caller must scan the store.
+// page returns up to limit cached records of a listing, those with revisions above the revision
+// after. If more is false, the cache has no further records, and the caller must scan the
+// store.
 func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.ScannedRecord, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +60,7 @@ func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Scanned
 	return slices.Clone(rest[:n]), len(rest) > n
 }
 
-// keep caches the records that a scan of a listing found from the revision after on.
+// keep caches the records that a scan of a listing found; the scan began at the revision after.
 func (a *scanCache) keep(l listing, after uint64, found []bus.ScannedRecord) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

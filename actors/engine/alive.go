@@ -13,8 +13,8 @@ import (
 )
 
 // aliveFor is how long an engine counts as running after its last sign of life; a freeze waits
-// for running engines only. aliveFor is longer than staleAfter: an engine without the store for
-// staleAfter allows nothing without a person, so no freeze needs to wait for it.
+// for running engines only. aliveFor is longer than staleAfter: an engine that could not read
+// the store for staleAfter allows nothing without a person, so no freeze needs to wait for it.
 const aliveFor = 20 * time.Second
 
 // leaveWithin bounds how long a stopping engine tries to remove its sign of life.

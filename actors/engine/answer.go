@@ -209,7 +209,7 @@ func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schema
 }
 
 // timeoutAt returns the time limit, in seconds, of the first open call whose deadline has
-// passed at the broker's time at.
+// passed; at is the broker's time.
 func timeoutAt(rec *schemas.Record, at time.Time) int {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && !w.Deadline.After(at) {

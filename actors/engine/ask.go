@@ -54,7 +54,7 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 	}
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
-	c.afterReply(leave) // no freeze may count as obeyed before the reply to a request that was checked against older freezes
+	c.afterReply(leave) // this request is checked against these freezes, so a newer freeze must not count as obeyed before the reply
 	if err := e.check(ctx, s); err != nil {
 		return nil, err
 	}

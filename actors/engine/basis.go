@@ -21,7 +21,7 @@ type basis struct {
 
 // basisOf collects permissions until the function enough returns true: the session's own
 // permissions, then one standing answer after another, each with the answers that it was shared
-// from. If enough never returns true, it returns all permissions.
+// from. If enough never returns true, basisOf returns all permissions.
 func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
 	b := basis{session: h.session.SessionID}
 	if h.managed() {

@@ -57,8 +57,8 @@ const (
 	maxMessage = 1024
 )
 
-// cutBytes cuts a text to at most the given number of bytes, between characters, and adds an
-// ellipsis, which does not count.
+// cutBytes cuts a text, between two characters, to at most the given number of bytes. Then it
+// adds an ellipsis, whose bytes are not counted.
 func cutBytes(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -229,12 +229,12 @@ func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 // stopped waiting, and counts one use.
 func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error) {
 	a := s.callAnswer
-	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the request's own record has expired, and only that record could use an approval of the request itself
+	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the approval is for this request itself, so only the request's record could use the approval, and that record has expired
 		return result{}, nil
 	}
 	run, input := s.planRun(s.rules.verdict.Containment)
 	if run == nil && a.Call.Contained {
-		return result{}, nil // the approval allows the call in its container, in which the call cannot run now
+		return result{}, nil // the approval allows the call only in a container, and the call cannot run in a container now
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)
 	if err != nil || !used {
@@ -250,8 +250,9 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 }
 
 // use counts one use of an approval for a request, and reports whether the approval allows the
-// request. A request that has used the approval before is allowed again without another use; if
-// that request has no record, only within usedFor and until the approval is revoked.
+// request. A request that has used the approval before is allowed again without another use. If
+// that request has no record, it is allowed again only within usedFor, and only until the
+// approval is revoked.
 func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
 	if !g.ExpiresAt.IsZero() {
 		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // reads the broker's clock if the expiry is near

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A write stores a version of a record if the stored revision is that of the entry. It returns
-// the new revision, or bus.ErrMoved if the record has changed.
+// A write stores a new version of an entry's record, if the store still has the revision of the
+// entry. It returns the new revision, or bus.ErrMoved if the record has changed.
 type write func(context.Context, bus.Entry) (uint64, error)
 
 // change changes a record by compare-and-set. The function edit changes a copy of the record,

@@ -21,8 +21,9 @@ const (
 	// the monotonic clock. A larger difference means that the wall clock was set or the machine
 	// slept, and the broker's clock must be read again.
 	clockStep = 500 * time.Millisecond
-	// The possible error of a reading of the broker's clock grows by its age divided by
-	// clockDrift. Quartz clocks are more precise.
+	// clockDrift bounds the drift of this machine's clock. The possible error of a reading of
+	// the broker's clock is larger by the reading's age divided by clockDrift. Quartz clocks
+	// drift less.
 	clockDrift = 10_000
 )
 
@@ -52,8 +53,8 @@ func (c *clock) now() time.Time {
 	return last.Broker.Add(time.Since(last.At)).UTC()
 }
 
-// set reads the broker's clock. It keeps the last reading if that one agrees with the new
-// reading and is more precise.
+// set reads the broker's clock. It keeps the last reading if the last reading agrees with the
+// new one and is more precise.
 func (c *clock) set(ctx context.Context) error {
 	r, err := c.read(ctx)
 	if err != nil {

@@ -35,8 +35,8 @@ func newBroker(t *testing.T) *broker {
 	return b
 }
 
-// is asserts that the type clock returns the broker's time, to the minute. A test takes less
-// than a minute, and sets the clocks by more.
+// is asserts that the type clock returns the broker's time, to the minute. Each test takes less
+// than a minute, and moves the clocks by more than a minute.
 func (b *broker) is() {
 	b.WithinDuration(time.Now().Add(b.ahead), b.now(), time.Minute)
 }

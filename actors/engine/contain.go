@@ -12,8 +12,8 @@ import (
 )
 
 // containable reports whether nod may change a call so that it runs contained. It reports false
-// if the host cannot change calls or has ignored a change, and in a managed session, whose
-// permissions bound the call.
+// if the host cannot change calls or has ignored a change. It also reports false in a managed
+// session, because there the session's permissions limit the call.
 func (s *askState) containable() bool {
 	return s.request.Contain == schemas.ContainPossible && s.request.NodPath != "" && !s.managed && !s.ignores
 }
@@ -66,8 +66,8 @@ func runInput(entry *bus.Entry, pendingID string) (json.RawMessage, error) {
 	return input, nil
 }
 
-// verdictOn is Record.Verdict with the tool input of a contained run. Each call's input has the
-// call's own id, because one id starts one command.
+// verdictOn is Record.Verdict with the tool input of a contained run. The input contains the id
+// of its own call, because each id starts one command only.
 func verdictOn(entry *bus.Entry, pendingID string) (*schemas.Decision, error) {
 	d := entry.Record.Verdict(pendingID)
 	if d == nil || entry.Record.Run == nil || d.Outcome != schemas.Allowed || pendingID == ownID(entry) {
@@ -79,8 +79,8 @@ func verdictOn(entry *bus.Entry, pendingID string) (*schemas.Decision, error) {
 	return &own, err
 }
 
-// keepRun removes the Run from a record whose decision does not allow the call to run
-// contained.
+// keepRun keeps the Run of a record only if the decision allows the call to run contained.
+// Otherwise it removes the Run.
 func keepRun(entry *bus.Entry) {
 	rec := &entry.Record
 	if rec.Run == nil {
@@ -123,9 +123,9 @@ func (s *askState) containGranted() result {
 	return result{outcome: decided, verdict: v, basis: s.held.basisOf(holds)}
 }
 
-// run replies to the question whether a contained command may start. The command may start
-// once, soon after its decision, exactly as it was decided, and only if the engine would decide
-// it in the same way now.
+// run replies whether a contained command may start. A command may start once, soon after its
+// decision, exactly as it was decided, and only if the engine would decide it in the same way
+// now.
 func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Running, error) {
 	entry, err := e.store.Records.Get(ctx, r.Key())
 	if noRecord(err) || err == nil && entry.Record.Agent != c.name {
@@ -233,7 +233,7 @@ func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Rec
 }
 
 // stillApproved reports whether a person's approval of a call is still in force: the standing
-// permission that came with it, if any, has not ended.
+// answer that came with the approval, if any, has not ended.
 func (e *intake) stillApproved(ctx context.Context, d *schemas.Decision) (bool, error) {
 	if !d.Lasts() {
 		return true, nil

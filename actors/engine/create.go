@@ -71,7 +71,7 @@ func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 
 // admit refuses a request with FORBIDDEN if its session has maxOpen pending questions. If the
 // settings name no approver, admit reads the settings again, because a later stage refuses
-// requests without an approver, and old settings must not cause that.
+// requests without an approver, and outdated settings must not cause such a refusal.
 func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	if len(s.settings.settings.People()) == 0 {
 		if err := e.readSettings(ctx); err != nil {
@@ -85,7 +85,6 @@ func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	return result{}, schemas.Errorf(schemas.CodeForbidden, "session %s has %d pending requests, which is the most: answer or withdraw some first", s.request.SessionID, s.attendance.open)
 }
 
-// pendingRecord returns the record of a request that a person must decide.
 func (s *askState) pendingRecord() schemas.Record {
 	rec := s.record(s.verdict, s.plan.at)
 	rec.Foreground, rec.Routes = s.plan.foreground.session, s.plan.routes
@@ -95,10 +94,10 @@ func (s *askState) pendingRecord() schemas.Record {
 	return rec
 }
 
-// takeTurn sets the question's first event. If an approver is at the session, that is the time
-// at which phones and chats show the question. If phones and chats already show as many
-// questions of the session as the settings allow, it is the next check of the question's turn.
-// Otherwise it is the deadline.
+// takeTurn sets the question's first event. If an approver is at the session, the event is the
+// time at which phones and chats show the question. Otherwise, if phones and chats already show
+// as many questions of the session as the settings allow, the event is the next check of the
+// question's turn. In all other cases the event is the deadline.
 func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
@@ -110,8 +109,8 @@ func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 }
 
 // storePending stores a request as a question, or as a waiter of a pending question. If the
-// request already has a record, it stores nothing and its outcome is goOn; otherwise the
-// outcome is ask.
+// request already has a record, storePending stores nothing, and its outcome is goOn. Otherwise
+// its outcome is ask.
 func (e *intake) storePending(ctx context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	next := s.plan.next
@@ -131,8 +130,9 @@ func (e *intake) storePending(ctx context.Context, s *askState) (result, error) 
 // beyond the call. The record must fit into one message after any answer is added.
 const maxReaches = 64 << 10
 
-// withinSize returns the reaches, or nil if they are larger than maxReaches. Without reaches,
-// an answer can only allow the call itself, once.
+// withinSize returns reaches, the rules and permissions that an answer may allow beyond the
+// call, or nil if they are larger than maxReaches. Without reaches, an answer can only allow
+// the call itself, once.
 func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	data, err := schemas.Encode(reaches)
 	if err != nil || len(data) > maxReaches {
@@ -142,8 +142,9 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 }
 
 // firstEvent returns the first event of a request. If an approver holds the input lock and the
-// request is routed to a phone or chat, phones and chats show it at the time notify, which is
-// the event. Otherwise, or if the deadline is earlier, the event is the deadline.
+// request is routed to a phone or chat, the event is the time notify, at which phones and chats
+// show the request. In all other cases, and if the deadline is earlier than notify, the event
+// is the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
@@ -224,8 +225,9 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 	return replyDecision(decided, s.key())
 }
 
-// resumeWaiting arms a lost timer of a question. It also marks the request as no longer
-// detached, because its agent has sent it again. The returned question may be decided already.
+// resumeWaiting arms a question's timer again, in case the timer was lost. It also marks the
+// request as no longer detached, because its agent has sent it again. The returned question may
+// be decided already.
 func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrLockHeld) {
@@ -250,7 +252,8 @@ func (e *intake) setDeadline(_ context.Context, s *askState) (result, error) {
 	return result{}, nil
 }
 
-// timeLimit returns the time limit of a request, and its tier of the timeout policy.
+// timeLimit returns the time limit of a request, with the tier of the timeout policy that sets
+// this limit.
 func (e *intake) timeLimit(s *askState) timeLimit {
 	if s.request.Kind == schemas.KindPermission {
 		if s.request.TimeoutSeconds > 0 {

@@ -276,7 +276,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.sessionCache.changed("", newest) // newest is the last change that the watch does not report
+	e.sessionCache.changed("", newest) // the watch need not report the changes up to the revision newest
 	// Settings and freezes may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }

@@ -69,7 +69,7 @@ type entitlements struct {
 	own      *answers // the standing answers of the session
 	agents   *answers // the standing answers of the session's agent
 	// perms holds the answers in force that name permissions. sources lists, by the grant_id of
-	// each, the answers that it was directly or indirectly shared from.
+	// an answer in perms, the answers from which that answer was directly or indirectly shared.
 	perms   []*standingEntry
 	sources map[string][]*standingEntry
 }
@@ -109,7 +109,8 @@ func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 }
 
 // beginEntitlements starts to read the entitlements of a request's session, its input lock and
-// the number of its pending questions. The caller must call wait once, which returns them.
+// the number of its pending questions. The caller must call wait once; wait returns what was
+// read.
 func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
 	var held entitlements
 	var at attendance

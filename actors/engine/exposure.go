@@ -30,7 +30,7 @@ const exposureAge = 5 * time.Second
 // directories that are not absolute.
 func (e *exposures) files(p *policy.Policy, dirs ...string) (files []string) {
 	e.mu.Lock()
-	defer e.mu.Unlock() // calls about the same project then share one walk
+	defer e.mu.Unlock() // the lock covers the walk, so that calls about the same project share one walk
 	var walked []string
 	for _, dir := range dirs {
 		dir = path.Clean(dir)

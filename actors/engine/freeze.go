@@ -84,7 +84,8 @@ func (e *base) readFrozen(ctx context.Context) error {
 const obeyWithin = 2 * time.Second
 
 // freeze stores a freeze for an approver and denies the pending requests that it covers. It
-// replies once every running engine denies new requests, or names the engines that do not yet.
+// replies once every running engine denies new requests, or names the engines that do not deny
+// them yet.
 func (e *admin) freeze(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, false)
 }

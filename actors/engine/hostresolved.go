@@ -139,7 +139,7 @@ func (e *withdrawals) openCalls(ctx context.Context, agent string, keys []string
 }
 
 // supersededByHost returns the pending calls that a host's report is about. If the report names
-// a call by its content, that is the oldest pending call with the same content.
+// a call by its content, only the oldest pending call with that content is returned.
 func (e *withdrawals) supersededByHost(ctx context.Context, agent string, p *schemas.HostResolved, same string, keys []string) ([]openCall, error) {
 	calls, err := e.openCalls(ctx, agent, keys)
 	if err != nil {

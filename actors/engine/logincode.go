@@ -11,7 +11,8 @@ import (
 )
 
 // maxSpent bounds the remaining lifetime of a login code that is reported as used, because the
-// engine stores the code until its end. spentSlack is added, because clocks differ.
+// engine stores the code until the code expires. spentSlack is added to that time, because
+// clocks differ.
 const (
 	maxSpent   = 30 * 24 * time.Hour
 	spentSlack = time.Minute

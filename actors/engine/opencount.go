@@ -12,7 +12,7 @@ const (
 	// questions.
 	cacheFrom = 128
 	// countedFor is the age at which a cached count is read again from the server; countWithin
-	// limits the time for that.
+	// is the time limit for this reading.
 	countedFor  = time.Second
 	countWithin = 5 * time.Second
 )

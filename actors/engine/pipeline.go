@@ -155,7 +155,8 @@ type timeLimit struct {
 	timeout time.Duration
 }
 
-// foreground is the session that shows the request of a background session, or zero.
+// foreground is the session that shows the request of a background session. It is the zero
+// value for the request of a foreground session.
 type foreground struct {
 	session string
 	lock    *schemas.Lock // the session's input lock; nil if no client holds it

@@ -32,8 +32,8 @@ func (e *connectors) presence(ctx context.Context, c *caller, p *schemas.Presenc
 	return e.updateLock(ctx, p, mine)
 }
 
-// mayLock returns FORBIDDEN if the settings let a person decide no request of the session's
-// agent. Limits by project, host and risk are checked at each request.
+// mayLock returns FORBIDDEN if the settings do not let a person decide any request of the
+// session's agent. Limits by project, host and risk are checked at each request.
 func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session string) error {
 	if len(who.For.Agents) == 0 {
 		return nil
@@ -52,8 +52,8 @@ func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session
 	return nil
 }
 
-// lock returns the input lock of the session that shows the request, which is a foreground
-// session for the request of a background session; nil if no client holds the lock.
+// lock returns the input lock of the session that shows the request: for the request of a
+// background session, a foreground session. It returns nil if no client holds the lock.
 func (s *askState) lock() *schemas.Lock {
 	if s.plan.foreground.session != "" {
 		return s.plan.foreground.lock

@@ -42,7 +42,8 @@ type ProjectFiles struct {
 	read map[string]projectFile
 }
 
-// projectFile is a cached file, with the policy that it made from one other policy.
+// projectFile is a cached settings file of a project. The file's rules have changed the policy
+// base to the policy tight.
 type projectFile struct {
 	changed time.Time
 	size    int64
@@ -51,8 +52,8 @@ type projectFile struct {
 	err     error
 }
 
-// Tighten applies to p the settings files in dirs and in all their parents. It ignores relative
-// directories.
+// Tighten returns p with the rules of the settings files in dirs and in all their parents. It
+// ignores relative directories.
 func (f *ProjectFiles) Tighten(p *policy.Policy, dirs ...string) (*policy.Policy, error) {
 	var all []string
 	for _, dir := range dirs {

@@ -11,10 +11,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Phones and chats show a limited number of a session's questions at a time, and the next one
-// when a question ends. As a fallback, a timer checks whether a waiting question has its turn:
-// first after releaseFirst, then whenever the waiting time has about doubled, at least about
-// every releaseLast.
+// Phones and chats show a limited number of a session's questions at a time. When one of these
+// questions ends, they show the next one. As a fallback, a timer checks whether a waiting
+// question has its turn: first after releaseFirst, then whenever the waiting time has about
+// doubled, at least about every releaseLast.
 const (
 	releaseFirst = time.Minute
 	releaseLast  = 10 * time.Minute
@@ -89,7 +89,7 @@ func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 }
 
 // freePlace shows the next question of a session when phones and chats no longer show the
-// question under key. held reports whether they had not shown it yet.
+// question under key. held means that phones and chats had not shown that question yet.
 func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 {
@@ -125,7 +125,7 @@ const (
 )
 
 // release shows a question on phones and chats. If the record changes meanwhile, release tries
-// again: it has already moved the timer to the deadline, so no timer would repeat it.
+// again: it has already moved the timer to the deadline, so no timer would cause another try.
 func (e *effects) release(ctx context.Context, key string) (releaseResult, error) {
 	for {
 		entry, err := e.store.Records.Get(ctx, key)

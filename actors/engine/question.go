@@ -104,8 +104,8 @@ func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 }
 
 // placeWithHolder stores a request if another request holds the lock of its question. If done
-// is false, the caller must place the returned entry: the lock's holder is gone or not stored
-// yet, or the entry becomes a question without the lock.
+// is false, the caller must try again to place the returned entry: the lock's holder is gone or
+// not stored yet, or the entry becomes a question without the lock.
 func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bus.LockHolder) (_ bus.Entry, done bool, err error) {
 	session, _ := schemas.SplitKey(own.Key)
 	if held.PendingID == "" {
@@ -230,7 +230,7 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 }
 
 // replacedDecision returns the decision that withdraws a detached waiter, because its agent has
-// sent the same call again under the id as.
+// sent the same call again; the parameter as is the id of the new request.
 func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)

@@ -10,7 +10,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// checkFrozen denies a request that a freeze covers.
 func (e *intake) checkFrozen(_ context.Context, s *askState) (result, error) {
 	if s.frozen = s.freezes.Of(s.agent, s.request.SessionID); s.frozen == nil {
 		return result{}, nil

@@ -21,7 +21,7 @@ type settingsSnapshot struct {
 	settings *schemas.Settings
 	policy   *policy.Policy
 	needs    map[string]policy.Access // the access that each tool needs in a managed session, by tool name
-	read     time.Time                // the beginning of the last successful reading from the store
+	read     time.Time                // the time at which the last successful reading from the store began
 }
 
 // settings holds the newest settings that this engine has read, which are in force on it.
@@ -127,7 +127,7 @@ func (e *admin) applySettings(ctx context.Context, data []byte, actor string) (u
 		return 0, err
 	}
 	// This id has a colon. The ids of requests' entries begin with a session's id, which has no
-	// colon, so no ids are equal.
+	// colon, so this id differs from all of them.
 	_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings:%d", revision), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: actor, SettingsRevision: revision,
 	})

@@ -103,9 +103,9 @@ func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) e
 	return nil
 }
 
-// verifyShared checks a new shared grant after it is stored. An engine that has just revoked
-// one of its sources may not have found the new grant. In that case verifyShared ends the
-// grant, and the share fails.
+// verifyShared checks a new shared grant after it is stored. If another engine has just revoked
+// a source of the grant, that engine may have missed the new grant. In that case verifyShared
+// ends the new grant, and the share fails.
 func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
@@ -157,7 +157,7 @@ func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) 
 }
 
 // restsOn returns all direct and indirect sources of an answer. ok means that the answer and
-// all of them are in force.
+// all its sources are in force.
 func restsOn(s *standingEntry, live map[string]*standingEntry, seen map[string]bool) (from []*standingEntry, ok bool) {
 	if live[s.GrantID] == nil {
 		return nil, false
@@ -292,7 +292,6 @@ func (e *holdings) gate(ctx context.Context, c *caller, g *schemas.Gate) (schema
 	return reply, nil
 }
 
-// notify sends a notice to a session.
 func (e *base) notify(agent, session, id string, kind schemas.NoticeKind, text string) error {
 	return e.Edge.Publish(schemas.NoticeSubject(agent, session), schemas.Notice{
 		Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: text,

@@ -90,8 +90,8 @@ func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) 
 // worker dies before it stores the handle of its message, a message may exist: the next claim
 // is marked as a repeat.
 //
-// claimShown returns the entry without this claim if another worker's claim lasts, if this
-// version is already shown, or if the request ended before a worker sent anything.
+// claimShown returns the entry without this claim if another worker's claim is still valid, if
+// this version is already shown, or if the request ended before a worker sent anything.
 func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	return e.changeShown(ctx, key, s, func(stored *schemas.Shown) (bool, error) {
 		now := e.clock.now()
@@ -139,7 +139,7 @@ func (e *connectors) isPending(ctx context.Context, key string) (bool, error) {
 	return err == nil && !entry.Record.Terminal(), err
 }
 
-// isUnclaimed reports whether no worker has shown the prompt, and no worker has reserved it.
+// isUnclaimed reports whether no worker has shown the prompt or has a claim to show it.
 func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 	return !s.Settled && s.Revision == 0 && (s.Claim == nil || !now.Before(s.Claim.Until))
 }

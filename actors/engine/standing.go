@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// endedKept is how long an ended standing answer is kept. It is longer than bus.Retention:
-	// the record of its decision may be handled again as long as the record is kept, and must
-	// find the ended answer instead of creating a new one.
+	// endedKept is how long an ended standing answer is kept. endedKept is longer than
+	// bus.Retention. While the decision's record is kept, an engine may handle it again. That
+	// engine must find the ended answer, so that it does not create the answer again.
 	endedKept = 48 * time.Hour
 	// standingKept is how long a session's standing answer without an expiry is kept.
 	standingKept = 365 * 24 * time.Hour

@@ -22,7 +22,7 @@ type answers struct {
 	rules *policy.Answers  // the rules of all grants in force
 	of    []*standingEntry // for each rule, by its index in rules, the grant that contains it
 	perms []*standingEntry // the grants in force that name permissions
-	until time.Time        // the earliest expiry of these grants; zero without one
+	until time.Time        // the earliest expiry of these grants; zero if none of them expires
 }
 
 func collect(byID map[string]*standingEntry, now time.Time) *answers {
@@ -152,8 +152,8 @@ func (s *standingCache) stored(owner, id string, entry *standingEntry, revision 
 	}
 }
 
-// current returns the cached answers, the ids of the outdated ones, and whether the others may
-// be used without a comparison with the store.
+// current returns the cached answers, the ids of the outdated ones, and whether the answers
+// that are not outdated may be used without a comparison with the store.
 func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

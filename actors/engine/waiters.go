@@ -28,7 +28,8 @@ func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 // decide ends a question. Each open waiter that the function about accepts gets the decision d;
 // every other open waiter becomes a question of its own. Of concurrent decisions only one is
 // stored, with its effects; each caller gets it. decide writes nothing if about accepts no open
-// waiter, or rejects the open request that opened the question.
+// waiter. It also writes nothing if the request that opened the question is still open and
+// about rejects that request.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -199,8 +200,9 @@ func allowsOnce(d *schemas.Decision) bool {
 }
 
 // withStandingAnswer returns the decision d. If d is a person's approval of calls whose agents
-// have stopped waiting, the returned decision contains a standing answer. It allows each of
-// these calls once if its agent asks again, until the latest deadline of these calls.
+// have stopped waiting, the returned decision contains a standing answer. The standing answer
+// allows each of these calls once if the call's agent asks again, until the latest deadline of
+// these calls.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
 	if !allowsOnce(d) || edited(&entry.Record, d) {
 		return d, nil

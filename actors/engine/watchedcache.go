@@ -28,7 +28,7 @@ type watchedCache[T any] struct {
 	unsure time.Time // the broker's reports of changes may be lost until this time
 }
 
-// reading is a value from the store; the read of it began at the time began.
+// reading is a value from the store. began is the time at which the engine began to read it.
 type reading[T any] struct {
 	value    T
 	revision uint64

@@ -211,7 +211,7 @@ func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 }
 
 // After the words of a user's rule such as Bash(go test:*), nod allows the flags and paths that
-// a remembered rule for the same command allows. The rule must contain any other flag.
+// a remembered rule for the same command allows. Any other flag must be in the rule itself.
 func TestRulesForRunnersKeepToTheProject(t *testing.T) {
 	for rule, c := range map[string]struct{ asks, allows []string }{
 		"Bash(go test:*)":                      {[]string{"go test -exec=id ./...", "go test -exec id", "go test -toolexec=x", "go test -coverprofile=main.go", "go test -o main.go", "go test /tmp/evil/...", "go test -C /tmp/x", "go test ../x", "go test @f", "cd /tmp && go test"}, []string{"go test", "go test ./...", "go test -run X -count=1 ./...", "cd src && go test . 2>&1 | tail"}},

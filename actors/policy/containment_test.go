@@ -88,8 +88,9 @@ func TestTheInputThatRunsContainedNamesTheDecision(t *testing.T) {
 	}
 }
 
-// No call of the corpus that a person should see runs without a question, except contained; and
-// no call of class danger, net or install runs even contained.
+// A call of the corpus that a person should see runs without a question only if it runs
+// contained. A call of class danger, net or install never runs without a question, not even
+// contained.
 func TestRealCallsContained(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	counts := map[string]map[policy.Effect]int{}

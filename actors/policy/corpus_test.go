@@ -63,8 +63,8 @@ func corpusDir() string {
 	return filepath.Join("..", "..", "..", "shared", "corpus")
 }
 
-// control replaces the visible symbols of the corpus for control characters by these
-// characters.
+// The corpus has visible symbols in place of control characters; control replaces these symbols
+// by the control characters.
 var control = strings.NewReplacer("␊", "\n", "␉", "\t", "␍", "\r", "␛", "\x1b", "␈", "\b", "␋", "\v", "␌", "\f", "␀", "\x00")
 
 type shellCase struct{ command, verdict, reason string }

@@ -167,7 +167,7 @@ func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 		assert.NotContains(t, out, "unknown option", line)
 		assert.NotContains(t, out, "usage:", line)
 		assert.NoFileExists(t, ran, "%s runs a configured program", line)
-		_ = os.Remove(ran) // lets the test check the next line separately
+		_ = os.Remove(ran) // the check of the next line must begin without this file
 		run("touch main.go")
 		run(read)
 		if os.Remove(ran) == nil {

@@ -33,7 +33,7 @@ func (ThisDisk) Exposed(p *Policy, dir string) (files []string) {
 		name := path.Base(at)
 		switch {
 		case err != nil:
-			return nil // neither can a search read it
+			return nil // a search cannot read this entry either
 		case at != dir && (strings.HasPrefix(name, ".") || ignores(ignored, at)):
 			if d.IsDir() {
 				return fs.SkipDir
@@ -54,16 +54,16 @@ func (ThisDisk) Exposed(p *Policy, dir string) (files []string) {
 	return files
 }
 
-// ignoreFile holds the plain patterns of a .gitignore: names without a slash, which count at any
-// depth, and paths from its directory. Other patterns are left out, so that a file may count as
-// exposed that is not.
+// ignoreFile holds the plain patterns of a .gitignore: names without a slash, which count at
+// any depth, and paths from its directory. Other patterns are left out, so a file that only
+// such a pattern ignores counts as exposed.
 type ignoreFile struct {
 	dir      string
 	patterns []string
 }
 
-// readIgnoreFile reads the .gitignore of a directory. ok is false if there is none, or if it also
-// includes files again.
+// readIgnoreFile reads the .gitignore of a directory. ok is false if the directory has no
+// .gitignore, or if a pattern with ! in it includes files again.
 func readIgnoreFile(dir string) (f ignoreFile, ok bool) {
 	text, err := os.ReadFile(dir + "/.gitignore")
 	if err != nil {

@@ -49,8 +49,8 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	}
 }
 
-// A search that would show a file with secrets asks; one that leaves the file out, or prints names
-// alone, does not.
+// nod asks about a search that would show a file with secrets. It does not ask about a search
+// that leaves out the file or prints only names.
 func TestSearchesOfExposedFilesAsk(t *testing.T) {
 	exposed := []string{project + "/deploy/server.key", project + "/wp-config.php"}
 	verdict := func(p *policy.Policy, tool string, input map[string]any) policy.Verdict {

@@ -62,7 +62,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	ev.leavesOut = func(file string) bool {
 		for _, k := range []string{"glob", "include", "include_pattern", "includePattern"} {
 			if s, ok := in.Text(k); ok && s != "" && s[0] != '!' {
-				return true // a filter that may include secrets asks already
+				return true // nod already asks about a filter that may include secrets
 			}
 		}
 		kind, ok := in.Text("type")

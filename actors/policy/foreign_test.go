@@ -9,7 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A tool of an MCP server is never judged as the tool of a host that has its name.
+// A tool of an MCP server is never checked like a host's tool, even if both tools have the same
+// name.
 func TestAForeignToolWithAKnownNameAsks(t *testing.T) {
 	for _, p := range []*policy.Policy{preset(t, policy.PresetProject), preset(t, policy.PresetContained), pol(t, schemas.Permissions{Allow: []string{"Bash(ls:*)"}})} {
 		for name, input := range map[string]any{
@@ -23,8 +24,8 @@ func TestAForeignToolWithAKnownNameAsks(t *testing.T) {
 	}
 }
 
-// PowerShell reads quotes and separators otherwise than Bash, so a line for it is never allowed
-// by a reading as Bash. Rules that deny still apply.
+// PowerShell reads quotes and separators otherwise than Bash, so nod, which reads lines as Bash
+// does, never allows a line for PowerShell. Rules that deny still apply.
 func TestLinesForPowerShellAsk(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetContained, Allow: []string{"Bash(npm test:*)"}, Deny: []string{"Bash(npm publish:*)"}})
 	check := func(tool, command, cwd string) policy.Effect {

@@ -22,7 +22,7 @@ type helpedTool struct {
 	help     []string // the words that print the help; nil means --help
 	before   string   // words between the program's name and the option
 	fewest   int      // the smallest number of options that the test must find in the help
-	reviewed string   // harmless options although their help sounds as if they wrote, deleted or ran something
+	reviewed string   // options that are harmless, although their help sounds as if they wrote, deleted or ran something
 }
 
 // helpedTools are programs that .ci/run installs, and whose options nod allows in part.

@@ -20,9 +20,9 @@ type SessionCall struct {
 }
 
 // ReadTranscript reads the tool calls of a transcript with one JSON object a line: of Claude
-// Code, of Codex, or {"run","tool_name","tool_input","cwd"}. Lines of Claude Code and Codex
-// that name no session get the session name. ReadTranscript skips other lines. A line that is
-// not JSON is an error with the line's number.
+// Code, of Codex, or {"run","tool_name","tool_input","cwd"}. A line of Claude Code or Codex
+// that names no session belongs to the session given by the parameter name. ReadTranscript
+// skips other lines. A line that is not JSON is an error with the line's number.
 func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	t := transcript{session: name, projects: map[string]string{}}
 	err := eachLine(r, func(n int, line []byte) error {

@@ -68,8 +68,8 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	}
 }
 
-// mayBePowerShell reports whether a shell tool may run the line in PowerShell. On Windows, every
-// host's tool does so but Bash of Claude Code, which runs Git's Bash.
+// mayBePowerShell reports whether a shell tool may run the line in PowerShell. On Windows,
+// every shell tool may do so, except Claude Code's tool Bash, which runs Git's Bash.
 func (c *Call) mayBePowerShell() bool {
 	return c.ToolName != "Bash" && (onWindows(c.Cwd) || onWindows(c.Project))
 }
@@ -94,8 +94,8 @@ func (ev *evaluation) shellRules() bool {
 }
 
 // pathRule applies the deny rules or the ask rules about files to every word of the line, and
-// reports whether one decided. A file that a rule denies to the Read tool is thus denied to
-// cat.
+// reports whether a rule decided. If a rule denies a file to the Read tool, the file is thus
+// denied to cat too.
 func (ev *evaluation) pathRule(effect Effect) bool {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]

@@ -129,9 +129,9 @@ func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]
 	return out
 }
 
-// editDir returns the directory for which a rule may allow edits such as the edit of p: the top
-// of the project or work tree that contains p, or the directory of p if that is hidden or
-// outside the project.
+// editDir returns the directory for which a rule may allow edits like an edit of p. This is the
+// top of the project or work tree that contains p, or the directory of p if that directory is
+// hidden or outside the project.
 func editDir(p string, loc *pathname.Location) string {
 	dir := path.Dir(p)
 	if !loc.InTree(p) {

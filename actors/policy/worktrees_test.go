@@ -68,7 +68,8 @@ func TestGitReadsAreAllowedInTheWorkTreesThatGitLists(t *testing.T) {
 		assert.Equal(t, policy.Ask, at(dir, "git -C "+other+" status"), other)
 	}
 
-	// Without a repository, git would find a directory that only looks like one.
+	// Without a repository, Tops returns no directory, and nod asks about git: git could find a
+	// directory that only looks like a repository.
 	plain := t.TempDir()
 	assert.Equal(t, []string{}, disk.Tops(plain))
 	c := bash(t, "git status")

@@ -59,8 +59,8 @@ type Command struct {
 	Harm Harm // the harm that the command may do; of several entries that match a command, the one with the most words counts
 
 	// Limits that a remembered rule, or a rule of the policy, may use.
-	runner      bool   // the command builds, tests, checks or shows the project; a remembered rule stores its first words and covers most words after them
-	target      bool   // the next word of the runner, such as build in "make build", is a target, which a remembered rule stores too
+	runner      bool   // the command is a runner: it builds, tests, checks or shows the project; a remembered rule stores its first words and covers most words after them
+	target      bool   // the word after the runner, such as build in "make build", is a target; a remembered rule stores the target too
 	manyTargets bool   // every operand of the runner is a target; a remembered rule for one target covers no second one
 	chooser     string // the flag whose next word is no target, although all other operands of the runner are
 	outputs     string // the flags whose value is a file to write; only in lists of runner flags

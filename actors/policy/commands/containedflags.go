@@ -79,7 +79,7 @@ var containedLists = sync.OnceValue(func() map[string]containedList {
 	extended := map[string]*Command{}
 	adds := additions()
 	for name := range all {
-		if _, ok := adds[name]; !ok && name != "bd" { // bd keeps notes; its list has only commands that read
+		if _, ok := adds[name]; !ok && name != "bd" { // bd is a program that keeps notes; its list has only subcommands that read
 			adds[name] = addition{}
 		}
 	}

@@ -23,9 +23,9 @@ var gitActs = regexp.MustCompile(`(?i)\b(?:exec\w*|command|program|gpg|sign\b|si
 // reviewedGit are listed options that are harmless although gitActs matches their help.
 var reviewedGit = "signoff no-verify verify edit no-post-rewrite write-fetch-head write-commit-graph signature"
 
-// The lists for rules about git must agree with git's own help: on the flags that take the next
-// word as their value, and in that no listed flag starts a program, signs, or writes a file of
-// its choice.
+// The lists for rules about git must agree with git's own help on the flags that take the next
+// word as their value. According to this help, no listed flag may start a program, sign, or
+// write a file that the caller names.
 func TestRulesForGitAgreeWithGitsHelp(t *testing.T) {
 	missing(t, "git")
 	dir := repository(t)

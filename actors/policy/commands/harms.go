@@ -96,7 +96,8 @@ func harmOfUse(name string, args []string) (h Harm, ok bool) {
 	return Harm{}, false
 }
 
-// harmOfKubectl tells the subcommands that only read apart. A use that names secrets is none of them.
+// harmOfKubectl returns the harm of a subcommand that only reads. ok is false for every other
+// use, and for a use that names secrets.
 func harmOfKubectl(args []string) (h Harm, ok bool) {
 	for len(args) > 2 && slices.Contains([]string{"-n", "--namespace", "--context"}, args[0]) {
 		args = args[2:]

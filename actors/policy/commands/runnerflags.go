@@ -101,8 +101,8 @@ func checkGoFlags(_ Secrets, a *Args) string {
 }
 
 // outputFile matches files that only builds and tests write: in a directory for outputs, or
-// with a name that tools give to reports. A rule for a build must not let it overwrite a
-// source.
+// with a name that tools give to reports. A rule that allows a build must not let the build
+// overwrite source code.
 var outputFile = lazyregexp.New(`^(?:/dev/null|(?:\./)?(?:(?:bin|build|dist|out|target|coverage|tmp|reports|test-results)/(?:[\w-]+/)*[\w-]+(?:\.(?:out|prof|pprof|html|xml|json|exe|test|so|a|wasm))?|(?:c|cover|coverage|cpu|mem|block|mutex|trace|profile)[\w-]*\.(?:out|prof|pprof)|[\w-]*junit[\w-]*\.xml|coverage\.(?:html|xml|json)))$`)
 
 // plainName matches a name that no program takes for a path.

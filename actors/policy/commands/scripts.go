@@ -149,7 +149,7 @@ func checkRg(s Secrets, a *Args) string {
 		}
 	}
 	if names || only {
-		return "" // a filter that includes secrets asks already
+		return "" // nod already asks about a filter that includes secrets
 	}
 	if file := s.SearchesExposed(a.Paths(), a.excludes); file != "" {
 		return "searches a directory with " + file + ", which holds secrets: leave it out, as with -g '!" + path.Base(file) + "'"
@@ -166,7 +166,7 @@ func (a *Args) excludes(file string) bool {
 			if out, ok := strings.CutPrefix(f.value, "!"); ok && !strings.Contains(out, "/") && pathname.Match(strings.ToLower(out), base) {
 				return true
 			}
-		case "t", "type": // only types of source code come so far
+		case "t", "type": // the check of types lets only types of source code pass
 			if path.Ext(base) != "."+f.value {
 				return true
 			}

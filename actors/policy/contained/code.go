@@ -277,7 +277,6 @@ func (c *command) runsInput() {
 	c.refuse("runs code that is not known")
 }
 
-// runsCode checks code in the command line.
 func (c *command) runsCode(t shell.Term) {
 	switch {
 	case !t.Known:

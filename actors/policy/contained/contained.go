@@ -91,7 +91,6 @@ func usesBackground(st shell.Step) bool {
 	return false
 }
 
-// judge collects the judgement of one line.
 type judge struct {
 	*Judge
 	script *shell.Script
@@ -333,8 +332,8 @@ func (c *command) entry() {
 	c.mayWrap()
 }
 
-// mayWrap checks the words of an unknown command, which it may run as a command: setarch, for
-// example, runs the words after it.
+// mayWrap checks the words of an unknown command, because the command may run its words as
+// another command. For example, setarch does so.
 func (c *command) mayWrap() {
 	for i, t := range c.args {
 		if !t.Known || strings.HasPrefix(t.Text, "-") {

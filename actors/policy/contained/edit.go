@@ -57,7 +57,7 @@ func (c *command) edits() {
 // bareDelete matches a sed script that deletes or quits without an address.
 var bareDelete = lazyregexp.New(`(?m)^\s*(?:[^;\n]*;)?\s*(?:1~1|1,\$|0~1)?\s*[dDqQ]\s*(?:;|$)`)
 
-// mostLines matches a sed script, or flags, that keep few lines: the script prints only
+// mostLines matches a sed script, or flags, that drop most lines: the script prints only
 // selected lines, quits, deletes to the end or all but some lines, or empties every line.
 var mostLines = lazyregexp.New(`(?m)^(?:-[a-zE]*n|--q|--s)|(?:^|[;}\d/$])\s*[qQ]\s*\d*\s*(?:;|\}|$)|!\s*[dD]|,\s*\$\s*[dD]|/[.^$*]{1,3}/\s*[dD]|^\s*s(?:/|\||#)[.^$*]+(?:/|\||#){2}`)
 
@@ -83,8 +83,8 @@ func withoutGlob(t shell.Term) shell.Term {
 // awkActs matches an awk program that writes, runs or reads by itself.
 var awkActs = lazyregexp.New(`system|getline|close\s*\(|\||@|print[^;}]*>|printf[^;}]*>|ENVIRON`)
 
-// scans checks awk. Flags that it does not know may dump variables, print the program to a
-// file, debug, or load programs and libraries.
+// scans checks awk. It refuses unknown flags, because they may dump variables, print the
+// program to a file, debug, or load programs and libraries.
 func (c *command) scans() {
 	for i, t := range c.args {
 		flag := len(t.Text) > 1 && t.Text[0] == '-' && (i == 0 || c.args[i-1].Text != "-v" && c.args[i-1].Text != "-F")

@@ -78,7 +78,8 @@ func (c *command) removesEmpty() {
 	}
 }
 
-// copies checks cp. After a copy as a link, a later write would change the original.
+// copies checks cp. It refuses a copy that is a link, because a later write to the copy would
+// change the original.
 func (c *command) copies() {
 	flags, operands := split(c.args, "-t", "--target-directory", "-S", "--suffix")
 	if hasFlag(flags, "lst", "--link", "--symbolic-link", "--target-directory", "--remove-destination") || hasFlag(flags, "n", "--no-clobber") && hasFlag(flags, "fiu", "--force", "--interactive", "--update") {

@@ -151,8 +151,9 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 // sshRemote matches a remote's address for SSH.
 var sshRemote = lazyregexp.New(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
 
-// remote adds the permission for a remote's host, or for the whole network if the repository's
-// configuration names the remote: nod does not read that here.
+// remote adds the permission for a remote's host, or for the whole network if only the
+// repository's configuration has the remote's address: this package does not read the
+// configuration.
 func (c *command) remote(rest []string, args []shell.Term) {
 	tag := "@network"
 	for i, w := range rest {

@@ -106,7 +106,7 @@ func (c *command) manages() {
 	}
 }
 
-// globalFlags returns the words before a subcommand. The words after it are rest.
+// globalFlags returns the words before a subcommand; rest are the words after the subcommand.
 func (c *command) globalFlags(rest []shell.Term) []shell.Term {
 	return slices.Clone(c.args[:max(0, len(c.args)-len(rest)-1)])
 }

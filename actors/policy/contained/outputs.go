@@ -59,9 +59,9 @@ func (c *command) namedOutputs(args []shell.Term) {
 	}
 }
 
-// output checks a file or a directory that a command writes because of a flag. Its name must
-// show that no person wrote its content. A compiler may write a program, whose name often has
-// no extension.
+// output checks a file or a directory that a command writes because of a flag. The name of this
+// file must show that no person wrote the content. A compiler may write a program, whose name
+// often has no extension.
 func (c *command) output(out shell.Term, compiler bool) {
 	if !out.Known {
 		c.refuse("writes a file whose path is not known")

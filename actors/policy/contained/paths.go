@@ -125,8 +125,8 @@ func (c *command) readsOutside(t shell.Term) {
 		}
 		part := t
 		part.Text = piece
-		// After a cd, a relative path has several meanings. If the right one needs a
-		// permission, the command fails.
+		// After a cd, a relative path may mean several files. If one of them is readable, no
+		// permission is added. If the command then reads another one, it fails.
 		if all := c.resolve(part); len(all) > 0 && !slices.ContainsFunc(all, c.readable) {
 			c.need(c.Words, "@read:"+all[0])
 		}

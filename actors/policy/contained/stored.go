@@ -21,7 +21,8 @@ var dataFile = regexp.MustCompile(`(?i)^(?:.*\.(?:log|md|rst|csv|tsv|diff|patch|
 	`[\w.-]*(?:out|result|report|response|data|coverage|log|dump|list|stats|before|after|diff|junit)[\w.-]*\.(?:json|jsonl|xml|txt)|` +
 	`[\w-]+\.txt|logs?|out|output|err|errors|results?|\.(?:git|docker|npm|prettier|eslint)ignore)$`)
 
-// codeNames matches names that look like data files, and that programs obey.
+// codeNames matches names that look like names of data files, although programs obey these
+// files.
 var codeNames = regexp.MustCompile(`(?i)^(?:cmakelists|requirements[\w-]*|constraints[\w-]*)\.txt$|config`)
 
 func isData(p string) bool {

@@ -81,7 +81,7 @@ func (c *command) wraps() {
 // unknownWord stands for a word that a command gets from another command.
 var unknownWord = shell.Term{}
 
-// filled returns words in which every word with the text mark is unknown.
+// filled returns words, with an unknown word in place of each word that contains the text mark.
 func filled(words []shell.Term, mark string) []shell.Term {
 	out := slices.Clone(words)
 	for i := range out {
@@ -92,7 +92,8 @@ func filled(words []shell.Term, mark string) []shell.Term {
 	return out
 }
 
-// appends checks xargs, which runs its words with further words after them.
+// appends checks xargs. The words after the flags of xargs are a command, to which xargs adds
+// words from its input.
 func (c *command) appends() {
 	mark := ""
 	i := 0

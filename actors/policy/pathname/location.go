@@ -14,7 +14,7 @@ import (
 type Location struct {
 	Dirs          []string // the directories in which the command may run, in the form of Clean; empty if unknown
 	Project       string   // the project's root, in the form of Clean; "" if unknown
-	Main          string   // the project; if Project is a work tree of another directory, that directory
+	Main          string   // the project to which the work tree Project belongs, or Project itself if it is no work tree
 	Tops          []string // the tops of the project and of its work trees, in the form of Clean; nil if unknown
 	Exposed       []string // files with secrets in the project that a search of their directory would show, in the form of Clean
 	Home          string   // the home directory, in the form of Clean; "" if unknown
@@ -198,7 +198,7 @@ func (loc *Location) StandsInProject() bool {
 			return false
 		}
 	}
-	return !loc.Lost // a command runs where the agent started if the call names neither directory nor project, which counts as in the project
+	return !loc.Lost // if the call names neither directory nor project, the command runs where the agent started, which counts as in the project
 }
 
 // StandsAtTop reports whether the command certainly runs in the top directory of the project or
@@ -216,7 +216,7 @@ func (loc *Location) StandsAtTop() bool {
 }
 
 // AboveHome reports whether p may be the home directory or a directory above it. A search of
-// such a p reads every secret in the home directory.
+// such a directory reads every secret in the home directory.
 func (loc *Location) AboveHome(p string) bool {
 	p = Slashes(p)
 	if p == "~" || p == "~/" || strings.HasPrefix(p, "~/.") && strings.Trim(p[2:], "./") == "" {

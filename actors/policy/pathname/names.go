@@ -173,8 +173,8 @@ func (n *Names) rooted(p string) bool {
 }
 
 // globMayMatch reports whether the segment s, which contains wildcards, may mean a listed name.
-// A segment before the last one means a directory: only hidden names count for it, because
-// listed directories are hidden, and a lone * matches none.
+// A segment before the last one means a directory, so it matches only hidden names, because
+// all listed directories are hidden. A lone * before the last segment matches nothing.
 func (n *Names) globMayMatch(s string, last, dots bool) bool {
 	if !last && strings.Trim(s, "*") == "" {
 		return false

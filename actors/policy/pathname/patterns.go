@@ -17,9 +17,9 @@ func IsGlob(s string) bool {
 }
 
 // Overlap reports whether a name may match both shell, a pattern in a command, and listed, a
-// pattern in a list or a rule. In doubt it returns true: it treats brackets as *, also letters
-// beyond ASCII in shell, and does not compare a shell pattern with more than four *. If dots is
-// false, a leading wildcard in shell matches no dot.
+// pattern in a list or a rule. In doubt it returns true: it treats brackets as *, treats
+// letters beyond ASCII in shell as * too, and does not compare a shell with more than four *.
+// If dots is false, a leading wildcard in shell matches no dot.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false
@@ -69,8 +69,9 @@ func anyText(s string) string {
 }
 
 // overlapList is Overlap for a listed name with a wildcard. A listed name that ends in *, such
-// as id_rsa*, also matches id_rsa.go. It does not count for a pattern that ends like source
-// code, nor for a pattern such as *.json that begins with * and ends like other plain text.
+// as id_rsa*, also matches id_rsa.go. Such a listed name does not count for a shell pattern
+// that ends like source code, nor for a pattern such as *.json that begins with * and ends like
+// other plain text.
 func overlapList(shell, listed string, dots bool) bool {
 	if strings.HasSuffix(listed, "*") && matchesSourceOnly(shell) {
 		return false

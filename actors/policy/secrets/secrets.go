@@ -160,7 +160,7 @@ type Protected struct{ names *pathname.Names }
 
 // CompileProtected compiles the list.
 func CompileProtected() *Protected {
-	list := slices.DeleteFunc(pathname.NeverRememberedNames(), func(name string) bool { return name == "head" }) // files named head are ordinary too; package contain looks for repositories itself
+	list := slices.DeleteFunc(pathname.NeverRememberedNames(), func(name string) bool { return name == "head" }) // other files may be named head as well; package contain looks for repositories itself
 	return &Protected{pathname.Compile(list, agentNames, instructions, ownNames)}
 }
 

@@ -101,9 +101,9 @@ var grammars = map[string]func(line *Line, words []word.Word) (why string, secre
 	"workmux": (*Line).workmux,
 }
 
-// spelled cuts each word at its first path segment with a wildcard, except one that begins with
-// a dot: only such a segment can match hidden names. It serves for commands that print only
-// names.
+// spelled is for commands that print only names. It cuts each word before the first path
+// segment that contains a wildcard and does not begin with a dot, because only a segment that
+// begins with a dot can match hidden names.
 func spelled(words []word.Word) []word.Word {
 	out := make([]word.Word, 0, len(words))
 	for _, w := range words {

@@ -43,7 +43,7 @@ func (line *Line) git(words []word.Word) (string, bool) {
 	}
 	if !here.StandsAtTop() {
 		// A directory in a project may contain files from strangers that form a repository. git
-		// would obey its configuration, which can name programs to run.
+		// would obey the repository's configuration, which can name programs to run.
 		return "a directory below the project may be a repository of its own, whose configuration can run programs: put -C and the project's path before the subcommand", false
 	}
 	if len(words) == 0 || words[0].Glob {

@@ -153,7 +153,7 @@ func plainWords(src string) []word.Word {
 }
 
 // Read parses a command line and checks its commands. The syntax tree is nil if the line cannot
-// be parsed, or is so simple that it was not.
+// be parsed, or if the line is so simple that Read does not parse it.
 func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
 	line := &Line{Location: loc, reader: r, src: src}
 	if line.Why = tooMuch(src); line.Why != "" {
@@ -222,7 +222,8 @@ func parse(src string) *syntax.File {
 	return file
 }
 
-// Refuse sets the reason to ask about the line as a whole, unless it has one.
+// Refuse sets the reason to ask about the line as a whole, unless the line already has such a
+// reason.
 func (line *Line) Refuse(why string) {
 	if line.Why == "" {
 		line.Why = why
