@@ -54,7 +54,9 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 func TestAnIgnoreFileThatIsNoFileIsNotRead(t *testing.T) {
 	for name, write := range map[string]func(at string) error{
 		"link": func(at string) error { return os.Symlink("/dev/zero", at) },
-		"long": func(at string) error { return os.WriteFile(at, append([]byte("*.key\n"), make([]byte, 64<<10)...), 0o644) },
+		"long": func(at string) error {
+			return os.WriteFile(at, append([]byte("*.key\n"), make([]byte, 64<<10)...), 0o644)
+		},
 	} {
 		dir := t.TempDir()
 		require.NoError(t, write(dir+"/.gitignore"), name)
