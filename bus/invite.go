@@ -122,6 +122,20 @@ func readInvitation(dataDir string) (*Invitation, error) {
 	return &i, nil
 }
 
+// Joined returns the address of the nod that invited this machine. joined is false without an
+// invitation, or if p has a URL, which Join prefers.
+func (p Place) Joined() (url string, joined bool, err error) {
+	p, err = p.WithDefaults()
+	if err != nil || p.URL != "" {
+		return "", false, err
+	}
+	i, err := readInvitation(p.DataDir)
+	if i == nil {
+		return "", false, err
+	}
+	return i.URL, true, nil
+}
+
 // Agent returns the default agent name: the name in the data directory's invitation, or "local"
 // without an invitation or if p has a URL.
 func (p Place) Agent() (string, error) {

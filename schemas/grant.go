@@ -37,7 +37,7 @@ func (a *RememberedRule) String() string {
 	b.WriteString(a.Tool)
 	switch {
 	case len(a.Argv) > 0:
-		b.WriteString("(" + quoteArgv(a.Argv))
+		b.WriteString("(" + ShellLine(a.Argv))
 		if a.Prefix {
 			b.WriteString(":*")
 		}
@@ -54,8 +54,8 @@ func (a *RememberedRule) String() string {
 	return b.String()
 }
 
-// quoteArgv joins words into a text that a shell splits into the same words.
-func quoteArgv(argv []string) string {
+// ShellLine joins words into a line that a shell splits into the same words.
+func ShellLine(argv []string) string {
 	out := make([]string, len(argv))
 	for i, a := range argv {
 		if out[i] = a; a == "" || a[0] == '=' || strings.Trim(a, plainBytes) != "" {

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -12,7 +13,7 @@ type Kind string
 const (
 	KindToolCall   Kind = "tool_call"  // asks whether a tool may run once
 	KindPermission Kind = "permission" // asks whether the session may have more permissions
-	KindQuestion   Kind = "question"   // asks for a choice or a text; the answer allows nothing
+	KindQuestion   Kind = "question"   // asks for a choice, a text, or the approval of a plan; it lets no tool run
 )
 
 // ActionType is the kind of effect that a tool call has.
@@ -149,6 +150,20 @@ func (r *Request) OptionOfKind(kind OptionKind) (Option, bool) {
 		}
 	}
 	return Option{}, false
+}
+
+// Plan returns the plan that a request asks a person to approve: the field "plan" of the input of a
+// question. ok is false if the request asks something else. If a person approves a plan, the agent
+// may act on it.
+func (r *Request) Plan() (plan string, ok bool) {
+	var details map[string]json.RawMessage // a struct would also take the field "Plan"
+	if r.Kind != KindQuestion || json.Unmarshal(r.ActionDetails, &details) != nil {
+		return "", false
+	}
+	if json.Unmarshal(details["plan"], &plan) != nil || strings.TrimSpace(plan) == "" {
+		return "", false
+	}
+	return plan, true
 }
 
 // Tier is the rule of the timeout policy by which a request got its deadline.

@@ -102,7 +102,7 @@ func (c *pendingCmd) Run(e *env) error {
 		fmt.Fprintln(e.stderr, "no request is pending")
 		return nil
 	}
-	fmt.Fprint(e.stdout, people.Table(prompts, time.Now(), e.width()))
+	fmt.Fprint(e.stdout, people.PaintedTable(prompts, time.Now(), e.width(), painter(e.stdout)))
 	return nil
 }
 
@@ -136,20 +136,46 @@ func (c *showCmd) Run(e *env) error {
 }
 
 type answerCmd struct {
-	ID      string   `arg:"" help:"The question's id, or the beginning of it. It may be left out if a single question waits."`
-	Answer  []string `arg:"" optional:"" help:"The number of an answer (see nod show), or your own words."`
+	ID      string   `arg:"" optional:"" help:"The question's id, or the beginning of it. It may be left out if a single question waits."`
+	Answer  []string `arg:"" optional:"" help:"The number of an answer (see nod show), or your own words; without any, nod shows the question and reads the answer."`
 	Session string   `placeholder:"S" help:"The request's session, if the id alone is not unique."`
 	JSON    bool     `name:"json" help:"Print the decision as JSON."`
 }
 
 func (c *answerCmd) Run(e *env) error {
 	id, said := c.ID, c.Answer
+	if id == "" {
+		return e.answerTyped(c.Session, c.JSON)
+	}
 	if len(said) == 0 {
 		id, said = "", []string{c.ID}
 	}
 	return e.answer(c.Session, id, ofWords(strings.Join(said, " ")), schemas.Answer{}, answerStyle{
 		json: c.JSON, only: isQuestion, confirm: fmt.Sprintf("Answer %q?", strings.Join(said, " ")),
 	})
+}
+
+// answerTyped shows the question that waits, or the one that the user picks, and reads the answer from
+// the terminal.
+func (e *env) answerTyped(session string, asJSON bool) error {
+	ctx, d, done, err := e.desk()
+	if err != nil {
+		return err
+	}
+	p, page, err := e.find(ctx, d, session, "", isQuestion)
+	done()
+	if err != nil {
+		return e.notRead(err, asJSON)
+	}
+	if !e.interactive() {
+		return fmt.Errorf("nothing was answered: say nod answer %s, and the number of an answer or your own words; see nod show %[1]s", p.PendingID)
+	}
+	e.printParts(e.stderr, people.Parts(&p, page.Now.Local()))
+	said := e.typedLine("Your answer (a number, or your own words): ")
+	if said == "" {
+		return errors.New("nothing was answered")
+	}
+	return e.answer(p.SessionID, p.PendingID, ofWords(said), schemas.Answer{}, answerStyle{json: asJSON})
 }
 
 func isQuestion(p *schemas.Prompt) bool { return p.Request.Kind == schemas.KindQuestion }

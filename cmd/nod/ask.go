@@ -18,7 +18,8 @@ import (
 )
 
 type askCmd struct {
-	Session        string   `required:"" placeholder:"S" help:"The session of the request."`
+	Command        []string `arg:"" optional:"" passthrough:"" help:"The command to ask about, after --, as one line or as words. nod does not run it."`
+	Session        string   `placeholder:"S" help:"The session of the request; for a command it is \"shell\" if none is named."`
 	Tool           string   `placeholder:"T" xor:"what" help:"Ask to use this tool, such as Bash."`
 	Input          string   `placeholder:"JSON" help:"The tool's input, a JSON object; @FILE reads a file, - standard input."`
 	Permission     []string `sep:"none" placeholder:"TAG" xor:"what" help:"Ask for this permission: @read:PATH, @write:PATH, @network, or @network:HOST:PORT for one host; repeatable."`
@@ -47,6 +48,9 @@ func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done 
 // Run sends a request, waits for the decision and exits with the decision's code: 0
 // only if the request is allowed unchanged.
 func (c *askCmd) Run(e *env) error {
+	if err := c.readCommand(); err != nil {
+		return err
+	}
 	request, err := c.request(e)
 	if err != nil {
 		return c.failed(e, err)
@@ -85,6 +89,30 @@ func (c *askCmd) takeBack(client *nod.Client, r schemas.Request) (schemas.Decisi
 	return client.Withdraw(ctx, r.SessionID, r.PendingID, "nod ask was stopped")
 }
 
+// readCommand turns the command after -- into the tool Bash and its input.
+func (c *askCmd) readCommand() error {
+	if len(c.Command) == 0 {
+		if c.Session == "" {
+			return errors.New("missing flags: --session=S: see nod ask --help")
+		}
+		return nil
+	}
+	words, err := commandAfter(c.Command)
+	switch {
+	case err != nil:
+		return err
+	case c.Tool != "" || c.Input != "" || len(c.Permission) > 0:
+		return errors.New("a command after -- stands alone: leave out --tool, --input and --permission")
+	}
+	line := words[0]
+	if len(words) > 1 {
+		line = schemas.ShellLine(words)
+	}
+	input, err := schemas.Encode(map[string]string{"command": line})
+	c.Session, c.Tool, c.Input = cmp.Or(c.Session, "shell"), "Bash", string(input)
+	return err
+}
+
 func (c *askCmd) request(e *env) (schemas.Request, error) {
 	r := schemas.Request{
 		SessionID: c.Session, PendingID: c.ID, Reason: c.Reason,
@@ -116,7 +144,7 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 		r.ActionType, r.ActionDetails = wanted.ActionType, wanted.ActionDetails
 		r.TimeoutSeconds = 60 * c.TimeoutMinutes
 	default:
-		return r, errors.New("name what to ask for: --tool T --input JSON, or --permission TAG --reason R")
+		return r, errors.New("name what to ask for: -- COMMAND, --tool T --input JSON, or --permission TAG --reason R")
 	}
 	return r, nil
 }

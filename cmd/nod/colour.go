@@ -36,3 +36,11 @@ func (e *env) formatParts(parts []people.Part, colours bool) string {
 	}
 	return text.String()
 }
+
+// painter returns the Painter for text that is written to w.
+func painter(w io.Writer) people.Painter {
+	if coloured(w) {
+		return people.ANSI
+	}
+	return people.Plain
+}

@@ -8,7 +8,9 @@ import (
 
 // examples are the examples in the help of each command, one on a line.
 var examples = map[string]string{
-	"up":                "nod up\nnod up --demo",
+	"up":                "nod up\nnod up --demo\nnod up -d",
+	"stop":              "nod stop",
+	"open":              "nod open",
 	"engine":            "nod engine --nats-url nats://bus.example:4222 --creds engine.creds",
 	"connector":         "nod connector telegram",
 	"setup":             "nod setup\nnod setup --yes --no-service",
@@ -22,13 +24,13 @@ var examples = map[string]string{
 	"completion":        "source <(nod completion bash)\nnod completion fish > ~/.config/fish/completions/nod.fish",
 	"version":           "nod version",
 	"help":              "nod help allow",
-	"ask":               "nod ask --session release --tool Bash --input '{\"command\":\"make release\"}'",
+	"ask":               "nod ask -- make release",
 	"pending":           "nod pending\nnod pending --json",
 	"show":              "nod show\nnod show 7hd2 --exact",
 	"inbox":             "nod inbox",
 	"allow":             "nod allow\nnod allow 7hd2\nnod allow 7hd2 --for 30m",
 	"deny":              "nod deny 7hd2 -m 'use make clean'",
-	"answer":            "nod answer 7hd2 2\nnod answer 7hd2 keep the old name",
+	"answer":            "nod answer\nnod answer 7hd2 2\nnod answer 7hd2 keep the old name",
 	"history":           "nod history\nnod history --session fix-ci -n 5",
 	"sessions":          "nod sessions",
 	"freeze":            "nod freeze -m 'too many deletions'\nnod freeze --session fix-ci",

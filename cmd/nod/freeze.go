@@ -81,11 +81,6 @@ type thawCmd struct {
 // Run ends a freeze. If no code word is set, the user has to type a displayed word at a terminal, so
 // that no script can thaw by mistake.
 func (c *thawCmd) Run(e *env) error {
-	if c.Code == "" {
-		if err := e.confirmThaw(); err != nil {
-			return err
-		}
-	}
 	ctx, d, done, err := e.desk()
 	if err != nil {
 		return err
@@ -93,9 +88,24 @@ func (c *thawCmd) Run(e *env) error {
 	defer done()
 	b := c.request(d.user)
 	b.CodeWord = c.Code
+	none := fmt.Errorf("nothing was thawed: no freeze of %s is in force", people.FreezeTarget(&b))
+	state, err := d.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(state.Freezes, func(f schemas.Freeze) bool { return f.Agent == c.Agent && f.SessionID == c.Session }) {
+		return none
+	}
+	if c.Code == "" {
+		if err := e.confirmThaw(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := e.soon() // a new time limit, because the user may have taken long to type
+	defer cancel()
 	frozen, err := d.Thaw(ctx, b)
 	if errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
-		return fmt.Errorf("nothing was thawed: no freeze of %s is in force", people.FreezeTarget(&b))
+		return none
 	}
 	if err != nil {
 		return e.refused(err, time.Now(), false)

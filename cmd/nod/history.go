@@ -53,7 +53,7 @@ func (c *historyCmd) Run(e *env) error {
 		fmt.Fprintln(e.stderr, "no request was decided in the last 24 hours")
 		return nil
 	}
-	fmt.Fprint(e.stdout, people.HistoryTable(prompts, time.Now(), e.width()))
+	fmt.Fprint(e.stdout, people.HistoryTable(prompts, time.Now(), e.width(), painter(e.stdout)))
 	return nil
 }
 
@@ -85,6 +85,6 @@ func (c *sessionsCmd) Run(e *env) error {
 		fmt.Fprintln(e.stderr, "no session has asked in the last 24 hours")
 		return nil
 	}
-	fmt.Fprint(e.stdout, people.SessionTable(sessions, time.Now(), e.width()))
+	fmt.Fprint(e.stdout, people.SessionTable(sessions, time.Now(), e.width(), painter(e.stdout)))
 	return nil
 }

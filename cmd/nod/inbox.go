@@ -19,10 +19,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-type inboxCmd struct{}
+type inboxCmd struct {
+	ringFlag
+}
+
+// ringFlag is the setting of the commands that ring their terminal for new requests.
+type ringFlag struct {
+	Notify bool `negatable:"" default:"true" env:"NOD_NOTIFY" help:"Ring the terminal (bell, OSC 9 and OSC 777) for new requests."`
+}
 
 // Run shows the pending requests on a full screen until the user closes it.
-func (inboxCmd) Run(e *env) error {
+func (c *inboxCmd) Run(e *env) error {
 	if !isTerminal(e.stdin) || !isTerminal(e.stdout) {
 		return errors.New("nod inbox needs a terminal: in a pipe or a script, use nod pending, nod allow and nod deny")
 	}
@@ -44,21 +51,33 @@ func (inboxCmd) Run(e *env) error {
 	leave := func() { system.Stop(); conn.Close() }
 	defer func() { inTime(leave) }()
 	desk := connector.NewDesk(conn, schemas.ConnectorTerminal)
-	o := inbox.Options{Desk: desk, StandingAnswers: desk, UserID: u.Username, ClientID: bus.NewID()}
+	o := inbox.Options{Desk: desk, StandingAnswers: desk, UserID: u.Username, ClientID: bus.NewID(), Rings: c.Notify}
 	if conn.Open() {
 		o.Note = "Warning: this NATS server asks for no credentials, so anyone on it can answer."
 	}
-	screen := inbox.New(e.ctx, e.stdin, e.stdout, o)
-	viewer, err := connector.View(joining, system, conn, schemas.ConnectorTerminal, log, screen.Show)
-	if err != nil {
-		return err
-	}
+	ctx, stop := context.WithCancelCause(e.ctx)
+	defer stop(nil)
+	screen := inbox.New(ctx, e.stdin, e.stdout, o)
+	viewing := make(chan *connector.Viewer, 1)
+	go func() { // View shows the pending requests before it returns, and Show waits for the screen's Run
+		viewer, err := connector.View(joining, system, conn, schemas.ConnectorTerminal, log, screen.Show)
+		if err != nil {
+			stop(err)
+		}
+		viewing <- viewer
+	}()
 	leave = func() {
-		_ = viewer.Stop(context.Background()) // Stop fails only if its context ends
+		if viewer := <-viewing; viewer != nil {
+			_ = viewer.Stop(context.Background()) // Stop fails only if its context ends
+		}
 		system.Stop()
 		conn.Close()
 	}
-	return screen.Run()
+	err = screen.Run()
+	if cause := context.Cause(ctx); err == nil && cause != nil && e.ctx.Err() == nil {
+		return cause // the viewer could not start
+	}
+	return err
 }
 
 // inTime calls leave and waits at most 2 s for its return. A user who has closed the screen must not

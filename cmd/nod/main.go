@@ -48,6 +48,7 @@ type cli struct {
 	globals
 
 	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine, terminal and web inbox."`
+	Stop      stopCmd      `cmd:"" group:"run" help:"Stop the nod that runs on this machine; pending requests stay pending."`
 	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
 	Connector connectorCmd `cmd:"" group:"run" help:"Run a connector alone."`
 	Setup     setupCmd     `cmd:"" group:"run" help:"Set nod up on this machine, one change at a time."`
@@ -74,6 +75,7 @@ type cli struct {
 	Thaw     thawCmd     `cmd:"" group:"answer" help:"End a freeze."`
 	Grants   grantsCmd   `cmd:"" group:"answer" help:"List the standing answers: allows and denials that last beyond one call."`
 	Revoke   revokeCmd   `cmd:"" group:"answer" help:"End a standing answer: nod asks again."`
+	Open     openCmd     `cmd:"" group:"answer" help:"Open the web inbox in the browser, logged in."`
 	Login    loginCmd    `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`
 
 	Install installCmd `cmd:"" group:"agents" help:"Have an agent program, such as Claude Code, ask nod."`
@@ -112,6 +114,7 @@ type env struct {
 	stdout, stderr io.Writer
 	place          bus.Place
 	log            *slog.Logger
+	args           []string // the command line, without the program
 }
 
 // exit is an error that sets only the exit code. The command has already printed its messages.
@@ -180,6 +183,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	e := &env{
 		ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr,
+		args:  args,
 		place: bus.Place{URL: c.NatsURL, Creds: c.Creds, DataDir: c.Data},
 		log:   slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})),
 	}

@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
@@ -29,6 +30,9 @@ func (e *env) owner() (ctx context.Context, owner *connector.Owner, done func(),
 // join connects in a role for one command. The caller must call done, which closes
 // the connection and cancels ctx.
 func (e *env) join(id roles.ID) (ctx context.Context, conn *bus.Conn, done func(), err error) {
+	if err := e.checkKey(id); err != nil {
+		return nil, nil, nil, err
+	}
 	ctx, cancel := e.soon()
 	if conn, err = bus.Join(ctx, e.place, id, e.log); err != nil {
 		cancel()
@@ -36,6 +40,21 @@ func (e *env) join(id roles.ID) (ctx context.Context, conn *bus.Conn, done func(
 	}
 	e.warnOpen(conn.Open())
 	return ctx, conn, func() { conn.Close(); cancel() }, nil
+}
+
+// checkKey returns an error if the key file that the user named is an agent's, by its name, and the
+// command needs another role. The server would refuse each call, which a call cannot tell from a nod
+// that is away.
+func (e *env) checkKey(id roles.ID) error {
+	place, err := e.place.WithDefaults()
+	if err != nil || id.Role == roles.Agent {
+		return err
+	}
+	name := strings.TrimSuffix(filepath.Base(place.Creds), filepath.Ext(place.Creds))
+	if key, err := roles.ParseID(name); err == nil && key.Role == roles.Agent {
+		return fmt.Errorf("%s is the key of an agent, which may only ask: name the key of %s with --creds or NOD_CREDS", place.Creds, id)
+	}
+	return nil
 }
 
 type settingsCmd struct {
@@ -85,7 +104,7 @@ func (c *settingsApplyCmd) Run(e *env) error {
 	if len(laggards) > 0 {
 		return fmt.Errorf("settings %d are stored, but these engines do not follow them yet: %v; see their logs", state.Revision, laggards)
 	}
-	fmt.Fprintf(e.stdout, "settings %d are in force on every engine\n", state.Revision)
+	fmt.Fprintf(e.stdout, "The settings are in force (revision %d).\n", state.Revision)
 	e.warnApprovers(&before.Settings, &state.Settings)
 	if len(state.Settings.Identities()) == 0 {
 		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once: add an approver")

@@ -62,7 +62,7 @@ func (e *env) pick(all []schemas.Prompt) (schemas.Prompt, error) {
 	if w := e.width(); w > 0 {
 		width = w
 	}
-	rows := strings.Split(people.Table(all, time.Now(), width-4), "\n")
+	rows := strings.Split(people.PaintedTable(all, time.Now(), width-4, painter(e.stderr)), "\n")
 	fmt.Fprintf(e.stderr, "    %s\n", rows[0])
 	for i := range all {
 		fmt.Fprintf(e.stderr, "%2d  %s\n", i+1, rows[i+1])

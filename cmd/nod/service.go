@@ -23,7 +23,7 @@ type serviceCmd struct {
 
 type serviceInstallCmd struct {
 	DryRun bool     `name:"dry-run" help:"Only print the service file."`
-	Args   []string `arg:"" optional:"" passthrough:"" placeholder:"FLAG" help:"Flags for nod up, after --, such as -- --listen 127.0.0.1:4333. They replace all flags of an earlier install."`
+	Args   []string `arg:"" optional:"" passthrough:"" placeholder:"FLAG" help:"Flags for nod up, after --, such as -- --listen 127.0.0.1:4333. They replace all flags of an earlier install; without --, those stay."`
 }
 
 // Help returns the text that nod service install --help shows besides the flags.
@@ -43,14 +43,27 @@ func (c *serviceInstallCmd) Run(e *env) error {
 		}
 		return err
 	}
-	return e.installService(manager, spec)
+	started, err := e.installService(manager, spec)
+	if err == nil && !started {
+		return exit(exitError) // the commands that are left to the user are printed
+	}
+	return err
 }
 
 // plan returns the service to install. It fails if this program is temporary, for example built by go
 // run.
 func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error) {
 	var spec service.Spec
-	if len(c.Args) > 0 && c.Args[0] == "--" {
+	manager, err := service.New(runtime.GOOS)
+	if err != nil {
+		return nil, spec, err
+	}
+	switch {
+	case len(c.Args) == 0:
+		if c.Args, err = manager.Args(); err != nil {
+			return nil, spec, err
+		}
+	case c.Args[0] == "--":
 		c.Args = c.Args[1:]
 	}
 	if err := checkUp(c.Args); err != nil {
@@ -63,8 +76,7 @@ func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error)
 	if err != nil {
 		return nil, spec, err
 	}
-	manager, err := service.New(runtime.GOOS)
-	return manager, service.Spec{Program: launcher.Path(dir), DataDir: dir, Args: c.Args}, err
+	return manager, service.Spec{Program: launcher.Path(dir), DataDir: dir, Args: c.Args}, nil
 }
 
 // checkUp returns an error if nod up rejects these flags. With rejected flags the service would exit
@@ -82,24 +94,22 @@ func checkUp(args []string) error {
 }
 
 // installService installs the service. It prints the service's files, and the commands that the user
-// still has to run.
-func (e *env) installService(manager *service.Manager, spec service.Spec) error {
+// still has to run. started is false if there are such commands.
+func (e *env) installService(manager *service.Manager, spec service.Spec) (started bool, err error) {
 	if _, err := launcher.Ensure(spec.DataDir); err != nil {
-		return err
+		return false, err
 	}
 	e.warnOfOther(manager, spec.DataDir)
 	note, err := manager.Install(e.ctx, spec)
 	fmt.Fprintf(e.stdout, "service   %s\nlog       %s\n", manager.Path, service.LogFile(spec.DataDir))
-	if err := e.printTodo(err); err != nil {
-		return err
+	if err != nil {
+		return false, e.printTodo(err)
 	}
-	if err == nil {
-		fmt.Fprintln(e.stdout, "nod runs now, and from every log-in on")
-	}
+	fmt.Fprintln(e.stdout, "nod runs now, and from every log-in on")
 	if note != "" {
 		fmt.Fprintf(e.stderr, "nod: %s\n", note)
 	}
-	return nil
+	return true, nil
 }
 
 // warnOfOther prints a warning if a nod runs on dir that the service manager did not start.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +24,8 @@ type setupCmd struct {
 	NoService bool          `name:"no-service" help:"Do not install the service."`
 	NoTest    bool          `name:"no-test" help:"Do not send a test question."`
 	Wait      time.Duration `default:"10m" placeholder:"D" help:"How long to wait for nod to run, and for the answer (10m)."`
+
+	unserved bool // the service manager did not start the service
 }
 
 // Run sets nod up on this machine, one change at a time. It ends when a person has answered a test
@@ -43,9 +46,30 @@ func (c *setupCmd) Run(e *env) error {
 		}
 	}
 	if c.NoTest {
-		return nil
+		return c.started(e)
 	}
 	return c.try(e)
+}
+
+// started returns an error if setup installed the service and no nod runs: without nod, the hooks that
+// setup installed reach no person.
+func (c *setupCmd) started(e *env) error {
+	place, err := e.place.WithDefaults()
+	if err != nil || c.NoService || place.URL != "" {
+		return err
+	}
+	for deadline := time.Now().Add(startsWithin); ; time.Sleep(runPoll) {
+		_, err := bus.ReadRun(place.DataDir)
+		if !errors.Is(err, bus.ErrNotRunning) {
+			return err
+		}
+		if c.unserved || !time.Now().Before(deadline) {
+			return fmt.Errorf("the changes are made, but the service did not start nod: %w, or run the commands above", err)
+		}
+		if e.ctx.Err() != nil {
+			return errStopped
+		}
+	}
 }
 
 // agents installs the hook of every agent program on this machine.
@@ -98,10 +122,13 @@ func (c *setupCmd) service(e *env) error {
 	if change.Changed() {
 		fmt.Fprintf(e.stdout, "\nnod can run from log-in on, by this file (%s):\n\n%s\n", change.Path, change.After)
 		if ok, err := c.agree(e, "Install the service?"); err != nil || !ok {
+			c.NoService = !ok // the user starts nod in another way
 			return err
 		}
 	}
-	return e.installService(manager, spec)
+	started, err := e.installService(manager, spec)
+	c.unserved = !started
+	return err
 }
 
 // try sends a test question once nod runs.
@@ -165,6 +192,9 @@ func (c *setupCmd) phone(e *env) error {
 
 const runPoll = 200 * time.Millisecond
 
+// startsWithin is longer than a service needs to start nod.
+const startsWithin = 5 * time.Second
+
 // awaitNod returns once a nod runs. If none runs after some seconds, it prints how to start one.
 func (e *env) awaitNod(wait time.Duration) error {
 	place, err := e.place.WithDefaults()
@@ -174,7 +204,7 @@ func (e *env) awaitNod(wait time.Duration) error {
 	deadline, tick := time.NewTimer(wait), time.NewTicker(runPoll)
 	defer deadline.Stop()
 	defer tick.Stop()
-	soon := time.NewTimer(5 * time.Second) // longer than a service needs to start
+	soon := time.NewTimer(startsWithin)
 	defer soon.Stop()
 	for {
 		if _, err = bus.ReadRun(place.DataDir); !errors.Is(err, bus.ErrNotRunning) {
@@ -225,16 +255,29 @@ func (e *env) agree(question string) bool {
 
 // typed reads one word from the terminal. After a signal to stop it returns "".
 func (e *env) typed(prompt string) string {
-	fmt.Fprint(e.stderr, prompt)
-	typed := make(chan string, 1)
-	go func() {
+	return e.read(prompt, func() string {
 		var word string
 		_, _ = fmt.Fscanln(e.stdin, &word) // Fscanln fails on an empty line, and word stays empty
-		typed <- word
-	}()
-	select {
-	case word := <-typed:
 		return word
+	})
+}
+
+// typedLine reads one line from the terminal, without blanks at its ends. After a signal to stop it
+// returns "".
+func (e *env) typedLine(prompt string) string {
+	return e.read(prompt, func() string {
+		line, _ := bufio.NewReader(e.stdin).ReadString('\n') // at the end of the input the line stays as it is
+		return strings.TrimSpace(line)
+	})
+}
+
+func (e *env) read(prompt string, one func() string) string {
+	fmt.Fprint(e.stderr, prompt)
+	typed := make(chan string, 1)
+	go func() { typed <- one() }()
+	select {
+	case text := <-typed:
+		return text
 	case <-e.ctx.Done():
 		return ""
 	}

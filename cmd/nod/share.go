@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -25,6 +26,9 @@ func (c *grantCmd) Run(e *env) error {
 	}
 	defer done()
 	g, err := client.Share(ctx, schemas.Share{SessionID: c.Session, AgentID: c.To, Permissions: c.Permission, Reason: c.Reason})
+	if errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
+		return fmt.Errorf("nothing was shared: your agent has no session %s, which --to names: nod sessions lists the sessions", people.Line(c.To))
+	}
 	if err != nil {
 		return err
 	}

@@ -29,14 +29,16 @@ import (
 const preferredPort = 4222
 
 type upCmd struct {
-	Demo      bool     `help:"Run a sample agent that sends one request."`
+	Demo      bool     `xor:"detach" help:"Run a sample agent that sends one request."`
 	LogFile   string   `name:"log-file" placeholder:"FILE" type:"path" help:"Print nothing, and write the log to this file, which is rotated by size."`
 	Settings  string   `placeholder:"FILE" type:"path" help:"Apply this settings.json (DATA/settings.json, if there is one)."`
 	Listen    string   `placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the NATS server; if the port is taken, another free one is used."`
 	Sync      syncMode `placeholder:"MODE" default:"group" help:"How writes are synced to disk: group (before nod confirms them, many at once), always (each on its own), or the longest time from confirmation to sync, such as 1s."`
 	StoreCred string   `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
 	Replicas  int      `default:"1" help:"Number of replicas of each store on --nats-url."`
+	Detach    bool     `short:"d" xor:"detach" help:"Run in the background, with the log in a file; nod stop ends it."`
 	Quiet     bool     `short:"q" help:"Do not print the questions."`
+	ringFlag
 	webFlags
 }
 
@@ -63,6 +65,9 @@ func (m *syncMode) UnmarshalText(text []byte) error {
 
 // Run runs nod until the process gets a signal to stop, or its disk fails.
 func (c *upCmd) Run(e *env) error {
+	if c.Detach {
+		return c.startInBackground(e)
+	}
 	if c.LogFile != "" {
 		e.logTo(c.LogFile)
 	}
@@ -195,7 +200,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 	if err != nil {
 		return nil, err
 	}
-	screen := &screen{env: e, colours: coloured(e.stdout)}
+	screen := &screen{env: e, colours: coloured(e.stdout), rings: c.Notify && isTerminal(e.stdout), rung: map[string]bool{}}
 	viewer, err := connector.View(e.ctx, system, conn, schemas.ConnectorTerminal, e.log, screen.show)
 	if err != nil {
 		conn.Close()
@@ -211,16 +216,23 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 type screen struct {
 	*env
 	colours bool
+	rings   bool // ring the terminal for each new request; see people.Ring
 	mu      sync.Mutex
+	rung    map[string]bool // the pending requests for which the terminal has rung, by key
 }
 
 func (s *screen) show(p schemas.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.Decision != nil {
+		delete(s.rung, p.Key())
 		p.Request.CreatedAt = p.Request.CreatedAt.Local()
 		fmt.Fprintf(s.stdout, "\n%s  %s\n", people.Outcome(p.Decision, &p), people.Summary(&p, 60))
 		return
+	}
+	if s.rings && !s.rung[p.Key()] {
+		s.rung[p.Key()] = true
+		fmt.Fprint(s.stdout, people.Ring(p))
 	}
 	question := s.formatParts(people.Unfolded(&p, time.Now()), s.colours) // nod show prints the rest
 	how := "nod allow " + p.PendingID + " · nod deny " + p.PendingID

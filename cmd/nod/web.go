@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os/user"
 
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed"
@@ -69,5 +71,8 @@ func (c *loginCmd) Run(e *env) error {
 		return err
 	}
 	fmt.Fprintln(e.stdout, link)
+	if _, err := bus.ReadRun(place.DataDir); errors.Is(err, bus.ErrNotRunning) {
+		fmt.Fprintf(e.stderr, "nod: warning: %v; until then the link leads nowhere, and it ends in %s\n", err, schemas.FormatDuration(web.LinkLasts))
+	}
 	return nil
 }

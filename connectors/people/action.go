@@ -87,8 +87,16 @@ func (a *action) head(verb, object string, styles []payload.Span) {
 	a.parts = append(a.parts, Part{Label: verb, Lines: []string{line}, Spans: [][]payload.Span{spans}})
 }
 
-// question appends the text of a question. The answers list its options.
+// question appends the text of a question, or the plan to approve. The answers list its options.
 func (a *action) question() {
+	if plan, ok := a.text("plan"); ok && strings.TrimSpace(plan) != "" {
+		a.drop("plan")
+		if a.r.Title != "" {
+			a.quote("", a.r.Title, nil)
+		}
+		a.quote("", plan, payload.Markdown(plan))
+		return
+	}
 	name, text := a.first("question", "message", "prompt")
 	if name == "" || strings.TrimSpace(a.r.Title) == strings.TrimSpace(text) {
 		text = a.r.Title

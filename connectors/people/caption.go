@@ -24,19 +24,24 @@ func caption(p *schemas.Prompt, cwd string) Part {
 		captionItem(orElse(p.Request.AgentName, p.Agent)),
 		captionItem(place(p.Request.Project, cwd)),
 		captionItem(p.Request.SessionLabel))
-	text, style := captionMark, payload.RiskHigh
+	text, style := captionMark, riskStyle(p.Risk)
 	for _, item := range items {
 		text += item + " · "
-	}
-	switch p.Risk {
-	case schemas.RiskLow:
-		style = payload.RiskLow
-	case schemas.RiskMedium:
-		style = payload.RiskMedium
 	}
 	from := len(text)
 	text += cut(riskSentence(p), maxSentence)
 	return Part{Label: text, Caption: true, Spans: [][]payload.Span{{{From: 0, To: from, Style: payload.Faint}, {From: from, To: len(text), Style: style}}}}
+}
+
+// riskStyle returns the style of a risk. A risk that this version does not know looks like a high one.
+func riskStyle(r schemas.Risk) payload.Style {
+	switch r {
+	case schemas.RiskLow:
+		return payload.RiskLow
+	case schemas.RiskMedium:
+		return payload.RiskMedium
+	}
+	return payload.RiskHigh
 }
 
 func captionItem(text string) string {

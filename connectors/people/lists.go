@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nodbus/nod/connectors/people/payload"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -111,8 +112,8 @@ func riskRank(r schemas.Risk) int {
 }
 
 // SessionTable returns a header and one line for each session, for a terminal of width
-// columns. Width 0 cuts nothing.
-func SessionTable(all []Session, now time.Time, width int) string {
+// columns, with its header painted. Width 0 cuts nothing.
+func SessionTable(all []Session, now time.Time, width int, paint Painter) string {
 	t := table{titles: []string{"SESSION", "AGENT", "PROJECT", "STATE", "HOUR", "LAST", "WHAT"}}
 	for i := range all {
 		s := &all[i]
@@ -122,12 +123,12 @@ func SessionTable(all []Session, now time.Time, width int) string {
 		}
 		t.add(Line(orElse(s.Label, s.ID)), Line(orElse(s.Name, s.Agent)), ProjectName(s.Project), state, strconv.Itoa(s.ThisHour), compactDuration(now.Sub(s.LastAt))+" ago", s.Last)
 	}
-	return t.text(width)
+	return t.text(width, paint)
 }
 
 // HistoryTable returns a header and one line for each decided prompt. It cuts lines to width columns;
-// if width is 0, it cuts none. It gives times of day in the time zone of now.
-func HistoryTable(prompts []schemas.Prompt, now time.Time, width int) string {
+// if width is 0, it cuts none. It gives times of day in the time zone of now, and paints its header.
+func HistoryTable(prompts []schemas.Prompt, now time.Time, width int, paint Painter) string {
 	t := table{titles: []string{"WHEN", "AGENT", "WHAT", "OUTCOME"}}
 	most := 1 << 16
 	if width > 0 {
@@ -138,7 +139,7 @@ func HistoryTable(prompts []schemas.Prompt, now time.Time, width int) string {
 		p.Request.CreatedAt = p.Request.CreatedAt.In(now.Location())
 		t.add(clock(p.Decision.DecidedAt.In(now.Location()), now), cut(Line(orElse(p.Request.AgentName, p.Agent)), 24), Summary(&p, most), Outcome(p.Decision, &p))
 	}
-	return t.text(width)
+	return t.text(width, paint)
 }
 
 // table is text in columns. Only the last column is cut if a line is wider than the terminal.
@@ -149,7 +150,7 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-func (t *table) text(width int) string {
+func (t *table) text(width int, paint Painter) string {
 	widths := make([]int, len(t.titles))
 	all := append([][]string{t.titles}, t.rows...)
 	for _, row := range all {
@@ -158,17 +159,21 @@ func (t *table) text(width int) string {
 		}
 	}
 	var b strings.Builder
-	for _, row := range all {
+	for n, row := range all {
+		style := payload.Plain
+		if n == 0 {
+			style = payload.Faint
+		}
 		left := width
 		for i, cell := range row[:len(row)-1] {
-			b.WriteString(pad(cell, widths[i]))
+			b.WriteString(paint(style, pad(cell, widths[i])))
 			left -= widths[i]
 		}
 		last := row[len(row)-1]
 		if width > 0 {
 			last = cut(last, max(left, Cells(cutMark)))
 		}
-		b.WriteString(last + "\n")
+		b.WriteString(paint(style, last) + "\n")
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -63,9 +64,10 @@ func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 // input, without their group.
 func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	essential, cwd := actionParts(&p.Request)
-	if p.Request.Kind == schemas.KindQuestion { // an answer grants nothing, so only the question itself is essential
+	_, plan := p.Request.Plan()
+	if p.Request.Kind == schemas.KindQuestion {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
-		if first >= 0 {
+		if first >= 0 && !plan { // an answer grants nothing, so only the question itself is essential; a plan has all its fields approved
 			essential, rest = essential[:first:first], essential[first:]
 		}
 		if p.Decision == nil {
@@ -183,6 +185,9 @@ func wants(r *schemas.Request) string {
 	case schemas.KindPermission:
 		return "to hold permissions in this session"
 	case schemas.KindQuestion:
+		if _, plan := r.Plan(); plan {
+			return "to carry out its plan"
+		}
 		return "an answer; it grants nothing"
 	}
 	switch r.ActionType {
@@ -271,14 +276,15 @@ func Times(p *schemas.Prompt) string {
 	return fmt.Sprintf("×%d", p.Waiting)
 }
 
-// Choice returns the label of an option of a question.
-func Choice(o schemas.Option) string {
+// Choice returns the label of an option of the question r.
+func Choice(r *schemas.Request, o schemas.Option) string {
+	_, plan := r.Plan()
 	switch {
 	case o.Text:
 		return Line(o.Name) + " (in your own words)"
 	case o.Kind.Remembered():
 		return Line(o.Name) + " (and the agent remembers it)"
-	case !o.Kind.Allows():
+	case !o.Kind.Allows() && !plan:
 		return Line(o.Name) + " (gives no answer)"
 	}
 	return Line(o.Name)
@@ -289,8 +295,12 @@ func answers(r *schemas.Request) []string {
 	options := r.Offered()
 	var all []string
 	if r.Kind == schemas.KindQuestion {
+		meanings := meaningsOf(r)
 		for i, o := range options {
-			all = append(all, fmt.Sprintf("%d: %s", i+1, Choice(o)))
+			all = append(all, fmt.Sprintf("%d: %s", i+1, Choice(r, o)))
+			if text := meanings[o.Name]; text != "" {
+				all = append(all, "   – "+Line(text))
+			}
 		}
 		return all
 	}
@@ -303,6 +313,22 @@ func answers(r *schemas.Request) []string {
 	}
 	if slices.ContainsFunc(options, func(o schemas.Option) bool { return o.Kind.Remembered() }) {
 		all = append(all, AgentRemembers)
+	}
+	return all
+}
+
+// meaningsOf returns the agent's explanation of each answer of a question, by the answer's name. It
+// reads the field "answers" of the input.
+func meaningsOf(r *schemas.Request) map[string]string {
+	var details struct {
+		Answers []struct{ Answer, Meaning string }
+	}
+	if json.Unmarshal(r.ActionDetails, &details) != nil {
+		return nil // a question need not explain its answers, and the input is shown in any case
+	}
+	all := map[string]string{}
+	for _, a := range details.Answers {
+		all[a.Answer] = a.Meaning
 	}
 	return all
 }

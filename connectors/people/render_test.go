@@ -266,3 +266,41 @@ func TestTheCaptionSaysWhoWhereAndWhy(t *testing.T) {
 	p.Reasons = []string{"deletes files", "uses the network", "touches a secret or settings"}
 	assert.Equal(t, "— Claude Code ⟦U+00B7⟧ low risk · app · high: deletes files, uses the network and touches a secret or settings", caption(p, "/src/app").Label)
 }
+
+// A plan is shown whole, with the other fields of its input, before it can be approved: the agent may
+// then act on all of them.
+func TestAPlanMustBeSeenWithAllThatItsApprovalCovers(t *testing.T) {
+	p := &schemas.Prompt{SessionID: "s", PendingID: "q", Risk: schemas.RiskMedium, Request: schemas.Request{
+		Kind: schemas.KindQuestion, ToolName: "ExitPlanMode", Title: "Plan: may the agent carry it out?",
+		ActionDetails: []byte(`{"plan":"# Mend the build\n\n- run ` + "`make`" + `\n<b>\u202e\n","allowedPrompts":[{"tool":"Bash","prompt":"run tests"}]}`),
+		Options: []schemas.Option{
+			{OptionID: "a", Name: "Go on", Kind: schemas.AllowOnce}, {OptionID: "k", Name: "Keep planning", Kind: schemas.RejectOnce},
+		},
+	}}
+	var seen []string
+	for _, part := range Parts(p, time.Unix(0, 0)) {
+		if part.Group == Essential {
+			seen = append(seen, part.Label)
+			seen = append(seen, part.Lines...)
+		}
+	}
+	text := strings.Join(seen, "\n")
+	for _, want := range []string{"# Mend the build\n", "- run `make`", "<b>⟦U+202E⟧", "allowedPrompts (JSON)", "run tests", "1: Go on\n2: Keep planning\n"} {
+		assert.Contains(t, text, want)
+	}
+	assert.Equal(t, "# Mend the build⏎⟦…⟧", Summary(p, 40))
+	assert.Contains(t, Text(p, time.Unix(0, 0), 0), "to carry out its plan")
+	assert.NotContains(t, Text(p, time.Unix(0, 0), 0), "grants nothing")
+}
+
+// Each answer of a question is followed by its meaning.
+func TestAnAnswerIsFollowedByItsMeaning(t *testing.T) {
+	p := &schemas.Prompt{SessionID: "s", PendingID: "q", Request: schemas.Request{
+		Kind: schemas.KindQuestion, Title: "Question", ToolName: "AskUserQuestion",
+		ActionDetails: []byte(`{"question":"Which?","answers":[{"answer":"Postgres","meaning":"big\nand slow"},{"answer":"SQLite","meaning":""}]}`),
+		Options: []schemas.Option{
+			{OptionID: "a", Name: "Postgres", Kind: schemas.AllowOnce}, {OptionID: "b", Name: "SQLite", Kind: schemas.AllowOnce},
+		},
+	}}
+	assert.Contains(t, Text(p, time.Unix(0, 0), 0), "1: Postgres\n               – big⏎and slow\n            2: SQLite\n")
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nodbus/nod/connectors/people/payload"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -70,6 +71,9 @@ func subjectOf(r *schemas.Request) string {
 	if r.Kind == schemas.KindPermission && len(r.Permissions) > 0 {
 		return strings.Join(r.Permissions, " ")
 	}
+	if plan, ok := r.Plan(); ok {
+		return plan
+	}
 	fields, err := fieldsOf(bytes.TrimSpace(r.ActionDetails))
 	for _, name := range mainFields {
 		for _, f := range fields {
@@ -110,6 +114,18 @@ const minSummary = 16
 // and the Summary. A narrow table omits the tool, and then also the agent. If width is 0, for files
 // and pipes, no line is cut. now is the broker's time. Without prompts the table is empty.
 func Table(prompts []schemas.Prompt, now time.Time, width int) string {
+	return PaintedTable(prompts, now, width, Plain)
+}
+
+// A Painter returns text with the colours of a style, and changes nothing else. ANSI and Plain are
+// painters.
+type Painter func(style payload.Style, text string) string
+
+// Plain is the Painter without colours.
+func Plain(_ payload.Style, text string) string { return text }
+
+// PaintedTable is Table with its header and its risks painted.
+func PaintedTable(prompts []schemas.Prompt, now time.Time, width int, paint Painter) string {
 	if len(prompts) == 0 {
 		return ""
 	}
@@ -128,14 +144,17 @@ func Table(prompts []schemas.Prompt, now time.Time, width int) string {
 	var b strings.Builder
 	for row := -1; row < len(prompts); row++ {
 		for i, c := range columns {
-			cell := c.title
-			if row >= 0 {
-				cell = c.cells[row]
+			switch {
+			case row < 0:
+				b.WriteString(paint(payload.Faint, pad(c.title, widths[i])))
+			case c.title == "RISK":
+				b.WriteString(paint(riskStyle(prompts[row].Risk), pad(c.cells[row], widths[i])))
+			default:
+				b.WriteString(pad(c.cells[row], widths[i]))
 			}
-			b.WriteString(pad(cell, widths[i]))
 		}
 		if row < 0 {
-			b.WriteString("WHAT\n")
+			b.WriteString(paint(payload.Faint, "WHAT") + "\n")
 		} else {
 			b.WriteString(Summary(&prompts[row], room) + "\n")
 		}

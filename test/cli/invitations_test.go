@@ -68,6 +68,10 @@ func TestAnotherMachineJoins(t *testing.T) {
 	_, stderr, code = there.Run("pending")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "answer and manage on that machine")
+	stdout, _, _ = there.Run("doctor")
+	require.Contains(t, stdout, "this machine asks the nod at ")
+	require.Contains(t, stdout, "this machine may ask, as the agent devbox")
+	require.NotContains(t, stdout, "not running")
 	_, err = nats.Connect("nats://" + address)
 	require.ErrorContains(t, err, "certificate", "a client without TLS, or that trusts the system's authorities, cannot connect")
 

@@ -58,6 +58,9 @@ func Harms(argv []string) []Harm {
 			h = more
 		}
 	}
+	if milder, ok := harmOfUse(name, argv[1:]); ok {
+		h = milder
+	}
 	var out []Harm
 	switch gitRead := name == "git" && len(argv) > 1 && Reader("git "+argv[1]) != nil; {
 	case h == Harm{}, gitRead && h == changesRepository: // the command does no known harm, or is a git command that only reads
@@ -77,6 +80,33 @@ func Harms(argv []string) []Harm {
 		out = append(out, writesFiles)
 	}
 	return out
+}
+
+// harmOfUse returns the harm of a use that harms less than the other uses of its program. ok is false
+// for all other uses.
+func harmOfUse(name string, args []string) (h Harm, ok bool) {
+	switch {
+	case name == "git" && len(args) > 1 && args[0] == "config":
+		return Harm{}, slices.Contains([]string{"--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l"}, args[1])
+	case name == "git" && len(args) > 2 && args[0] == "checkout":
+		return changesRepository, args[1] == "-b"
+	case name == "kubectl":
+		return harmOfKubectl(args)
+	}
+	return Harm{}, false
+}
+
+// harmOfKubectl tells the subcommands that only read apart. A use that names secrets is none of them.
+func harmOfKubectl(args []string) (h Harm, ok bool) {
+	for len(args) > 2 && slices.Contains([]string{"-n", "--namespace", "--context"}, args[0]) {
+		args = args[2:]
+	}
+	if len(args) == 0 || slices.ContainsFunc(args, func(a string) bool {
+		return strings.Contains(strings.ToLower(a), "secret") || a == "--raw" || strings.HasPrefix(a, "--raw=")
+	}) {
+		return Harm{}, false
+	}
+	return usesNetwork, slices.Contains([]string{"get", "describe", "logs", "top", "explain", "version", "api-resources", "api-versions", "cluster-info", "events"}, args[0])
 }
 
 // deletion returns the harm of a command that deletes files, according to its flags.

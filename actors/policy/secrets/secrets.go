@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // secretNames are files and directories that contain secrets, or that configure which programs
@@ -209,6 +210,9 @@ func (n *Names) MayLieBelow(t string, loc *pathname.Location) bool {
 	return slices.ContainsFunc(loc.Resolve(t), func(full string) bool { return n.secrets.MayLieBelow(full, loc) })
 }
 
+// workflows matches a pattern for GitHub's workflows, such as .github/workflows/*.yml.
+var workflows = lazyregexp.New(`^(?:[\w./-]*/)?\.github/workflows/(?:\*|[A-Za-z0-9_-])+\.ya?ml$`)
+
 func (n *Names) listed(t string, dots bool) bool {
 	if !pathname.IsGlob(t) {
 		low := strings.ToLower(pathname.Slashes(t))
@@ -216,6 +220,9 @@ func (n *Names) listed(t string, dots bool) bool {
 			dir := strings.LastIndexByte(low, '/')
 			return dir > 0 && low != "/dev/null" && !strings.HasPrefix(low, "/proc/") && n.secrets.Has(low[:dir], dots)
 		}
+	}
+	if workflows.MatchString(t) { // a workflow is no secret, even if its name is secrets.yml
+		return n.secrets.Has(t[:strings.LastIndexByte(t, '/')], dots)
 	}
 	return n.secrets.Has(t, dots)
 }

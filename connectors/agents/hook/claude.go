@@ -32,7 +32,11 @@ const (
 	sessionEnd         = "SessionEnd"
 )
 
-const askUserQuestion = "AskUserQuestion"
+// The tools that ask the user something.
+const (
+	askUserQuestion = "AskUserQuestion"
+	exitPlanMode    = "ExitPlanMode"
+)
 
 // ClaudeCode describes Anthropic's Claude Code.
 func ClaudeCode() Host {
@@ -60,11 +64,15 @@ func (claude) Read(input []byte) (Call, error) {
 	setup := ClaudeCode().Setup
 	signals := append(setup.Signals, setup.Newer...)
 	call, in, err := readClaudeShape(input, append([]string{permissionRequest, preToolUse}, signals...),
-		[]string{askUserQuestion, "ExitPlanMode"})
+		[]string{askUserQuestion, exitPlanMode})
 	switch {
 	case err != nil:
 	case call.Event == permissionRequest && call.ToolName == askUserQuestion:
 		if call.Questions = agents.Questions(call.Input); call.Questions != nil {
+			call.Ignore, call.HostAsks = "", true
+		}
+	case call.Event == permissionRequest && call.ToolName == exitPlanMode:
+		if _, call.Plan = agents.PlanRequest(schemas.Request{ActionDetails: call.Input}, ""); call.Plan {
 			call.Ignore, call.HostAsks = "", true
 		}
 	case call.Event == permissionRequest:
@@ -90,6 +98,9 @@ func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	case postToolUse, postToolUseFailure:
 		if c.ToolName == askUserQuestion {
 			return schemas.HostResolved{ToolName: c.ToolName, Reason: "the question was answered at the terminal"}, nil
+		}
+		if c.ToolName == exitPlanMode {
+			return schemas.HostResolved{ToolName: c.ToolName, Reason: "the plan was answered at the terminal"}, nil
 		}
 		if !agents.IsObject(c.Input) {
 			return schemas.HostResolved{}, errors.New("the tool's input is not a JSON object")

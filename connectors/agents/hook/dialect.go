@@ -80,6 +80,8 @@ type Call struct {
 
 	// Questions are the agent's questions to its user. They are set if the tool is AskUserQuestion.
 	Questions []agents.Question
+	// Plan is true if the call asks the user to approve the plan in its input; see agents.PlanRequest.
+	Plan bool
 
 	// Rules are the permission rules that the host suggests. A person may choose one of them instead
 	// of allowing the call once.

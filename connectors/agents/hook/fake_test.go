@@ -51,7 +51,7 @@ func (f *fakeNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	assert.Equal(f.t, schemas.TypeRequest, r.Type)
 	assert.True(f.t, schemas.ValidID(r.SessionID), "session %q", r.SessionID)
 	assert.True(f.t, schemas.ValidID(r.PendingID), "id %q", r.PendingID)
-	if r.ToolName == "AskUserQuestion" {
+	if r.ToolName == "AskUserQuestion" || r.ToolName == "ExitPlanMode" {
 		assert.Equal(f.t, schemas.KindQuestion, r.Kind)
 	} else {
 		assert.Equal(f.t, schemas.KindToolCall, r.Kind)

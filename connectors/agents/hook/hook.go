@@ -158,7 +158,7 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 		return h.reply(Verdict{Effect: Leave})
 	}
 	nod, err := h.dial(ctx)
-	if err != nil && h.call.Questions != nil {
+	if err != nil && h.call.asksUser() {
 		h.log(err)
 		return h.reply(Verdict{Effect: Leave})
 	}
@@ -168,6 +168,9 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 	}
 	if h.call.Questions != nil {
 		return h.askQuestions(ctx, nod)
+	}
+	if h.call.Plan {
+		return h.askPlan(ctx, nod)
 	}
 	if h.call.ToolName == probeTool {
 		return h.answerProbe(ctx, nod)
@@ -219,6 +222,9 @@ func (c Call) check() error {
 	}
 	return nil
 }
+
+// asksUser reports whether the call asks the user something that is no permission for a tool.
+func (c Call) asksUser() bool { return c.Questions != nil || c.Plan }
 
 func (h *run) dial(ctx context.Context) (Nod, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, connectWithin, errLate)
@@ -363,7 +369,7 @@ func (h *run) refuseAfterPanic(p any) (exit int) {
 			exit = Refuse(h.stdout)
 		}
 	}()
-	if h.call.Questions != nil || h.call.Signal { // the hook cannot refuse a question or a signal
+	if h.call.asksUser() || h.call.Signal { // the hook cannot refuse a question or a signal
 		return h.reply(Verdict{Effect: Leave})
 	}
 	return h.reply(deny("nod failed on this call and refused it."))

@@ -7,6 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
+const leaveIt = "Leave it to the terminal"
+
 // askQuestions asks a person the questions of a call, one after another, and replies with the answers.
 // If one question stays unanswered, the host asks all of them in its own prompt.
 func (h *run) askQuestions(ctx context.Context, nod Nod) int {
@@ -14,22 +16,12 @@ func (h *run) askQuestions(ctx context.Context, nod Nod) int {
 	for _, q := range h.call.Questions {
 		r, err := h.questionRequest(&q)
 		if err != nil {
-			h.log(err)
-			return h.reply(Verdict{Effect: Leave})
+			return h.leave(err)
 		}
-		h.noteUnlessSettled(r)
-		unregister := h.registerWait(r)
-		defer unregister()
-		d, err := callUntil(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) { return nod.Ask(ctx, r) })
-		if err != nil {
-			h.log(err)
-			exit := h.reply(Verdict{Effect: Leave})
-			if agents.MayBeOpen(err) {
-				h.release(ctx, nod.Withdraw, r, err.Error())
-			}
+		d, exit, ok := h.askPerson(ctx, nod, r)
+		if !ok {
 			return exit
 		}
-		unregister()
 		text, ok := q.Answer(r, d)
 		if !ok {
 			return h.reply(Verdict{Effect: Leave})
@@ -38,8 +30,7 @@ func (h *run) askQuestions(ctx context.Context, nod Nod) int {
 	}
 	input, err := agents.WithAnswers(h.call.Input, answers)
 	if err != nil {
-		h.log(err)
-		return h.reply(Verdict{Effect: Leave})
+		return h.leave(err)
 	}
 	return h.reply(Verdict{Effect: Allow, Input: input, Edited: true})
 }
@@ -49,5 +40,53 @@ func (h *run) questionRequest(q *agents.Question) (schemas.Request, error) {
 	if err != nil {
 		return r, err
 	}
-	return q.Request(r, "Leave it to the terminal")
+	return q.Request(r, leaveIt)
+}
+
+// askPlan asks a person to approve the plan of a call, and replies with the answer. If the plan stays
+// unanswered, the host asks in its own prompt.
+func (h *run) askPlan(ctx context.Context, nod Nod) int {
+	r, err := newRequest(h.host, h.call, h.opts)
+	if err != nil {
+		return h.leave(err)
+	}
+	r, ok := agents.PlanRequest(r, leaveIt)
+	if !ok {
+		return h.reply(Verdict{Effect: Leave})
+	}
+	d, exit, ok := h.askPerson(ctx, nod, r)
+	if !ok {
+		return exit
+	}
+	switch answer, ok := agents.AnswerToPlan(r, d); {
+	case !ok:
+		return h.reply(Verdict{Effect: Leave})
+	case answer.Approved: // Claude Code ignores an allow of a plan without an input
+		return h.reply(Verdict{Effect: Allow, Input: h.call.Input, Update: answer.Update})
+	default:
+		return h.reply(deny(answer.Message))
+	}
+}
+
+// askPerson asks nod r, which is no permission. If no decision comes, ok is false: askPerson has then
+// left the call to the host, and exit is the exit code of the process.
+func (h *run) askPerson(ctx context.Context, nod Nod, r schemas.Request) (d schemas.Decision, exit int, ok bool) {
+	h.noteUnlessSettled(r)
+	unregister := h.registerWait(r)
+	defer unregister()
+	d, err := callUntil(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) { return nod.Ask(ctx, r) })
+	if err == nil {
+		return d, 0, true
+	}
+	exit = h.leave(err)
+	if agents.MayBeOpen(err) {
+		h.release(ctx, nod.Withdraw, r, err.Error())
+	}
+	return d, exit, false
+}
+
+// leave logs err, and lets the host ask its own user.
+func (h *run) leave(err error) int {
+	h.log(err)
+	return h.reply(Verdict{Effect: Leave})
 }

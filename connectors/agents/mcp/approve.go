@@ -18,6 +18,8 @@ type verdict struct {
 	Behavior string          `json:"behavior"` // the decision: allow or deny
 	Input    json.RawMessage `json:"updatedInput,omitempty"`
 	Message  string          `json:"message,omitempty"`
+	// Updates change Claude Code's permissions, such as its mode.
+	Updates []json.RawMessage `json:"updatedPermissions,omitempty"`
 }
 
 // result returns v as a tool's result. It does not mark a denial as an error, because a denial is a
@@ -72,7 +74,7 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	case askUserQuestion:
 		return c.question(ctx, use)
 	case exitPlanMode:
-		return cannotShow(use.tool)
+		return c.plan(ctx, use)
 	}
 	r, cwd, err := c.toolRequest(use)
 	if err != nil {

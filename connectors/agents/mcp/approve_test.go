@@ -16,6 +16,12 @@ import (
 
 // byTool is an approver whose answer depends on the tool's name.
 func byTool(p schemas.Prompt) nodtest.Answer {
+	switch plan, _ := p.Request.Plan(); plan {
+	case "good":
+		return nodtest.Allow()
+	case "bad":
+		return nodtest.Deny("use make clean")
+	}
 	switch p.Request.ToolName {
 	case "Yes":
 		return nodtest.Allow()
@@ -47,7 +53,9 @@ func TestApprove(t *testing.T) {
 			{"an edit that cannot be carried out", "Move it", `{}`, `{"behavior":"deny","message":"Allowed with an edit that cannot be carried out: the directory of a call cannot be changed"}`},
 			{"denied", "No", `{}`, `{"behavior":"deny","message":"Denied by nodtest: use make clean"}`},
 			{"a number that nod could not keep", "Yes", `{"n":12345678901234567890}`, ""},
-			{"a plan", "ExitPlanMode", `{"plan":"p"}`, `{"behavior":"deny","message":"ExitPlanMode is a question to a person, which nod cannot show here: ask it in your answer's text instead."}`},
+			{"a plan, approved", "ExitPlanMode", `{"plan":"good"}`, `{"behavior":"allow","updatedInput":{"plan":"good"},"updatedPermissions":[{"destination":"session","mode":"acceptEdits","type":"setMode"}]}`},
+			{"a plan, not approved", "ExitPlanMode", `{"plan":"bad"}`, `{"behavior":"deny","message":"The plan is not approved, keep planning: use make clean"}`},
+			{"a plan without text", "ExitPlanMode", `{"plan":7}`, `{"behavior":"deny","message":"ExitPlanMode is a question to a person, which nod cannot show here: ask it in your answer's text instead."}`},
 		} {
 			got, isError := calls(t, c, "approve", use(row.tool, row.input, ""))
 			assert.False(t, isError, row.name)

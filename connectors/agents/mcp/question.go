@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -58,6 +59,30 @@ func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 		return deny("nod refused the question: " + err.Error())
 	}
 	return verdict{Behavior: "allow", Input: input}.result()
+}
+
+// plan asks a person to approve the plan of a tool call. It denies a plan that stays unanswered.
+func (c *call) plan(ctx context.Context, use toolUse) *mcp.CallToolResult {
+	r, _, err := c.toolRequest(use)
+	if err != nil {
+		return deny("nod refused the plan: " + err.Error())
+	}
+	r, ok := agents.PlanRequest(r, leaveIt)
+	if !ok {
+		return cannotShow(use.tool)
+	}
+	d, err := c.ask(ctx, r)
+	if err != nil {
+		return deny("The plan was not answered: " + errorText(err))
+	}
+	switch answer, ok := agents.AnswerToPlan(r, d); {
+	case !ok:
+		return deny("No person answered about the plan, so it is not approved: keep planning.")
+	case answer.Approved:
+		return verdict{Behavior: "allow", Input: use.input, Updates: []json.RawMessage{answer.Update}}.result()
+	default:
+		return deny(answer.Message)
+	}
 }
 
 // unanswered returns the text that tells the agent that a question has no answer. It contains the

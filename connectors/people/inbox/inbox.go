@@ -24,6 +24,7 @@ type Options struct {
 	UserID          string          // the user id, on the terminal connector, of the person who answers
 	ClientID        string          // the id with which this screen acquires input locks
 	Note            string          // a text that the screen always shows; may be empty
+	Rings           bool            // ring the terminal for new requests while its user is away; see people.Ring
 }
 
 // Screen is the inbox on one terminal.

@@ -17,6 +17,7 @@ type item struct {
 	sending    bool   // an answer to the request is on its way
 	notice     string // the reason why the last answer from this screen did not count
 	contentKey string // the same for all identical requests
+	heard      bool   // the terminal has rung for the request, or its user was there
 }
 
 func (i *item) open() bool { return i.Decision == nil }
@@ -88,6 +89,13 @@ func (b *requestList) prune(looked func(*item) bool) {
 		if !i.open() && !i.sending && !looked(i) {
 			b.remove(key)
 		}
+	}
+}
+
+// hearAll marks all requests as noticed by the user.
+func (b *requestList) hearAll() {
+	for _, i := range b.items {
+		i.heard = true
 	}
 }
 

@@ -71,6 +71,7 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		m.width, m.height = msg.Width, msg.Height
 	case tea.KeyPressMsg:
 		m.lock.typed, m.touched = m.clock(), true
+		m.requests.hearAll()
 		return tea.Batch(m.press(msg), m.syncLock())
 	case tea.PasteMsg:
 		m.lock.typed = m.clock()
@@ -87,9 +88,10 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		m.applyStanding(msg)
 	case tickMsg:
 		m.expireStanding(m.now())
-		return tea.Batch(m.tick(), m.refresh(), m.renewLock())
+		return tea.Batch(m.tick(), m.refresh(), m.renewLock(), m.ring())
 	case shownMsg:
 		m.applyVersion(msg.prompt)
+		return m.ring()
 	case refreshMsg:
 		return m.refreshed(msg)
 	case missedMsg:
@@ -133,6 +135,28 @@ func (m *model) keyEffect() string {
 		fmt.Fprint(&b, " ", i.Key(), i.Digest, i.Revision, i.open(), i.sending)
 	}
 	return b.String()
+}
+
+// awayAfter is the time without a key after which the user may not notice a new request.
+const awayAfter = 15 * time.Second
+
+// ring rings the terminal once for the requests that are new since the user's last key, if the user
+// has been away for awayAfter.
+func (m *model) ring() tea.Cmd {
+	if !m.o.Rings || m.clock().Sub(m.lock.typed) < awayAfter {
+		return nil
+	}
+	var fresh []schemas.Prompt
+	for _, i := range m.requests.items {
+		if i.open() && !i.heard {
+			i.heard = true
+			fresh = append(fresh, i.Prompt)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	return tea.Raw(people.Ring(fresh...))
 }
 
 // applyVersion stores a version of a request. If this version ends a request that is not on the

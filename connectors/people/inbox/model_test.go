@@ -310,3 +310,38 @@ func TestTheCountdownUsesTheBrokersClock(t *testing.T) {
 	r.presses("y")
 	r.Empty(r.said())
 }
+
+// The terminal rings once for each new request, and only if its user has pressed no key for a while.
+func TestTheTerminalRingsForRequestsThatItsUserMayMiss(t *testing.T) {
+	r := newRig(t, 80, 24)
+	r.m.o.Rings = true
+	rung := func() bool {
+		cmd := r.m.ring()
+		if cmd == nil {
+			return false
+		}
+		msg, raw := cmd().(tea.RawMsg)
+		r.True(raw)
+		r.Contains(msg.Msg, "\a\x1b]9;nod: ")
+		return true
+	}
+	first := runs("p1", "make")
+	r.m.applyVersion(first)
+	r.False(rung(), "the user has just opened the screen")
+	r.at = r.at.Add(awayAfter)
+	r.True(rung())
+	r.False(rung(), "once for each request")
+	first.Revision++
+	r.m.applyVersion(first)
+	r.False(rung(), "a new version is no new request")
+	r.m.applyVersion(runs("p2", "ls"))
+	r.True(rung())
+
+	r.m.applyVersion(runs("p3", "ls"))
+	r.types("down")
+	r.at = r.at.Add(awayAfter)
+	r.False(rung(), "the user was there after the request arrived")
+	r.m.applyVersion(runs("p4", "ls"))
+	r.m.o.Rings = false
+	r.False(rung(), "the setting turns it off")
+}

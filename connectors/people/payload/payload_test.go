@@ -33,6 +33,22 @@ func TestShellFindsTheRolesOfWords(t *testing.T) {
 	}
 }
 
+func TestMarkdownStylesTheTextAndChangesNoByte(t *testing.T) {
+	for src, want := range map[string]string{
+		"## Mend `it`\n":              "<comment ## ><key Mend `it`>\n",
+		"- run `make`, **then** stop": "<operator - >run <quoted `make`>, <key **then**> stop",
+		"10) [x] done\r\n":            "<operator 10) [x] >done\r\n",
+		"> said":                      "<comment >> said",
+		"#no heading, 2 * 3 * 4":      "#no heading, 2 * 3 * 4",
+		"```sh\n# rm\n``\n```\n# x\n": "<comment ```sh>\n<quoted # rm>\n<quoted ``>\n<comment ```>\n<comment # ><key x>\n",
+		"~~~\nno end":                 "<comment ~~~>\n<quoted no end>",
+		"<b>[a](javascript:alert(1))": "<b>[a](javascript:alert(1))",
+		"\xff`\xfe`":                  "\xff<quoted `\xfe`>",
+	} {
+		assert.Equal(t, want, styled(src, Markdown(src)))
+	}
+}
+
 func TestDiffMarksTheWordsThatChanged(t *testing.T) {
 	lines := Diff("func main() {\n\tlimit := 10\n}\n", "func main() {\n\tlimit := 25\n\trun()\n}\n")
 	require.Len(t, lines, 5)

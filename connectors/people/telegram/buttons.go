@@ -105,7 +105,7 @@ func questionButtons(p *schemas.Prompt, to func(text, action string) button) *ke
 		if o.Kind.Allows() && !fitsWhole(p) || people.OptionWords(&p.Request, o) == "" {
 			continue
 		}
-		text, action := people.Choice(o), strconv.Itoa(i)
+		text, action := people.Choice(&p.Request, o), strconv.Itoa(i)
 		if people.UTF16(text) > maxLabel {
 			text = "Answer " + strconv.Itoa(i+1)
 		}

@@ -53,3 +53,27 @@ func TestAQuestionHasItsOwnButtons(t *testing.T) {
 	_, ok = textAnswer(p, "x", schemas.From{UserID: "7"})
 	assert.False(t, ok, "it takes no words")
 }
+
+// The answers of a plan have a button each, and a tap or a reply sends the answer that it names.
+func TestAPlanHasItsOwnButtons(t *testing.T) {
+	p := aQuestion()
+	p.Request.ToolName, p.Request.ActionDetails = "ExitPlanMode", []byte(`{"plan":"# Mend"}`)
+	p.Request.Options = []schemas.Option{
+		{OptionID: "plan_accept_edits", Name: "Go on, and accept edits", Kind: schemas.AllowOnce},
+		{OptionID: "plan_keep", Name: "Keep planning", Kind: schemas.RejectOnce},
+		{OptionID: "plan_change", Name: "Keep planning, and change the plan", Kind: schemas.RejectOnce, Text: true},
+	}
+	var texts []string
+	for _, row := range buttons(p).Rows {
+		texts = append(texts, row[0].Text)
+	}
+	assert.Equal(t, []string{"Go on, and accept edits", "Keep planning", "Keep planning, and change the plan (in your own words)"}, texts)
+	for action, option := range map[string]string{"0": "plan_accept_edits", "1": "plan_keep"} {
+		a, ok := answerFor(p, action, schemas.From{UserID: "7"})
+		require.True(t, ok)
+		assert.Equal(t, option, a.OptionID)
+	}
+	a, ok := textAnswer(p, "use go build", schemas.From{UserID: "7"})
+	require.True(t, ok)
+	assert.Equal(t, "plan_change", a.OptionID)
+}

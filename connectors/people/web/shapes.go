@@ -215,7 +215,7 @@ func optionsOf(r *schemas.Request) []option {
 	for i, o := range offered {
 		all[i] = option{o, people.OptionWords(r, o), o.Kind.Remembered(), people.Line(o.Name)}
 		if r.Kind == schemas.KindQuestion {
-			all[i].Label = people.Choice(o)
+			all[i].Label = people.Choice(r, o)
 		} else if kinds[o.Kind] > 1 || o.Kind.Remembered() {
 			all[i].Label += ": " + people.Line(o.Name)
 		}

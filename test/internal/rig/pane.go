@@ -88,3 +88,12 @@ func (p *Pane) Within(patience time.Duration, holds func() bool) bool {
 
 // Types sends keys, in the form of tmux send-keys.
 func (p *Pane) Types(keys ...string) { p.does(append([]string{"send-keys"}, keys...)...) }
+
+// Records appends all bytes that the terminal's program writes from now on to a file.
+func (p *Pane) Records(file string) { p.does("pipe-pane", "-o", "cat >> "+file) }
+
+// Coloured returns the text on the screen with its escape sequences.
+func (p *Pane) Coloured() string { return p.does("capture-pane", "-p", "-e") }
+
+// Close closes the terminal. Programs that run in it get the signal SIGHUP.
+func (p *Pane) Close() { p.does("kill-server") }

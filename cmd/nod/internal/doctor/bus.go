@@ -20,6 +20,9 @@ import (
 func throughBus(ctx context.Context, o Options) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, 3*checkTimeout)
 	defer cancel()
+	if _, joined, err := o.Place.Joined(); joined || err != nil {
+		return throughInvitation(ctx, o)
+	}
 	if o.Place.URL == "" {
 		if _, err := bus.ReadRun(o.DataDir); err != nil {
 			return boundary(o, nil, false) // nod does not run, which serviceFindings reports
@@ -33,6 +36,21 @@ func throughBus(ctx context.Context, o Options) []Finding {
 		}
 	}
 	return append(found, boundary(o, settings, open)...)
+}
+
+// throughInvitation checks whether the nod that invited this machine accepts its key.
+func throughInvitation(ctx context.Context, o Options) []Finding {
+	const check = "rights"
+	name, err := o.Place.Agent()
+	if err != nil {
+		return nil // serviceFindings reports the damaged invitation
+	}
+	conn, err := bus.Join(ctx, o.Place, roles.AgentID(name), o.Log)
+	if err != nil {
+		return []Finding{failed(check, fmt.Errorf("connect as the agent %s: %w", name, err))}
+	}
+	conn.Close()
+	return []Finding{ok(check, "this machine may ask, as the agent "+name+"; answer and manage on the machine of nod")}
 }
 
 // rights connects in each role that this user's commands need, and returns a finding for each role.

@@ -14,6 +14,11 @@ func serviceFindings(ctx context.Context, o Options) []Finding {
 	if o.Place.URL != "" {
 		return []Finding{ok("nod", "it runs elsewhere, at the address in --nats-url or NOD_URL")}
 	}
+	if at, joined, err := o.Place.Joined(); err != nil {
+		return []Finding{failed("nod", err)}
+	} else if joined {
+		return []Finding{ok("nod", "this machine asks the nod at "+at+", by its invitation")}
+	}
 	installed, f := theService(ctx, o)
 	run, err := bus.ReadRun(o.DataDir)
 	switch {

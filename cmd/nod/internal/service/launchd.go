@@ -56,6 +56,16 @@ func (launchd) file(s Spec) string {
 `
 }
 
+func (launchd) words(file string) []string {
+	var list struct {
+		Words []string `xml:"dict>array>string"`
+	}
+	if xml.Unmarshal([]byte(file), &list) != nil {
+		return nil
+	}
+	return list.Words
+}
+
 func escape(s string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(s)) // a Builder's Write does not fail

@@ -43,6 +43,8 @@ type Manager struct {
 type kind interface {
 	// file returns the content of the service file.
 	file(Spec) string
+	// words returns the command line in the content of a service file, or nil if there is none.
+	words(file string) []string
 	// start returns the commands that make the service manager run the service file at path. An
 	// uninstallation runs the commands of stop before it removes the file, and calls gone afterwards.
 	// If the service still runs, gone ends it or returns an *Unreached.
@@ -95,6 +97,29 @@ func (m *Manager) Plan(s Spec) (Change, error) {
 	}
 	c.Before = string(before)
 	return c, nil
+}
+
+// Command returns the command line of the installed service. It returns nil if no service is installed,
+// or if its file contains no command line.
+func (m *Manager) Command() ([]string, error) {
+	file, err := os.ReadFile(m.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the service's file: %w", err)
+	}
+	return m.kind.words(string(file)), nil
+}
+
+// Args returns the further flags for nod up of the installed service: see Spec.Args.
+func (m *Manager) Args() ([]string, error) {
+	words, err := m.Command()
+	own := len(Spec{}.Command()) // the number of words before the further flags
+	if err != nil || len(words) < own || words[1] != "up" {
+		return nil, err
+	}
+	return words[own:], nil
 }
 
 // Unreached is the error of an installation or uninstallation whose system tools failed. The service

@@ -282,3 +282,25 @@ func TestOtherSystemsHaveNoService(t *testing.T) {
 	_, err := service.New("plan9")
 	require.ErrorContains(t, err, "nod up")
 }
+
+// A new installation without flags keeps those of the installed service, in every spelling.
+func TestTheFlagsOfAServiceCanBeReadBack(t *testing.T) {
+	m := newMachine(t, "systemctl", "loginctl", "launchctl")
+	for _, system := range []string{"linux", "darwin"} {
+		manager, err := service.New(system)
+		require.NoError(t, err)
+		args, err := manager.Args()
+		require.NoError(t, err)
+		assert.Empty(t, args)
+		spec := m.spec()
+		spec.Args = []string{"--listen", "127.0.0.1:0", `--settings=a "b" \\n $HOME %h <&>.json`}
+		_, err = manager.Install(t.Context(), spec)
+		require.NoError(t, err)
+		words, err := manager.Command()
+		require.NoError(t, err)
+		assert.Equal(t, spec.Command(), words, system)
+		args, err = manager.Args()
+		require.NoError(t, err)
+		assert.Equal(t, spec.Args, args, system)
+	}
+}

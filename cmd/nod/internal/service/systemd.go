@@ -6,6 +6,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 const unitName = "nod.service"
@@ -45,6 +47,24 @@ func unitWord(s string) string {
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "%", "%%", "$", "$$").Replace(s)
 	return `"` + s + `"`
 }
+
+// words reverses the quoting of file.
+func (systemd) words(file string) (words []string) {
+	line := execStart.FindStringSubmatch(file)
+	if line == nil {
+		return nil
+	}
+	plain := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n", "%%", "%", "$$", "$")
+	for _, quoted := range unitWords.FindAllString(line[1], -1) {
+		words = append(words, plain.Replace(quoted[1:len(quoted)-1]))
+	}
+	return words
+}
+
+var (
+	execStart = lazyregexp.New(`(?m)^ExecStart=(.*)$`)
+	unitWords = lazyregexp.New(`"(?:[^"\\]|\\.)*"`)
+)
 
 func systemctl(words ...string) command {
 	return command{words: append([]string{"systemctl", "--user"}, words...)}

@@ -1,0 +1,49 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// A use that only reads is not labelled with the harm of its program's other uses.
+func TestRiskWordsFitTheUse(t *testing.T) {
+	t.Parallel()
+	p, err := New(schemas.Permissions{})
+	require.NoError(t, err)
+	const systems, settings, discards, secret = "changes other systems", "changes settings", "discards changes", "touches a secret or settings"
+	for command, c := range map[string]struct{ has, lacks string }{
+		"kubectl get pods":                     {"uses the network", systems},
+		"kubectl -n web describe pod x":        {"uses the network", systems},
+		"kubectl get secret x -o yaml":         {systems, ""},
+		"kubectl get --raw /api/v1/x":          {systems, ""},
+		"kubectl delete pod x":                 {systems, ""},
+		"kubectl -n get delete pod x":          {systems, ""},
+		"kubectl exec x -- get":                {systems, ""},
+		"git config --get user.name":           {"", settings},
+		"git config --list":                    {"", settings},
+		"git config user.name x":               {settings, ""},
+		"git config --unset user.name":         {settings, ""},
+		"git config --global --get user.name":  {settings, ""},
+		"git checkout -b new":                  {"changes the repository", discards},
+		"git checkout -- .":                    {discards, ""},
+		"git checkout -B old":                  {discards, ""},
+		"git checkout -b new --force":          {"overwrites work that others may need", discards},
+		"grep x .github/workflows/*.yml":       {"", secret},
+		"grep x .github/workflows/*.token":     {secret, ""},
+		"grep x .github/workflows/../../*.yml": {secret, ""},
+		"grep x config/*.yml":                  {secret, ""},
+	} {
+		in, err := schemas.Encode(map[string]string{"command": command})
+		require.NoError(t, err)
+		v := p.Check(Call{ToolName: "Bash", ActionType: schemas.ActionCommand, Input: in, Cwd: "/src/app", Project: "/src/app", Home: "/home/ann"})
+		all := strings.Join(v.Reasons, ", ")
+		require.Contains(t, all, c.has, command)
+		if c.lacks != "" {
+			require.NotContains(t, all, c.lacks, command)
+		}
+	}
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package main
+
+import "syscall"
+
+// ownSession returns the default attributes: only Unix has sessions of processes.
+func ownSession() *syscall.SysProcAttr { return nil }
