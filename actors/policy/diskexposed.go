@@ -18,6 +18,8 @@ func IsSearch(tool string) bool { return tools.Named(tool).Kind == tools.Search 
 const (
 	maxWalked  = 30000 // the number of names at which Exposed looks
 	maxExposed = 64    // the largest number of files that Exposed returns
+
+	maxIgnoreFile = 64 << 10 // bytes; Exposed ignores nothing by a longer .gitignore
 )
 
 // Exposed returns the files with secrets that a search of a whole directory would show: files on
@@ -63,9 +65,15 @@ type ignoreFile struct {
 }
 
 // readIgnoreFile reads the .gitignore of a directory. ok is false if the directory has no
-// .gitignore, or if a pattern with ! in it includes files again.
+// .gitignore, if the file is long, or if a pattern with ! in it includes files again. Like git,
+// readIgnoreFile reads no symbolic link: a repository may contain a link to a device, which has
+// no end.
 func readIgnoreFile(dir string) (f ignoreFile, ok bool) {
-	text, err := os.ReadFile(dir + "/.gitignore")
+	name := dir + "/.gitignore"
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoreFile {
+		return f, false
+	}
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return f, false
 	}

@@ -173,7 +173,7 @@ func (n *Names) rooted(p string) bool {
 }
 
 // globMayMatch reports whether the segment s, which contains wildcards, may mean a listed name.
-// A segment before the last one means a directory, so it matches only hidden names, because
+// A segment before the last one means a directory. It matches only hidden names, because
 // all listed directories are hidden. A lone * before the last segment matches nothing.
 func (n *Names) globMayMatch(s string, last, dots bool) bool {
 	if !last && strings.Trim(s, "*") == "" {
