@@ -250,8 +250,8 @@ func (d *Desk) shownTo(ctx context.Context, p *schemas.Prompt) (schemas.Shown, e
 }
 
 // claim claims a prompt's entry for one attempt of a worker. The returned entry has this claim,
-// or another attempt's claim if that one is still valid. An entry without a claim means that
-// there is nothing to show.
+// or another attempt's claim if that other claim is still valid. An entry without a claim means
+// that there is nothing to show.
 func (d *Desk) claim(ctx context.Context, p *schemas.Prompt, worker, try string) (schemas.Shown, error) {
 	return d.askShown(ctx, schemas.Shown{
 		Op: schemas.ShownClaim, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -295,9 +295,9 @@ func (d *Desk) Freeze(ctx context.Context, b schemas.FreezeRequest) (schemas.Fre
 	return d.changeFreeze(ctx, schemas.ManageFreeze, b)
 }
 
-// Thaw ends the freeze of the agent or session that b names, or all freezes if b names neither.
-// The error is FORBIDDEN with a reason if nod refuses, for example because only a second device
-// may thaw.
+// Thaw ends the freeze of the agent or session that b names. If b names neither an agent nor a
+// session, Thaw ends all freezes. The error is FORBIDDEN with a reason if nod refuses, for
+// example because only a second device may thaw.
 func (d *Desk) Thaw(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageThaw, b)
 }

@@ -25,8 +25,8 @@ const (
 
 // Worker runs one carrier. It takes the connector's prompts from the queue. It shows the
 // prompts of one recipient in order, and those of different recipients in parallel. The worker
-// makes all retries, and the carrier none. Any number of workers may share a connector; one of
-// them shows each prompt, and its changes are shown in order.
+// makes all retries; the carrier makes no retries. Any number of workers may share a connector.
+// Only one of them shows a prompt, and the changes of a prompt are shown in order.
 type Worker struct {
 	desk    *Desk
 	carrier people.Carrier
@@ -36,7 +36,7 @@ type Worker struct {
 	// replies.
 	renewClaimEvery time.Duration
 	// recording is the context for storing the handles of sent messages. It ends when Stop
-	// returns, or carryTimeout after the call of Stop.
+	// returns, or at the latest carryTimeout after the call of Stop.
 	recording    context.Context
 	endRecording context.CancelFunc
 	lanes        *actors.Lanes

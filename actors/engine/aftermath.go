@@ -61,7 +61,7 @@ func (e *recordLife) ranAftermath(id string) schemas.Aftermath {
 
 // recordRanAnyway records that the host ran a call whose request was denied, timed out or was
 // withdrawn, because the user allowed the call at the terminal. It records this only if exactly
-// one question about such a call was pending when the call began.
+// one question about an identical call was pending when the call began.
 func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)

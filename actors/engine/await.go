@@ -58,8 +58,8 @@ func (e *withdrawals) awaitOne(ctx context.Context, agent string, a schemas.Awai
 
 // decisionOf returns the record that decides an entry's request, and the decision; d is nil
 // while the request is pending. It stores the decision's effects before it returns. If a person
-// approved the request after its agent had stopped waiting, decisionOf uses up that approval,
-// or fails.
+// approved the request after its agent had stopped waiting, decisionOf uses up that approval;
+// it returns an error if that fails.
 func (e *recordLife) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	_, id := schemas.SplitKey(entry.Key)
 	question, d, err = e.lookUp(ctx, entry)

@@ -15,8 +15,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// usedFor is how long a use of an approval allows its request if the agent sends that request
-// again. It is shorter than the hour for which the log recognises a request's id.
+// If a request has used an approval, the same approval allows the request again for the time
+// usedFor, in case the agent sends the request again. It is shorter than the hour for which the
+// log recognises a request's id.
 const usedFor = 30 * time.Minute
 
 // callID returns the id of the standing answer about one call of a session. A newer answer
@@ -137,8 +138,8 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 }
 
 // keepApproval stores an approval that a person gave while no agent waited. Each request that
-// the person approved may use it once. Unused uses of an older approval of the same call are
-// added.
+// the person approved may use it once. If an older approval of the same call has uses left,
+// they are added to the new approval.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.Denies() || !old.RevokedAt.IsZero() {

@@ -72,8 +72,8 @@ func (c *clock) set(ctx context.Context) error {
 }
 
 // late reports whether a deadline has passed, in the broker's time. It first reads the broker's
-// clock if the deadline is near or past, or if the last reading is old; the error is that of
-// this reading.
+// clock if the deadline is near or past, or if the last reading is old; the returned error is
+// the error of this reading.
 func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 	if last := c.last.Load(); !c.holds(last) || c.now().Add(clockMargin+last.err()).After(deadline) {
 		if err := c.set(ctx); err != nil {
@@ -87,7 +87,7 @@ func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 // reading the machine has neither slept nor had its clock set.
 func (c *clock) holds(r *clockReading) bool {
 	since := time.Since(r.At)
-	moved := c.wall().Round(0).Sub(r.wall.Round(0)) // Round(0) removes the monotonic time, so the difference is that of the wall clocks
+	moved := c.wall().Round(0).Sub(r.wall.Round(0)) // Round(0) removes the monotonic time, so Sub returns the difference between the wall clocks
 	return since < clockOld && (moved-since).Abs() < clockStep
 }
 

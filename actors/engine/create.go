@@ -43,7 +43,7 @@ func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 }
 
 // askPerson stores a request for a person to decide, and replies with its receipt. revision is
-// that of the deletion marker under the request's key, or 0 without a marker.
+// the revision of the deletion marker under the request's key, or 0 if there is no marker.
 func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision uint64) (schemas.RequestReply, error) {
 	s.plan.at, s.plan.revision = e.clock.now(), revision
 	r, err := e.runStages(ctx, s, asking)
@@ -225,9 +225,9 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 	return replyDecision(decided, s.key())
 }
 
-// resumeWaiting arms a question's timer again, in case the timer was lost. It also marks the
-// request as no longer detached, because its agent has sent it again. The returned question may
-// be decided already.
+// resumeWaiting sets a question's timer again, in case the timer was lost. It also marks the
+// request as no longer detached, because the agent has sent the request again. The returned
+// question may be decided already.
 func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrLockHeld) {

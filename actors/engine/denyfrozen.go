@@ -58,8 +58,8 @@ func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	f.Denied = int(denied.Load())
 }
 
-// denyBeforeThaw denies the pending requests that any freeze covers, so that a thaw lets none
-// of them be allowed. The error is UNAVAILABLE if the time does not suffice.
+// denyBeforeThaw denies the pending requests that any freeze covers, so that no thaw allows any
+// of them. The error is UNAVAILABLE if the time does not suffice.
 func (e *admin) denyBeforeThaw(ctx context.Context) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err

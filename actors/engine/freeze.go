@@ -137,9 +137,9 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 	return stored, nil
 }
 
-// storeFreeze stores the freeze z. If thaw is true, it instead removes the freeze of the same
-// agent or session as z, or all freezes if z names neither; the error is NOT_FOUND if no such
-// freeze exists.
+// storeFreeze stores the freeze z if thaw is false. If thaw is true, it removes the freeze of
+// the agent or session that z names, or all freezes if z names neither an agent nor a session.
+// The error is NOT_FOUND if there is no freeze to remove.
 func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
 	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
 	f, revision, err := bus.Change(ctx, e.store.Settings, frozenKey, func(f *schemas.FreezeState, _ bool) (bus.Edit, error) {

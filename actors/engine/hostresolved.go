@@ -60,7 +60,7 @@ func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schema
 	return ids, nil
 }
 
-// timedKeys returns the keys of a session's questions with an armed or a fired timer. It reads
+// timedKeys returns the keys of a session's questions whose timer is set or has fired. It reads
 // the fired timers last, so that it also finds a timer that fires meanwhile. Some of these
 // questions may be decided.
 func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, error) {

@@ -124,8 +124,8 @@ func ownDecision(entry *bus.Entry) *schemas.Decision {
 	return entry.Record.Verdict(ownID(entry))
 }
 
-// ownDeadline returns the deadline of an entry's own request. The record's deadline may be that
-// of a later waiter.
+// ownDeadline returns the deadline of an entry's own request. The record's deadline may be the
+// deadline of a later waiter.
 func ownDeadline(entry *bus.Entry) time.Time {
 	if w := entry.Record.Waiter(ownID(entry)); w != nil {
 		return w.Deadline
@@ -190,9 +190,9 @@ func (e *effects) takeDue(d *bus.Delivery) {
 	e.records.Send(fired.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleTimer(ctx, fired) }})
 }
 
-// handleTimer handles a fired timer of a pending record. If the timer was armed for the
-// record's next event or for a waiter's deadline, that event is due, whatever this machine's
-// clock says. Otherwise the timer is armed again.
+// handleTimer handles a fired timer of a pending record. If the timer was set for the record's
+// next event or for a waiter's deadline, that event is due, whatever this machine's clock says.
+// Otherwise the timer is set again.
 func (e *effects) handleTimer(ctx context.Context, fired bus.FiredTimer) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
@@ -237,9 +237,9 @@ func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	return e.life.step(ctx, entry, releaseAt(&entry.Record, entry.Record.NextEvent.At))
 }
 
-// step sets a question's next event. It arms the timer before it writes the record: if the
-// engine dies in between, the record still has its old event, which is handled again and leads
-// to another call of step.
+// step sets a question's next event. It sets the timer before it writes the record. If the
+// engine dies in between, the record still has the old event. The engine that handles the old
+// event again then calls step again.
 func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
 	entry.Record.NextEvent = &next
 	if err := e.rearm(ctx, entry); err != nil {
@@ -252,9 +252,9 @@ func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Eve
 // errRearmed makes the queue deliver a fired timer again.
 var errRearmed = errors.New("the timer was armed again; its next delivery confirms that")
 
-// rearm arms the timer for an entry's next event, and returns errRearmed until a later delivery
-// finds the new timer. The server may remove a timer that was armed while it finished firing an
-// older one, so a new timer counts only once it was found.
+// rearm sets the timer for an entry's next event. It returns errRearmed until a later delivery
+// finds the new timer. A timer that is set while the server finishes firing an older one may be
+// removed by the server, so a new timer counts only once it was found.
 func (e *recordLife) rearm(ctx context.Context, entry bus.Entry) error {
 	armed, err := e.store.Records.Armed(ctx, &entry)
 	switch {

@@ -127,8 +127,8 @@ func (e *intake) checkCallPermissions(s *askState) result {
 	return result{}
 }
 
-// checkGrants allows a tool call, instead of asking a person, if standing answers or the
-// session's permissions cover it. Deny and ask rules outrank them.
+// checkGrants allows a tool call without asking a person if standing answers or the session's
+// permissions cover the call. Deny and ask rules outrank standing answers and permissions.
 func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 	if s.request.Kind != schemas.KindToolCall || s.rules.policy == nil || s.permissions.asks {
 		return result{}, nil

@@ -145,7 +145,7 @@ type promptPlan struct {
 	reaches    []schemas.Reach
 	run        *schemas.ContainedRun // the contained run that an allow starts; nil means that the call runs as the agent wrote it
 	limit      timeLimit
-	next       schemas.Event // the event that the timer is armed for
+	next       schemas.Event // the event for which the timer is set
 	entry      bus.Entry     // the record in its stored form
 }
 

@@ -108,8 +108,9 @@ func (l *promptLine) begin(key string, held bool) bool {
 	return begins
 }
 
-// end returns true, and marks the line as not being processed. If more questions have left the
-// line and failed is false, it instead returns false: the caller must process these questions.
+// end reports whether the caller is done with the line, and if so marks the line as not being
+// processed. It returns false if more questions have left the line and failed is false: the
+// caller must process these questions.
 func (l *promptLine) end(failed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

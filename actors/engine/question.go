@@ -21,8 +21,8 @@ const (
 	// holderPause is the pause before an engine looks again for a question's record if another
 	// engine has the question's lock and has not stored the record yet.
 	holderPause = 10 * time.Millisecond
-	// firesSoon bounds the time between arming a new question's timer and storing its record. A
-	// timer that fires within this time may find no record.
+	// firesSoon bounds the time between setting a new question's timer and storing the
+	// question's record. A timer that fires within this time may find no record.
 	firesSoon = 500 * time.Millisecond
 )
 
@@ -66,9 +66,9 @@ func waiterOf(entry *bus.Entry) schemas.Waiter {
 }
 
 // place stores a pending request as a question, or as a waiter of an identical call's question.
-// The question's timer is the lock: of identical calls that arrive at the same time, on any
-// engines, one gets the lock, and the others join its question. The error is ErrMoved if the
-// record is not at the entry's revision.
+// The question's timer is the lock: if identical calls arrive at the same time, on any engines,
+// one call gets the lock, and the other calls join the question of that call. The error is
+// ErrMoved if the record is not at the entry's revision.
 func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	for {
 		own := e.asQuestion(entry)
@@ -152,8 +152,8 @@ func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.LockH
 	return own, true, err
 }
 
-// keepArmed arms a new question's timer again if the timer may have fired before the question
-// was stored: an engine drops a fired timer that has no record.
+// keepArmed sets a new question's timer again if the timer may have fired before the question
+// was stored. An engine ignores a fired timer without a record.
 func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
 	if question.Record.NextEvent.At.Sub(e.clock.now()) > firesSoon {
 		return nil
@@ -236,7 +236,7 @@ func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter, as str
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)
 }
 
-// keepTimer fits a question's deadline and next event to its waiters, and arms the timer for
+// keepTimer fits a question's deadline and next event to its waiters, and sets the timer for
 // the earliest event. The caller must write the record afterwards.
 func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	rec := &entry.Record
@@ -255,7 +255,7 @@ func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 }
 
 // withEarliestEvent returns an entry whose NextEvent is its next event or, if that is earlier,
-// the first deadline of a waiter. The entry's timer is armed for this event.
+// the first deadline of a waiter. The entry's timer is set for this event.
 func withEarliestEvent(entry bus.Entry) bus.Entry {
 	if first := deadlineOf(&entry.Record); first.At.Before(entry.Record.NextEvent.At) {
 		entry.Record.NextEvent = &first

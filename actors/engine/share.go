@@ -124,9 +124,9 @@ func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) 
 }
 
 // withLiveSources returns the answers in perms that are in force and whose sources, the answers
-// that they were shared from, are in force too. The result sources lists these by grant_id. An
-// ended source thus ends the answers shared from it at once. A source that is no longer stored
-// counts as ended.
+// that they were shared from, are in force too. The result sources lists these by grant_id. So
+// when a source ends, the answers that were shared from it end at once. A source that is no
+// longer stored counts as ended.
 func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
 	now := e.clock.now()
 	live := map[string]*standingEntry{}

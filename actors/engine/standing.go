@@ -51,8 +51,8 @@ type standingEntry struct {
 	revision uint64
 }
 
-// readEntries reads standing answers by their keys. It returns them by id, with the newest of
-// their revisions.
+// readEntries reads standing answers by their keys. It returns the answers by id, and the
+// newest revision among them.
 func (e *holdings) readEntries(ctx context.Context, keys []string) (byID map[string]*standingEntry, newest uint64, err error) {
 	found := make([]*standingEntry, len(keys))
 	errs := make([]error, len(keys))

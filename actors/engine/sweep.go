@@ -65,8 +65,9 @@ func (e *effects) sweepOne(ctx context.Context, key string) error {
 	return sleep(ctx, sweepPause)
 }
 
-// repair arms the timer of a pending record, or handles its event if that is past. Another
-// engine may handle the same event at the same time without harm.
+// repair sets the timer of a pending record again, or handles the record's next event if the
+// time of that event has passed. Another engine may handle the same event at the same time
+// without harm.
 func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 	if e.clock.now().Before(entry.Record.NextEvent.At) {
 		err := e.store.Records.Arm(ctx, &entry)

@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// mayThaw returns FORBIDDEN if a person may not decide every request, or if a thaw comes from
-// the agents' machine although another device could thaw. Without another device, a thaw from
-// the agents' machine needs the code word of the settings, if there is one.
+// mayThaw returns FORBIDDEN unless a person may decide every request. It also returns FORBIDDEN
+// if a thaw comes from the agents' machine although another device could thaw. Without another
+// device, a thaw from the agents' machine needs the code word of the settings, if there is one.
 func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)

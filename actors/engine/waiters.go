@@ -69,8 +69,8 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 }
 
 // endSome gives the decision d to each waiter that the function about accepts. The other
-// waiters stay. The question ends if no open waiter is left. The pending_id in d must be that
-// of the request that opened the question.
+// waiters stay. The question ends if no open waiter is left. The pending_id in d must name the
+// request that opened the question.
 func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	last := false
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
@@ -105,8 +105,8 @@ func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.De
 	return entry, nil
 }
 
-// expire ends the waiters of a question whose deadlines have passed at the broker's time at. If
-// other waiters stay, it arms the timer for the next event.
+// expire ends those waiters of a question whose deadlines have passed; at is the broker's time.
+// If other waiters stay, expire sets the timer for the next event.
 func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
 	d, err := e.timeoutDecision(&entry.Record, at)
 	if err != nil {

@@ -17,7 +17,7 @@ type Containment struct {
 	Line     string `json:"line"`                // the command line as the agent wrote it
 	Dir      string `json:"dir"`                 // the clean, absolute directory in which the line runs
 	Project  string `json:"project"`             // the directory that the line may write
-	ReadOnly bool   `json:"read_only,omitempty"` // the line may not write the project, either
+	ReadOnly bool   `json:"read_only,omitempty"` // the line must not write even the project
 
 	needs []contained.Need
 }

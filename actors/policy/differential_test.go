@@ -140,7 +140,7 @@ func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 		cmd := exec.Command("bash", "-c", command)
 		cmd.Dir = dir
 		cmd.Env = slices.DeleteFunc(environ(homeDir), func(e string) bool { return strings.HasPrefix(e, "GIT_OPTIONAL_LOCKS") })
-		out, _ := cmd.CombinedOutput() // some reads fail, such as that of a missing stash
+		out, _ := cmd.CombinedOutput() // some reads fail, for example git stash show without a stash
 		return string(out)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte("changed\n"), 0o644))

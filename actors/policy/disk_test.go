@@ -117,7 +117,7 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 		default:
 			target := dirs[rng.IntN(len(dirs))]
 			if rng.IntN(2) == 0 {
-				target += "/" + names[rng.IntN(len(names))] // the target of this link may not exist
+				target += "/" + names[rng.IntN(len(names))] // it is possible that the target of this link does not exist
 			}
 			if rng.IntN(2) == 0 {
 				var err error

@@ -22,9 +22,9 @@ const (
 	maxIgnoreFile = 64 << 10 // bytes; Exposed ignores nothing by a longer .gitignore
 )
 
-// Exposed returns the files with secrets that a search of a whole directory would show: files on
-// the list of secrets that are neither hidden nor ignored. p knows the list. Exposed looks at no
-// more than maxWalked names.
+// Exposed returns the files with secrets that a search of a whole directory would show: files
+// on the list of secrets in p that are neither hidden nor ignored. Exposed looks at no more
+// than maxWalked names.
 func (ThisDisk) Exposed(p *Policy, dir string) (files []string) {
 	var ignored []ignoreFile
 	walked := 0

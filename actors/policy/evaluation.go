@@ -64,8 +64,9 @@ func askRules(l *rules.Layer) []rules.Rule   { return l.Ask }
 func allowRules(l *rules.Layer) []rules.Rule { return l.Allow }
 
 // applyRules applies deny, ask and allow rules, and then remembered rules, to a call that is
-// not a shell command. It reports whether a rule decided. A nil t stands for an unreadable
-// input: deny and ask rules then cover every call of their tool, and allow rules cover none.
+// not a shell command. It reports whether a rule decided. If t is nil, the input is unreadable.
+// In that case deny and ask rules cover every call of their tool, and allow rules cover no
+// call.
 func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	covers := func(allow bool) func(*rules.Rule) bool {
 		return func(r *rules.Rule) bool {

@@ -172,8 +172,9 @@ func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionP
 	return set
 }
 
-// Held returns all permissions of a session: those in the set from nod's owner (nil means none)
-// and those of its grants. The caller must leave out ended grants.
+// Held returns all permissions of a session: the permissions in the set that nod's owner has
+// given to the session (nil means none), and the permissions of the session's grants. The
+// caller must leave out ended grants.
 func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) schemas.SessionPermissions {
 	var held schemas.SessionPermissions
 	if set != nil {

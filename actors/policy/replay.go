@@ -160,8 +160,8 @@ type Replayed struct {
 }
 
 // Replay checks the calls under each preset, with the given permissions added. For each preset
-// it counts the prompts, and suggests at most limit rules that would have spared the most of
-// them.
+// it counts the prompts. It suggests the rules that would have spared the most prompts, at most
+// limit of them.
 func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replayed, error) {
 	var out []Replayed
 	for _, preset := range []string{PresetDesign, PresetReaders, PresetProject, PresetContained} {

@@ -14,8 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// held makes a directory w, which a session may read, a directory out, which it may not read,
-// and symbolic links from w to out. It returns the parent of both.
+// held makes a directory w, a directory out, and symbolic links from w to out. A session has
+// permission to read w, and no permission to read out. held returns the parent directory of w
+// and out.
 func held(t *testing.T) (dir string) {
 	t.Helper()
 	dir = trueTempDir(t)

@@ -13,8 +13,8 @@ import (
 // Level is a preset. The level of a command is the first preset that allows it.
 type Level int
 
-// The levels, in the order of the presets. Each preset also allows the commands of the one
-// before. No preset allows a command of levelNone or levelApproved.
+// The levels, in the order of the presets. Each preset also allows the commands of the preset
+// before it. No preset allows a command of levelNone or levelApproved.
 const (
 	levelNone Level = iota // for commands without known harmless flags
 	LevelDesign
@@ -56,7 +56,7 @@ type Command struct {
 	follows string // the flags with which the command follows the symbolic links that it finds
 	Differ  bool   // a git subcommand that may run a diff program from git's configuration
 
-	Harm Harm // the harm that the command may do; of several entries that match a command, the one with the most words counts
+	Harm Harm // the harm that the command may do; if several entries match a command, the harm in the entry with the most words counts
 
 	// Limits that a remembered rule, or a rule of the policy, may use.
 	runner      bool   // the command is a runner: it builds, tests, checks or shows the project; a remembered rule stores its first words and covers most words after them

@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// addition lists flags that a runner may have in a container besides those of runnerFlags. The
-// kernel keeps the runner to the project, so the runner may read all files of the project as
-// settings or code, and write files if no work is lost.
+// addition lists further flags that a runner may have in a container, besides the flags in
+// runnerFlags. The kernel limits the runner to the project, so the runner may read all files of
+// the project as settings or code, and write files if no work is lost.
 type addition struct {
 	flags string // flags in the notation of Command.long; a name of one letter is also a short flag
 	reads string // flags whose value is a file or a directory to read

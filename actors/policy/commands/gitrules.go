@@ -9,7 +9,7 @@ import (
 
 // gitRule lists the flags that a rule such as Bash(git commit:*) covers without naming them.
 // With these flags git starts no other program, writes no other file, signs nothing, and reads
-// no other configuration. The rule must contain every other flag.
+// no other configuration. Every other flag must be in the rule itself.
 type gitRule struct {
 	*Command
 	verbs string // the covered subcommands of a subcommand, such as list of git notes
@@ -107,9 +107,9 @@ func without(letters, drop string) string {
 	}, letters)
 }
 
-// GitBounded reports whether every subcommand and flag among the words after git is on a list
-// or in the rule, and so is one that the rule's author meant. Words after -- count too, because
-// git may take this word for the value of a flag.
+// GitBounded reports whether the rule's author meant every subcommand and flag among the words
+// after git: each of them must be on a list or in the rule. The words after -- are checked too,
+// because git may take the word -- for the value of a flag.
 func GitBounded(words []string, spelled func(word string) bool) bool {
 	harmless := []string{"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--version"}
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {

@@ -82,8 +82,8 @@ func Harms(argv []string) []Harm {
 	return out
 }
 
-// harmOfUse returns the harm of a use that harms less than the other uses of its program. ok is false
-// for all other uses.
+// harmOfUse returns the harm of a use of a program that does less harm than the program's other
+// uses. ok is false for the other uses.
 func harmOfUse(name string, args []string) (h Harm, ok bool) {
 	switch {
 	case name == "git" && len(args) > 1 && args[0] == "config":

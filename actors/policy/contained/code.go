@@ -247,7 +247,8 @@ func (c *command) runsModule(args []shell.Term) {
 var actingModules = set("timeit zipfile tarfile zipapp json.tool pdb cProfile profile trace code sqlite3 runpy fileinput lib2to3 pydoc asyncio gzip idlelib twine ensurepip shelve bdb " +
 	"base64 uu quopri rimraf pickle")
 
-// input reports whether a path stands for a command's input or another open stream.
+// input reports whether a path names a command's input or another open stream, such as
+// /dev/stdin.
 func input(p string) bool {
 	return p == "/dev/stdin" || strings.HasPrefix(p, "/dev/fd/") || strings.HasPrefix(p, "/proc/")
 }

@@ -126,8 +126,8 @@ func subcommandOf(args []shell.Term) (shell.Term, []shell.Term) {
 	return shell.Term{Known: true}, nil
 }
 
-// remoteSource refuses packages from an address instead of the registry, and reports whether it
-// did.
+// remoteSource refuses a package that does not come from the registry but from an address. It
+// reports whether it has refused one.
 func (c *command) remoteSource(rest []shell.Term) bool {
 	for _, t := range rest {
 		if strings.Contains(t.Text, "://") || strings.Contains(t.Text, "git+") {

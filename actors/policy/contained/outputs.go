@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// flags checks the flags of a command: those of a runner by its list, those of an unknown
-// command by their names.
+// flags checks the flags of a command. It checks a runner's flags by the runner's list, and the
+// flags of an unknown command by their names.
 func (c *command) flags(name []string, args []shell.Term) {
 	words := make([]string, len(args))
 	for i, t := range args {

@@ -69,9 +69,9 @@ func anyText(s string) string {
 }
 
 // overlapList is Overlap for a listed name with a wildcard. A listed name that ends in *, such
-// as id_rsa*, also matches id_rsa.go. Such a listed name does not count for a shell pattern
-// that ends like source code, nor for a pattern such as *.json that begins with * and ends like
-// other plain text.
+// as id_rsa*, also matches id_rsa.go. Such a listed name is not compared with a shell pattern
+// that ends like source code. It is not compared either with a shell pattern such as *.json,
+// which begins with * and ends like other plain text.
 func overlapList(shell, listed string, dots bool) bool {
 	if strings.HasSuffix(listed, "*") && matchesSourceOnly(shell) {
 		return false

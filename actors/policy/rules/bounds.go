@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// bounded reports whether the words of argv that an allow rule does not contain are ones that
-// its author meant. The author of a rule for go test or git log did not mean flags that run
-// other programs or write other files: a rule must contain such a flag.
+// bounded reports whether the author of an allow rule meant all words of argv, also those that
+// the rule does not contain. The author of a rule for go test or git log did not mean flags
+// that run other programs or write other files. Such a flag must be in the rule itself.
 func (r *Rule) bounded(argv []string, loc *pathname.Location) bool {
 	if argv[0] == "git" {
 		return commands.GitBounded(argv[1:], r.spells)

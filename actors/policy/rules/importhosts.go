@@ -20,8 +20,9 @@ const onlyPrefixRules = "nod imports only rules about the beginning of a shell c
 // them.
 var plainPrefix = lazyregexp.New(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
 
-// dropDoubtfulAllows removes all allow rules if an ask or deny rule was not imported: that rule
-// may be an exception to them. It returns the imported rules and the others.
+// dropDoubtfulAllows removes all allow rules if an ask or deny rule was not imported: the ask
+// or deny rule may be an exception to them. It returns the remaining imported rules and the
+// rules that are not imported.
 func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, error) {
 	if slices.ContainsFunc(in.left, func(n NotImported) bool { return n.List != allowList }) {
 		for _, rule := range in.rules.Allow {

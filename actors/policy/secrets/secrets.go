@@ -277,8 +277,8 @@ func alternatives(filter string) []string {
 }
 
 // Own reports whether p may mean one of nod's own files. A pattern counts only if it contains a
-// part of the file's name: nod asks about rm * in any case, and such a command means other
-// files.
+// part of the file's name. A pattern such as the * in rm * means other files, and nod asks
+// about such a command in any case.
 func (n *Names) Own(p string, loc *pathname.Location) bool {
 	if !n.guarded && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
 		return false
@@ -299,8 +299,8 @@ func (n *Names) Own(p string, loc *pathname.Location) bool {
 	return false
 }
 
-// mayNameOwn is a fast check: every name of nod's own files contains "nod", so a p without
-// "nod" and without a wildcard means none of them.
+// mayNameOwn is a fast check. Every name of nod's own files contains "nod". So if p contains
+// neither "nod" nor a wildcard, p does not mean such a file.
 func mayNameOwn(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {

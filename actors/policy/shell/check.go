@@ -254,7 +254,7 @@ func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	to := line.Resolve(words[0].Text)
 	if len(to) == 0 {
 		// The old and the new directory are unknown, so no relative path can be checked from
-		// now on. A made-up directory in no project stands for both.
+		// now on. A made-up directory outside every project replaces both directories.
 		to = []string{"/?/" + pathname.Slashes(words[0].Text)}
 	}
 	if len(line.Dirs)+len(to) > 8 {

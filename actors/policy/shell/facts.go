@@ -21,7 +21,7 @@ type Facts struct {
 	subst     bool
 	Forbidden string             // the reason why the line must be denied, or ""
 	Location  *pathname.Location // the location of the call, with the directories to which the line changes
-	// Incomplete means that the line has more commands or words than Facts can hold, or
+	// Incomplete means that the line has more commands or words than Facts may contain, or
 	// commands nested too deeply. A deny rule could cover a part that Facts lacks.
 	Incomplete bool
 	secrets    *secrets.Names

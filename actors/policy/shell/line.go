@@ -293,8 +293,8 @@ func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 	return nil
 }
 
-// walkChain checks the statements of a line cd DIR && a && b. All after cd run in DIR, because
-// none runs if cd fails.
+// walkChain checks the statements of a line cd DIR && a && b. All statements after cd run in
+// DIR, because no statement runs if cd fails.
 func (line *Line) walkChain(chain []*syntax.Stmt) {
 	was, lost := line.Dirs, line.Lost
 	line.stmt(chain[0])

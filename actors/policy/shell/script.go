@@ -160,7 +160,7 @@ func (w *scriptWalker) stmt(st *syntax.Stmt) {
 	w.command(st.Cmd, w.redirects(st.Redirs))
 }
 
-// command adds the steps of one command. redirects are those of the whole command.
+// command adds the steps of one command. redirects are the redirections of the whole command.
 func (w *scriptWalker) command(cmd syntax.Command, redirects []Redirect) {
 	if call, ok := cmd.(*syntax.CallExpr); ok {
 		w.call(call, redirects)

@@ -12,8 +12,8 @@ type memory struct {
 	values map[string]Term // the known values of variables at the present command
 }
 
-// remember finds the variables that a script sets exactly once. It finds none in a script with
-// a command that may set any variable, such as eval.
+// remember finds the variables that a script sets exactly once. If a command of the script may
+// set any variable, as eval may, remember finds no variables.
 func remember(file *syntax.File, home string) *memory {
 	m := &memory{once: map[string]bool{}, values: map[string]Term{}}
 	set := map[string]int{}
@@ -156,7 +156,7 @@ func (r *termReader) literal(s string, first bool) {
 		case '\\':
 			switch i++; {
 			case i == len(s):
-				r.text.WriteByte('\\') // at the end of the line, a backslash stands for itself
+				r.text.WriteByte('\\') // a backslash at the end of the line is an ordinary character
 			case s[i] != '\n':
 				r.text.WriteByte(s[i])
 			}

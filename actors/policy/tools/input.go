@@ -12,7 +12,7 @@ import (
 )
 
 // Input is a tool's input, by the exact names of its fields. Go's struct decoding would accept
-// "Command" for "command", and nod might check another command than the one that runs.
+// "Command" for "command", and nod might then check a command that does not run.
 type Input map[string]json.RawMessage
 
 // ReadInput decodes a tool's input. An empty input has no fields. The error means that raw is

@@ -302,8 +302,8 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// Hidden returns the reason why a person may not see all of s: it contains a control character
-// or an invisible one. Otherwise it returns "".
+// Hidden returns the reason why a person possibly does not see all of s: s contains a control
+// character or an invisible character. Otherwise it returns "".
 func Hidden(s string) string {
 	for i := 0; i < len(s); {
 		c := s[i]
