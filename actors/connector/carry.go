@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// carryTimeout bounds one attempt to show one prompt or outcome. No second worker starts
-	// meanwhile, because the worker renews its claim until the channel has replied.
+	// carryTimeout bounds one attempt to show one prompt or outcome. No other worker starts an
+	// attempt meanwhile, because the worker renews its claim until the channel has replied.
 	carryTimeout = 25 * time.Second
 	// channelTimeout is the time within carryTimeout in which the channel must reply; the rest
 	// is for storing the result.

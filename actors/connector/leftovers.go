@@ -14,9 +14,10 @@ const (
 	leftoversPage = 1000
 )
 
-// sweepLeftovers looks every leftoversEvery for decided requests whose messages still have live
-// buttons, and shows their outcomes. An outcome is missing if the queue was lost, if the
-// channel was out of order until the worker gave up, or if the worker died.
+// In each interval leftoversEvery, sweepLeftovers looks once for decided requests whose
+// messages still have live buttons, and shows the outcomes of these requests. An outcome is
+// missing if the queue was lost, if the channel was out of order until the worker gave up, or
+// if the worker died.
 func (w *Worker) sweepLeftovers(ctx context.Context) {
 	tick := time.NewTicker(leftoversEvery)
 	defer tick.Stop()

@@ -14,7 +14,7 @@ func (c showAttempt) showAtOnce(ctx context.Context, shown schemas.Shown) error 
 	if err != nil {
 		return err
 	}
-	ctx = c.recording // This context outlives the attempt: a message can be edited only if its handle is stored.
+	ctx = c.recording // The handle is stored even if the attempt's time is over, because a message without a stored handle cannot be edited.
 	lost, err := c.record(ctx, shown)
 	if err == nil && lost {
 		err = c.addMessage(ctx, shown.Ref)
@@ -65,7 +65,7 @@ func (c showAttempt) sendWithoutChoices(ctx context.Context, shown schemas.Shown
 	if shown.Ref == "" {
 		return shown, &people.Error{Permanent: true, Err: errors.New("the channel returned no handle for its message, which an edit needs")}
 	}
-	ctx = c.recording // This context outlives the attempt: a message can be edited only if its handle is stored.
+	ctx = c.recording // The handle is stored even if the attempt's time is over, because a message without a stored handle cannot be edited.
 	stored, lost, err := c.write(ctx, shown)
 	if err == nil && lost {
 		err = errors.Join(errClaimed, c.addMessage(ctx, shown.Ref))
@@ -124,7 +124,7 @@ func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error
 		return err
 	}
 	shown.Settled = true
-	_, notStored := c.record(ctx, shown) // without the claim, another worker shows the outcome as well, which does no harm
+	_, notStored := c.record(ctx, shown) // if this attempt has lost the claim, another worker shows the outcome as well, which does no harm
 	return errors.Join(err, notStored)
 }
 

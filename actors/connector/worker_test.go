@@ -183,8 +183,8 @@ func TestAnAnsweredPromptShowsItsOutcome(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.ended).Decision)
 }
 
-// While a channel is slow, only the newest version of a waiting prompt takes the turn. A
-// request that has ended before its turn is not shown.
+// While a channel is slow, only the newest version of a waiting prompt is shown when its turn
+// comes. A request that has ended before its turn is not shown.
 func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	r, p := newRig(t), newPager()
 	busy, slow := make(chan struct{}), make(chan struct{})
@@ -212,8 +212,8 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	require.Empty(t, p.ended)
 }
 
-// If a call ended at its host otherwise than decided, the message with the outcome is changed
-// again.
+// If a call ended at its host in another way than nod had decided, the message with the outcome
+// is changed again.
 func TestAShownOutcomeIsUpdatedWithTheAftermath(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)

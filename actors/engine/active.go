@@ -28,8 +28,9 @@ const (
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
 // activityBuffer collects foreground sessions whose last activity must be stored. It adds a
-// session at most once in activeEvery, but always if the agent's previous request came from
-// another session: the store must have the sessions in the order of their last use.
+// session at most once in activeEvery. There is one exception: if the agent's previous request
+// came from another session, it always adds the session, because the store must have the
+// sessions in the order of their last use.
 type activityBuffer struct {
 	storing sync.Mutex
 

@@ -17,8 +17,8 @@ const (
 )
 
 // addAftermath adds an aftermath to the record of a decided call, at most one for each call and
-// kind, and returns the record. The decision stays unchanged. If the key's record now belongs
-// to another request, addAftermath changes nothing.
+// kind, and returns the record. The decision stays unchanged. If the record under the key now
+// belongs to another request, addAftermath changes nothing.
 func (e *recordLife) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Aftermath) (bus.Entry, error) {
 	decided := entry.Record.Verdict(a.PendingID)
 	if decided == nil {

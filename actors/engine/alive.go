@@ -59,8 +59,8 @@ func (e *base) announceStop(ctx context.Context) {
 	}
 }
 
-// laggards returns the ids of the running engines that do not report, within obeyWithin, that
-// they obey the freezes of a revision.
+// laggards waits at most obeyWithin until all running engines report that they obey the given
+// revision of the freezes. It returns the ids of the engines that have not reported it.
 func (e *base) laggards(ctx context.Context, revision uint64) ([]string, error) {
 	within, cancel := context.WithTimeout(ctx, obeyWithin)
 	defer cancel()

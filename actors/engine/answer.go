@@ -219,10 +219,10 @@ func timeoutAt(rec *schemas.Record, at time.Time) int {
 	return rec.TimeoutSeconds
 }
 
-// replyToAnswer returns the stored decision if this answer made it, or if this answer has the
-// same effect on every call that its prompt showed. Otherwise it returns CONFLICT or STALE,
-// with the stored decision if the request has one. places is the number of calls that the
-// prompt showed.
+// replyToAnswer returns the stored decision if this answer made that decision, or if this
+// answer has the same effect on every call that the answered prompt showed. Otherwise it
+// returns CONFLICT or STALE, with the stored decision if the request has one. places is the
+// number of calls that the prompt showed.
 func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	rec := &entry.Record
 	stored := rec.Decision

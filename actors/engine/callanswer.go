@@ -16,8 +16,8 @@ import (
 )
 
 // If a request has used an approval, the same approval allows the request again for the time
-// usedFor, in case the agent sends the request again. It is shorter than the hour for which the
-// log recognises a request's id.
+// usedFor, in case the agent sends the request again. usedFor is shorter than the hour for
+// which the log recognises a request's id.
 const usedFor = 30 * time.Minute
 
 // callID returns the id of the standing answer about one call of a session. A newer answer
@@ -196,8 +196,9 @@ func (e *holdings) endDenial(ctx context.Context, g *schemas.StandingAnswer) err
 	return err
 }
 
-// readCallAnswer reads the standing answer about one call from the store. It returns nil if
-// none is stored, or if the request has a record, because the record decides the request.
+// readCallAnswer reads the standing answer about one call from the store. It returns nil if no
+// such answer is stored. It also returns nil if the request has a record, because then the
+// record decides the request.
 func (e *holdings) readCallAnswer(ctx context.Context, s *askState) (*standingEntry, error) {
 	if len(s.held.own.byID) == 0 {
 		return nil, nil

@@ -275,9 +275,9 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 	return schemas.OK{Type: schemas.TypeOK}, err
 }
 
-// recordUncontained records that a host ran a call without its container, although the call was
-// allowed only contained. The engine then contains no later call of the session, but asks. It
-// returns the ids of the calls.
+// recordUncontained records that a host ran a call without its container, although nod had
+// allowed the call only in the container. The engine then contains no later call of the
+// session, but asks. It returns the ids of the calls.
 func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	decided, err := e.store.Records.ChangedSince(ctx, p.SessionID, e.clock.now().Add(-schemas.MaxRunAge))
 	if err != nil {

@@ -80,9 +80,9 @@ func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, err
 	return p, err
 }
 
-// spend marks a login code that the web inbox has signed as used. If several tries use the same
-// code, exactly one try gets a reply without Spent. If that try is repeated, it gets the same
-// reply again.
+// spend marks as used a login code that the web inbox has signed itself. If several tries use
+// the same code, exactly one try gets a reply without Spent. If that try is repeated, it gets
+// the same reply again.
 func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {

@@ -50,9 +50,9 @@ func (c *countedSession) asks(t *testing.T) int {
 	return n
 }
 
-// Each request to a session with few questions counts them. Requests to a session with many
-// questions share one count a second, which includes questions of this engine at once and
-// questions of other engines after a second.
+// Each request to a session with few questions counts the questions. For a session with many
+// questions, all requests within a second share one count. This count includes new questions of
+// this engine at once, and new questions of other engines after a second.
 func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCountedSession(t, cacheFrom-2, 10)

@@ -14,8 +14,8 @@ import (
 const (
 	// maxLines bounds the number of sessions whose pending questions are cached in order.
 	maxLines = 256
-	// verifiedFor is how long a cached line decides about the turn of a question. After that,
-	// the records of its first questions are read again.
+	// verifiedFor is how long a cached promptLine decides about the turn of a question. After
+	// that, the records of the first questions in the line are read again.
 	verifiedFor = 2 * time.Second
 )
 

@@ -38,8 +38,8 @@ func (e *connectors) listHistory(ctx context.Context, c *caller, q *schemas.Quer
 	return e.listRequests(ctx, c, q, true)
 }
 
-// listRequests replies with a page of the decided or of the pending requests: at most as many
-// as the query asks for, and no more than fit into one message.
+// listRequests replies with a page of the decided requests or of the pending requests. A page
+// has at most as many requests as the query asks for, and no more than fit into one message.
 func (e *connectors) listRequests(ctx context.Context, c *caller, q *schemas.Query, decided bool) (schemas.Page, error) {
 	found, more, err := e.scanPage(ctx, q, decided)
 	if err != nil {

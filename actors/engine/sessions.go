@@ -14,7 +14,7 @@ import (
 const (
 	// sessionKept is how long a session is kept after its last request.
 	sessionKept = 60 * 24 * time.Hour
-	// sessionFresh is the age at which the stored time of a session's last request is replaced.
+	// sessionFresh is the age at which the stored time of a session's last request is updated.
 	sessionFresh = 24 * time.Hour
 )
 

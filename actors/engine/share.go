@@ -78,9 +78,9 @@ func (e *holdings) sharedGrant(ctx context.Context, agent string, s *schemas.Sha
 	}, nil
 }
 
-// matchShared replaces g by the grant of an equal earlier share if that grant is in force, so
-// that sharing again changes nothing. The error is FORBIDDEN if the session has too many shared
-// grants.
+// If an equal earlier share has made a grant that is in force, matchShared replaces g by that
+// grant, so that sharing again changes nothing. The error is FORBIDDEN if the session has too
+// many shared grants.
 func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	given, err := e.answersOf(ctx, sessionKey(g.SessionID))
 	if err != nil {

@@ -44,7 +44,8 @@ func checkCodeWord(s *schemas.Settings, said string) error {
 	return err
 }
 
-// secondDevices returns the identities that may thaw from another machine than the agents'.
+// secondDevices returns the identities that may thaw from another machine than the agents'
+// machine.
 func secondDevices(s *schemas.Settings) []schemas.Identity {
 	var all []schemas.Identity
 	for _, who := range s.People() {

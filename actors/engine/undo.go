@@ -21,9 +21,10 @@ func (e *holdings) undoFilter(ctx context.Context, connector, userID string) (fu
 	return func(g *schemas.StandingAnswer) bool { return mayUndo(&who, g) }, nil
 }
 
-// mayUndo reports whether an approver may undo a standing answer: one of their own, or one that
-// covers only calls that the settings let them decide. An answer does not tell the risk and
-// host of its calls, so an approver with limits by risk or host may undo only their own.
+// mayUndo reports whether an approver may undo a standing answer. Approvers may undo their own
+// answers, and answers that cover only calls that the settings let them decide. An answer does
+// not tell the risk and host of its calls, so an approver with limits by risk or host may undo
+// only their own answers.
 func mayUndo(who *schemas.Approver, g *schemas.StandingAnswer) bool {
 	if g.By.Kind == schemas.ByHuman && g.By.Name == who.Name {
 		return true

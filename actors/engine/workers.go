@@ -61,7 +61,7 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 		if entry, last, err = e.effects.markRouteFailed(ctx, entry, c.name, d.Recipient); err != nil {
 			return schemas.OK{}, err
 		}
-		if !goesToCarriers(&entry.Record) { // a question without a working route frees its place on phones for the next one
+		if !goesToCarriers(&entry.Record) { // a question without a working route frees its place on phones for the next question
 			if err := e.effects.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
 				return schemas.OK{}, err
 			}

@@ -50,7 +50,8 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 }
 
 // A repository may contain a .gitignore that is a link to a device without an end. nod does not
-// read such a .gitignore, nor a very long one. The files that it names then count as exposed.
+// read such a .gitignore, nor a very long one. The files that this .gitignore names then count
+// as exposed.
 func TestAnIgnoreFileThatIsNoFileIsNotRead(t *testing.T) {
 	for name, write := range map[string]func(at string) error{
 		"link": func(at string) error { return os.Symlink("/dev/zero", at) },

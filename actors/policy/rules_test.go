@@ -212,7 +212,7 @@ func TestAProjectMayOnlyTighten(t *testing.T) {
 	assert.Error(t, err)
 
 	// Relative paths in a project's rules begin in that project, even if a call reports another
-	// one.
+	// project.
 	other, _, err := p.Tighten(schemas.Permissions{Deny: []string{"Write(gen/**)", "Read(/private/**)"}}, "/srv/x")
 	require.NoError(t, err)
 	at := func(c policy.Call, cwd string) policy.Call { c.Cwd = cwd; return c }

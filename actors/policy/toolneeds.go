@@ -85,7 +85,7 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 // outrank these rules.
 //
 // Some files decide which programs run, such as .git or agents' settings. Covered returns nil
-// for such a file, unless a directory of the permission set is the file or its hidden
+// for such a file, unless the permission set names the file itself or the file's hidden
 // directory.
 func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []schemas.RememberedRule {
 	writes := tools.Named(name).Kind == tools.Edit

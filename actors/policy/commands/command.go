@@ -62,7 +62,7 @@ type Command struct {
 	runner      bool   // the command is a runner: it builds, tests, checks or shows the project; a remembered rule stores its first words and covers most words after them
 	target      bool   // the word after the runner, such as build in "make build", is a target; a remembered rule stores the target too
 	manyTargets bool   // every operand of the runner is a target; a remembered rule for one target covers no second one
-	chooser     string // the flag whose next word is no target, although all other operands of the runner are
+	chooser     string // the flag whose next word is no target, although all other operands of the runner are targets
 	outputs     string // the flags whose value is a file to write; only in lists of runner flags
 	plain       string // the flags whose value must be a plain name; only in lists of runner flags
 	behind      string // the name of the list for flags after the word --; only in lists of runner flags

@@ -2,8 +2,9 @@ package commands
 
 import "strings"
 
-// decidedByPeople are harms that containment does not prevent: they lose work in the project,
-// or are meant for something outside it. A person decides about them.
+// decidedByPeople are harms that containment does not prevent. A command with such a harm loses
+// work in the project, or is meant for something outside the project. A person decides about
+// it.
 var decidedByPeople = map[Harm]bool{
 	destroys: true, writesDisk: true, runsAsRoot: true, runsRemotely: true, publishes: true, changesSettings: true, stopsProcesses: true,
 	stopsMachine: true, controlsContainers: true, changesSystems: true, installs: true,

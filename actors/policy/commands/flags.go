@@ -181,9 +181,9 @@ func nextValue(name string, rest []word.Word) (string, string) {
 	return rest[0].Text, ""
 }
 
-// Paths returns the words that may be files: all operands but a first one that is a script or a
-// pattern. Some systems' tools take every word after the first operand for a file, so Paths
-// includes the values of later flags.
+// Paths returns the words that may be files: all operands, except a first operand that is a
+// script or a pattern. Some systems' tools take every word after the first operand for a file,
+// so Paths includes the values of later flags.
 func (a *Args) Paths() []word.Word {
 	paths := a.operands
 	if a.of.takesScript(a) {

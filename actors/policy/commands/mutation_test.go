@@ -102,8 +102,8 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 }
 
 // TestFlagListsMatter adds each harmful flag to its command's list, and nod must then allow the
-// command. So only the list refuses the flag, and TestHarmfulFlagsAsk would notice a harmful
-// flag in the list.
+// command. This shows that nod asks about the flag only because the list lacks it.
+// TestHarmfulFlagsAsk would thus notice a harmful flag in the list.
 func TestFlagListsMatter(t *testing.T) {
 	held := 0
 	grow := func(name, f string) {

@@ -76,7 +76,8 @@ func checkNoTarget(_ Secrets, a *Args) string {
 	return ""
 }
 
-// goFlags returns the flags of a go command: its own, and those that all build commands share.
+// goFlags returns the flags of a go command: its own flags, and the flags that all build
+// commands share.
 func goFlags(own string) *Command {
 	return &Command{oneDash: true, outputs: "o coverprofile cpuprofile memprofile blockprofile mutexprofile trace", check: checkGoFlags,
 		long: own + " v n x a race tags: trimpath buildvcs= p: mod: ldflags! gcflags! work"}

@@ -55,8 +55,8 @@ var otherNames = map[string]string{
 
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true}
 
-// interprets checks an interpreter. It may run a file of the project. Code in the command line
-// must not delete, overwrite or start programs.
+// interprets checks an interpreter. The interpreter may run a file of the project. Code in the
+// command line must not delete, overwrite or start programs.
 func (c *command) interprets() {
 	in := interpreters[c.name]
 	ran := false

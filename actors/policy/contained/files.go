@@ -95,8 +95,8 @@ func (c *command) copies() {
 	c.carries(operands[:last], operands[last])
 }
 
-// moves checks mv. It must overwrite nothing, and moved files must stay in the project outside
-// build output, which may be deleted later.
+// moves checks mv. mv must not overwrite a file. Moved files must stay in the project, and
+// outside build output, because build output may be deleted later.
 func (c *command) moves() {
 	flags, operands := split(c.args)
 	if !hasFlag(flags, "n", "--no-clobber") || hasFlag(flags, "fibtuS", "--force", "--interactive", "--update", "--target-directory", "--exchange") {

@@ -50,9 +50,10 @@ func (loc *Location) SetTops(dirs []string) {
 	}
 }
 
-// ExposedBelow returns the first of the exposed files that is one of these paths or lies below
-// one, or below the current directory if there are no paths. It returns "" if there is none. It
-// leaves out files for which skips returns true.
+// ExposedBelow returns the first exposed file that is one of these paths or lies below one of
+// them. If there are no paths, it returns the first exposed file below the current directory.
+// It leaves out files for which the function skips returns true. It returns "" if no file
+// remains.
 func (loc *Location) ExposedBelow(paths []string, skips func(file string) bool) string {
 	if len(loc.Exposed) == 0 {
 		return ""

@@ -40,8 +40,9 @@ func (r *Rule) CoversCommand(f *shell.Facts) bool {
 		if r.CoversArgv(argv, false, nil) || r.coversProgram(commands.ProgramName(argv[0]), argv[1:]) {
 			return true
 		}
-		// git -C DIR push is a push too. So each round compares the rule without the flags
-		// before the subcommand, and without the words that may be their values.
+		// git -C DIR push is a push too. So each round leaves out one more of the words before
+		// the subcommand, which are flags or their values, and compares the rule with the
+		// remaining words.
 		for i := 1; i < len(argv) && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
 			if r.coversProgram(commands.ProgramName(argv[0]), argv[i+1:]) {
 				return true

@@ -9,7 +9,7 @@ import (
 
 // harmlessHidden are hidden files and directories outside the project that agents read and that
 // contain no secrets: toolchains, module caches, and the agents' own instructions. nod asks
-// about all other hidden ones, because no list of secrets is complete. A * is one segment.
+// about all other hidden files, because no list of secrets is complete. A * is one segment.
 var harmlessHidden = splitRows([]string{
 	// toolchains
 	".cargo/bin", ".rustup/toolchains", ".nvm/versions", ".fnm", ".volta/tools", ".pyenv/versions", ".rbenv/versions", ".rvm/rubies", ".asdf/installs", ".goenv/versions",

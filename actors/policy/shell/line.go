@@ -211,7 +211,7 @@ func (line *Line) readCommentsAsZsh(file *syntax.File) {
 }
 
 // parse returns the syntax tree of src, or nil if src is not correct Bash. It does not repair
-// src, because the shell may run another command than the repaired one.
+// src, because the shell may run another command than the repaired line shows.
 func parse(src string) *syntax.File {
 	parser := parsers.Get().(*syntax.Parser)
 	file, err := parser.Parse(strings.NewReader(src), "")

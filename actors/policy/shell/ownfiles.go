@@ -9,7 +9,7 @@ import (
 )
 
 // ownShowCommands are nod's commands that only show something. Every other command of nod, even
-// an unknown one, counts as one that decides, grants or configures.
+// an unknown one, counts as a command that decides, grants or configures.
 var ownShowCommands = map[string]bool{
 	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "status": true, "history": true, "sessions": true, "completion": true, "--help": true, "--version": true, "-h": true,
 	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,

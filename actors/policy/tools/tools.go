@@ -99,7 +99,7 @@ func (in Input) KeepsShell() bool {
 }
 
 // Command returns the text that a shell tool runs, and the directory in which it runs, or "" if
-// the input has no directory. why is the reason if they are unknown.
+// the input has no directory. If the text or the directory is unknown, why is the reason.
 func (in Input) Command() (src, dir string, why string) {
 	if k := firstUnlisted(in, func(name string) bool { return shellFields[name] }); k != "" {
 		return "", "", "its input has a field that nod does not know, " + k
@@ -117,7 +117,7 @@ func (in Input) Command() (src, dir string, why string) {
 	}
 	if in["cwd"] != nil && dirs == 2 {
 		// One of the two directories is cwd, the session's directory, which the host has added.
-		// The tool's own directory counts.
+		// The command runs in the other directory.
 		dirs, dir = 1, ""
 		for _, k := range []string{"workdir", "directory", "dir_path"} {
 			if d, ok := in.Text(k); ok && d != "" {
