@@ -104,7 +104,6 @@ func (d *Desk) eachPage(ctx context.Context, query string, q schemas.Query, f fu
 	}
 }
 
-// page reads one page of a list.
 func (d *Desk) page(ctx context.Context, query string, q schemas.Query) (page schemas.Page, err error) {
 	if d.PageTimeout > 0 {
 		var cancel context.CancelFunc

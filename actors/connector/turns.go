@@ -17,7 +17,6 @@ type turnQueue struct {
 	of map[string]*recipientQueue // the waiting jobs of each recipient
 }
 
-// recipientQueue holds the waiting jobs of one recipient.
 type recipientQueue struct {
 	jobs     map[string][]actors.Job // the waiting jobs of each session, in order
 	sessions []string                // the sessions with waiting jobs, in the order of their turns

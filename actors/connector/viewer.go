@@ -183,7 +183,6 @@ func (v *Viewer) onView(m bus.Message) {
 
 func (v *Viewer) enqueue(p schemas.Prompt) { v.lanes.Send(p.Key(), viewJob{v, p, nil}) }
 
-// viewJob shows one version of a request.
 type viewJob struct {
 	*Viewer
 	prompt schemas.Prompt

@@ -63,8 +63,7 @@ func (e *holdings) storeSession(ctx context.Context, id string, edit func(*schem
 
 // entitlements holds the permissions and standing answers of a session and of its agent.
 type entitlements struct {
-	session schemas.Session
-	// revision is the revision of the stored session.
+	session  schemas.Session
 	revision uint64
 	own      *answers // the standing answers of the session
 	agents   *answers // the standing answers of the session's agent

@@ -162,7 +162,6 @@ func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (s
 	return f, err
 }
 
-// freezeDenial returns the denial of a request that a freeze covers.
 func (e *base) freezeDenial(r *schemas.Request, digest string, z *schemas.Freeze) *schemas.Decision {
 	d := e.decision(r, digest, schemas.Denied, schemas.By{Kind: schemas.ByPolicy, Name: "frozen by " + z.By.Name})
 	if o, ok := r.OptionOfKind(schemas.RejectOnce); ok {

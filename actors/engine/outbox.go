@@ -140,7 +140,6 @@ func actorOf(d *schemas.Decision) string {
 	return string(d.By.Kind)
 }
 
-// promptOf returns the prompt of a record for viewers.
 func (e *recordLife) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	r, err := requestOf(&entry.Record)
 	if err != nil {

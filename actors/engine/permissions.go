@@ -66,7 +66,8 @@ func (otherHostDisk) WorkTree(string) (string, error) { return "", errOtherHost 
 // asWritten is a Resolver that follows no links.
 func asWritten(p string) (string, error) { return path.Clean(p), nil }
 
-// permissionsResult compares a request with the permissions of its session.
+// permissionsResult is the result of comparing a request with the permissions of the request's
+// session.
 type permissionsResult struct {
 	missing []policy.Permission      // the permissions that the call needs and the session lacks; an answer may grant them
 	holder  string                   // the id of the session that gets the permissions of a request for permissions

@@ -121,7 +121,6 @@ type askState struct {
 	plan        promptPlan        // the plan that the stages of the last phase set
 }
 
-// rulesResult is the result of the stage "rules".
 type rulesResult struct {
 	verdict policy.Verdict
 	call    policy.Call           // the request as the policy sees it

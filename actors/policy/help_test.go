@@ -99,7 +99,6 @@ type helpOption struct {
 	says  string
 }
 
-// helpOptions returns the options that a program's help describes.
 func helpOptions(t *testing.T, name string, words []string) (out []helpOption) {
 	t.Helper()
 	if words == nil {

@@ -61,7 +61,6 @@ func inAnswersProject(a *schemas.RememberedRule, loc *pathname.Location) bool {
 	return !slices.ContainsFunc(loc.Dirs, func(d string) bool { return !pathname.Within(d, project) })
 }
 
-// coversArgv reports whether a remembered rule covers this command.
 func coversArgv(a *schemas.RememberedRule, ev *evaluation, argv []string) bool {
 	// A comparison of the words rules out most rules, so it comes first.
 	if len(a.Argv) == 0 || len(argv) < len(a.Argv) || !slices.Equal(a.Argv, argv[:len(a.Argv)]) {

@@ -212,7 +212,7 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 	return r
 }
 
-// kindOfReason groups the reasons for a prompt.
+// kindOfReason returns the kind to which a reason for a prompt belongs.
 func (v Verdict) kindOfReason(kind tools.Kind) string {
 	switch {
 	case v.Rule == secretsRule:

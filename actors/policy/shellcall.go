@@ -10,7 +10,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// evaluateShell checks a shell tool's command line.
 func (ev *evaluation) evaluateShell(in tools.Input) {
 	src, why := ev.pol.commandAt(ev.call, in, ev.location)
 	line, file := ev.pol.shell.Read(src, *ev.location)

@@ -112,7 +112,7 @@ var plainName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]*$`)
 // runnerLists returns the lists of flags by runner. The caller must not change them.
 var runnerLists = sync.OnceValue(runnerFlags)
 
-// sharedLists maps a runner to another one with the same flags.
+// sharedLists maps a runner to another runner with the same flags.
 var sharedLists = map[string]string{"./gradlew": "gradle", "flutter": "dart", "pnpm": "script", "yarn": "script", "bun": "script"}
 
 // runnerList returns the list of flags for a runner: by all its words, by the last word as in

@@ -54,7 +54,7 @@ func (c *command) pages() {
 	}
 }
 
-// pureReaders are commands that write nothing, with any words.
+// pureReaders are commands that write nothing, whatever words follow the command.
 var pureReaders = set("ls cat head tail pwd echo which true false : sleep type printf wc cut nl tr rev tac paste fold expand column comm cmp diff seq grep egrep fgrep jq stat du df " +
 	"basename dirname realpath readlink md5sum sha1sum sha256sum cksum shasum hexdump od strings ps date whoami id uname arch nproc hostname uptime free tty test [ cd wait jobs exit return break continue " +
 	"shift local export unset set printenv getconf locale ldd readelf tput clear lsof pgrep bc expr")

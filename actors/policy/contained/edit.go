@@ -69,7 +69,7 @@ func texts(terms []shell.Term) []string {
 	return out
 }
 
-// withoutGlob returns the directory above a pattern in place of the pattern.
+// withoutGlob replaces a word with a pattern by the directory above the pattern.
 func withoutGlob(t shell.Term) shell.Term {
 	if t.Glob {
 		t.Glob = false

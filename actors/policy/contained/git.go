@@ -148,7 +148,6 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 	}
 }
 
-// sshRemote matches a remote's address for SSH.
 var sshRemote = lazyregexp.New(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
 
 // remote adds the permission for a remote's host, or for the whole network if only the

@@ -114,7 +114,7 @@ func (c *command) elsewhere() {
 	}
 }
 
-// attachedValue returns the value of a short flag that is in the same word.
+// attachedValue returns the value of a short flag if the value is in the same word as the flag.
 func attachedValue(text string) string {
 	if len(text) > 2 && text[0] == '-' && text[1] != '-' {
 		return text[2:]

@@ -71,7 +71,7 @@ func (p *Part) Argv() ([]string, bool) {
 	return out, true
 }
 
-// parsers keeps parsers of Bash, because making one is slow.
+// parsers keeps parsers of Bash, because making a parser is slow.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
 
 // Reader reads command lines under a preset. It must not change while it is in use.
