@@ -403,7 +403,8 @@ func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 }
 
 // If the time for an attempt ends while its message is being sent, the message's handle is
-// stored nevertheless: only this worker knows it. The next attempt sends no second message.
+// stored nevertheless, because only this worker knows the handle. The next attempt sends no
+// second message.
 func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
 	r, p := newRig(t), newPager()
 	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))

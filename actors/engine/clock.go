@@ -14,7 +14,7 @@ const (
 	// clockOld is the age at which a reading of the broker's clock may no longer decide about a
 	// deadline.
 	clockOld = 3 * clockEvery
-	// clockMargin is the time before a deadline from which the broker's clock must be read
+	// In the last clockMargin before a deadline, and later, the broker's clock must be read
 	// again.
 	clockMargin = time.Second
 	// clockStep is the largest difference between the elapsed times of the wall clock and of

@@ -34,8 +34,8 @@ func (b *freezeState) now() *freezeSnapshot {
 	return &freezeSnapshot{r.value, r.began}
 }
 
-// enter returns the freezes for the check of a request. The caller calls leave after its reply
-// to the request, because from then on no allow under these freezes can be sent.
+// enter returns the freezes for the check of a request. The caller must call leave after its
+// reply to the request. From then on it sends no allow that was checked against these freezes.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.checks.Lock()
 	defer b.checks.Unlock()

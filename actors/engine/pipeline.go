@@ -215,8 +215,8 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 const confirmTries = 3
 
 // checkEntitlements runs the stages that use entitlements, and confirms an allow at the store.
-// If an entry that the allow depends on has changed, it reads the entitlements and checks
-// again.
+// If an entry that the allow depends on has changed, checkEntitlements reads the entitlements
+// again and repeats these stages.
 func (e *intake) checkEntitlements(ctx context.Context, s *askState) (result, error) {
 	for range confirmTries {
 		r, err := e.runStages(ctx, s, byEntitlements)

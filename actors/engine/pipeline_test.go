@@ -266,7 +266,7 @@ func TestStageDenial(t *testing.T) {
 }
 
 // Without a store, this test cannot show that an approval allows only one call:
-// TestAnApprovalAllowsOneOfManyCalls does.
+// TestAnApprovalAllowsOneOfManyCalls shows that.
 func TestStageApproval(t *testing.T) {
 	b := newStageBench(t, stageSettings, "unheard-of x")
 	b.Equal(goOn, b.runs("approval").outcome)

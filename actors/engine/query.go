@@ -230,8 +230,8 @@ func (e *connectors) show(ctx context.Context, c *caller, q *schemas.Query) (sch
 	return schemas.Page{Type: schemas.TypePage, Prompts: prompts, Now: e.clock.now()}, nil
 }
 
-// asQuestions replaces, in keys, each pending request that has joined a question by that
-// question.
+// asQuestions changes keys. If a pending request has joined a question, the key of the question
+// replaces the key of the request.
 func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 	for i, key := range keys {
 		entry, err := e.store.Records.Get(ctx, key)

@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// undoFilter returns a filter for the standing answers that a connector may list and end: all
-// of them for an inbox, those that the approver may undo for a carrier. A carrier gets
-// FORBIDDEN if userID is no approver.
+// undoFilter returns a filter for the standing answers that a connector may list and end. For
+// an inbox, these are all answers. For a carrier, these are the answers that the approver
+// userID may undo. A carrier gets FORBIDDEN if userID is no approver.
 func (e *holdings) undoFilter(ctx context.Context, connector, userID string) (func(*schemas.StandingAnswer) bool, error) {
 	if schemas.IsViewer(connector) {
 		return func(*schemas.StandingAnswer) bool { return true }, nil

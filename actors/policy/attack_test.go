@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// attacks returns command lines that write, run, connect, configure or reveal a secret, by the
-// check that must refuse them. No preset allows any of them.
+// attacks returns command lines that write, run, connect, configure or reveal a secret, grouped
+// by the check that must refuse them. No preset allows any of them.
 func attacks() map[string][]string {
 	return map[string][]string{
 		"every node": {

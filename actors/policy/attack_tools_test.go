@@ -63,8 +63,8 @@ func TestToolAttacks(t *testing.T) {
 	}
 }
 
-// If the project is or contains a home directory, no preset allows an edit, because the edited
-// file may be one that every login runs.
+// If the project is or contains a home directory, no preset allows an edit, because every login
+// may run the edited file.
 func TestEditsInAHomeDirectoryAsk(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann", "/mnt/c/Users/ann", "/mnt/c"} {

@@ -80,7 +80,8 @@ func TestCommandsInAnUnknownDirectoryAsk(t *testing.T) {
 	assert.Equal(t, policy.Allow, p.Check(call(t, "bash", map[string]string{"command": "cat x", "sessionId": ""})).Effect)
 }
 
-// With a filter of the Grep tool, ripgrep searches hidden and ignored files that match it.
+// If a call of the Grep tool has a filter, ripgrep also searches the hidden and ignored files
+// that match this filter.
 func TestFiltersOfSearchesThatMatchSecretsAsk(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, glob := range []string{"*", "**", "**/*", "*.json", "*.{json,go}", "*.yml", "*.toml", "src/**", ".*", "*rc", "*.e*", "[a-z.]*", "?env", "config*"} {

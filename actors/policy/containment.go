@@ -45,7 +45,7 @@ func (ev *evaluation) contain(src string) {
 }
 
 // containHarmless adds to an allow that a harmless line may run contained, without the right to
-// write the project. If the host cannot change the call, it runs uncontained.
+// write the project. If the host cannot change the call, the line runs uncontained.
 func (ev *evaluation) containHarmless(src string) {
 	if c, _ := ev.containment(src); c != nil && len(c.needs) == 0 {
 		c.ReadOnly = true

@@ -9,8 +9,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// trap is one way in which a command line can hide its effects. ask has lines that use it and
-// must not be allowed; allow has similar harmless lines that must be allowed.
+// trap is one way in which a command line can hide its effects. ask has lines that hide an
+// effect in this way and must not be allowed; allow has similar harmless lines that must be
+// allowed.
 type trap struct {
 	name       string
 	ask, allow []string

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// Tops returns the work trees that git itself lists. Git reads are allowed only in these: nod
-// asks about a directory that only looks like a work tree.
+// Tops returns the work trees that git itself lists. Git reads are allowed only in these work
+// trees: nod asks about a directory that only looks like a work tree.
 func TestGitReadsAreAllowedInTheWorkTreesThatGitLists(t *testing.T) {
 	dir, homeDir := scratch(t)
 	run := func(in string, args ...string) string {

@@ -56,7 +56,7 @@ func checkDate(_ Secrets, a *Args) string {
 }
 
 // checkDiff refuses operands that may be directories: diff would print the differences between
-// all files in them, including secrets.
+// all files in two directories, including secrets.
 func checkDiff(_ Secrets, a *Args) string {
 	if a.has("q", "brief") {
 		return ""

@@ -39,7 +39,7 @@ func gitFormat(_ Secrets, a *Args) string {
 var gitRevision = lazyregexp.New(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
 
 // gitDiff refuses two operands that may both be directories. Outside a repository, git would
-// compare all files in them, including secrets.
+// compare all files in two directories, including secrets.
 func gitDiff(_ Secrets, a *Args) string {
 	dirs := 0
 	for _, o := range a.operands {

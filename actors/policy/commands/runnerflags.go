@@ -126,8 +126,8 @@ func runnerList(name []string) *Command {
 	return &unknownCommand
 }
 
-// keepsToProject reports whether all flags among the words after a runner are in its list, and
-// so keep to the project.
+// keepsToProject reports whether all flags among the words after a runner are in the runner's
+// list, so that the command keeps to the project.
 func keepsToProject(list *Command, words []string) bool {
 	behind := []string(nil)
 	if at := slices.Index(words, "--"); at >= 0 {

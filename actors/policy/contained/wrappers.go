@@ -30,7 +30,8 @@ func (c *command) again(words []shell.Term) {
 	c.step(c.script, shell.Step{Words: words, Dirs: c.Dirs, Piped: c.Piped, Redirects: c.inputOnly()})
 }
 
-// inputOnly returns the redirections of the input. Those of the output are checked elsewhere.
+// inputOnly returns the redirections of the input. The redirections of the output are checked
+// elsewhere.
 func (c *command) inputOnly() []shell.Redirect {
 	return slices.DeleteFunc(slices.Clone(c.Redirects), func(r shell.Redirect) bool { return r.Kind == shell.Truncates || r.Kind == shell.Appends })
 }

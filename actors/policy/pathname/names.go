@@ -132,8 +132,8 @@ func (n *Names) hasInner(s string) bool {
 	return slices.ContainsFunc(n.inner, func(text string) bool { return strings.Contains(s, text) })
 }
 
-// cannotMatch reports whether p certainly matches no pattern, because none of its segments
-// begins or ends like one. It reads each byte once, and returns false in doubt.
+// cannotMatch reports whether p certainly matches no pattern, because no segment of p begins or
+// ends like a pattern. It reads each byte once, and returns false in doubt.
 func (n *Names) cannotMatch(p string) bool {
 	if p == "" || p[0] == '/' && n.rooted(p) {
 		return p == ""

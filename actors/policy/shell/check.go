@@ -10,7 +10,7 @@ import (
 )
 
 // checkCommand checks a command whose words are all known. It returns the reason to ask, or "",
-// and whether the reason is a secret.
+// and whether a secret is that reason.
 func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	name := words[0]
 	if line.zsh && strings.HasPrefix(name.Text, "#") {
@@ -90,8 +90,9 @@ func takesNumbers(words []word.Word) bool {
 	return false
 }
 
-// grammars has the checks of commands whose harmless uses no list of flags and operands can
-// describe. Each check returns the reason to ask, or "", and whether the reason is a secret.
+// grammars has the checks of some commands. A list of flags and operands cannot describe the
+// harmless uses of these commands. Each check returns the reason to ask, or "", and whether a
+// secret is that reason.
 var grammars = map[string]func(line *Line, words []word.Word) (why string, secret bool){
 	"cd":      (*Line).changeDir,
 	"find":    (*Line).findFiles,
@@ -239,7 +240,7 @@ func (line *Line) SecretFilter(filter string) bool {
 }
 
 // changeDir follows a cd command. The cd may fail, so later commands may run in the old or in
-// the new directory. It returns the reason to ask, or "", and whether the reason is a secret.
+// the new directory. It returns the reason to ask, or "", and whether a secret is that reason.
 func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	defer func() { line.Untracked = line.Untracked || why != "" }()
 	if len(words) > 0 && words[0].Text == "--" {
@@ -269,8 +270,8 @@ func (line *Line) testCommand(words []word.Word) (string, bool) {
 }
 
 // testExpression checks the words after test or inside [ ]. It allows tests of one file and
-// comparisons of two strings. Other operators evaluate arithmetic in some shells, which can run
-// commands.
+// comparisons of two strings. In some shells, other operators evaluate arithmetic, and
+// arithmetic can run commands.
 func (line *Line) testExpression(words []word.Word, bracket bool) (string, bool) {
 	if bracket {
 		if len(words) == 0 || words[len(words)-1].Text != "]" {
