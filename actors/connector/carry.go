@@ -15,9 +15,9 @@ const (
 	// attempt meanwhile, because the worker renews its claim until the channel has replied.
 	carryTimeout = 25 * time.Second
 	// channelTimeout is the time within carryTimeout in which the channel must reply; the rest
-	// is for storing the result.
+	// of carryTimeout is for storing the result.
 	channelTimeout = 20 * time.Second
-	// claimedMin and claimedMax are the shortest and the longest pause before another try if
+	// claimedMin and claimedMax are the shortest and the longest pause before the next try, if
 	// another worker has claimed the prompt.
 	claimedMin = 100 * time.Millisecond
 	claimedMax = 5 * time.Second

@@ -52,7 +52,7 @@ func (c showAttempt) releaseClaim(ctx context.Context, shown schemas.Shown) {
 }
 
 // endClaim stores an entry without a claim. If lost is true, another worker has taken over the
-// expired claim, and its entry stays unchanged.
+// expired claim, and the entry of that worker stays unchanged.
 func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Claim = nil
 	_, lost, err = c.write(ctx, shown)
@@ -60,7 +60,8 @@ func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bo
 }
 
 // write stores an entry while this attempt has the claim, and returns the stored entry. If lost
-// is true, another worker has taken over the expired claim, and its entry stays unchanged.
+// is true, another worker has taken over the expired claim, and the entry of that worker stays
+// unchanged.
 func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored schemas.Shown, lost bool, err error) {
 	for {
 		stored, err := c.desk.setShown(ctx, shown)

@@ -9,7 +9,8 @@ import (
 )
 
 // A viewer that missed messages during a fault reads the pending requests soon after the fault,
-// even if snapshots were slow or failed. It reads a long list less often.
+// even if snapshots were slow or failed. The longer the list of pending requests, the less
+// often the viewer reads it.
 func TestAViewerReadsPendingRequestsSoonAfterAFault(t *testing.T) {
 	require.Zero(t, untilSnapshot(0, errors.New("no server leads")))
 	require.Equal(t, 8*time.Second, untilSnapshot(0, nil))

@@ -134,7 +134,7 @@ func (w *Worker) runOnce(ctx context.Context) (err error) {
 }
 
 // backoff returns the pause after the given number of failed attempts. The pause doubles from
-// retryMin to retryMax; a channel may ask for a longer one (people.Error.After).
+// retryMin to retryMax; a channel may ask for a longer pause (people.Error.After).
 func backoff(err error, times uint64) time.Duration {
 	var e *people.Error
 	wait := min(retryMin<<min(times-1, 10), retryMax)

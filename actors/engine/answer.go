@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// announce publishes the decision of each decided call of a question to its agent. An agent
-// that misses the message gets the decision when it asks again. The agent of a detached call no
-// longer waits, and gets no message.
+// For each decided call of a question, announce publishes the decision to the call's agent. An
+// agent that misses the message gets the decision when it asks again. The agent of a detached
+// call no longer waits, and gets no message.
 func (e *recordLife) announce(entry bus.Entry) error {
 	for i := range entry.Record.Waiters {
 		w := &entry.Record.Waiters[i]

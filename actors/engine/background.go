@@ -11,8 +11,8 @@ import (
 
 // chooseForeground sets the foreground session that shows a background session's request: the
 // last active session of the same agent and user. That session's input lock sets the timeout
-// tier. If the background session has no user, no active session of the agent may have one. The
-// error is UNDELIVERABLE if no session fits.
+// tier. A background session without a user gets a foreground session only if no active session
+// of the agent has a user. The error is UNDELIVERABLE if no session fits.
 func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, error) {
 	if !s.held.session.Background || s.plan.foreground.session != "" {
 		return result{}, nil

@@ -329,8 +329,8 @@ func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Pr
 	return err
 }
 
-// contain returns the verdict on a call that may run contained. If it cannot run contained, a
-// harmless call is allowed uncontained, and a person is asked about any other call.
+// contain returns the verdict on a call that may run contained. If the call cannot run
+// contained, it is allowed uncontained if it is harmless; otherwise a person is asked.
 func (s *askState) contain(out *rulesResult, v policy.Verdict) policy.Verdict {
 	harmless := v.Effect == policy.Allow
 	if s.containable() {

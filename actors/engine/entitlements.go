@@ -93,7 +93,8 @@ func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (e
 }
 
 // live returns the standing answers in force of the session and its agent, oldest first. An
-// answer that was shared from other answers is in force only while all of them are.
+// answer that was shared from other answers is in force only while all those other answers are
+// in force.
 func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	all := answersIn(h.perms)
 	for _, of := range []*answers{h.own, h.agents} {

@@ -91,7 +91,7 @@ func (e *admin) freeze(ctx context.Context, c *caller, b *schemas.FreezeRequest)
 }
 
 // thaw removes the freezes that an approver names. Before that, it denies the pending requests
-// that any freeze covers. FORBIDDEN states why a thaw is refused.
+// that any freeze covers. If thaw refuses, the error is FORBIDDEN and states the reason.
 func (e *admin) thaw(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, true)
 }

@@ -161,8 +161,8 @@ func revokedOwner(r *schemas.Revoke) string {
 	return agentKey(r.Agent)
 }
 
-// endGrant ends a grant, and then the grants that were shared from it. A call after a failure
-// ends the remaining ones.
+// endGrant ends a grant, and then the grants that were shared from it. If endGrant fails, the
+// next call ends the remaining grants.
 func (e *holdings) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
 	g, err := e.endGrantAlone(ctx, r, by)
 	if err == nil && len(g.Permissions) > 0 {

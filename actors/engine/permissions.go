@@ -175,8 +175,8 @@ func tags(perms []policy.Permission) []string {
 	return all
 }
 
-// offerReaches adds the rules and permissions to the prompt that an answer may allow beyond the
-// call. Without them, an answer allows only the call.
+// An answer may allow more than the call. offerReaches adds to the prompt the rules and
+// permissions that an answer may allow. Without them, an answer allows only the call.
 func (e *intake) offerReaches(_ context.Context, s *askState) (result, error) {
 	s.plan.reaches = nil
 	s.plan.run, _ = s.planRun(s.rules.verdict.Containment)

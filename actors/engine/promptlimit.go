@@ -63,7 +63,8 @@ func unreachedEvent(rec *schemas.Record) *schemas.Event {
 }
 
 // noRecord reports whether err means that a record is missing or unreadable. The request of an
-// unreadable record cannot be allowed, so other records are handled without it.
+// unreadable record cannot be allowed, so the caller skips the record and handles the other
+// records.
 func noRecord(err error) bool {
 	return errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrUnreadable)
 }
@@ -99,8 +100,8 @@ func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	return e.lines.of(session).leave(ctx, e, key, held, limit)
 }
 
-// countOpen sets up the counts of pending questions. Once a session has few of them again, its
-// first questions are shown, because an old count may have held them back.
+// countOpen sets up the counts of pending questions. Once a session has few pending questions
+// again, its first questions are shown, because an old count may have held them back.
 func (e *effects) countOpen() {
 	e.counts.count = e.store.Records.CountPending
 	e.counts.limit = func() int { return e.settings.now().settings.OpenPrompts() }

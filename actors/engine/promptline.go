@@ -63,7 +63,7 @@ type linePlace struct {
 
 // leave removes a question from the line, and shows the next questions, up to limit at a time.
 // If another goroutine is processing the line, that goroutine does the work. After an error,
-// the timers of the waiting questions show them.
+// the waiting questions are shown when their timers fire.
 func (l *promptLine) leave(ctx context.Context, e *effects, key string, held bool, limit int) error {
 	if !l.begin(key, held) {
 		return nil

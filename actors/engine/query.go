@@ -59,7 +59,7 @@ func (e *connectors) listRequests(ctx context.Context, c *caller, q *schemas.Que
 }
 
 // scanPage finds the records of a page, and reports whether more follow. Its cost depends on
-// the number of records between the page's first and last one, not on the number of all
+// the number of records between the page's first and last record, not on the number of all
 // records. One scan may fill several pages.
 func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.ScannedRecord, more bool, err error) {
 	after, err := afterCursor(q.After)

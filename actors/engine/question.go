@@ -30,7 +30,7 @@ var errFull = errors.New("the question has too many waiters")
 
 // questionToken returns the token that identical calls of a session share: calls with the same
 // CallDigest, options, risk, routes, foreground session and container. A request that is not a
-// tool call has no token, and never joins another.
+// tool call has no token, and never joins another request.
 func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if s.request.Kind != schemas.KindToolCall {
 		return "", nil
@@ -197,8 +197,9 @@ func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.E
 }
 
 // addWaiter adds a call to a pending question. If the agent of an earlier waiter has stopped
-// waiting, the new call is that call sent again, and replaces the waiter. The error is ErrMoved
-// if the question has ended or lost its lock, and errFull if it has maxWaiters waiters.
+// waiting, the new call repeats the call of that waiter, and replaces the waiter. The error is
+// ErrMoved if the question has ended or lost its lock, and errFull if it has maxWaiters
+// waiters.
 func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) error {
 	token := question.Record.Question
 	_, _, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {

@@ -133,7 +133,7 @@ func applyChange(s *schemas.Session, change *schemas.SessionChange) error {
 }
 
 // cleanDirs checks the paths in dirs and returns their shortest forms. It does not follow
-// links: nod's owner must make sure that no path contains one.
+// links: nod's owner must make sure that no path contains a link.
 func cleanDirs(field string, dirs []string) ([]string, error) {
 	clean := make([]string, len(dirs))
 	for i, dir := range dirs {

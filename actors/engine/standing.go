@@ -103,8 +103,8 @@ func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingE
 }
 
 // changeAnswer changes a standing answer by compare-and-set, and returns the stored one. The
-// function change gets a zero answer if none is stored, and runs again after a conflict. If it
-// returns false, nothing is written.
+// function change gets a zero answer if none is stored, and runs again after a conflict. If
+// change returns false, nothing is written.
 func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
 	key := standingKey(owner, id)
 	var g schemas.StandingAnswer

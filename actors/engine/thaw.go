@@ -59,7 +59,8 @@ func secondDevices(s *schemas.Settings) []schemas.Identity {
 }
 
 // checkThawKept returns an error for settings that could let the agents' machine thaw a freeze
-// that needs a second device: settings that add another second device, or remove the last one.
+// that needs a second device: settings that add another second device, or remove the last
+// second device.
 func (e *admin) checkThawKept(ctx context.Context, next *schemas.Settings) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err

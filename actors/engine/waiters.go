@@ -123,8 +123,9 @@ func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) 
 	return ended, e.rearm(ctx, withEarliestEvent(ended))
 }
 
-// endOverdue ends the waiters of a pending question whose deadlines have passed at the broker's
-// time now, publishes the decision if this ends the question, and returns the newest record.
+// endOverdue ends those waiters of a pending question whose deadlines have passed; now is the
+// broker's time. If the question ends too, endOverdue publishes the decision. It returns the
+// newest record.
 func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {

@@ -16,7 +16,8 @@ func cacheReading[T any](c *watchedCache[T], key string, r reading[T]) {
 }
 
 // storeOf returns a cache whose reads of the store return the given readings, one after
-// another. A read first calls the function meanwhile of its reading, if it is set.
+// another. If a reading has a function meanwhile, the read of this reading first calls that
+// function.
 func storeOf(readings ...storedReading) *watchedCache[string] {
 	c := &watchedCache[string]{}
 	c.read = func(context.Context, string, *reading[string]) (string, uint64, error) {

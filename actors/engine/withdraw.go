@@ -12,8 +12,8 @@ import (
 )
 
 // withdraw withdraws or detaches a request. It replies with the decision or, for a detached
-// request that is still pending, with a receipt. If the withdrawal arrives before its request,
-// it creates a decided record, and the request is withdrawn when it arrives.
+// request that is still pending, with a receipt. If the withdrawal arrives before the request,
+// withdraw creates a decided record, and the request is withdrawn when the request arrives.
 func (e *withdrawals) withdraw(ctx context.Context, c *caller, w *schemas.Withdraw) (schemas.RequestReply, error) {
 	if _, err := e.holdings.requireSession(ctx, c.name, w.SessionID, ""); err != nil {
 		return nil, err
