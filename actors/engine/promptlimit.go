@@ -62,9 +62,8 @@ func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	return nil
 }
 
-// noRecord reports whether err means that a record is missing or unreadable. The request of an
-// unreadable record cannot be allowed, so the caller skips the record and handles the other
-// records.
+// noRecord reports whether err means that a record is missing or unreadable. An unreadable
+// record cannot allow its request, so it counts as missing.
 func noRecord(err error) bool {
 	return errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrUnreadable)
 }

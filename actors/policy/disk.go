@@ -167,8 +167,8 @@ func readLink(p string) (string, error) {
 
 // Tops returns the directories in which git uses the project's own repository: the project, the
 // top of its repository, and the repository's work trees. It leaves out a directory that only
-// looks like a work tree. Without a repository it returns none, and nil if the project does not
-// exist.
+// looks like a work tree. Without a repository, Tops returns an empty list. If the project does
+// not exist, it returns nil.
 func (ThisDisk) Tops(project string) []string {
 	if !path.IsAbs(project) || !exists(project) {
 		return nil

@@ -39,7 +39,7 @@ const (
 )
 
 // Call is a tool call to check. An empty field means that the value is unknown. If the verdict
-// depends on an unknown value, it is Ask.
+// depends on an unknown value, the verdict is Ask.
 type Call struct {
 	ToolName   string
 	ActionType schemas.ActionType
@@ -51,11 +51,11 @@ type Call struct {
 	Project string // the project's root; if empty, Cwd is used
 	Home    string // the home directory, for ~
 	// Tops are the directories of the project in which git uses the project's own repository:
-	// the top of the project and of its work trees. Nil means that they are recognised by their
-	// names.
+	// the top of the project and of its work trees. nil means that nod recognises work trees by
+	// their names.
 	Tops []string
-	// Exposed are files with secrets in the project that a search of their directory would show,
-	// as ThisDisk finds them. nil means that none is known.
+	// Exposed are files with secrets in the project that a search of their directory would
+	// show, as ThisDisk finds them. nil means that no such file is known.
 	Exposed []string
 }
 
@@ -97,8 +97,9 @@ type Verdict struct {
 	Risk    schemas.Risk
 	Reasons []string // the reasons for the verdict's risk
 	Why     string   // the reason why the call is not allowed, for people; "" if it is allowed
-	// Containment is set if the effect is Contain. With Ask, the call could run contained if
-	// permissions were granted; with Allow, it may also run contained.
+	// Containment is set if the effect is Contain. If the effect is Ask, the call could run
+	// contained if permissions were granted. If the effect is Allow, the call may also run
+	// contained.
 	Containment *Containment
 	// Remembered identifies the remembered rules that allowed the call.
 	Remembered []RememberedRef
@@ -179,9 +180,9 @@ func (p *Policy) Dirs(c Call) []string {
 	return dirs
 }
 
-// directoryChange matches the input of a shell tool that may run in another directory: it
-// contains cd, as in the command, or dir, as in the name of a field, or an escape that may hide
-// these letters.
+// directoryChange matches the input of a shell tool that may run in another directory: such an
+// input contains the letters cd, as in the command cd, or the letters dir, as in the name of a
+// field, or an escape that may hide these letters.
 var directoryChange = lazyregexp.New(`cd|dir|\\u`)
 
 // Guard returns a copy of p that protects further paths as nod's own: full paths of files or

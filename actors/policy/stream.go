@@ -106,8 +106,8 @@ type Mismatch struct {
 	Why  string `json:"reason"`
 }
 
-// TestFile runs a user's own test cases, and returns their number and those that failed. A line
-// is a verdict and a command ("allow git status"), or an object
+// TestFile runs a user's own test cases, and returns the number of cases and the failed cases.
+// A line is a verdict and a command ("allow git status"), or an object
 // {"tool_name","tool_input","cwd","verdict"}. TestFile skips blank lines and lines that begin
 // with #. Any other line is an error with the line's number.
 func (p *Policy) TestFile(r io.Reader, base Call, locate func(*Call)) (cases int, failed []Mismatch, err error) {

@@ -30,7 +30,7 @@ func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	return out
 }
 
-// Remember returns the ways to allow a call about which nod asks, from now on: first only this
+// Remember returns the ways to allow, from now on, a call about which nod asks: first only this
 // call, and then similar calls too, if nod can limit the effect. Each way contains all rules
 // that the call needs. Remember returns nil if nod cannot tell what a rule would allow.
 func (p *Policy) Remember(c Call) []schemas.Reach {

@@ -41,10 +41,11 @@ func DefaultNeeds() map[string]Access {
 	return needs
 }
 
-// ToolNeeds returns the permissions that a tool's call needs, at least one, with symbolic links
-// in their paths. needs has the access by the tool's name; details is the call's input, to
-// which the host has added cwd. The error is ErrOtherTool for a tool that is not in needs.
-// After any other error the needs are unknown, and a person must be asked.
+// ToolNeeds returns the permissions that a tool's call needs, at least one permission. It does
+// not resolve symbolic links in their paths. needs has the access by the tool's name; details
+// is the call's input, to which the host has added cwd. The error is ErrOtherTool for a tool
+// that is not in needs. After any other error the needs are unknown, and a person must be
+// asked.
 func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([]Permission, error) {
 	access, ok := needs[name]
 	if !ok {

@@ -24,8 +24,8 @@ func checkPs(_ Secrets, a *Args) string {
 }
 
 // checkStrings refuses a word @FILE anywhere, even after -- and as the value of a flag. The
-// command strings replaces such a word by the words in the file, and prints each of them that
-// is neither a flag nor a file.
+// program named strings replaces such a word by the words in the file, and prints each of them
+// that is neither a flag nor a file.
 func checkStrings(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.flags, func(f flag) bool { return strings.HasPrefix(f.value, "@") }) {
 		return "reads flags from a file"

@@ -125,7 +125,7 @@ func (c *Command) addFlagName(flag string) {
 // Output is a file or a directory that a command writes because of a flag.
 type Output struct{ Flag, Path string }
 
-// ContainedFlags compares a runner's words with the flags with which it loses no work in a
+// ContainedFlags compares a runner's words with the list of flags that lose no work in a
 // container. It returns the files and directories that the runner writes because of its flags,
 // and the reason to ask, or "". known is false if nod has no list for the runner.
 func ContainedFlags(name, words []string) (writes []Output, why string, known bool) {

@@ -95,8 +95,8 @@ func (c *Command) takesScript(a *Args) bool {
 
 // boundGlob reports whether an unquoted pattern in the flag t does no harm, whatever file name
 // the shell puts in its place. In --exclude, a file name only narrows a search. In
-// --include=*.go it still matches only files that end in .go. In other flags, a file name that
-// nod has not seen could become a script, a format or a wider pattern.
+// --include=*.go, any file name still matches only files that end in .go. In other flags, a
+// file name that nod has not seen could become a script, a format or a wider pattern.
 func boundGlob(t string) bool {
 	name, value, _ := strings.Cut(t, "=")
 	switch name {

@@ -18,8 +18,8 @@ import (
 )
 
 // probe finds out whether a real program takes the next word as a flag's value. The words 7 and
-// 8 follow the flag. A program that complains about 7 as an operand has not taken it as the
-// value; a program that complains about 8 alone has.
+// 8 follow the flag. If the program complains about 7 as an operand, the flag has not taken 7
+// as its value. If the program complains only about 8, the flag has taken 7 as its value.
 type probe struct {
 	before []string          // words between the command's name and the flag
 	after  []string          // words after the word 8
@@ -164,7 +164,7 @@ func TestToolsTakeTheWordsThatTheTableSays(t *testing.T) {
 }
 
 // The lists and make, go and npm must agree on the flags that take the next word as their
-// value. Their flags may follow the words of a remembered rule.
+// value. The flags of these programs may follow the words of a remembered rule.
 func TestRunnersTakeTheWordsThatTheListsSay(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all:\n\t@true\n"), 0o644))

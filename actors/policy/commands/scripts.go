@@ -15,8 +15,8 @@ import (
 // matches the harmless scripts; nod asks about every other script.
 
 // sedAddress matches a line number, the last line, a step, or a plain regular expression.
-// Brackets in the expression must not contain its delimiter, because some versions of sed end
-// the expression at that point.
+// Brackets in the expression must not contain the expression's delimiter, because some versions
+// of sed end the expression at that point.
 const sedAddress = `(?:[0-9]+(?:~[0-9]+)?|\$|/(?:[^/\\\[\]\n]|\\[^\n]|\[\^?[A-Za-z0-9_., :-]+\])*/I?)`
 
 var sedCommand = lazyregexp.New(`^\s*(?:` + sedAddress + `(?:,\s*(?:` + sedAddress + `|[+~][0-9]+))?)?\s*!?\s*(?:[pdqQ=Pl]?)\s*$`)

@@ -235,7 +235,8 @@ func obeyed(name string) bool {
 var scratchVariable = set("TMPDIR TMP TEMP OUT OUTPUT OUTDIR DESTDIR PREFIX GOCACHE GOTMPDIR CCACHE_DIR")
 
 // flagsVariable reports whether a variable has no flags, or only flags that run and write
-// nothing. Compilers and runners add the flags of some variables to their own.
+// nothing. Compilers and runners add the flags in some variables to the flags of the command
+// line.
 func flagsVariable(a shell.Assign) bool {
 	text := a.Value.Before()
 	holds := strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") || strings.Contains(text, " -")

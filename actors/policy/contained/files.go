@@ -199,8 +199,9 @@ func (c *command) archives() {
 	c.refuse("may overwrite files of the project")
 }
 
-// compresses checks gzip and similar commands, which replace a file unless they keep it. An
-// unlisted flag may delete files, overwrite them or read further flags.
+// compresses checks gzip and similar commands, which replace their input file, unless a flag
+// says that they keep it. An unlisted flag may delete files, overwrite them or read further
+// flags.
 func (c *command) compresses() {
 	list := commands.Compressors()[c.name]
 	argv, _ := c.argv()

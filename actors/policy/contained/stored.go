@@ -80,8 +80,8 @@ func (c *command) mayRunCode() bool {
 	return manages || c.name == "git" || interpreters[c.name] != nil || c.checks[c.name] == nil
 }
 
-// elsewhere checks the directory and the words of a command that may run code. They must name
-// no file with code that a line may have stored.
+// elsewhere checks the directory and the words of a command that may run code. The directory
+// and the words must name no file with code that a line may have stored.
 func (c *command) elsewhere() {
 	if !c.mayRunCode() {
 		return

@@ -43,7 +43,7 @@ func (l *Layer) Applies(agent, host string, loc *pathname.Location, tightens boo
 }
 
 // SetDir sets the directory of the project whose settings contain the layer. Relative paths in
-// its deny and ask rules may begin in this directory too.
+// the layer's deny and ask rules may begin in this directory too.
 func (l *Layer) SetDir(dir string) {
 	for _, list := range [][]Rule{l.Ask, l.Deny} {
 		for i := range list {

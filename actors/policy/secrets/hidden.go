@@ -33,9 +33,9 @@ func splitRows(names []string) [][]string {
 	return rows
 }
 
-// HiddenOutside reports whether t may mean a hidden file or directory outside the project, or
-// one in a hidden directory, that is not known to be harmless. The directories of programs'
-// settings on macOS and Windows count as hidden.
+// HiddenOutside reports whether t may mean a path outside the project that is hidden or in a
+// hidden directory. It returns false for paths that are known to be harmless. The directories
+// of programs' settings on macOS and Windows count as hidden.
 func (n *Names) HiddenOutside(t string, loc *pathname.Location) bool {
 	slashed := pathname.Slashes(t)
 	switch {

@@ -130,7 +130,7 @@ type Names struct {
 }
 
 // Compile compiles the known names. The guarded paths, and all paths below them, count as nod's
-// own. They must be full paths in lower case.
+// own. Guarded paths must be full paths in lower case.
 func Compile(guarded ...string) *Names {
 	n := &Names{
 		secrets: pathname.Compile(secretNames, agentNames, ownNames, guarded), own: pathname.Compile(ownNames, guarded),

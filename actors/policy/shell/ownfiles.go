@@ -50,8 +50,8 @@ func (f *Facts) ownCommand(argv []string) {
 	f.Forbidden = OwnCommandDenied
 }
 
-// ownWrites denies a line that may write nod's own files: the line redirects output to one of
-// them, or one of them is among the words of a command that is not known to only read.
+// ownWrites denies a line that may write nod's own files: the line redirects output to such a
+// file, or such a file is among the words of a command that possibly does more than read.
 func (f *Facts) ownWrites(unparsed bool) {
 	at := *f.Location
 	for _, argv := range f.Commands {

@@ -153,8 +153,8 @@ func (r *readCollector) word(w word.Word) error {
 }
 
 // pattern adds the directory of a file name pattern, and the symbolic links in it whose names
-// begin and end like the pattern. Wildcards in between may have been quoted, so the text in
-// between does not count.
+// begin and end like the pattern. The text between the beginning and the end is not compared,
+// because wildcards in that text may have been quoted.
 func (r *readCollector) pattern(begin, end string) error {
 	in, begin := begin[:strings.LastIndexByte(begin, '/')+1], begin[strings.LastIndexByte(begin, '/')+1:]
 	for _, d := range r.dirs {

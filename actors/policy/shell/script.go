@@ -82,7 +82,7 @@ func ReadScript(src string, loc pathname.Location) *Script {
 }
 
 // Inner reads a command line that a command of s runs, such as the word after bash -c. dirs are
-// the directories in which it may start.
+// the directories in which that command line may start.
 func (s *Script) Inner(src string, dirs []string) *Script {
 	in := &Script{Location: s.Location, depth: s.depth + 1}
 	if in.Dirs = dirs; in.depth > maxDepth {

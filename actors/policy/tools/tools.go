@@ -51,7 +51,7 @@ var table = map[string]Tool{
 }
 
 // HasEffect reports whether a tool of this kind can have the effect that the host states. If it
-// cannot, the tool is another one with the same name.
+// cannot, the tool is another tool with the same name.
 func (t Tool) HasEffect(a schemas.ActionType) bool {
 	if a == "" || a == schemas.ActionOther {
 		return true
