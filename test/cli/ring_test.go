@@ -42,7 +42,7 @@ func TestNodUpRingsItsTerminal(t *testing.T) {
 			require.Eventually(t, func() bool { return strings.Contains(heard(), "Allowed once") }, 20*time.Second, 20*time.Millisecond, "%s", p.Screen())
 			require.Equal(t, 2*rings, strings.Count(heard(), "\x1b]777;"))
 			p.Types("C-c")
-			p.Shows("Pane is dead")
+			require.Eventually(t, func() bool { _, _, code := m.Run("status"); return code != 0 }, 20*time.Second, 100*time.Millisecond, "nod has ended")
 		})
 	}
 }
