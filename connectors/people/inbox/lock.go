@@ -74,7 +74,7 @@ func (m *model) renewLock() tea.Cmd {
 	if m.lock.calling || m.lock.held == "" || m.clock().Sub(m.lock.renewed) < renewEvery {
 		return nil
 	}
-	return m.changeLock(schemas.PresenceLock, m.lock.held) // also acquires a lock again after its lease has ended
+	return m.changeLock(schemas.PresenceLock, m.lock.held) // if the lock's lease has ended, this call acquires the lock again
 }
 
 // changeLock requests or releases the lock of a session. It treats a requested lock as held before nod

@@ -39,7 +39,7 @@ func (f Features) declared() map[feature]bool {
 }
 
 // absences contains, for each feature, the test for channels that do not declare the feature. The test
-// fails if the channel has it.
+// fails if the channel has the feature.
 var absences = map[feature]func(*stage){
 	buttons:      noButtons,
 	replies:      noReplies,

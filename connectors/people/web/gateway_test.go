@@ -375,7 +375,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 			r.True(requested[id], "%s ended before it began", id)
 			r.False(resolved[id], "%s ended twice", id)
 			resolved[id] = true
-			select { // for each ended request, one disconnected client may connect again
+			select { // each ended request permits one of the waiting clients to connect again
 			case turns <- struct{}{}:
 			default:
 			}
