@@ -43,8 +43,8 @@ const (
 // workingFor is the age of the newest request up to which a session counts as working.
 const workingFor = 5 * time.Minute
 
-// Sessions returns the sessions of prompts. Sessions with requests that wait come first. Among the
-// others, the session with the newest request comes first.
+// Sessions returns the sessions of prompts. Sessions with requests that wait come first, then all other
+// sessions. Within each of these two groups, the session with the newest request comes first.
 func Sessions(prompts []schemas.Prompt, now time.Time) []Session {
 	found := map[string]*Session{}
 	for i := range prompts {

@@ -34,7 +34,7 @@ type Finding struct {
 // Options configure Examine.
 type Options struct {
 	Place   bus.Place // the bus to check, with defaults filled in
-	DataDir string    // the place's data directory, as an absolute path
+	DataDir string    // the data directory of the bus, as an absolute path
 	Version string    // this nod's version
 	Log     *slog.Logger
 	// Try makes a test call of a hook. If Try is nil, Examine uses hook.Host.Probe.

@@ -48,7 +48,7 @@ func unitWord(s string) string {
 	return `"` + s + `"`
 }
 
-// words reverses the quoting of file.
+// words returns the command line in the text of a unit. It reverses the quoting by unitWord.
 func (systemd) words(file string) (words []string) {
 	line := execStart.FindStringSubmatch(file)
 	if line == nil {
