@@ -18,8 +18,9 @@ import (
 // upWithin is the longest time that nod up -d waits for the nod that it has started.
 const upWithin = 40 * time.Second
 
-// startInBackground starts this nod up again, in a session of its own, so that it outlives the
-// terminal. It returns once the new process answers. The process writes its log to a file.
+// startInBackground starts a second process with the same nod up command, in a process session of its
+// own, so that it outlives the terminal. The function returns once the new process answers. The new
+// process writes its log to a file.
 func (c *upCmd) startInBackground(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {

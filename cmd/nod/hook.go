@@ -166,8 +166,8 @@ func ownProgram(project string) (string, error) {
 	return checkedProgram(p, running, project)
 }
 
-// checkedProgram returns the real path of p. It returns an error unless this path leads to the program
-// running and is outside of the project.
+// checkedProgram returns the real path of p. It returns an error unless this path leads to the running
+// program and is outside of the project.
 func checkedProgram(p string, running os.FileInfo, project string) (string, error) {
 	real, err := filepath.EvalSymlinks(p)
 	if err != nil || !filepath.IsAbs(real) {

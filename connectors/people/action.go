@@ -111,7 +111,7 @@ func (a *action) question() {
 	}
 }
 
-// shells are the programs whose argument after -c or -lc nod shows as a command line.
+// shells are programs such as bash. nod shows their argument after -c or -lc as a command line.
 var shells = []string{"bash", "sh", "zsh"}
 
 func (a *action) command() bool {
@@ -292,8 +292,8 @@ func counts(added, removed int) string {
 	return strings.Join(all, " ")
 }
 
-// noBreak marks the last line of a text that does not end with a line break, in a diff with a text that
-// does.
+// If only one of the two texts of a diff ends with a line break, noBreak marks the last line of the
+// other text.
 const noBreak = "⟦no line break⟧"
 
 // diff appends a line with the file's name and the numbers of changed lines, and then the lines of a

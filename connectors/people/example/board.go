@@ -15,7 +15,7 @@ type Board struct {
 	mu    sync.Mutex
 	notes []*Note
 	slips []Slip
-	left  chan struct{} // gets a value for each new slip
+	left  chan struct{} // a channel that receives a value for each new slip
 	fail  []error
 }
 

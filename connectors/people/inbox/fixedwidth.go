@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// fixedWidth replaces characters whose width differs between terminals by their code points. An
-// example is a cluster that some terminals draw as one character and others as several. With such
+// fixedWidth shows a character by its code points if the character's width differs between terminals.
+// An example is a cluster that some terminals draw as one character and others as several. With such
 // characters, a partial redraw could mix old and new text on the screen.
 func fixedWidth(s string) string {
 	s, _ = fixedWidthSpans(s, nil)

@@ -25,7 +25,7 @@ type scheduler func(time.Duration, tea.Msg) tea.Cmd
 // armMsg reports the end of a delay. count is the number of that delay.
 type armMsg struct{ count int }
 
-// disarm takes the effect of the keys away, for the time inert.
+// disarm makes the keys ineffective for the duration inert.
 func (g *keyGuard) disarm(now time.Time) tea.Cmd {
 	g.armed, g.since = false, now
 	g.count++

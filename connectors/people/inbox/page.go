@@ -33,7 +33,7 @@ func (p *page) setRows(rows []string, width int) {
 }
 
 // setLayout sets the page's rows with their colours, and requires that the user sees the essential
-// ones.
+// rows.
 func (p *page) setLayout(layout []people.Row, width int) {
 	rows, drawn, need := make([]string, len(layout)), make([]string, len(layout)), 0
 	for i, row := range layout {

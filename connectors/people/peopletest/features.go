@@ -45,7 +45,7 @@ var absences = map[feature]func(*stage){
 	replies:      noReplies,
 	edits:        noEdits,
 	reasons:      noReasons,
-	scopes:       nothingUnseen, // fails if a person can give a lasting answer
+	scopes:       nothingUnseen, // this test fails if a person can give a lasting answer
 	agentOptions: nothingUnseen,
 }
 

@@ -25,7 +25,7 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	}
 	if o.Place.URL == "" {
 		if _, err := bus.ReadRun(o.DataDir); err != nil {
-			return boundary(o, nil, false) // nod does not run, which serviceFindings reports
+			return boundary(o, nil, false) // nod does not run; serviceFindings reports that
 		}
 	}
 	found, settings, open := rights(ctx, o)

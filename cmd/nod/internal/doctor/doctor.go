@@ -50,7 +50,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 	return append(all, hooks(ctx, o)...)
 }
 
-// Healthy reports whether no finding is Wrong.
+// Healthy reports whether no finding has the level Wrong.
 func Healthy(all []Finding) bool {
 	for _, f := range all {
 		if f.Level == Wrong {
@@ -64,7 +64,7 @@ func ok(check, what string) Finding        { return Finding{check, OK, what, ""}
 func note(check, what, do string) Finding  { return Finding{check, Note, what, do} }
 func wrong(check, what, do string) Finding { return Finding{check, Wrong, what, do} }
 
-// failed returns a Wrong finding for an error whose text names the remedy.
+// failed returns a finding with the level Wrong for an error. The error's text names the remedy.
 func failed(check string, err error) Finding { return wrong(check, err.Error(), "") }
 
 // versions compares the versions of two parts of nod. The finding is OK if they are equal, Wrong if

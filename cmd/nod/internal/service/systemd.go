@@ -12,7 +12,7 @@ import (
 
 const unitName = "nod.service"
 
-// systemd is the systemd instance of one user, not that of the machine.
+// systemd is the systemd instance of one user, not the system instance.
 type systemd struct{}
 
 // file returns the systemd unit. It restarts nod without a limit, because pending requests wait for
