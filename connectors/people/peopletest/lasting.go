@@ -173,8 +173,8 @@ func (w *walk) step(s *screen, path []string) state {
 	return state{fmt.Sprint(p.Sees(), may), may}
 }
 
-// continues extends each sequence of presses in paths by every possible next press, and returns the
-// longer sequences. If several sequences have led to the same state, it extends only the first of them.
+// continues extends each sequence of presses in paths by each next press to try, and returns the longer
+// sequences. If several sequences have led to the same state, it extends only the first of them.
 func (w *walk) continues(paths [][]string, reached []state) (on [][]string) {
 	for i, path := range paths {
 		if w.been[reached[i].shown] || len(path) == w.depth {

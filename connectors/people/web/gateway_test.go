@@ -185,7 +185,7 @@ func TestAnInputLockHasOneHolder(t *testing.T) {
 	other, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 	r.Equal("Ann", other.Payload.Holder)
-	bob.gets("session.lock.release", fields{"session_id": "S"}) // must not release Ann's lock
+	bob.gets("session.lock.release", fields{"session_id": "S"}) // this action must not release Ann's lock
 	other, _ = bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 

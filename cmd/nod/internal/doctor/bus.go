@@ -38,7 +38,7 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	return append(found, boundary(o, settings, open)...)
 }
 
-// throughInvitation checks whether the nod that invited this machine accepts its key.
+// throughInvitation checks whether the nod that invited this machine accepts this machine's key.
 func throughInvitation(ctx context.Context, o Options) []Finding {
 	const check = "rights"
 	name, err := o.Place.Agent()
