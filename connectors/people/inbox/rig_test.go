@@ -71,7 +71,7 @@ func (r *rig) does(cmd tea.Cmd) {
 	}
 }
 
-// returns runs the calls that hears has stored in r.later.
+// returns runs the calls that the method hears has stored in r.later.
 func (r *rig) returns() {
 	r.slow = false
 	later := r.later

@@ -252,7 +252,7 @@ func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []sche
 	}
 }
 
-// finds notes that the channel offers a kind of lasting answer.
+// finds adds one kind of lasting answer to w.found, the kinds that the channel offers.
 func (w *walk) finds(kind string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -305,7 +305,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 		slow.asksFor("permissions.list", nil)
 	}
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // nod can send this many requests within 30 s; after 30 s it disconnects a client that does not read, without a reason
+	const n = 60 // nod can send this many requests within 30 s; after 30 s nod disconnects a client that does not read, and sends no reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {
