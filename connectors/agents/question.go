@@ -120,8 +120,8 @@ func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, o
 }
 
 // withLabels returns the labels of the choices that text names by their numbers, separated by
-// commas as Claude Code separates them. If the question takes one answer, or text is not a list
-// of such numbers, it returns text.
+// commas as Claude Code separates them. If the question takes only one answer, or if text is not a
+// list of such numbers, withLabels returns text.
 func (q *Question) withLabels(text string) string {
 	if !q.Several {
 		return text

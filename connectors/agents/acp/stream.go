@@ -68,8 +68,8 @@ func newNotification(r *schemas.Request) ([]byte, error) {
 	})
 }
 
-// add sends r to all subscribers. Each new subscriber also gets r until the caller calls done. add
-// drops a subscriber whose queue is full. On a nil Stream it does nothing.
+// add sends r to all subscribers. A client that subscribes before the caller calls done also gets
+// r. add drops a subscriber whose queue is full. On a nil Stream, add does nothing.
 func (s *Stream) add(r schemas.Request) (done func()) {
 	if s == nil {
 		return func() {}

@@ -114,8 +114,8 @@ func command(a *ask, r *schemas.Request) (err error) {
 	return nil
 }
 
-// shellWrapper matches the shell by which Codex runs each command, if the command is one
-// argument in single quotes or without quotes. It captures the command.
+// shellWrapper matches the shell by which Codex runs each command, if the command is one argument
+// in single quotes or without quotes. Its group contains the command.
 var shellWrapper = lazyregexp.New(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
 
 // script returns a command without the shell with which Codex runs it. If shellWrapper does not match,
@@ -161,7 +161,8 @@ func offers(raw json.RawMessage, d decision) bool {
 	return json.Unmarshal(raw, &all) == nil && slices.ContainsFunc(all, func(one json.RawMessage) bool { return text(one) == string(d) })
 }
 
-// isDefault reports whether a field is missing, is null, or equals mostly, its usual value.
+// isDefault reports whether a field is missing, is null, or has its usual value, which the
+// parameter mostly contains.
 func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

@@ -17,7 +17,6 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// ending describes the end of a command.
 type ending struct {
 	code     int
 	timedOut bool
@@ -181,8 +180,9 @@ func (j *job) kill() {
 
 func (j *job) send(m inner.Message) { _, _ = j.control.Write(m.Encode()) }
 
-// receive passes on the inner process's messages, and starts the proxy when the proxy's socket
-// arrives. It closes the channel when the inner process has ended.
+// receive sends the inner process's messages to the channel messages. When the message with the
+// proxy's socket arrives, receive starts the proxy instead. It closes the channel when the inner
+// process has ended.
 func (j *job) receive(messages chan<- inner.Message) {
 	defer close(messages)
 	fd := int(j.control.Fd())

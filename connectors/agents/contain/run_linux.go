@@ -149,7 +149,7 @@ type view struct {
 	trees   []tree // the writable and readable directories, the project first
 	extra   []finding
 	absent  []string // protected paths that did not exist before the command
-	lock    *os.File // held while the command uses the scratch directory
+	lock    *os.File // the lock file of the scratch directory, open until the command has ended
 	scratch string
 
 	temporary string // a directory to remove when the command has ended

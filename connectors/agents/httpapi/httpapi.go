@@ -125,9 +125,9 @@ func (s *Server) URL() string { return s.addr.URL }
 // or nil after Stop.
 func (s *Server) Done() <-chan error { return s.done }
 
-// Stop stops listening and ends every open call with a response. It returns when all calls have ended
-// or when ctx ends. Pending requests stay pending, except those of hooks. They are withdrawn, because
-// their hosts get a denial.
+// Stop stops listening and ends every open call with a response. It returns when all calls have
+// ended or when ctx ends. Pending requests stay pending, except the requests of hooks. The server
+// withdraws the requests of hooks, because the hosts get a denial.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop(errStopping)
 	if err := s.http.Shutdown(ctx); err != nil {

@@ -33,7 +33,7 @@ func (s scriptedNod) Withdraw(_ context.Context, session, id, _ string) (schemas
 	return s.withdraw(session, id)
 }
 
-// failingNod returns a fake nod whose methods all return the error of f.
+// failingNod returns a fake nod whose methods all fail with the error that f returns.
 func failingNod(f func() error) scriptedNod {
 	return scriptedNod{
 		submit: func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error) {

@@ -16,7 +16,7 @@ const (
 	prAmbientClear   = 4
 	seccompFilter    = 2
 	capabilityFormat = 0x20080522 // _LINUX_CAPABILITY_VERSION_3
-	noRootSecured    = 0x2f       // root gets no capabilities by its user id, and these bits are locked
+	noRootSecured    = 0x2f       // root gets no capabilities by its user id, and no process can change these bits
 	landlockBeneath  = 1
 )
 
@@ -101,7 +101,6 @@ func dropCapabilities(namespaces bool) error {
 	return nil
 }
 
-// landlock applies the Landlock restrictions of the plan.
 func landlock(p *Plan) *failure {
 	if p.Handled == 0 && p.Scoped == 0 {
 		return nil
