@@ -20,7 +20,7 @@ type Listen struct {
 	// Addr is the address to listen on, as HOST:PORT.
 	Addr string
 	// PublicURL is the URL by which people and agents reach the server, such as
-	// https://nod.example.com. It is empty if they use Addr.
+	// https://nod.example.com. It is empty if people and agents use Addr.
 	PublicURL string
 	// TLSCert and TLSKey are the names of PEM files; both are empty without TLS.
 	TLSCert, TLSKey string

@@ -128,9 +128,9 @@ func script(command string) string {
 }
 
 // fileChange fills in r for an approval request for file changes. r contains the changes that Codex
-// reported when it started them; if Codex has reported none, fileChange returns an error. If the
-// project is unknown, so are its rules. r then has a tool name that no rule matches, so that nod asks
-// a person.
+// reported before it asked. If Codex has reported no changes, fileChange returns an error. If the
+// project is unknown, so are its rules. r then has a tool name that no rule matches, so that nod
+// asks a person.
 func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	s.mu.Lock()
 	it, known := s.items[itemKey(a.params, r.ToolCallID)]

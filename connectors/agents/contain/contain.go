@@ -62,8 +62,9 @@ type Spec struct {
 	// file but not change it. Run itself protects git's own files.
 	Protected func(rel string) bool
 
-	// Scratch is the directory that keeps the command's /tmp and its changes to the toolchains' caches
-	// for later commands of the session. If Scratch is "", both are removed when the command ends.
+	// Scratch is the directory that keeps the command's /tmp and its changes to the toolchains'
+	// caches for later commands of the session. If Scratch is "", Run removes /tmp and these
+	// changes when the command ends.
 	Scratch string
 	Limits  Limits
 

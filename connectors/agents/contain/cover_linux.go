@@ -70,7 +70,8 @@ func (c *covers) protectAll(paths []string) {
 	}
 }
 
-// config lets the command read a git configuration file without its logins, and not change it.
+// config makes a git configuration file read-only for the command, and hides the logins in the
+// file.
 func (c *covers) config(p string) {
 	f, err := inspect(p, protected)
 	data, readErr := os.ReadFile(p)

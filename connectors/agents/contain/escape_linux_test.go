@@ -318,7 +318,8 @@ func TestADirectoryAsAStreamIsRefused(t *testing.T) {
 }
 
 // A command could leave a symbolic link in the session's /tmp. While nod builds the file system for
-// the next command, the host's file system is still mounted, and such a link must not lead into it.
+// the next command, the host's file system is still mounted, and such a link must not lead into the
+// host's file system.
 func TestALinkInTmpDoesNotLeadOutside(t *testing.T) {
 	r := newRig(t)
 	r.change = func(o *order) { o.Spec.Scratch = r.top + "/scratch" }

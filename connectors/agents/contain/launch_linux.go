@@ -171,7 +171,7 @@ func notRun(m inner.Message) error {
 }
 
 func (j *job) kill() {
-	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // the inner process notices this, kills the command and ends
+	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // the inner process then reads the end of the connection, kills the command and ends
 	go func() {
 		time.Sleep(2 * time.Second)
 		_ = j.process.Kill()
@@ -181,8 +181,8 @@ func (j *job) kill() {
 func (j *job) send(m inner.Message) { _, _ = j.control.Write(m.Encode()) }
 
 // receive sends the inner process's messages to the channel messages. When the message with the
-// proxy's socket arrives, receive starts the proxy instead. It closes the channel when the inner
-// process has ended.
+// proxy's socket arrives, receive starts the proxy instead. receive closes the channel when the
+// inner process has ended.
 func (j *job) receive(messages chan<- inner.Message) {
 	defer close(messages)
 	fd := int(j.control.Fd())

@@ -344,7 +344,7 @@ func (v *view) coverTools(c *covers, shown []string) error {
 	return nil
 }
 
-// finish adds to p the fields that are the same at both levels.
+// finish adds to p the fields that are the same at both levels of containment.
 func (v *view) finish(p *inner.Plan) *inner.Plan {
 	s := v.spec
 	more := []string{"PWD=" + s.Dir, "TMPDIR=/tmp", "HUSKY=0"}

@@ -18,8 +18,8 @@ type Host struct {
 	// ChangesInput is true if a hook of the host can replace the input of a call.
 	ChangesInput bool
 	// ChangesSince is the oldest version whose hooks are known to replace the input. An older
-	// version ignores the change and runs the agent's input. ChangesSince is empty if the hooks of
-	// all versions replace the input, or those of none.
+	// version ignores the change and runs the agent's input. ChangesSince is empty if all versions
+	// behave alike.
 	ChangesSince string
 
 	Program string   // the host's program, as a name in PATH
@@ -64,9 +64,10 @@ type Call struct {
 	ChangesInput bool
 	// HostAsks is true if the host asks its own user while the hook runs.
 	HostAsks bool
-	// Turn reads the host's transcript and classifies the turn of the call. By the turn, the hook
-	// decides whether the host can end its run and repeat the call later. The result may change while
-	// the host writes more to the transcript. Turn is nil if the host can never repeat the call.
+	// Turn reads the host's transcript and classifies the turn of the call. From the turn, the hook
+	// learns whether the host can end its run and repeat the call later. The result may change
+	// while the host writes more to the transcript. Turn is nil if the host can never repeat the
+	// call.
 	Turn func() Turn
 	// Stopped reports whether, according to the host's transcript, the user has stopped the agent
 	// since the call was made. It is nil if there is no transcript, or if the host ends its hook when

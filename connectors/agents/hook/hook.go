@@ -46,9 +46,9 @@ type Options struct {
 	// Otherwise it is the reason why calls cannot run contained. It has no effect if the host does not
 	// let a hook change a call.
 	Contain string
-	// NodPath is the absolute path of the nod program that a call starts to run contained. If
-	// it is empty, no call runs contained. NodData is its data directory, or empty for the
-	// default one.
+	// NodPath is the absolute path of the nod program that a call starts to run contained. If it is
+	// empty, no call runs contained. NodData is nod's data directory, or empty for the default
+	// directory.
 	NodPath, NodData string
 	// ChangesInput is true if the host's version is Host.ChangesSince or newer.
 	ChangesInput bool
@@ -76,7 +76,8 @@ type Options struct {
 // by nod's ids.
 type Unsettled interface {
 	Note(sessionID, tool string) error
-	// Noted returns true if in doubt. An empty tool means any tool.
+	// Noted reports whether there is a note. If it cannot find out, it returns true. An empty tool
+	// means any tool.
 	Noted(sessionID, tool string) bool
 	// Forget removes the notes of a session that has ended.
 	Forget(sessionID string)
@@ -224,7 +225,7 @@ func (c Call) check() error {
 	return nil
 }
 
-// asksUser reports whether the call asks the user something that is no permission for a tool.
+// asksUser reports whether the call asks the user to answer questions or to approve a plan.
 func (c Call) asksUser() bool { return c.Questions != nil || c.Plan }
 
 func (h *run) dial(ctx context.Context) (Nod, error) {

@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// unaskedModes are the permission modes in which Claude Code does not ask its user. It then does not
-// run PermissionRequest hooks either. Claude Code 2.1.329 starts in the mode auto unless its settings
-// name another.
+// unaskedModes are the permission modes in which Claude Code does not ask its user. In these modes
+// Claude Code does not run PermissionRequest hooks either. Claude Code 2.1.329 starts in the mode
+// auto unless its settings name another mode.
 var unaskedModes = []string{"auto", "bypassPermissions", "dontAsk"}
 
 // DefaultMode returns the default permission mode in a settings file of Claude Code. It also reports

@@ -29,9 +29,9 @@ type Nod interface {
 	// Submit sends r under its id, which must be new unless r.Rejoin is true. If nod has decided r,
 	// Submit returns the decision. If r is pending, Submit returns a nil decision and a receipt.
 	Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error)
-	// Await waits for the decision about a stored request, for the time wait or until nod's first
-	// reply if that takes longer. It returns nil if the request is still pending. The error is
-	// NOT_FOUND if this agent has no such request.
+	// Await waits for the decision about a stored request. It waits for the time wait, or until
+	// nod's first reply if that reply takes longer. It returns nil if the request is still pending.
+	// The error is NOT_FOUND if this agent has no such request.
 	Await(ctx context.Context, sessionID, pendingID string, wait time.Duration) (*schemas.Decision, error)
 	// Withdraw withdraws a request and returns the decision: the withdrawal, or an earlier decision.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error)

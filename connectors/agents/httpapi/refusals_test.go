@@ -55,8 +55,8 @@ var each = map[string]struct{ method, path, body string }{
 	"withdraw": {"DELETE", "/api/v1/requests/S.1", ""},
 }
 
-// The server refuses calls without a valid token, and calls that a web page could make. They do not
-// reach nod.
+// The server refuses calls without a valid token, and calls that a web page could make. These calls
+// do not reach nod.
 func TestCallsWithoutATokenOrFromAWebPageAreRefused(t *testing.T) {
 	r := fake(t, func(*httpapi.Options) {}) // Agent.Nod is nil, so a call that reached nod would panic
 	for name, c := range map[string]struct {

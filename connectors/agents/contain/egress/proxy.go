@@ -253,7 +253,7 @@ func answer(conn net.Conn, status int, text string) {
 		"\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: "+strconv.Itoa(len(text))+"\r\n\r\n"+text)
 }
 
-// join copies data in both directions until both ends are closed.
+// join copies data in both directions until both connections are closed.
 func join(client net.Conn, in io.Reader, server net.Conn) {
 	var wait sync.WaitGroup
 	wait.Go(func() {
