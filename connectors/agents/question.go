@@ -30,8 +30,8 @@ type QuestionChoice struct {
 	Description string `json:"description"`
 }
 
-// ownWords and noAnswer are the ids of the two options that nod adds to the agent's choices. With
-// ownWords a person writes an answer, and with noAnswer gives none.
+// ownWords and noAnswer are the ids of the two options that nod adds to the agent's choices. A
+// person who chooses ownWords writes an answer. A person who chooses noAnswer gives no answer.
 const (
 	ownWords = "own_words"
 	noAnswer = "no_answer"
@@ -61,9 +61,9 @@ func Questions(input json.RawMessage) []Question {
 	return in.Questions
 }
 
-// Request returns a request that asks a person question q. The request has a new id. Its session,
-// agent and host are those of r, the request for the whole tool call. leave is the label of the option
-// that gives no answer. Request returns an error if q cannot be encoded as JSON.
+// Request returns a request that asks a person the question q. The request has a new id. Its
+// session, agent and host are those of r, the request for the whole tool call. leave is the label
+// of the option that gives no answer. Request returns an error if q cannot be encoded as JSON.
 func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, error) {
 	details := map[string]any{"question": q.Text}
 	var about []map[string]string

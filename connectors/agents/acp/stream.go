@@ -14,7 +14,7 @@ import (
 // maxQueued is the number of unsent notifications at which the stream drops a subscriber.
 const maxQueued = 64
 
-// Stream sends each request that waits for a person to all subscribers. A new subscriber first gets
+// Stream sends all subscribers each request that waits for a person. A new subscriber first gets
 // the requests that are pending at that time. Stream is safe for concurrent use.
 type Stream struct {
 	mu      sync.Mutex

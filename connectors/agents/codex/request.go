@@ -115,7 +115,7 @@ func command(a *ask, r *schemas.Request) (err error) {
 }
 
 // shellWrapper matches the shell by which Codex runs each command, if the command is one argument
-// in single quotes or without quotes. Its group contains the command.
+// in single quotes or without quotes. One of its two groups contains the command.
 var shellWrapper = lazyregexp.New(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
 
 // script returns a command without the shell with which Codex runs it. If shellWrapper does not match,

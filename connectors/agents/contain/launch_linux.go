@@ -223,8 +223,8 @@ func readWithFiles(fd int, b, oob []byte) (n, oobn int, err error) {
 	return n, oobn, nil
 }
 
-// serve starts the proxy on the socket from a message. It ignores errors, because without the proxy
-// the command has no network at all.
+// serve starts the proxy on the socket from a message. It ignores errors. That is safe: without the
+// proxy the command has no network at all.
 func (j *job) serve(oob []byte) {
 	parts, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(parts) != 1 {

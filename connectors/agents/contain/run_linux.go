@@ -141,8 +141,8 @@ func (s *Spec) check() error {
 // topDirs are system directories that are too large to be one project.
 var topDirs = []string{"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/var", "/var/lib", "/var/tmp"}
 
-// view is the result of the scans before a command: its trees, the paths to hide or protect, and its
-// scratch directory.
+// view is the result of the scans before a command. It contains the scanned trees, the paths to
+// hide or protect, and the command's scratch directory.
 type view struct {
 	spec    *Spec
 	names   names

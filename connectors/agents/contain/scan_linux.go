@@ -46,7 +46,7 @@ type tree struct {
 }
 
 // maxEntries is the largest number of files in a project. In a larger project, the scan for secrets
-// would take too long, so Run refuses it.
+// would take too long, so Run refuses such a project.
 const maxEntries = 2_000_000
 
 // names decides by a path's name whether the path is secret or protected.

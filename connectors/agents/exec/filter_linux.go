@@ -58,9 +58,9 @@ func filterCalls(unixAllowed, network bool) error {
 	return nil
 }
 
-// The offsets in struct seccomp_data, which a filter reads, of the system call's number, the
-// architecture, and the low halves of the first two arguments. All architectures of auditArch are
-// little-endian.
+// A filter reads struct seccomp_data. These are the offsets in that struct of the system call's
+// number, the architecture, and the low halves of the first two arguments. All architectures of
+// auditArch are little-endian.
 const (
 	atNumber  = 0
 	atMachine = 4

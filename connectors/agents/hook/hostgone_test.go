@@ -37,8 +37,8 @@ func stops(t *testing.T, transcript string, lines ...string) {
 	require.NoError(t, f.Close())
 }
 
-// When the user stops Gemini CLI, it lets the hook continue. The hook then finds the stop in the
-// transcript and withdraws its request.
+// Gemini CLI lets the hook continue after the user has stopped Gemini CLI. The hook then finds the
+// stop in the transcript and withdraws its request.
 func TestAStoppedGeminiWithdraws(t *testing.T) {
 	stdin, transcript := geminiCall(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -2,8 +2,8 @@
 // for the decision with GETs, and withdraws the request with a DELETE. The package also serves
 // Claude Code's HTTP hooks. openapi.json describes each call.
 //
-// Each caller sends a token, which identifies its agent. The server refuses calls that a web page
-// could make before it reads their body.
+// Each caller sends a token, which identifies its agent. If a web page could have made a call, the
+// server refuses the call before it reads the body.
 package httpapi
 
 import (

@@ -70,8 +70,8 @@ func prctl(option, a, b uintptr) error {
 	return nil
 }
 
-// dropCapabilities drops all capabilities permanently. Without namespaces, a user other than root has
-// no capabilities, and must not change the bounding set.
+// dropCapabilities drops all capabilities permanently. Without namespaces, a user other than root
+// has no capabilities, and the kernel does not let that user change the bounding set.
 func dropCapabilities(namespaces bool) error {
 	if namespaces || syscall.Geteuid() == 0 || syscall.Getuid() == 0 {
 		for power := uintptr(0); ; power++ {
