@@ -31,9 +31,10 @@ type EmbedOptions struct {
 	Host string
 	// Port is the listening port. If it is 0 or taken, the server listens on any free port.
 	Port int
-	// SyncInterval is the longest time between the acknowledgement of a write and its sync
-	// to disk, or SyncGroup, or SyncAlways. With SyncGroup, engines of other processes
-	// cannot use the stores; without Users, which could refuse them, it means SyncAlways.
+	// SyncInterval is the longest time between the acknowledgement of a write and its sync to
+	// disk, or SyncGroup, or SyncAlways. With SyncGroup, engines of other processes cannot use
+	// the stores. Without Users the server could not refuse such engines, so SyncGroup then
+	// means SyncAlways.
 	SyncInterval time.Duration
 	// BeforeSync, if set, is called before each sync of a stream with SyncGroup; its error
 	// makes the sync fail. Tests use it.
@@ -117,9 +118,9 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	return s, nil
 }
 
-// groupsSyncs reports whether the syncs of the stores are grouped. A member of a cluster
-// leaves them to the server, because its streams may have replicas; so does a server without
-// users, because it cannot refuse the engines of other processes.
+// groupsSyncs reports whether one sync serves several writes. In a cluster it does not,
+// because streams may have replicas. Without users it does not, because the server cannot
+// refuse the engines of other processes.
 func (o EmbedOptions) groupsSyncs() bool {
 	return o.SyncInterval == SyncGroup && o.ClusterName == "" && len(o.Users) > 0
 }

@@ -101,7 +101,7 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 		o.Creds = keys.Path(id)
 	}
 	conn, err := Connect(ctx, o)
-	if errors.Is(err, ErrNoServer) { // nod was killed and left run.json behind, and another process now has its pid
+	if errors.Is(err, ErrNoServer) { // nod was killed and left run.json behind, and another process now has nod's pid
 		err = fmt.Errorf("%w on %s: nothing answers at %s: start it with nod up", ErrNotRunning, p.DataDir, run.URL)
 	}
 	return conn, err

@@ -141,7 +141,7 @@ func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 			}
 			for c.alternatives() && ctx.Err() == nil && !c.nc.IsClosed() {
 				within, done := context.WithTimeout(ctx, pulseWithin)
-				_ = try(within) // the calls that try makes record their results
+				_ = try(within) // each call inside try records its own result
 				late := within.Err() != nil
 				done()
 				if !late {

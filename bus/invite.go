@@ -27,8 +27,9 @@ type Invitation struct {
 
 const joinedName = "joined.json"
 
-// Invite makes an agent's key and returns the invitation for another machine, from which
-// address reaches the server. The server accepts the key, and uses TLS, from its next start on.
+// Invite makes an agent's key and returns the invitation for another machine. address is the
+// server's address as that machine sees it. The server accepts the key, and uses TLS, from its
+// next start on.
 func Invite(dataDir, agent, address string) (Invitation, error) {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {

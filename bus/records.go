@@ -16,8 +16,8 @@ const (
 	timerPrefix  = "nod.v1.timer."
 	duePrefix    = "nod.v1.due."
 
-	// lockFilter and a timer's token match the timer of a question before and after it fires
-	// (timerPrefix and duePrefix).
+	// lockFilter followed by a timer's token matches the timer both before it fires
+	// (timerPrefix) and afterwards (duePrefix).
 	lockFilter = "nod.v1.*."
 
 	// firedFor is how long a fired timer waits for an engine. If no engine runs for so long,
@@ -27,9 +27,9 @@ const (
 	Retention = 24 * time.Hour
 )
 
-// Records is the bucket pending_permissions, which has the record of each request, and in the
-// same stream its timer. A pending record has no TTL: the marker of an expired TTL could remove
-// an update that the server had just acknowledged.
+// Records is the bucket pending_permissions, which has the record of each request. The stream
+// of this bucket also has the timer of each record. A pending record has no TTL: the marker of
+// an expired TTL could remove an update that the server had just acknowledged.
 type Records struct{ *kvStream }
 
 // Entry is a record with the revision at which it was read.
@@ -97,7 +97,7 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 }
 
 // Amend writes an addition to a decided record, which is kept for the duration kept from now
-// on. It leaves the timer alone, which may belong to an identical call by now.
+// on. It does not change the timer, because the timer may belong to an identical call by now.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {

@@ -126,7 +126,7 @@ func (s *scan) setBarrier(ctx context.Context) error {
 	})
 }
 
-// run reads from one replica, from the last message that was read on.
+// run reads from one replica. It begins after the last message that was read.
 func (s *scan) run(ctx context.Context) error {
 	hop, cancel := context.WithTimeout(ctx, scanWait)
 	config := jetstream.ConsumerConfig{
@@ -136,7 +136,7 @@ func (s *scan) run(ctx context.Context) error {
 		InactiveThreshold: scanKept,
 	}
 	if s.last == 0 && !s.since.IsZero() {
-		start := s.since.Add(-clockSkew) // since may be ahead of the server's clock, and the scan must not miss its barrier
+		start := s.since.Add(-clockSkew) // the time in s.since may be ahead of the server's clock, and the scan must not miss its barrier
 		config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &start
 	}
 	consumer, err := s.records.stream.CreateConsumer(hop, config)

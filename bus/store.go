@@ -77,7 +77,7 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 	for _, b := range []struct {
 		into  **Bucket
 		name  string
-		async bool // the server acknowledges a write before it is on disk; for contents that may be lost
+		async bool // the server acknowledges a write before it is on disk, because this content may be lost
 	}{
 		{&s.Sessions, "permission_sessions", false},
 		{&s.Presence, "client_presence", true},
@@ -128,7 +128,7 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create
 
 // isServerMissing reports whether err says that a stream cannot be made because some servers
 // of the cluster are down or have not joined it. The same code has permanent causes, such as
-// too little storage, which only the text tells apart.
+// too little storage. Only the text of the error tells them apart.
 func isServerMissing(err error) bool {
 	var api *jetstream.APIError
 	if !errors.As(err, &api) || api.ErrorCode != codeNoPlacement {
@@ -215,9 +215,9 @@ func (b *Bucket) ListKeys(ctx context.Context, filter string) ([]string, error) 
 	return b.keys(ctx, b.prefix, filter)
 }
 
-// NewestOf returns the revision of the last write or removal among the keys that match a filter
-// such as "standing.session.S.*", or 0 without one. If this revision is unchanged, values that
-// were read earlier are current, unless they have expired.
+// NewestOf returns the revision of the last write or removal among the keys that match a
+// filter such as "standing.session.S.*", or 0 if there was none. As long as this revision
+// stays the same, values that were read earlier are current, unless they have expired.
 func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	val, err := b.last(ctx, b.prefix+filter)
 	if errors.Is(err, ErrNotFound) {

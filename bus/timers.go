@@ -14,10 +14,10 @@ import (
 )
 
 // Create stores a pending record and its timer. It arms the timer first, because the timer's
-// subject is the lock by which identical calls share one question. The error is ErrLockHeld if
-// another request holds the lock, and nothing was stored; it is ErrMoved if the record is not
-// at the entry's revision. A timer that was armed before ErrMoved has no effect, because it
-// does not belong to the stored record.
+// subject is the lock by which identical calls share one question. If another request holds
+// the lock, Create stores nothing and returns ErrLockHeld. If the record is not at the entry's
+// revision, the error is ErrMoved. A timer that was armed before ErrMoved has no effect,
+// because it does not belong to the stored record.
 func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 	return r.TakeOver(ctx, e, 0)
 }

@@ -72,9 +72,9 @@ type Prompt struct {
 	// Joined is the pending_id of the question that decides this request; empty if the request
 	// is that question. People see and answer only questions.
 	Joined string `json:"joined,omitempty"`
-	// Waiters is the number of identical calls that have asked this question, with those that
-	// no longer wait. An answer repeats this number. Waiting is the number of calls that still
-	// wait; they run if the question is allowed once.
+	// Waiters is the number of identical calls that have asked this question, including calls
+	// that no longer wait. An answer repeats this number. Waiting is the number of calls that
+	// still wait; they run if the question is allowed once.
 	Waiters  int       `json:"waiters,omitempty"`
 	Waiting  int       `json:"waiting,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`

@@ -121,7 +121,7 @@ func settingsDocument(channels []ChannelSettings) (any, error) {
 	return doc, nil
 }
 
-// ownConnectors are the JSON names of the fields of Connectors but Channels.
+// ownConnectors are the JSON names of all fields of Connectors except Channels.
 var ownConnectors = []string{"voice", "web"}
 
 // MarshalJSON writes the settings of channels beside those of the other connectors.

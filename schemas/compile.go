@@ -98,8 +98,8 @@ func (c *compiler) file(name string) (*schema, error) {
 	return c.add(name, data)
 }
 
-// add decodes a schema and replaces each $ref by its target. In nod's schemas only annotations
-// stand beside a $ref, so nothing is lost.
+// add decodes a schema and replaces each $ref by its target. In nod's schemas the only other
+// members beside a $ref are annotations, so no rule is lost.
 func (c *compiler) add(name string, data []byte) (*schema, error) {
 	var s *schema
 	if err := decodeSchema(data, &s); err != nil {

@@ -63,8 +63,8 @@ func (c *Confirm) Accepts(connector string) bool {
 	return c.MinDisplay == "" || slices.Index(displays, DisplayOf(connector)) >= slices.Index(displays, c.MinDisplay)
 }
 
-// CodeWordFor returns the rule that demands a code word for an allow of this risk: of several
-// rules the one for the highest risk, or nil without such a rule.
+// CodeWordFor returns the rule that demands a code word for an allow of this risk, or nil if
+// no rule does. Of several rules it returns the rule for the highest risk.
 func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	for _, c := range s.Confirms() {
 		if c.CodeWord() && c.Wants(risk) && (word == nil || slices.Index(risks, c.Risk) > slices.Index(risks, word.Risk)) {

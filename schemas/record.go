@@ -174,8 +174,8 @@ func (r *Record) Verdict(pendingID string) *Decision {
 	return &own
 }
 
-// Places returns the number of calls that have asked the question, with those that no longer
-// wait.
+// Places returns the number of calls that have asked the question, including calls that no
+// longer wait.
 func (r *Record) Places() int {
 	n := 0
 	for i := range r.Waiters {
@@ -226,7 +226,7 @@ const (
 
 // LogEntry is one entry of permission_log. It contains no payload of a request unless the
 // settings enable payloads. It contains the whole decision of a request without a record,
-// because no other store has that.
+// because no other store has that decision.
 type LogEntry struct {
 	Type             string     `json:"type"`
 	At               time.Time  `json:"at"`

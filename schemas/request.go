@@ -96,9 +96,9 @@ type Request struct {
 	// HostAsks means that the host also asks its own user, who may answer first.
 	HostAsks bool `json:"host_asks,omitempty"`
 
-	// Contain is ContainPossible if the call may run contained: the host runs changed inputs,
-	// the system can contain commands, and the call has a project. Otherwise it is empty, or
-	// the reason for people. It is not part of the digest.
+	// Contain is ContainPossible if the call may run contained: the host accepts changed
+	// inputs, the system can contain commands, and the call has a project. Otherwise it is
+	// empty, or the reason for people. It is not part of the digest.
 	Contain string `json:"contain,omitempty"`
 	// NodPath is the absolute path of the nod program on the request's host, which starts
 	// contained calls. Without it no call runs contained. It is not part of the digest.
@@ -222,8 +222,8 @@ type HostResolved struct {
 	// started while its request was pending, and was denied afterwards, the record gets an
 	// aftermath.
 	RanMillis *int `json:"ran_ms,omitempty"`
-	// AgentName extends the report to the requests with this AgentName without HostAsks,
-	// because the program with this name no longer waits for them.
+	// AgentName extends the report to requests that have this AgentName and do not have
+	// HostAsks, because the program with this name no longer waits for them.
 	AgentName string `json:"agent_name,omitempty"`
 	// PendingID limits the report to one request whose process has ended: the host will never
 	// receive the decision. The engine ignores the fields above it.
@@ -244,9 +244,9 @@ type Await struct {
 	Requests []Awaited `json:"requests"`
 }
 
-// Awaited is one request in an Await and in its reply. In an Await, Revision is that of the
-// receipt; in a reply, that of the record. Only a reply sets Decision or Error; it sets none
-// while the request is pending.
+// Awaited is one request in an Await and in its reply. In an Await, Revision is the revision
+// of the receipt; in a reply, the revision of the record. Only a reply sets Decision or Error,
+// and only if the request is no longer pending.
 type Awaited struct {
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`

@@ -53,7 +53,7 @@ type schema struct {
 	Examples    []any  `json:"examples"`
 }
 
-// types are the types that a value may have. No types mean any type.
+// types are the types that a value may have. An empty list allows every type.
 type types []string
 
 func (t *types) UnmarshalJSON(data []byte) error {

@@ -41,10 +41,11 @@ func exposed(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
-// Path returns the path of the seed file of id, which may not exist.
+// Path returns the path of the seed file of id. It does not check whether the file exists.
 func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+keySuffix) }
 
-// Add makes a key for id. The error is fs.ErrExist if id has a key, which stays.
+// Add makes a key for id. If id has a key already, that key stays, and the error is
+// fs.ErrExist.
 func (k *Keys) Add(id ID) (User, error) {
 	if err := id.Check(); err != nil {
 		return User{}, err

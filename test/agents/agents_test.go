@@ -24,8 +24,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// each runs a test with every version of an agent in host.Tested. pkg is the npm package of the agent.
-// If NOD_TEST_AGENTS is not set, each skips the test.
+// each runs a test with every version of an agent in host.Tested. pkg is the npm package of
+// the agent. If NOD_TEST_AGENTS is not set, the test is skipped.
 func each(t *testing.T, host hook.Host, pkg string, test func(t *testing.T, program string)) {
 	var agents []npm.Agent
 	for _, version := range host.Tested {

@@ -91,8 +91,8 @@ func (c *cluster) build(ctx context.Context) error {
 	return nil
 }
 
-// beginEngine starts an engine. If the engine ends because a server has not joined the cluster yet, it
-// starts the engine again, as a supervisor would.
+// beginEngine starts an engine. If the engine ends because a server has not joined the cluster
+// yet, beginEngine starts the engine again, as a supervisor would.
 func (c *cluster) beginEngine(ctx context.Context, p *process) error {
 	err := c.begin(ctx, p)
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
