@@ -31,7 +31,7 @@ func (oracleLoader) Load(url string) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
 }
 
-func oracle(t *testing.T) *jsonschema.Compiler {
+func oracle(t testing.TB) *jsonschema.Compiler {
 	t.Helper()
 	c := jsonschema.NewCompiler()
 	c.UseLoader(oracleLoader{})

@@ -187,7 +187,7 @@ func (ThisDisk) Tops(project string) []string {
 	}
 	store := top + "/.git"
 	if own := gitDir(top); own != "" { // top is a work tree of a repository elsewhere
-		common, err := os.ReadFile(own + "/commondir")
+		common, err := readGitFile(own + "/commondir")
 		if err != nil {
 			return tops
 		}
@@ -204,7 +204,7 @@ func (ThisDisk) Tops(project string) []string {
 	entries, _ := os.ReadDir(store + "/worktrees") // an unreadable directory lists no further work trees
 	for _, e := range entries {
 		admin := store + "/worktrees/" + e.Name()
-		file, err := os.ReadFile(admin + "/gitdir")
+		file, err := readGitFile(admin + "/gitdir")
 		tree := path.Dir(strings.TrimSpace(string(file)))
 		if err == nil && path.IsAbs(tree) && sameFile(gitDir(tree), admin) && !slices.Contains(tops, tree) {
 			tops = append(tops, tree)
@@ -213,9 +213,25 @@ func (ThisDisk) Tops(project string) []string {
 	return tops
 }
 
+// maxGitFile is the longest file of git, in bytes, that readGitFile reads.
+const maxGitFile = 64 << 10
+
+// readGitFile reads one of the small files that link a work tree to its repository. An agent can
+// make them, so a device, a pipe and a long file are errors: reading them might never end.
+func readGitFile(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxGitFile {
+		return nil, fmt.Errorf("%s is no file of at most %d bytes", name, maxGitFile)
+	}
+	return os.ReadFile(name)
+}
+
 // gitDir returns the directory to which the file .git of a work tree points, or "".
 func gitDir(tree string) string {
-	text, err := os.ReadFile(tree + "/.git")
+	text, err := readGitFile(tree + "/.git")
 	dir, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
 	if err != nil || !ok {
 		return ""
@@ -228,7 +244,7 @@ func gitDir(tree string) string {
 
 // listsTree reports whether the repository's directory for a work tree names that work tree.
 func listsTree(admin, tree string) bool {
-	file, err := os.ReadFile(admin + "/gitdir")
+	file, err := readGitFile(admin + "/gitdir")
 	return err == nil && sameFile(path.Dir(strings.TrimSpace(string(file))), tree)
 }
 

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -274,4 +275,16 @@ func TestOnlyDiskReadsFiles(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// A file .git that is a pipe or a device has no end, so it is not read.
+func TestAGitFileThatIsNoFileIsNotRead(t *testing.T) {
+	for name, write := range map[string]func(at string) error{
+		"device": func(at string) error { return os.Symlink("/dev/zero", at) },
+		"pipe":   func(at string) error { return syscall.Mkfifo(at, 0o600) },
+	} {
+		dir := t.TempDir()
+		require.NoError(t, write(dir+"/.git"), name)
+		assert.Equal(t, []string{dir}, policy.ThisDisk{}.Tops(dir), name)
+	}
 }

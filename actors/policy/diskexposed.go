@@ -18,6 +18,8 @@ func IsSearch(tool string) bool { return tools.Named(tool).Kind == tools.Search 
 const (
 	maxWalked  = 30000 // the number of names at which Exposed looks
 	maxExposed = 64    // the largest number of files that Exposed returns
+
+	maxIgnoreFile = 64 << 10 // bytes; Exposed ignores nothing by a longer .gitignore
 )
 
 // Exposed returns the files with secrets that a search of a whole directory would show: files on
@@ -62,10 +64,15 @@ type ignoreFile struct {
 	patterns []string
 }
 
-// readIgnoreFile reads the .gitignore of a directory. ok is false if there is none, or if it also
-// includes files again.
+// readIgnoreFile reads the .gitignore of a directory. ok is false if there is none, if it is long,
+// or if it also includes files again. Like git, it reads no symbolic link: a repository may contain
+// a link to a device, which has no end.
 func readIgnoreFile(dir string) (f ignoreFile, ok bool) {
-	text, err := os.ReadFile(dir + "/.gitignore")
+	name := dir + "/.gitignore"
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoreFile {
+		return f, false
+	}
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return f, false
 	}

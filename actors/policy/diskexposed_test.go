@@ -49,6 +49,22 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	}
 }
 
+// A repository can contain a .gitignore that is a link to a device without an end. Neither this nor
+// a very long one is read, and the files then count as exposed.
+func TestAnIgnoreFileThatIsNoFileIsNotRead(t *testing.T) {
+	for name, write := range map[string]func(at string) error{
+		"link": func(at string) error { return os.Symlink("/dev/zero", at) },
+		"long": func(at string) error {
+			return os.WriteFile(at, append([]byte("*.key\n"), make([]byte, 64<<10)...), 0o644)
+		},
+	} {
+		dir := t.TempDir()
+		require.NoError(t, write(dir+"/.gitignore"), name)
+		require.NoError(t, os.WriteFile(dir+"/server.key", []byte("TOKEN"), 0o644))
+		assert.Equal(t, []string{dir + "/server.key"}, policy.ThisDisk{}.Exposed(preset(t, ""), dir), name)
+	}
+}
+
 // A search that would show a file with secrets asks; one that leaves the file out, or prints names
 // alone, does not.
 func TestSearchesOfExposedFilesAsk(t *testing.T) {

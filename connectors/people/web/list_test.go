@@ -120,6 +120,8 @@ func TestAWholeSessionIsAnsweredTogether(t *testing.T) {
 	p.sees(all("allow") + ".getAttribute('aria-disabled') === 'false'")
 	p.does(script(all("allow") + ".click()"))
 	p.Equal("Sure? Allow all once (3)", value[string](p, all("allow")+".innerText"))
+	p.Equal("true", value[string](p, all("allow")+".getAttribute('aria-disabled')"), "the second click of a double click")
+	p.sees(all("allow") + ".getAttribute('aria-disabled') === 'false'")
 	p.does(script(all("allow") + ".click()"))
 	p.sees("[...document.querySelectorAll('nod-session .card .outcome')].filter((e) => e.innerText.includes('Allowed once · Ann')).length === 3")
 	p.True(value[bool](p, "document.querySelector('.actions.all').hidden"))

@@ -87,10 +87,12 @@ export class Answer extends HTMLElement {
     if (all.length === 1) this.#click(all[0]);
   }
 
-  /** can reports whether press would give an answer now. */
+  /** can reports whether press would now answer this request alone, and an allow would be for
+   * this call alone, unchanged. */
   can(effect) {
     const all = this.#buttons.filter((b) => b.allows === (effect === "allow"));
-    return all.length === 1 && this.#ready(all[0]) && all[0].sure;
+    if (all.length !== 1 || !this.#ready(all[0]) || !all[0].sure) return false;
+    return !this.#options.others.length && (effect !== "allow" || !this.#options.label);
   }
 
   /** choose presses the answer of a question with this number, as its button shows it. */
@@ -124,7 +126,7 @@ export class Answer extends HTMLElement {
       const button = el("button", (allows ? "allow" : "deny") + (option.remembered ? " kept" : ""));
       button.type = "button";
       const offered = { option, allows, button, sure: !option.remembered };
-      button.addEventListener("click", () => this.#click(offered));
+      button.addEventListener("click", (e) => { if (e.detail < 2) this.#click(offered); }); // the second click of a double click was for the old content
       return offered;
     });
     this.#buttons.sort((a, b) => a.allows - b.allows);

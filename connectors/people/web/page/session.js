@@ -169,6 +169,7 @@ export class Session extends HTMLElement {
       if (button.dataset.sure !== String(cards.length)) {
         button.dataset.sure = cards.length;
         button.textContent = `Sure? ${words} (${cards.length})`;
+        for (const { panel } of cards) panel.arm(); // the second click of a double click has no effect
         return;
       }
       for (const { panel } of cards) panel.press(effect);
