@@ -235,7 +235,7 @@ func (n *Nod) Settings(ctx context.Context) (schemas.Settings, error) { return n
 func (n *Nod) Open() bool { return n.edge.Open() }
 
 // applySettings applies Options.Settings. If they are nil, it applies empty settings at the
-// very first start, and nothing later.
+// very first start, and no settings at later starts.
 func (n *Nod) applySettings(ctx context.Context) error {
 	if n.opts.KeepSettings {
 		return nil
@@ -256,8 +256,8 @@ func (n *Nod) applySettings(ctx context.Context) error {
 	return err
 }
 
-// WithApprovers returns a settings.json with approvers. If the given one has none, the user of
-// this process becomes the approver, at the terminal and on the web.
+// WithApprovers returns a settings.json with approvers. If the given settings have no
+// approvers, the user of this process becomes the approver, at the terminal and on the web.
 func WithApprovers(data []byte) ([]byte, error) {
 	s, err := DecodeSettings(data)
 	if err != nil || s.Approvers != nil {

@@ -101,7 +101,8 @@ func (b *Bare) decideAutomatically(m *nats.Msg, id string) error {
 	return m.Respond(payload)
 }
 
-// accept stores a request and shows it to the approver, unless its payload says that it waits.
+// accept stores a request. It shows the request to the approver unless its payload is the
+// constant waiting.
 func (b *Bare) accept(m *nats.Msg, id string) error {
 	if _, err := b.store(id); err != nil {
 		return err

@@ -101,7 +101,7 @@ func (n *Nod) forPerson(session string) schemas.Request {
 	return Request(session, "Frobnicate", details, schemas.ActionOther)
 }
 
-// Ask sends a request and returns an error unless it is allowed by this kind of decider.
+// Ask sends a request. It returns an error unless this kind of decider allows the request.
 func (n *Nod) Ask(ctx context.Context, q schemas.Request, by schemas.ByKind) error {
 	d, err := n.asker.Ask(ctx, q)
 	if err == nil && (d.Outcome != schemas.Allowed || d.By.Kind != by) {
@@ -129,7 +129,8 @@ func (n *Nod) Submit(ctx context.Context, session string) error {
 	return err
 }
 
-// personWithoutViewer does what Person does, on a nod whose approver does not look.
+// personWithoutViewer does what Person does, on a nod whose approver does not watch for
+// requests.
 func (n *Nod) personWithoutViewer(ctx context.Context, session string) error {
 	r, err := n.asker.Submit(ctx, n.forPerson(session))
 	if err != nil {

@@ -59,7 +59,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 		return fmt.Errorf("begin %s: %w", f.name, err)
 	}
 	pauses(ctx, lasts)
-	// End the fault even if ctx has ended, or it would affect later tests.
+	// End the fault even if ctx has ended: otherwise the fault would affect later tests.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := end(ending); err != nil {

@@ -192,9 +192,10 @@ func (e *evidence) figures(violations int) figures {
 	return figures{len(asked), len(e.Faults), violations, at(0.5), at(0.99), at(1)}
 }
 
-// saidAt returns the time at which an approver sent the answer that made the decision in the event
-// heard. If no result contains that decision, it returns the time of the approver's last answer before
-// heard. If there is none either, it returns the constant never.
+// saidAt returns the time at which an approver sent the answer that made the decision in the
+// event heard. If no result contains that decision, it returns the time of the approver's last
+// answer before heard. If the approver sent no answer before heard, it returns the constant
+// never.
 func saidAt(group []*event, heard *event) time.Duration {
 	said := never
 	for _, ev := range group {

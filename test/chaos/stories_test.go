@@ -217,7 +217,7 @@ func (s *story) withdrawn(ctx context.Context) {
 	}
 	s.withdraws(ctx, conn, a)
 	answered.Wait()
-	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // the history records the decision in its result
+	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // the history has the decision from the reply to this answer
 }
 
 // rules: an agent makes two calls that rules decide at once.

@@ -122,7 +122,7 @@ func TestAskingByCommandWithoutADecision(t *testing.T) {
 	q.Ends(schemas.Withdrawn)
 }
 
-// permission requests @network by nod ask --async. It returns the receipt.
+// permission sends a request for @network by nod ask --async, and returns its receipt.
 func permission(e *rig.Env) (r schemas.Receipt) {
 	e.T.Helper()
 	ran := e.Nod("ask", "--session", "S", "--permission", "@network", "--reason", "to install", "--timeout-minutes", "5", "--async", "--json")

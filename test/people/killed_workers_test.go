@@ -171,7 +171,8 @@ func (p *phone) live() (n int) {
 	return n
 }
 
-// shownOnce requires that every prompt has one message, or two of which the second is a repeat.
+// shownOnce requires that every prompt has one message, or two messages and the second is
+// marked as a repeat.
 func (p *phone) shownOnce(prompts int) {
 	times, twice := map[string]int{}, 0
 	for _, m := range p.Chat(annOnTG) {

@@ -18,8 +18,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// facts are what nod told its clients and has not taken back. While a change is in progress,
-// its old and its new state are both possible, so that it is not among the facts.
+// facts are the states that nod has told its clients and that no later change has replaced.
+// While a change is in progress, the old and the new state are both possible, so neither is
+// among the facts.
 type facts struct {
 	Receipts  map[string]schemas.Receipt // by key
 	Decisions map[string]string          // the ids of people's decisions, by key
@@ -210,7 +211,7 @@ type client struct {
 	large   bool // requests are so large that block files fill up within seconds
 }
 
-// work uses nod in every way that it confirms, until ctx ends.
+// work makes every kind of change that nod confirms, again and again until ctx ends.
 func (c *client) work(ctx context.Context, round string) {
 	for i := 0; ctx.Err() == nil; i++ {
 		id := fmt.Sprintf("%s-%d", round, i)
@@ -318,7 +319,8 @@ func (c *client) changeSettings(ctx context.Context) {
 	}
 }
 
-// settingsWith returns settings by which user decides, and that allow Lookup and one more tool.
+// settingsWith returns settings with user as the approver, and with rules that allow Lookup
+// and one more tool.
 func settingsWith(user, tool string) []byte {
 	return fmt.Appendf(nil, `{"permissions":{"allow":["Lookup",%q],"join_identical":false,"remember_denials_seconds":0},
 		"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":%q}]}]}}`, tool, user)

@@ -22,7 +22,7 @@ type Pane struct {
 }
 
 // NewPane runs a shell command with nod's environment in a new terminal. The screen stays
-// readable after the command has ended. Without tmux it skips the test, but not in CI.
+// readable after the command has ended. Without tmux the test is skipped or, in CI, fails.
 func (m *Machine) NewPane(t *testing.T, width, height int, command string) *Pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
