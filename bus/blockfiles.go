@@ -49,7 +49,7 @@ type blockFiles struct {
 	named                   time.Time // the modification time of the directory before its last sync
 
 	writes  sync.Mutex // guards the following fields; locked before the store's mutex
-	pending uint64     // the bytes of the messages in flight that replace older ones
+	pending uint64     // the bytes of the messages in flight that replace older messages
 	forced  int        // the server syncs each message while this is not 0
 }
 

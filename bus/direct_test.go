@@ -85,8 +85,8 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	reads(before, "opened before")
 }
 
-// joins starts servers in one cluster with the servers in others, and returns both. The new
-// servers end with the test.
+// joins starts servers in one cluster with the servers in others, and returns others together
+// with the new servers. The new servers end with the test.
 func joins(t *testing.T, others []*bus.Server, names ...string) []*bus.Server {
 	t.Helper()
 	for _, name := range names {

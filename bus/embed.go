@@ -215,7 +215,7 @@ func freePort(host string, port int) (int, error) {
 	if err != nil {
 		var cause syscall.Errno
 		if errors.As(err, &cause) {
-			err = cause // the error of the operating system without the address, which the message below contains
+			err = cause // only the error of the operating system, because the message below contains the address too
 		}
 		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}

@@ -99,7 +99,8 @@ func (c *Conn) recordAttempt(a attempt, err error) {
 
 func (c *Conn) alternatives() bool { return len(c.nc.Servers()) > 1 }
 
-// isServed reports whether err is a reply, such as nil or an error of nod or of JetStream.
+// isServed reports whether a try with the result err got a reply: err is nil, or an error of
+// nod or of JetStream.
 func isServed(err error) bool {
 	var e *schemas.Error
 	return err == nil || errors.As(err, &e) || apiCode(err) != 0 || errors.Is(err, jetstream.ErrMsgNotFound)

@@ -156,8 +156,8 @@ func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, 
 	return ack, k.disk.wait(ctx, ack.Sequence)
 }
 
-// send sends a message without waiting for the disk. It is for the first of two messages in the
-// same stream, if the caller waits for the second one.
+// send sends a message without waiting for the disk. A caller may use it for the first of two
+// messages in the same stream, if the caller waits for the second message.
 func (k *kvStream) send(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()

@@ -91,7 +91,7 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 		FilterSubject: "nod.v1.prompt." + connector + ".>",
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       10 * time.Second,
-		MaxAckPending: -1, // without a limit, unacknowledged messages to one unreachable chat do not delay other chats
+		MaxAckPending: -1, // no limit: otherwise unacknowledged messages to one unreachable chat would delay other chats
 	}
 }
 

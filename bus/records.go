@@ -61,7 +61,7 @@ func decodeEntry(key string, val storedValue) (Entry, error) {
 	if err := schemas.Load(val.data, &e.Record); err != nil {
 		return e, fmt.Errorf("read the record %s: %w: %w", key, ErrUnreadable, err)
 	}
-	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // the list of waiters is not stored for a question with a single one
+	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // the list of waiters is not stored for a question with a single waiter
 		_, id := schemas.SplitKey(key)
 		rec.Waiters = []schemas.Waiter{{PendingID: id, Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}}
 	}
@@ -96,8 +96,9 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// Amend writes an addition to a decided record, which is kept for the duration kept from now
-// on. It does not change the timer, because the timer may belong to an identical call by now.
+// Amend writes an addition to a decided record. From now on the record stays for the duration
+// kept. It does not change the timer, because the timer may belong to an identical call by
+// now.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {

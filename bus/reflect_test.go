@@ -226,7 +226,7 @@ func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
 }
 
 // A message may name a subject for its trace. The server sends no trace to a subject on which
-// the message's sender may not publish.
+// the message's sender has no right to publish.
 func TestTraceDestinationsObeyTheSendersRights(t *testing.T) {
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asEngine, "nod.v1.answer.>")

@@ -157,8 +157,8 @@ func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfi
 	return config
 }
 
-// Bucket is a KV bucket. Its values are messages of package schemas, except for those of
-// PutDocument.
+// Bucket is a KV bucket. Its values are messages of package schemas, except for the values
+// that PutDocument writes.
 type Bucket struct {
 	*kvStream
 	confirms *actionGroup

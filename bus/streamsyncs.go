@@ -83,7 +83,6 @@ func (s *streamSyncs) beforeSync(stream string) error {
 	return s.before(stream)
 }
 
-// close ends the waits for syncs.
 func (s *streamSyncs) close() {
 	if s == nil {
 		return

@@ -34,9 +34,9 @@ type Options struct {
 	// the acknowledgement of a write and its sync to disk. With the first two, nod reports no
 	// write that is not on disk.
 	SyncInterval time.Duration
-	// URL names NATS servers to use in place of the embedded one. Creds and StoreCreds are the
-	// engine's key files for the accounts EDGE and STORE; without them the servers must require
-	// no credentials.
+	// URL names NATS servers to use in place of the embedded server. Creds and StoreCreds are
+	// the engine's key files for the accounts EDGE and STORE; without them the servers must
+	// require no credentials.
 	URL, Creds, StoreCreds string
 	// Replicas is the number of replicas of each store on a cluster; 0 means 1.
 	Replicas int

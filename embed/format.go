@@ -103,7 +103,7 @@ func goBack(dir string, f *format) error {
 	return f.write(dir)
 }
 
-// readFormat reads a directory's format; a new directory has the current one.
+// readFormat reads a directory's format; a new directory has the current format.
 func readFormat(dir string, current int) (format, error) {
 	path := filepath.Join(dir, formatName)
 	data, err := os.ReadFile(path)

@@ -14,7 +14,7 @@ type From struct {
 }
 
 // Answer is a person's answer to a Prompt. It repeats the prompt's digest. The engine refuses
-// an answer whose digest is not that of the request.
+// an answer whose digest differs from the request's digest.
 type Answer struct {
 	Type         string          `json:"type"`
 	SessionID    string          `json:"session_id"`
@@ -49,7 +49,7 @@ type Prompt struct {
 	PendingID string    `json:"pending_id"`
 	Connector string    `json:"connector,omitempty"`
 	Recipient string    `json:"recipient,omitempty"`
-	Revision  uint64    `json:"revision"` // the record's revision; receivers ignore a prompt with a lower revision than an earlier one
+	Revision  uint64    `json:"revision"` // the record's revision; receivers ignore a prompt with a lower revision than an earlier prompt
 	Agent     string    `json:"agent"`
 	Request   Request   `json:"request"`
 	Digest    string    `json:"digest"`

@@ -16,8 +16,9 @@ var schemaFiles embed.FS
 
 const schemaSuffix = ".schema.json"
 
-// Schema returns a JSON Schema by its name: that of a message, such as "request", or "common",
-// which has the shared definitions. It refers to other schemas as "NAME.schema.json".
+// Schema returns a JSON Schema by its name: the name of a message, such as "request", or
+// "common" for the shared definitions. The schema refers to other schemas as
+// "NAME.schema.json".
 func Schema(name string) ([]byte, error) {
 	return schemaFiles.ReadFile("v1/" + name + schemaSuffix)
 }

@@ -27,7 +27,7 @@ const (
 	ShownClaim ShownOp = "claim"
 	// ShownRenew extends an attempt's claim. It does nothing if the attempt has lost its claim.
 	ShownRenew ShownOp = "renew"
-	ShownSet   ShownOp = "set" // writes the entry if its stored revision is the one in the field Entry
+	ShownSet   ShownOp = "set" // writes the entry if its stored revision is the revision in the field Entry
 )
 
 // Shown reads, claims or writes an entry of the bucket shown_prompts, which names the message

@@ -21,7 +21,7 @@ const (
 )
 
 // label names the callers in the table of messages: "agent", "connector", or "owner" for an
-// endpoint of the owner that viewers may not call.
+// endpoint of the owner that viewers have no right to call.
 func (c Callers) label() string {
 	switch {
 	case c&Agents != 0:
@@ -166,7 +166,7 @@ func (a Address) rows() []Message  { return a.messages }
 // "query.%.*"; any other role gets one for each operation, such as "manage.%.freeze".
 func Rights(role Callers) []string {
 	var patterns []string
-	refused := map[string]bool{} // verbs with an operation that the role may not call
+	refused := map[string]bool{} // verbs with an operation that the role has no right to call
 	for _, a := range Addresses() {
 		refused[a.Verb] = refused[a.Verb] || a.Callers&role == 0
 	}

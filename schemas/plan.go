@@ -48,7 +48,6 @@ const (
 	planPointer
 )
 
-// planField is a field of a struct.
 type planField struct {
 	name  string
 	index int

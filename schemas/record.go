@@ -71,7 +71,7 @@ type Record struct {
 	// pending_id is the timer's token.
 	Question string `json:"question,omitempty"`
 	// Waiters are the calls that wait for this record's decision, beginning with the record's
-	// own request. nod adds calls and never removes one.
+	// own request. nod adds calls and never removes a call.
 	Waiters []Waiter `json:"waiters,omitempty"`
 	// Joined is the pending_id of the question whose Waiters include this request; the decision
 	// is stored in that question's record first. Joined is empty in a question.

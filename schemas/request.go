@@ -114,9 +114,9 @@ type Request struct {
 	CreatedAt      time.Time `json:"created_at"`
 
 	// Rejoin is set in every message about this request except the first one with a new id.
-	// Revision is that of the request's receipt, or 0 without a receipt. If Revision is set,
-	// the engine makes no record for this message. Rejoin and Revision are not stored and not
-	// part of the digest.
+	// Revision is the revision in the request's receipt, or 0 without a receipt. If Revision
+	// is set, the engine makes no record for this message. Rejoin and Revision are not stored
+	// and not part of the digest.
 	Rejoin   bool   `json:"rejoin,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
 }

@@ -81,7 +81,7 @@ func agent(name string) Permissions {
 }
 
 // inbox returns the rights of an inbox connector: to see every request, and to answer in its
-// own name. It may revoke grants, which never gives an agent more rights.
+// own name. It may revoke grants, because a revocation never gives an agent more rights.
 func inbox(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(inboxVerbs, name),
@@ -117,9 +117,10 @@ func discovery(service string) []string {
 }
 
 // engine returns the rights of an engine in the account EDGE. It receives all requests, and
-// asks other engines for their statistics. It may not publish requests or answers: otherwise a
-// client could name such a subject as its reply subject, and the engine's reply would pass as a
-// request. It may not use JetStream, because prompts are queued in the account STORE.
+// asks other engines for their statistics. It has no right to publish requests or answers:
+// otherwise a client could name such a subject as its reply subject, and the engine's reply
+// would pass as a request. It has no right to use JetStream, because prompts are queued in the
+// account STORE.
 func engine() Permissions {
 	heard := discovery("nod-engine")
 	for _, verb := range schemas.Verbs() {

@@ -29,7 +29,7 @@ type Bare struct {
 	agent  *nats.Conn
 	conns  []*nats.Conn
 	ids    atomic.Int64
-	first  string // makes the ids differ from those of an earlier Bare on the same stores
+	first  string // makes the ids differ from the ids of an earlier Bare on the same stores
 	closed atomic.Bool
 	fail   func(error)
 }
@@ -102,7 +102,7 @@ func (b *Bare) decideAutomatically(m *nats.Msg, id string) error {
 }
 
 // accept stores a request. It shows the request to the approver unless its payload is the
-// constant waiting.
+// variable waiting.
 func (b *Bare) accept(m *nats.Msg, id string) error {
 	if _, err := b.store(id); err != nil {
 		return err

@@ -31,7 +31,7 @@ type Nod struct {
 	system          *actors.System
 	viewer          *connector.Viewer
 	calls           atomic.Int64
-	first           string // makes the inputs differ from those of an earlier Nod on the same stores
+	first           string // makes the inputs differ from the inputs of an earlier Nod on the same stores
 	closed          atomic.Bool
 	fail            func(error)
 }

@@ -181,7 +181,6 @@ func (x *machine) asked(a *agent) request {
 	return all[0]
 }
 
-// pending returns all pending requests.
 func (x *machine) pending() (all []request) {
 	require.NoError(x.t, json.Unmarshal([]byte(x.does("pending", "--json")), &all))
 	return all

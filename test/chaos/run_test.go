@@ -73,8 +73,8 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 // log prints the progress of a scenario if the flag -v is set.
 func (w *world) log(what string) { w.say(fmt.Sprintf("%8.3f %s", w.now().Seconds(), what)) }
 
-// tell runs one story to its end. seed and number determine the story. After 90 s it stops the story,
-// whose pending requests then stay unanswered.
+// tell runs one story to its end. seed and number determine the story. After 90 s tell stops
+// the story; the story's pending requests then stay unanswered.
 func (w *world) tell(ctx context.Context, seed, number uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1000+number))
 	sum := 0

@@ -71,9 +71,10 @@ func (s *story) rejoin(ctx context.Context) {
 	answered.Wait()
 }
 
-// twins: an agent makes two to five identical calls at nearly the same time. In one variant, approvers
-// answer one prompt after another until all calls are decided. In the other, each approver answers
-// only the first prompt, and the agent withdraws the calls that are still pending.
+// twins: an agent makes two to five identical calls at nearly the same time. In one variant,
+// approvers answer one prompt after another until all calls are decided. In the other variant,
+// each approver answers only the first prompt, and the agent withdraws the calls that are
+// still pending.
 func (s *story) twins(ctx context.Context) {
 	calls := make([]*asked, 2+s.rng.IntN(4))
 	apart := time.Duration(s.rng.IntN(3)) * 100 * time.Millisecond

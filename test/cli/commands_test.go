@@ -166,8 +166,8 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.Exits(env.Nod("allow", "aaaa"), 1, "", "begins the ids of 2 requests")
 	env.Exits(env.Nod("show", "a.b"), 1, "", "pending_id: ")
 
-	// If an id is also the prefix of another id, nod asks which request is meant. An agent could
-	// otherwise make a person answer its other request.
+	// If an id is also the prefix of another id, nod asks which request is meant. Otherwise an
+	// agent could choose its ids so that a person answers the wrong request.
 	open(env, "aaaa-1-harmless")
 	env.Exits(env.Nod("allow", "aaaa-1"), 1, "", "begins the ids of 2 requests")
 	env.Exits(env.Nod("show", "aaaa-1", "--session", "S"), 0, "production", "")

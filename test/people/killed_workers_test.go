@@ -86,7 +86,7 @@ func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 			if c.messages == 2 {
 				require.Zero(t, p.live(), "no worker knows this message")
 			}
-			p.worker() // this worker takes over once the claim of the killed one has ended
+			p.worker() // this worker takes over once the claim of the killed worker has ended
 			p.press(p.question("killed"), "Deny")
 			require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
 			require.Eventually(t, func() bool { return p.live() == 0 }, rig.Patience, rig.Tick)

@@ -116,7 +116,7 @@ func (c *chain) restart() (dir string) {
 	return c.work
 }
 
-// next ends the nod of restart and starts one on a disk, for the next cut.
+// next stops the nod that restart has started, and starts a nod on a disk, for the next cut.
 func (c *chain) next() {
 	kill(c.up)
 	if c.cuts++; c.cuts%chainLength == 0 {

@@ -89,7 +89,7 @@ func frozen(f *facts) map[string]bool              { return f.Frozen }
 func denied(f *facts) map[string]bool              { return f.Denied }
 func settings(f *facts) map[string]uint64          { return f.Settings }
 
-// snapshot returns the facts of this moment, and accepts new ones again.
+// snapshot returns the facts of this moment, and accepts new facts again.
 func (w *told) snapshot() facts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,8 +100,8 @@ func (w *told) snapshot() facts {
 	}
 }
 
-// patience is how long nod may take to finish what it does after a reply, such as entries of
-// the log.
+// patience is how long nod may take to finish its work after a reply, such as writing entries
+// of the log.
 const patience = 30 * time.Second
 
 // lost compares the facts with what the nod on dir has, and describes each difference.
@@ -266,7 +266,7 @@ func (c *client) answer(ctx context.Context, r schemas.Request, scope schemas.Sc
 	return d, key, err
 }
 
-// grantAndRevoke makes a grant, and revokes every second one.
+// grantAndRevoke makes a grant, and revokes every second grant.
 func (c *client) grantAndRevoke(ctx context.Context, id string) {
 	r := call("Bash", c.session, id)
 	r.ActionType, r.Project = schemas.ActionCommand, "/app"
