@@ -145,7 +145,8 @@ func (b *blockFiles) stopping() bool {
 }
 
 // setFlags leaves the syncs to FlushAllPending, unless messages must be synced one by one. It
-// sets syncOnFlush before it clears syncAlways, so that one of them is set for every message.
+// sets syncOnFlush before it clears syncAlways, so that one of the two flags is set for every
+// message.
 func (b *blockFiles) setFlags() {
 	b.writes.Lock()
 	defer b.writes.Unlock()

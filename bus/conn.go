@@ -39,7 +39,7 @@ type Options struct {
 	Log  *slog.Logger
 
 	// follow is a data directory. If it is set, each connect and reconnect reads the server's
-	// address from its run.json.
+	// address from run.json in that directory.
 	follow string
 	// trust returns the certificates, in PEM, of the server's own certificate authority, or
 	// nothing if the server has no authority of its own.

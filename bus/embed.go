@@ -23,11 +23,12 @@ import (
 
 // EmbedOptions configure a NATS server in this process.
 type EmbedOptions struct {
-	// DataDir contains the streams, the lock and run.json. It is made if missing. One server at
-	// a time can run on it.
+	// DataDir contains the streams, the lock and run.json. Embed makes a missing directory.
+	// One server at a time can run on a directory.
 	DataDir string
 	// Host is the listening address. The default, 127.0.0.1, is reachable from this machine
-	// alone. The server speaks TLS if another machine can reach it or was invited (see Invite).
+	// alone. The server speaks TLS if other machines can reach this address, or if another
+	// machine was invited (see Invite).
 	Host string
 	// Port is the listening port. If it is 0 or taken, the server listens on any free port.
 	Port int
@@ -36,8 +37,8 @@ type EmbedOptions struct {
 	// the stores. Without Users the server could not refuse such engines, so SyncGroup then
 	// means SyncAlways.
 	SyncInterval time.Duration
-	// BeforeSync, if set, is called before each sync of a stream with SyncGroup; its error
-	// makes the sync fail. Tests use it.
+	// BeforeSync, if set, is called before each sync of a stream with SyncGroup; an error of
+	// BeforeSync makes the sync fail. It is for tests.
 	BeforeSync func(stream string) error
 	// Users are the users that may connect, each with its key. Without users, every client may
 	// do everything.

@@ -13,7 +13,7 @@ import (
 
 const (
 	// A connection pings its server every pingEvery, and tolerates pingsMissed unanswered
-	// pings. It leaves a server that is silent for 9 s.
+	// pings. The connection leaves a server that is silent for 9 s.
 	pingEvery   = 3 * time.Second
 	pingsMissed = 2
 	// writeWithin bounds a write to a server that has stopped reading.
@@ -34,8 +34,8 @@ const (
 	pulseWithin = 3 * time.Second
 )
 
-// health counts the failed tries of a connection's calls, because its server may no longer
-// serve them.
+// health counts the failed tries of a connection's calls, because the connection's server may
+// no longer serve calls.
 type health struct {
 	mu     sync.Mutex
 	server uint64

@@ -11,7 +11,7 @@ import (
 )
 
 // natsLog passes the server's log to slog, without the server's quotes of input that it cannot
-// parse: these may contain payloads.
+// parse: such quotes may contain payloads.
 type natsLog struct {
 	log     *slog.Logger
 	fatal   chan error // receives the first error that prevents the start

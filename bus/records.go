@@ -80,8 +80,8 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 
 // Decide writes a record with its decision, if the record is at the entry's revision. One of
 // several concurrent writers succeeds; the others get ErrMoved. The same publish starts the
-// record's retention and cancels its timer. After ErrUnknown, Decide may be repeated: the
-// decision's id shows whether it was stored.
+// record's retention and cancels the record's timer. After ErrUnknown, the caller can repeat
+// Decide: the id of the stored decision shows whether this decision was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {

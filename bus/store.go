@@ -248,9 +248,9 @@ func (b *Bucket) LiveKeys(ctx context.Context, filter string) ([]string, error) 
 }
 
 // Watch returns at once. Until ctx ends, it calls changed, one call at a time, for each key
-// that was written or removed since the store was opened. It skips a write that another write
-// replaces. It reports late while the bus is unreachable, and never reports expired keys, so a
-// caller must also read the bucket at intervals.
+// that was written or removed since the store was opened. Watch skips a write that another
+// write replaces. While the bus is unreachable, Watch reports late. It never reports expired
+// keys, so a caller must also read the bucket at intervals.
 //
 // nats.go makes a new consumer after every failure. Watch starts the consumer at a fixed
 // revision: a consumer for new messages would skip the changes during the failure.

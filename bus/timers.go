@@ -246,7 +246,7 @@ func (r *Records) timers(ctx context.Context, prefix, session string) ([]string,
 const questionMark = "="
 
 // QuestionToken returns the subject token of the timer that identical calls with this digest
-// share. It is no valid pending_id, so no request can have it as its id.
+// share. The token is no valid pending_id, so no request can have the token as its id.
 func QuestionToken(digest string) string { return questionMark + digest }
 
 // Due returns the queue that delivers every fired timer to one of the engines, and to another

@@ -78,8 +78,8 @@ type Nod struct {
 	running []string // the connectors that have a worker
 }
 
-// Start starts a nod and returns once it serves requests. After an error, which is one line, no
-// part of it runs. The caller must Stop the nod.
+// Start starts a nod and returns once it serves requests. After an error, which is one line,
+// no part of the nod runs. The caller must Stop the nod.
 func Start(ctx context.Context, o Options) (*Nod, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

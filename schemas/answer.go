@@ -41,8 +41,8 @@ type Answer struct {
 // Key returns the key of the request's record.
 func (a *Answer) Key() string { return Key(a.SessionID, a.PendingID) }
 
-// Prompt is a request as one recipient is shown it through one connector. Without a Recipient
-// it is the view for all viewers.
+// Prompt is a request in the form for one recipient on one connector. A Prompt without a
+// Recipient is the form for all viewers.
 type Prompt struct {
 	Type      string    `json:"type"`
 	SessionID string    `json:"session_id"`

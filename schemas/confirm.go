@@ -13,8 +13,8 @@ type Confirm struct {
 	// SecondDevice requires an answer from a device on which no agents run.
 	SecondDevice bool `json:"second_device,omitempty"`
 	// CodeWordEnv or CodeWordFile names the environment variable or the file, on the engine's
-	// machine, with the code word that an answer must contain. While the engine cannot read it,
-	// no request of this risk or above can be allowed.
+	// machine, with the code word that an answer must contain. While the engine cannot read
+	// the code word, no request of this risk or above can be allowed.
 	CodeWordEnv  string `json:"code_word_env,omitempty"`
 	CodeWordFile string `json:"code_word_file,omitempty"`
 }

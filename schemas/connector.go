@@ -2,8 +2,8 @@ package schemas
 
 import "time"
 
-// Register announces a running worker of a connector, or its end if Leave is set. It is a
-// lease: the worker must send it again before the LeaseUntil of the reply.
+// Register announces a running worker of a connector, or its end if Leave is set. The
+// registration is a lease: the worker must register again before the LeaseUntil of the reply.
 type Register struct {
 	Type     string `json:"type"`
 	WorkerID string `json:"worker_id"`

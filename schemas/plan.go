@@ -62,8 +62,8 @@ var (
 	rawType  = reflect.TypeFor[json.RawMessage]()
 )
 
-// newPlan returns the plan for a type, with the checks of a schema unless it is nil. It returns
-// nil if the type or the schema has a part that plans do not know.
+// newPlan returns the plan for a type, with the checks of a schema unless the schema is nil.
+// It returns nil if the type or the schema has a part that plans do not know.
 func newPlan(t reflect.Type, s *schema) *plan {
 	p := &plan{typ: t, checked: s != nil}
 	if s != nil {

@@ -66,9 +66,9 @@ type Record struct {
 	NextEvent      *Event  `json:"next_event,omitempty"`
 	Routes         []Route `json:"routes"`
 	Votes          []Vote  `json:"votes"`
-	// Question is the token of the record's timer. Identical calls have the same token, so that
-	// only one of them at a time becomes the question that people see. If it is empty, the
-	// pending_id is the timer's token.
+	// Question is the token of the record's timer. Identical calls have the same token, so
+	// that only one of them at a time becomes the question that people see. If Question is
+	// empty, the pending_id is the timer's token.
 	Question string `json:"question,omitempty"`
 	// Waiters are the calls that wait for this record's decision, beginning with the record's
 	// own request. nod adds calls and never removes a call.
@@ -104,7 +104,7 @@ const (
 	AftermathUncontained AftermathKind = "uncontained"
 )
 
-// Aftermath is the end of one call at its host, if it differs from the decision.
+// Aftermath describes how one call ended at its host, if that differs from the decision.
 type Aftermath struct {
 	PendingID string        `json:"pending_id"`
 	Kind      AftermathKind `json:"kind"`

@@ -218,9 +218,9 @@ type HostResolved struct {
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
 	// RanMillis is how long the call of ActionDetails ran, in milliseconds; nil if the host
-	// does not report it. The engine computes from it when the call started. If the call
-	// started while its request was pending, and was denied afterwards, the record gets an
-	// aftermath.
+	// does not report it. From RanMillis the engine computes when the call started. If the
+	// call started while its request was pending, and was denied afterwards, the record gets
+	// an aftermath.
 	RanMillis *int `json:"ran_ms,omitempty"`
 	// AgentName extends the report to requests that have this AgentName and do not have
 	// HostAsks, because the program with this name no longer waits for them.

@@ -75,7 +75,7 @@ func (k *Keys) Put(id ID, seed string) error {
 	}
 	public, err := publicKey([]byte(seed))
 	if err != nil {
-		return fmt.Errorf("the key of %s is damaged", id) // the library's error may quote the seed, so it is left out
+		return fmt.Errorf("the key of %s is damaged", id) // the library's error may quote the seed, so the error is left out
 	}
 	err = WriteNew(k.Path(id), []byte(seed+"\n"))
 	if errors.Is(err, fs.ErrExist) {
@@ -126,7 +126,7 @@ func (k *Keys) User(id ID) (User, error) {
 	defer clear(seed)
 	public, err := publicKey(seed)
 	if err != nil {
-		// The library's error may quote the seed, so it is left out.
+		// The library's error may quote the seed, so the error is left out.
 		return User{}, fmt.Errorf("the key %s is damaged: restore it, or remove it to have a new one made", path)
 	}
 	return User{ID: id, PublicKey: public}, nil
@@ -146,7 +146,8 @@ func publicKey(seed []byte) (string, error) {
 }
 
 // Users returns the users of all keys in the directory, sorted by name. It fails if a key is
-// unusable: without its user, the fault would show only when that user connects.
+// unusable. If it left out the user of that key, the fault would show only when that user
+// connects.
 func (k *Keys) Users() ([]User, error) {
 	entries, err := os.ReadDir(k.dir)
 	if err != nil {

@@ -17,8 +17,8 @@ type Permissions struct {
 	// as one token, so "_INBOX.*" would allow a subscription to "_INBOX.>".
 	Subscribe []string
 	// Responses lets the user reply once to each message that it receives, within two minutes,
-	// on any reply subject. No deny rule limits this. It is only for users to whom no untrusted
-	// client can send a message.
+	// on any reply subject. No deny rule limits this. Responses is only for users to whom no
+	// untrusted client can send a message.
 	Responses bool
 }
 
@@ -168,9 +168,9 @@ func observer() Permissions {
 }
 
 // OwnReply reports whether reply is an inbox of a role that may send requests to subject. An
-// engine replies only to such inboxes. Its rights do not enforce this, because they must allow
-// decisions: with another agent's decision subject as the reply subject, a request would make
-// the engine publish on that subject.
+// engine replies only to such inboxes. An engine's rights do not enforce this, because these
+// rights must allow decisions: with another agent's decision subject as the reply subject, a
+// request would make the engine publish on that subject.
 func OwnReply(subject, reply string) bool {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 4 || tokens[0] != "nod" || tokens[1] != "v1" {

@@ -161,7 +161,8 @@ func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	})
 }
 
-// If Claude Code's own settings do not allow a call, it asks nod mcp, its permission prompt tool.
+// If Claude Code's own settings do not allow a call, Claude Code asks nod mcp, which is its
+// permission prompt tool.
 func TestClaudeCodeByMCP(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {

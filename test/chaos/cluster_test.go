@@ -174,8 +174,8 @@ func (c *cluster) host(n int) string {
 	return "127.0.0.1"
 }
 
-// args returns the command line args with a prefix that runs it in the network namespace of the client
-// who. Without namespaces it returns args unchanged.
+// args returns the command line args with a prefix that runs this command line in the network
+// namespace of the client who. Without namespaces it returns args unchanged.
 func (c *cluster) args(who string, args ...string) []string {
 	if c.net == nil {
 		return args

@@ -46,8 +46,8 @@ func (s *story) plain(ctx context.Context) {
 	s.shows(ctx, s.someone(), a)
 }
 
-// rejoin: the agent asks again with the same id over another connection. Before that, it may have
-// stopped waiting, or the request may have been decided.
+// rejoin: the agent asks again with the same id over another connection. Before that, the
+// agent may have stopped waiting, or the request may have been decided.
 func (s *story) rejoin(ctx context.Context) {
 	first := s.rng.IntN(askers)
 	a := s.ask(ctx, first, s.name, s.call(s.name))
@@ -140,7 +140,8 @@ func (s *story) answersAll(done, ctx context.Context, who *person, option string
 	}
 }
 
-// late: an agent detaches from its call, an approver answers it, and the agent asks again.
+// late: an agent detaches from its call, an approver answers the call, and the agent asks
+// again.
 func (s *story) late(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {

@@ -164,7 +164,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	return &file{h.(*fs.LoopbackFile)}, f, 0
 }
 
-// file is an open file. The kernel writes it through its node.
+// file is an open file. The kernel writes to the file through the file's node.
 type file struct{ *fs.LoopbackFile }
 
 // PassthroughFd keeps the kernel from writing to the underlying file itself.
