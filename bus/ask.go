@@ -29,7 +29,7 @@ type Asker struct {
 	stop  func()
 
 	mu      sync.Mutex
-	waiting map[*OpenRequest]struct{} // a request has one entry for each Submit
+	waiting map[*OpenRequest]struct{} // one entry for each Submit, even if several are for the same request
 	wake    chan struct{}
 	done    chan struct{}
 }

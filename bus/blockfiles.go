@@ -165,16 +165,16 @@ func (b *blockFiles) setFlagsLocked() {
 }
 
 const (
-	// The last 1/blockMargin of the newest block is no room for a replacing message, because
-	// other messages could fill this part first.
+	// inLastBlock counts the last 1/blockMargin of the newest block as full, because other
+	// messages may fill this part first.
 	blockMargin = 4
 	// lateWrite is the time after a write of unknown outcome in which the server may still
 	// store the message.
 	lateWrite = time.Minute
 )
 
-// replacing prepares for a message that replaces the one at revision. Unless both messages are
-// in the newest block, the server syncs the new message immediately. The caller sends the
+// replacing prepares for a message that replaces the message at revision. Unless both messages
+// are in the newest block, the server syncs the new message immediately. The caller sends the
 // message and then calls sent.
 func (b *blockFiles) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	b.writes.Lock()

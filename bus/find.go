@@ -125,7 +125,7 @@ func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string
 	return Connect(ctx, o)
 }
 
-// runDialer dials the address that run.json contains at that moment.
+// runDialer dials the address that run.json contains at the time of the dial.
 type runDialer struct{ dir string }
 
 func (d runDialer) Dial(network, _ string) (net.Conn, error) {

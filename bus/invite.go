@@ -74,9 +74,10 @@ func (i *Invitation) isComplete() bool {
 		i.CA != "" && roles.AgentID(i.Agent).Check() == nil
 }
 
-// Join stores the invitation in a data directory, readable by its owner alone. The functions
-// Join and JoinWait then connect with it, for this directory. Join fails, and changes nothing,
-// if the directory has a nod of its own or has an invitation already.
+// Join stores the invitation in a data directory, readable by its owner alone. From then on,
+// the functions Join and JoinWait use the invitation if they are called with this directory.
+// Join fails, and changes nothing, if the directory has a nod of its own or has an invitation
+// already.
 func (i Invitation) Join(dataDir string) error {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {

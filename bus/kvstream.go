@@ -101,8 +101,8 @@ func (k *kvStream) isEmpty(ctx context.Context, filter string) (bool, error) {
 	return false, err
 }
 
-// read calls the function get until it succeeds or ctx ends, and decodes the message. Errors
-// name the message by subject.
+// read calls the function get until get succeeds or fails permanently, or ctx ends. It decodes
+// the message. Errors name the message by subject.
 func (k *kvStream) read(ctx context.Context, subject string, get func(context.Context) (*jetstream.RawStreamMsg, error)) (storedValue, error) {
 	select {
 	case k.reads <- struct{}{}:

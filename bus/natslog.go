@@ -27,8 +27,8 @@ func (l *natsLog) Noticef(format string, v ...any) {
 	l.write(level, redacted(format, v))
 }
 
-// Warnf logs warnings. It logs one of them at level info: after a kill, it is normal that the
-// server rebuilds its indexes.
+// Warnf logs warnings. It logs one warning at level info: the server rebuilds its indexes,
+// which is normal after a kill.
 func (l *natsLog) Warnf(format string, v ...any) {
 	l.noticeDisk(format, v)
 	level := slog.LevelWarn

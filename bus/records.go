@@ -28,8 +28,8 @@ const (
 )
 
 // Records is the bucket pending_permissions, which has the record of each request. The stream
-// of this bucket also has the timer of each record. A pending record has no TTL: the marker of
-// an expired TTL could remove an update that the server had just acknowledged.
+// of this bucket also has the records' timers. A pending record has no TTL: the marker of an
+// expired TTL could remove an update that the server had just acknowledged.
 type Records struct{ *kvStream }
 
 // Entry is a record with the revision at which it was read.

@@ -237,7 +237,7 @@ func (b *Bare) PersonSync(ctx context.Context, _ string) error {
 // waiting is the payload of a request that the approver does not answer.
 var waiting = payload[:601]
 
-// Submit asks, and returns once the request is stored. It stays pending.
+// Submit asks, and returns once the request is stored. The request stays pending.
 func (b *Bare) Submit(ctx context.Context, _ string) error {
 	_, err := b.request(ctx, "bare.request."+b.id(), waiting)
 	return err

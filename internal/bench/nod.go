@@ -120,7 +120,7 @@ func (n *Nod) Person(ctx context.Context, session string) error {
 	return n.Ask(ctx, n.forPerson(session), schemas.ByHuman)
 }
 
-// Submit asks, and returns once the request is stored. It stays pending.
+// Submit asks, and returns once the request is stored. The request stays pending.
 func (n *Nod) Submit(ctx context.Context, session string) error {
 	r, err := n.asker.Submit(ctx, n.forPerson(patient+session))
 	if err == nil {

@@ -131,7 +131,7 @@ func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	env.Equal(schemas.TierDisconnected, long.Tier)
 	env.Down()
 
-	s.Settings = "" // without new settings, the stored ones apply
+	s.Settings = "" // without new settings, the stored settings apply
 	env.Up(s)
 	ada = env.Agent("ada")
 	env.Contains(env.Armed(), "S.1")

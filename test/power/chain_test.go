@@ -99,7 +99,7 @@ func (c *chain) cut(keep float64) {
 	c.restore(keep)
 }
 
-// restore replaces the disk's files by those that outlived the cut.
+// restore replaces the disk's files by the files that outlived the cut.
 func (c *chain) restore(keep float64) {
 	after := c.t.TempDir()
 	require.NoError(c.t, c.disk.restore(after, keep))

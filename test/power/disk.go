@@ -26,9 +26,9 @@ const page = 4096
 // faults are the errors of a disk's writes and syncs; 0 means none.
 type faults struct{ writes, syncs syscall.Errno }
 
-// disk is a file system. Its files are in the directory work, as the kernel has them; data and
-// names have the part that would outlive a power cut. A sync of a file also makes the names of
-// the file durable, as on ext4.
+// disk is a file system. Its files are in the directory work, as the kernel has them; the
+// fields data and names have the part that would outlive a power cut. A sync of a file also
+// makes the names of the file durable, as on ext4.
 type disk struct {
 	work, mount string
 	server      *fuse.Server

@@ -89,7 +89,7 @@ func (p *Pane) Within(patience time.Duration, holds func() bool) bool {
 // Types sends keys, in the form of tmux send-keys.
 func (p *Pane) Types(keys ...string) { p.does(append([]string{"send-keys"}, keys...)...) }
 
-// Records appends all bytes that the terminal's program writes from now on to a file.
+// Records makes the terminal append to a file, from now on, all bytes that its program writes.
 func (p *Pane) Records(file string) { p.does("pipe-pane", "-o", "cat >> "+file) }
 
 // Coloured returns the text on the screen with its escape sequences.
