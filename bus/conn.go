@@ -182,7 +182,7 @@ func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	}
 }
 
-// where returns the server's address, without the user and password of a URL.
+// The method where returns the server's address, without the user and password of a URL.
 func (c *Conn) where(o Options) string {
 	if o.Server != nil {
 		return "this process"

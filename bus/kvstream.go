@@ -207,7 +207,8 @@ func (k *kvStream) put(ctx context.Context, key string, data []byte, revision ui
 	}
 }
 
-// movedIfZero returns ErrMoved for revision 0, by which compare reports another client's write.
+// movedIfZero returns ErrMoved for revision 0: compare returns 0 if the key has another
+// client's data.
 func movedIfZero(revision uint64) error {
 	if revision == 0 {
 		return ErrMoved
@@ -215,9 +216,9 @@ func movedIfZero(revision uint64) error {
 	return nil
 }
 
-// compare reads a key after a conflict. moved is true if the key is at another revision;
-// otherwise the conflicting write has failed. If the key has this data, the caller's write was
-// stored, and seq is its revision; otherwise seq is 0.
+// compare reads a key after a conflict. If the key is still at revision, the conflicting write
+// has failed, and moved is false. Otherwise moved is true. If the key has this data, the
+// caller's own write was stored, and seq is its revision. If the key has other data, seq is 0.
 func (k *kvStream) compare(ctx context.Context, key string, data []byte, revision uint64) (seq uint64, moved bool, err error) {
 	now, err := k.get(ctx, key)
 	switch {

@@ -221,7 +221,7 @@ func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered
 	}
 }
 
-// behind returns the error for a replica whose messages ended too early.
+// The method behind returns the error for a replica whose messages ended too early.
 func (s *scan) behind() error {
 	if s.last < s.barrier {
 		return errScanBehind

@@ -157,8 +157,8 @@ type timer struct {
 	PendingID string `json:"pending_id,omitempty"`
 }
 
-// of reports whether the timer belongs to an entry. Timers of older versions of nod have their
-// request's id only in the subject.
+// The method of reports whether the timer belongs to an entry. Timers of older versions of nod
+// have their request's id only in the subject.
 func (t timer) of(e *Entry) bool {
 	_, id := schemas.SplitKey(e.Key)
 	return t.PendingID == id || t.PendingID == "" && e.Record.Question == ""

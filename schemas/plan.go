@@ -240,7 +240,8 @@ func bound(n *int64) (_ int64, set bool) {
 	return *n, true
 }
 
-// are reports whether t consists of these types, in the order in which types sort them.
+// The method are reports whether t consists of these types, in the order in which types sort
+// them.
 func (t types) are(names ...string) bool { return slices.Equal(t, names) }
 
 // matches reports whether the schema's type is the one that the plan's kind checks.

@@ -124,7 +124,7 @@ type Request struct {
 // Key returns the key of the request's record.
 func (r *Request) Key() string { return Key(r.SessionID, r.PendingID) }
 
-// Offered returns the request's options, or DefaultOptions if it lists no options.
+// Offered returns the request's options, or DefaultOptions if the request lists no options.
 func (r *Request) Offered() []Option {
 	if len(r.Options) == 0 {
 		return DefaultOptions()

@@ -140,7 +140,7 @@ func (f *faults) add(format string, args ...any) {
 	*f = append(*f, &fault{text: fmt.Sprintf(format, args...)})
 }
 
-// below puts a step in front of the paths of the faults from the index start on.
+// The method below puts a step in front of the paths of the faults from the index start on.
 func (f faults) below(start int, step func() string) {
 	for _, one := range f[start:] {
 		one.in(step())

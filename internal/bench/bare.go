@@ -78,7 +78,7 @@ func (b *Bare) start(ctx context.Context, url string) error {
 	)
 }
 
-// on runs handle in a goroutine of its own for each message.
+// The method on runs handle in a goroutine of its own for each message.
 func (b *Bare) on(nc *nats.Conn, subject string, handle func(m *nats.Msg, id string) error) error {
 	_, err := nc.Subscribe(subject, func(m *nats.Msg) {
 		go func() {

@@ -70,8 +70,8 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// by groups events by the text of(event), in the order of the history. It omits events with an
-// empty text.
+// The function by groups events by the text of(event), in the order of the history. It omits
+// events with an empty text.
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {

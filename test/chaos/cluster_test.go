@@ -229,8 +229,8 @@ func answers(ctx context.Context, addr string) error {
 	})
 }
 
-// every calls f, with a pause after each call, until f returns true. If ctx ends first, every returns
-// ctx's error.
+// The function every calls f, with a pause after each call, until f returns true. If ctx ends
+// first, every returns ctx's error.
 func every(ctx context.Context, pause time.Duration, f func() bool) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

@@ -164,7 +164,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	return s, err
 }
 
-// each calls f for every message in a stream, except for deletion markers.
+// The function each calls f for every message in a stream, except for deletion markers.
 func each(ctx context.Context, js jetstream.JetStream, stream, filter string, f func(subject string, data []byte) error) error {
 	st, err := js.Stream(ctx, stream)
 	if err != nil {

@@ -186,7 +186,7 @@ func (s *story) thinks(ctx context.Context, d time.Duration) {
 	}
 }
 
-// about returns a filter that accepts only the prompts of one request.
+// The function about returns a filter that accepts only the prompts of one request.
 func about(r *schemas.Request) func(*schemas.Prompt) bool {
 	return func(p *schemas.Prompt) bool { return p.SessionID == r.SessionID && p.PendingID == r.PendingID }
 }

@@ -44,8 +44,8 @@ func (c *chat) call(id string) (returns func()) {
 	}
 }
 
-// on returns a carrier by which one worker uses the chat. The functions before and after are
-// called around each send.
+// The method on returns a carrier by which one worker uses the chat. The functions before and
+// after are called around each send.
 func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
 	return &line{chat: c, before: before, after: after}
 }
@@ -121,7 +121,7 @@ func (c *chat) choices(id string) (n int) {
 	return n
 }
 
-// about returns the messages about a request with their current text.
+// The method about returns the messages about a request with their current text.
 func (c *chat) about(id string) []schemas.Prompt { return c.of(id, &c.messages) }
 
 // sent returns the messages about a request with the text as sent.
