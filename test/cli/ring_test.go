@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod up rings its terminal once for each new request, with the bell and two notifications, and not
-// for an outcome. --no-notify turns it off.
+// nod up rings its terminal once for each new request, with the bell and two notifications,
+// and not for an outcome. --no-notify turns the bell and the notifications off.
 func TestNodUpRingsItsTerminal(t *testing.T) {
 	t.Parallel()
 	for flag, rings := range map[string]int{"": 1, " --no-notify": 0} {
