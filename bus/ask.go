@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The intervals at which an Asker asks an engine for the state of a waiting request. A broken
-// subscription may have missed the decision.
+// The intervals at which an Asker asks an engine for the state of a waiting request, because a
+// broken subscription may have missed the decision.
 const (
 	reaskMin = 30 * time.Second
 	reaskMax = 10 * time.Minute
@@ -29,7 +29,7 @@ type Asker struct {
 	stop  func()
 
 	mu      sync.Mutex
-	waiting map[*OpenRequest]struct{} // a request has one entry for each Submit
+	waiting map[*OpenRequest]struct{} // one entry for each Submit, even if several are for the same request
 	wake    chan struct{}
 	done    chan struct{}
 }
@@ -119,7 +119,7 @@ func (a *Asker) listen(sessionID, pendingID string) (q *OpenRequest, err error) 
 	return q, err
 }
 
-// withID sets r.Rejoin if r has a pending_id, and else gives r a new one.
+// withID sets r.Rejoin if r has a pending_id. Otherwise it gives r a new pending_id.
 func withID(r schemas.Request) schemas.Request {
 	r.Rejoin = r.PendingID != ""
 	if r.PendingID == "" {
@@ -251,7 +251,7 @@ func (a *Asker) watch(q *OpenRequest) {
 func (a *Asker) reaskSoon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// For a small number of requests, 100 ms for each are enough.
+	// A few requests need less time than reaskSpread: 100 ms for each.
 	spread := min(reaskSpread, time.Duration(len(a.waiting)+1)*100*time.Millisecond)
 	for q := range a.waiting {
 		q.wait = reaskMin
@@ -291,7 +291,7 @@ func (a *Asker) reask() {
 }
 
 // due returns up to MaxAwaited requests whose state must be asked for now. If no request is
-// due, it returns the time at which the next one is.
+// due, it returns the time at which the next request is due.
 func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -30,10 +30,10 @@ import (
 //   - A change of the stream's configuration sets syncAlways again, with the store's lock mu
 //     held.
 //   - The store does not sync the name of a new block file; blockFiles does.
-//   - As soon as a message replaces another one, the store may remove the replaced one from
-//     its disk: it deletes or rewrites the block, durably, unless it is the newest block.
-//     A power cut would then lose both, if the new message is not synced yet. blockFiles
-//     therefore sets syncAlways while such a message is written (see replacing).
+//   - As soon as a new message replaces an old one, the store may durably delete or rewrite
+//     the block file of the old message, unless that is the newest block file. If the new
+//     message is not synced yet, a power cut would then lose both messages. blockFiles
+//     therefore sets syncAlways while the new message is written (see replacing).
 //   - A store that is stopping closes its blocks unsynced, and reports success.
 //
 // The fields are unexported. findBlockFiles checks their names and types. A stream whose
@@ -49,11 +49,12 @@ type blockFiles struct {
 	named                   time.Time // the modification time of the directory before its last sync
 
 	writes  sync.Mutex // guards the following fields; locked before the store's mutex
-	pending uint64     // the bytes of the messages in flight that replace older ones
+	pending uint64     // the bytes of the messages in flight that replace older messages
 	forced  int        // the server syncs each message while this is not 0
 }
 
-// errUnknownLayout means that this version of nats-server is not the one that blockFiles knows.
+// errUnknownLayout means that blockFiles does not know the layout of this version of
+// nats-server.
 var errUnknownLayout = errors.New("unknown layout of the server's streams")
 
 // findBlockFiles returns the storage of a stream, with the flags set by which blockFiles syncs
@@ -86,8 +87,8 @@ func findBlockFiles(ns *server.Server, storeDir, account, stream string) (b *blo
 	return b, b.syncNames(storeDir)
 }
 
-// lockedEntry returns the value under key in a map of the struct that v points to, and holds
-// the struct's lock mu meanwhile.
+// lockedEntry returns the value under key in a map of the struct that v points to. It reads
+// the map under the struct's lock mu.
 func lockedEntry(v reflect.Value, name, key string) reflect.Value {
 	mu := value(field(v.Elem(), "mu")).Addr().Interface().(*sync.RWMutex)
 	mu.RLock()
@@ -131,7 +132,7 @@ func (b *blockFiles) sync() error {
 		if b.stopping() {
 			return errStreamStopped
 		}
-		if b.syncOnFlush.Load() { // the server may have reset the flags before the flush, which then synced nothing
+		if b.syncOnFlush.Load() { // if the server reset the flags before the flush, the flush synced nothing
 			return b.syncNewNames()
 		}
 	}
@@ -144,7 +145,8 @@ func (b *blockFiles) stopping() bool {
 }
 
 // setFlags leaves the syncs to FlushAllPending, unless messages must be synced one by one. It
-// sets syncOnFlush before it clears syncAlways, so that one of them is set for every message.
+// sets syncOnFlush before it clears syncAlways, so that one of the two flags is set for every
+// message.
 func (b *blockFiles) setFlags() {
 	b.writes.Lock()
 	defer b.writes.Unlock()
@@ -163,16 +165,17 @@ func (b *blockFiles) setFlagsLocked() {
 }
 
 const (
-	// A replacing message may not use the last 1/blockMargin of the newest block, because other
-	// messages may fill it first.
+	// inLastBlock counts the last 1/blockMargin of the newest block as full, because other
+	// messages may fill this part first.
 	blockMargin = 4
-	// lateWrite is how long after a write of unknown outcome the server may still store it.
+	// lateWrite is the time after a write of unknown outcome in which the server may still
+	// store the message.
 	lateWrite = time.Minute
 )
 
-// replacing prepares for a message that replaces the one at revision. Unless the newest block
-// has both messages, the server syncs the new message on its own. The caller sends the message
-// and then calls sent.
+// replacing prepares for a message that replaces the message at revision. Unless both messages
+// are in the newest block, the server syncs the new message immediately. The caller sends the
+// message and then calls sent.
 func (b *blockFiles) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	b.writes.Lock()
 	defer b.writes.Unlock()

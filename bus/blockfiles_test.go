@@ -89,7 +89,7 @@ func TestAnUnknownLayoutIsSyncedByTheServer(t *testing.T) {
 	require.Equal(t, 2, strings.Count(said.String(), "the server syncs each of its writes"))
 }
 
-// A message that replaces one in an older block is synced on its own, because the server may
+// A message that replaces one in an older block is synced immediately, because the server may
 // remove that block before the next common sync. This also holds while the outcome of a write
 // is unknown.
 func TestAMessageThatReplacesOneInAnOlderBlockIsSyncedAtOnce(t *testing.T) {
@@ -141,7 +141,7 @@ func TestASyncOfAStoppedStreamFails(t *testing.T) {
 	}
 }
 
-// A stream that is opened while the server closes confirms nothing.
+// A stream that is opened while the server closes confirms no write.
 func TestAStreamThatOpensWhileTheServerCloses(t *testing.T) {
 	s, store := startForBlocks(t)
 	clear(s.syncs.streams)

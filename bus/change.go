@@ -17,8 +17,8 @@ type Edit struct {
 
 // Change changes the value of a key by compare-and-set. The function edit changes the stored
 // value, or a zero value if found is false. After a conflict, Change reads the value and calls
-// edit again, until ctx ends. It returns the value as edit left it, with its revision. An error
-// of edit ends Change and is returned.
+// edit again, until ctx ends. Change returns the value that edit has left, with its revision.
+// If edit fails, Change returns that error.
 func Change[T any](ctx context.Context, b *Bucket, key string, edit func(v *T, found bool) (Edit, error)) (T, uint64, error) {
 	for {
 		var v T

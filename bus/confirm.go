@@ -17,9 +17,9 @@ const confirmedKey = "confirmed."
 // Confirm returns nil if a majority of the servers confirms, after the call, that key is at
 // revision, and ErrMoved if key is at another revision. A read cannot prove this: a former
 // leader that was suspended during an election still answers reads, with old values. Confirm
-// therefore stores a message in the same stream on the condition that the key is unchanged,
-// which only the current leader can do. Concurrent calls for the same key and revision share
-// one write. In a bucket with a single replica, Confirm only reads.
+// therefore stores a message in the same stream on the condition that the key is unchanged.
+// Only the current leader can store that message. Concurrent calls for the same key and
+// revision share one write. In a bucket with a single replica, Confirm only reads.
 func (b *Bucket) Confirm(ctx context.Context, key string, revision uint64) error {
 	if b.stream.CachedInfo().Config.Replicas <= 1 {
 		now, err := b.get(ctx, key)

@@ -13,7 +13,7 @@ import (
 )
 
 // cluster starts the servers of a cluster, which end with the test, and opens the stores
-// through the first one.
+// through the first server.
 func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Store {
 	t.Helper()
 	var first *bus.Server

@@ -39,10 +39,10 @@ type Options struct {
 	Log  *slog.Logger
 
 	// follow is a data directory. If it is set, each connect and reconnect reads the server's
-	// address from its run.json.
+	// address from run.json in that directory.
 	follow string
-	// trust returns the certificates, in PEM, of the server's own authority, if the server has
-	// one.
+	// trust returns the certificates, in PEM, of the server's own certificate authority, or
+	// nothing if the server has no authority of its own.
 	trust func() ([]byte, error)
 }
 
@@ -54,10 +54,10 @@ var (
 	ErrRefused = errors.New("refused these credentials")
 )
 
-// Conn is one connection to the bus. It reconnects until it is closed; calls wait meanwhile, as
-// long as their contexts allow. If the server is silent or does not serve calls, the connection
-// changes to another server within 10 s. It knows other servers from the address or from the
-// server's announcements.
+// Conn is one connection to the bus. It reconnects until it is closed; calls wait meanwhile,
+// as long as their contexts allow. If the server is silent or does not serve calls, the
+// connection changes to another server within 10 s. The connection knows other servers from
+// its address or from the announcements of the current server.
 type Conn struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
@@ -182,7 +182,7 @@ func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	}
 }
 
-// where returns the server's address, without the user and password of a URL.
+// The method where returns the server's address, without the user and password of a URL.
 func (c *Conn) where(o Options) string {
 	if o.Server != nil {
 		return "this process"
@@ -233,7 +233,7 @@ func (c *Conn) Open() bool { return !c.nc.AuthRequired() }
 func (c *Conn) Publish(subject string, v any) error { return c.publish(subject, v, nil) }
 
 // PublishVersion publishes one version of a record. A header names the version, so that a
-// receiver of a newer version need not decode the message.
+// receiver that already has a newer version need not decode the message.
 func (c *Conn) PublishVersion(subject string, v any, key string, revision uint64) error {
 	return c.publish(subject, v, nats.Header{nats.MsgIdHdr: {key + "." + strconv.FormatUint(revision, 10)}})
 }

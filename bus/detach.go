@@ -20,9 +20,9 @@ func (a *Asker) Detach(ctx context.Context, sessionID, pendingID, reason string)
 	return nil
 }
 
-// HostResolved reports that the host went on without the decisions of some requests. It returns
-// the ids of the requests that nod changed: a pending request is withdrawn, and a decided one
-// gets an aftermath, a note of the call's end at the host.
+// HostResolved reports that the host went on without the decisions of some requests. It
+// returns the ids of the requests that nod changed: a pending request is withdrawn, and a
+// decided request gets an aftermath, a note of the call's end at the host.
 func (a *Asker) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
 	p.Type = schemas.TypeHostResolved
 	var reply schemas.HostResolvedReply

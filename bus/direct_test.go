@@ -85,7 +85,8 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	reads(before, "opened before")
 }
 
-// joins starts servers that end with the test, in one cluster with others, and returns all.
+// joins starts servers in one cluster with the servers in others, and returns others together
+// with the new servers. The new servers end with the test.
 func joins(t *testing.T, others []*bus.Server, names ...string) []*bus.Server {
 	t.Helper()
 	for _, name := range names {
@@ -104,8 +105,8 @@ func joins(t *testing.T, others []*bus.Server, names ...string) []*bus.Server {
 	return others
 }
 
-// An engine that starts before all servers of its cluster are up waits for them. It does not
-// end because its stores find no place for their replicas.
+// An engine that starts before all servers of its cluster are up waits for them, although its
+// stores find no place for their replicas at first.
 func TestOpeningAStoreWaitsForServers(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -11,7 +11,7 @@ import (
 )
 
 // dirLock keeps a second server off a data directory: two servers would decide the same
-// requests. The lock ends with the process, even a killed one.
+// requests. The lock ends with the process, even if the process is killed.
 type dirLock struct{ file *flock.Flock }
 
 func lockDir(dir string) (*dirLock, error) {

@@ -23,20 +23,22 @@ import (
 
 // EmbedOptions configure a NATS server in this process.
 type EmbedOptions struct {
-	// DataDir contains the streams, the lock and run.json. It is made if missing. One server at
-	// a time can run on it.
+	// DataDir contains the streams, the lock and run.json. Embed makes a missing directory.
+	// One server at a time can run on a directory.
 	DataDir string
 	// Host is the listening address. The default, 127.0.0.1, is reachable from this machine
-	// alone. The server speaks TLS if another machine can reach it or was invited (see Invite).
+	// alone. The server speaks TLS if other machines can reach this address, or if another
+	// machine was invited (see Invite).
 	Host string
 	// Port is the listening port. If it is 0 or taken, the server listens on any free port.
 	Port int
-	// SyncInterval is the longest time between the acknowledgement of a write and its sync
-	// to disk, or SyncGroup, or SyncAlways. With SyncGroup, engines of other processes
-	// cannot use the stores; without Users, which could refuse them, it means SyncAlways.
+	// SyncInterval is the longest time between the acknowledgement of a write and its sync to
+	// disk, or SyncGroup, or SyncAlways. With SyncGroup, engines of other processes cannot use
+	// the stores. Without Users the server could not refuse such engines, so SyncGroup then
+	// means SyncAlways.
 	SyncInterval time.Duration
-	// BeforeSync, if set, is called before each sync of a stream with SyncGroup; its error
-	// makes the sync fail. Tests use it.
+	// BeforeSync, if set, is called before each sync of a stream with SyncGroup; an error of
+	// BeforeSync makes the sync fail. It is for tests.
 	BeforeSync func(stream string) error
 	// Users are the users that may connect, each with its key. Without users, every client may
 	// do everything.
@@ -117,9 +119,9 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	return s, nil
 }
 
-// groupsSyncs reports whether the syncs of the stores are grouped. A member of a cluster
-// leaves them to the server, because its streams may have replicas; so does a server without
-// users, because it cannot refuse the engines of other processes.
+// groupsSyncs reports whether one sync serves several writes. In a cluster it does not,
+// because streams may have replicas. Without users it does not, because the server cannot
+// refuse the engines of other processes.
 func (o EmbedOptions) groupsSyncs() bool {
 	return o.SyncInterval == SyncGroup && o.ClusterName == "" && len(o.Users) > 0
 }
@@ -214,7 +216,7 @@ func freePort(host string, port int) (int, error) {
 	if err != nil {
 		var cause syscall.Errno
 		if errors.As(err, &cause) {
-			err = cause // the error of the operating system without the address, which the message below contains
+			err = cause // only the error of the operating system, because the message below contains the address too
 		}
 		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}

@@ -63,8 +63,8 @@ func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.Use
 	return keys, users
 }
 
-// as connects with the key of id. LastError of the connection returns violations of the rights
-// of id.
+// The method as connects with the key of id. LastError of the connection returns violations of
+// the rights of id.
 func (g *guarded) as(id roles.ID) *nats.Conn {
 	g.t.Helper()
 	key, err := nats.NkeyOptionFromSeed(g.keys.Path(id))

@@ -101,7 +101,7 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 		o.Creds = keys.Path(id)
 	}
 	conn, err := Connect(ctx, o)
-	if errors.Is(err, ErrNoServer) { // nod was killed and left run.json behind, and another process now has its pid
+	if errors.Is(err, ErrNoServer) { // nod was killed and left run.json behind, and another process now has nod's pid
 		err = fmt.Errorf("%w on %s: nothing answers at %s: start it with nod up", ErrNotRunning, p.DataDir, run.URL)
 	}
 	return conn, err
@@ -125,7 +125,7 @@ func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string
 	return Connect(ctx, o)
 }
 
-// runDialer dials the address that run.json contains at that moment.
+// runDialer dials the address that run.json contains at the time of the dial.
 type runDialer struct{ dir string }
 
 func (d runDialer) Dial(network, _ string) (net.Conn, error) {

@@ -38,9 +38,9 @@ type syncedStore interface {
 	// sync returns once everything that was stored before the call is on disk. After an error
 	// the kernel may have dropped data, so a later success proves nothing.
 	sync() error
-	// replacing is called before a message is sent that replaces the one at revision. The
-	// caller calls sent after the message; unknown means that the server may still store the
-	// message later.
+	// replacing is called before a message is sent that replaces the message at revision.
+	// After the message, the caller calls sent, with unknown set if the server may still store
+	// the message later.
 	replacing(revision uint64, size int) (sent func(unknown bool))
 }
 
@@ -81,7 +81,7 @@ func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool
 
 func (g *groupSync) check() {
 	if g != nil {
-		g.join(math.MaxUint64) // failed gets the error
+		g.join(math.MaxUint64) // the channel failed gets the error
 	}
 }
 

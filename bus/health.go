@@ -13,7 +13,7 @@ import (
 
 const (
 	// A connection pings its server every pingEvery, and tolerates pingsMissed unanswered
-	// pings. It leaves a server that is silent for 9 s.
+	// pings. The connection leaves a server that is silent for 9 s.
 	pingEvery   = 3 * time.Second
 	pingsMissed = 2
 	// writeWithin bounds a write to a server that has stopped reading.
@@ -34,8 +34,8 @@ const (
 	pulseWithin = 3 * time.Second
 )
 
-// health counts the failed tries of a connection's calls, because its server may no longer
-// serve them.
+// health counts the failed tries of a connection's calls, because the connection's server may
+// no longer serve calls.
 type health struct {
 	mu     sync.Mutex
 	server uint64
@@ -99,14 +99,15 @@ func (c *Conn) recordAttempt(a attempt, err error) {
 
 func (c *Conn) alternatives() bool { return len(c.nc.Servers()) > 1 }
 
-// isServed reports whether err is a reply, such as nil or an error of nod or of JetStream.
+// isServed reports whether a try with the result err got a reply: err is nil, or an error of
+// nod or of JetStream.
 func isServed(err error) bool {
 	var e *schemas.Error
 	return err == nil || errors.As(err, &e) || apiCode(err) != 0 || errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
-// isUnserved reports whether err means that the server, or a server that it depends on, did not
-// serve a try of the duration took.
+// isUnserved reports whether err means that the server, or a server that it depends on, did
+// not serve a try that lasted for the duration took.
 func isUnserved(err error, took time.Duration) bool {
 	var e *schemas.Error
 	switch {
@@ -141,7 +142,7 @@ func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 			}
 			for c.alternatives() && ctx.Err() == nil && !c.nc.IsClosed() {
 				within, done := context.WithTimeout(ctx, pulseWithin)
-				_ = try(within) // the calls that try makes record their results
+				_ = try(within) // each call inside try records its own result
 				late := within.Err() != nil
 				done()
 				if !late {

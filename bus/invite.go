@@ -27,8 +27,9 @@ type Invitation struct {
 
 const joinedName = "joined.json"
 
-// Invite makes an agent's key and returns the invitation for another machine, from which
-// address reaches the server. The server accepts the key, and uses TLS, from its next start on.
+// Invite makes an agent's key and returns the invitation for another machine. address is the
+// server's address as that machine sees it. The server accepts the key, and uses TLS, from its
+// next start on.
 func Invite(dataDir, agent, address string) (Invitation, error) {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -73,9 +74,10 @@ func (i *Invitation) isComplete() bool {
 		i.CA != "" && roles.AgentID(i.Agent).Check() == nil
 }
 
-// Join stores the invitation in a data directory, readable by its owner alone. The functions
-// Join and JoinWait then connect with it, for this directory. Join fails, and changes nothing,
-// if the directory has a nod of its own or has an invitation already.
+// Join stores the invitation in a data directory, readable by its owner alone. From then on,
+// the functions Join and JoinWait use the invitation if they are called with this directory.
+// Join fails, and changes nothing, if the directory has a nod of its own or has an invitation
+// already.
 func (i Invitation) Join(dataDir string) error {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {

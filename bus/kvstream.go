@@ -77,7 +77,8 @@ type storedValue struct {
 }
 
 // get reads the last value of a key, with retries until ctx ends. With ErrNotFound it returns
-// the revision with which put creates the key: 0, or that of a deleted key's tombstone.
+// the revision with which put creates the key: 0, or the revision of the tombstone of a
+// deleted key.
 func (k *kvStream) get(ctx context.Context, key string) (storedValue, error) {
 	return k.last(ctx, k.prefix+key)
 }
@@ -100,8 +101,8 @@ func (k *kvStream) isEmpty(ctx context.Context, filter string) (bool, error) {
 	return false, err
 }
 
-// read calls get, with retries until ctx ends, and decodes the message; subject names the
-// message in errors.
+// read calls the function get until get succeeds or fails permanently, or ctx ends. It decodes
+// the message. Errors name the message by subject.
 func (k *kvStream) read(ctx context.Context, subject string, get func(context.Context) (*jetstream.RawStreamMsg, error)) (storedValue, error) {
 	select {
 	case k.reads <- struct{}{}:
@@ -133,7 +134,8 @@ func (k *kvStream) read(ctx context.Context, subject string, get func(context.Co
 	}
 }
 
-// stored decodes a message once it is on disk, because the caller may report what it reads.
+// stored waits until a message is on disk, because the caller may report its content, and then
+// decodes it.
 func (k *kvStream) stored(ctx context.Context, msg *jetstream.RawStreamMsg) (storedValue, error) {
 	if err := k.disk.wait(ctx, msg.Sequence); err != nil {
 		return storedValue{}, fmt.Errorf("read %s: %w", msg.Subject, err)
@@ -144,8 +146,8 @@ func (k *kvStream) stored(ctx context.Context, msg *jetstream.RawStreamMsg) (sto
 	return storedValue{msg.Data, msg.Sequence, msg.Time}, nil
 }
 
-// publish sends a message once. The message replaces the one at revision, if that is not 0. Nil
-// means that the message is stored and on disk.
+// publish sends a message once. If revision is not 0, the message replaces the one at that
+// revision. Nil means that the message is stored and on disk.
 func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	ack, err := k.send(ctx, msg, revision, opts...)
 	if err != nil {
@@ -154,8 +156,8 @@ func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, 
 	return ack, k.disk.wait(ctx, ack.Sequence)
 }
 
-// send sends a message without waiting for the disk. It is for the first of two messages in the
-// same stream, if the caller waits for the second one.
+// send sends a message without waiting for the disk. A caller may use it for the first of two
+// messages in the same stream, if the caller waits for the second message.
 func (k *kvStream) send(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
@@ -174,9 +176,9 @@ func (k *kvStream) send(ctx context.Context, msg *nats.Msg, revision uint64, opt
 // name for this code.
 const codeStoreFailed jetstream.ErrorCode = 10077
 
-// put writes data under key if the key is at revision, and returns the new revision. It repeats
-// a write with an unknown outcome, and succeeds if the key already holds exactly this data. The
-// error is ErrMoved if another write came first.
+// put writes data under key if the key is at revision, and returns the new revision. It
+// repeats a write with an unknown outcome, and succeeds if the key already has exactly this
+// data. The error is ErrMoved if another write came first.
 func (k *kvStream) put(ctx context.Context, key string, data []byte, revision uint64, header nats.Header) (uint64, error) {
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: k.prefix + key, Data: data, Header: header}
@@ -205,7 +207,8 @@ func (k *kvStream) put(ctx context.Context, key string, data []byte, revision ui
 	}
 }
 
-// movedIfZero returns ErrMoved for revision 0, by which compare reports another client's write.
+// movedIfZero returns ErrMoved for revision 0: compare returns 0 if the key has another
+// client's data.
 func movedIfZero(revision uint64) error {
 	if revision == 0 {
 		return ErrMoved
@@ -213,9 +216,9 @@ func movedIfZero(revision uint64) error {
 	return nil
 }
 
-// compare reads a key after a conflict. moved is true if the key is at another revision;
-// otherwise the conflicting write has failed. If the key has this data, the caller's write was
-// stored, and seq is its revision; otherwise seq is 0.
+// compare reads a key after a conflict. If the key is still at revision, the conflicting write
+// has failed, and moved is false. Otherwise moved is true. If the key has this data, the
+// caller's own write was stored, and seq is its revision. If the key has other data, seq is 0.
 func (k *kvStream) compare(ctx context.Context, key string, data []byte, revision uint64) (seq uint64, moved bool, err error) {
 	now, err := k.get(ctx, key)
 	switch {

@@ -11,7 +11,7 @@ import (
 )
 
 // natsLog passes the server's log to slog, without the server's quotes of input that it cannot
-// parse: these may contain payloads.
+// parse: such quotes may contain payloads.
 type natsLog struct {
 	log     *slog.Logger
 	fatal   chan error // receives the first error that prevents the start
@@ -27,8 +27,8 @@ func (l *natsLog) Noticef(format string, v ...any) {
 	l.write(level, redacted(format, v))
 }
 
-// Warnf logs warnings. Only the message that the server rebuilds indexes after a kill is logged
-// at level info, because that is normal.
+// Warnf logs warnings. It logs one warning at level info: the server rebuilds its indexes,
+// which is normal after a kill.
 func (l *natsLog) Warnf(format string, v ...any) {
 	l.noticeDisk(format, v)
 	level := slog.LevelWarn
@@ -42,7 +42,8 @@ func (l *natsLog) Warnf(format string, v ...any) {
 }
 
 // diskErrors are parts of the messages by which nats-server 2.15 says that it stores nothing
-// more. It replies to no writer of the stream from then on, and has no other way to report it.
+// more. From then on the server replies to no writer of the stream. It reports the failure
+// only in its log.
 var diskErrors = []string{"ritical write error", "will be DISABLED", "disabling JetStream"}
 
 // noticeDisk reports a failure of the disk that the server logs.

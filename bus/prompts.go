@@ -73,8 +73,8 @@ func (p *Prompts) Serve(ctx context.Context, connector string) error {
 	return err
 }
 
-// Keep makes a lost consumer of a connector again. If the server does not tell whether the
-// consumer exists, Keep does nothing and returns nil.
+// If a connector's consumer is lost, Keep makes it again. If the server does not tell whether
+// the consumer exists, Keep does nothing and returns nil.
 func (p *Prompts) Keep(ctx context.Context, connector string) error {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	_, err := p.stream.Consumer(hop, connector)
@@ -91,7 +91,7 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 		FilterSubject: "nod.v1.prompt." + connector + ".>",
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       10 * time.Second,
-		MaxAckPending: -1, // without a limit, unacknowledged messages to one unreachable chat do not delay other chats
+		MaxAckPending: -1, // no limit: otherwise unacknowledged messages to one unreachable chat would delay other chats
 	}
 }
 

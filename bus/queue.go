@@ -107,7 +107,7 @@ func (q *Queue) pull(ctx context.Context, handle func(*Delivery)) (*subscription
 			q.conn.log.Error("bus: a queue delivered a message without its metadata", "queue", q.name, "error", err)
 			return
 		}
-		q.one.Lock() // two subscriptions may deliver at the same time, a failed one and the next one
+		q.one.Lock() // two subscriptions may deliver at the same time: a failed subscription and its successor
 		defer q.one.Unlock()
 		d := &Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m, queue: q}
 		if q.disk.wait(ctx, d.Sequence) != nil {

@@ -16,8 +16,8 @@ const (
 	timerPrefix  = "nod.v1.timer."
 	duePrefix    = "nod.v1.due."
 
-	// lockFilter and a timer's token match the timer of a question before and after it fires
-	// (timerPrefix and duePrefix).
+	// lockFilter followed by a timer's token matches the timer both before it fires
+	// (timerPrefix) and afterwards (duePrefix).
 	lockFilter = "nod.v1.*."
 
 	// firedFor is how long a fired timer waits for an engine. If no engine runs for so long,
@@ -27,9 +27,9 @@ const (
 	Retention = 24 * time.Hour
 )
 
-// Records is the bucket pending_permissions, which has the record of each request, and in the
-// same stream its timer. A pending record has no TTL: the marker of an expired TTL could remove
-// an update that the server had just acknowledged.
+// Records is the bucket pending_permissions, which has the record of each request. The stream
+// of this bucket also has the records' timers. A pending record has no TTL: the marker of an
+// expired TTL could remove an update that the server had just acknowledged.
 type Records struct{ *kvStream }
 
 // Entry is a record with the revision at which it was read.
@@ -61,7 +61,7 @@ func decodeEntry(key string, val storedValue) (Entry, error) {
 	if err := schemas.Load(val.data, &e.Record); err != nil {
 		return e, fmt.Errorf("read the record %s: %w: %w", key, ErrUnreadable, err)
 	}
-	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // the list of waiters is not stored for a question with a single one
+	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // the list of waiters is not stored for a question with a single waiter
 		_, id := schemas.SplitKey(key)
 		rec.Waiters = []schemas.Waiter{{PendingID: id, Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}}
 	}
@@ -80,8 +80,8 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 
 // Decide writes a record with its decision, if the record is at the entry's revision. One of
 // several concurrent writers succeeds; the others get ErrMoved. The same publish starts the
-// record's retention and cancels its timer. After ErrUnknown, Decide may be repeated: the
-// decision's id shows whether it was stored.
+// record's retention and cancels the record's timer. After ErrUnknown, the caller can repeat
+// Decide: the id of the stored decision shows whether this decision was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {
@@ -96,8 +96,9 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// Amend writes an addition to a decided record, which is kept for the duration kept from now
-// on. It leaves the timer alone, which may belong to an identical call by now.
+// Amend writes an addition to a decided record. From now on the record stays for the duration
+// kept. It does not change the timer, because the timer may belong to an identical call by
+// now.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {

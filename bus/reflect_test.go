@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reflection is a harmless request whose reply subject is not for its sender: the reply is
-// published with the rights of the replying service or server.
+// reflection is a harmless request with a reply subject on which its sender has no right to
+// publish. The reply is published with the rights of the replying service or server.
 type reflection struct {
 	how   string
 	ask   func(t *testing.T, nc *nats.Conn, reply string)
@@ -56,8 +56,8 @@ func deliverTo(t *testing.T, nc *nats.Conn, target string) {
 		`"config":{"name":"x","deliver_subject":%q,"deliver_policy":"all","ack_policy":"none"}}`, target)))
 }
 
-// reflectionsOfAWorker returns requests that a worker may send to the server. Their reply
-// subjects are ones to which the server must not send its replies.
+// reflectionsOfAWorker returns requests that a worker may send to the server. The server must
+// not send its replies to the reply subjects of these requests.
 func reflectionsOfAWorker() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -72,8 +72,8 @@ func reflectionsOfAWorker() []reflection {
 	}
 }
 
-// reflectionsOfAnAgent returns requests that an agent may not send. The attacks run without
-// this limit, because accounts alone must stop them.
+// reflectionsOfAnAgent returns requests that an agent has no right to send. In the attacks the
+// agent has this right, because accounts alone must stop them.
 func reflectionsOfAnAgent() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -226,7 +226,7 @@ func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
 }
 
 // A message may name a subject for its trace. The server sends no trace to a subject on which
-// the message's sender may not publish.
+// the message's sender has no right to publish.
 func TestTraceDestinationsObeyTheSendersRights(t *testing.T) {
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asEngine, "nod.v1.answer.>")

@@ -73,8 +73,8 @@ func removeRun(dir string) error {
 	return nil
 }
 
-// alive reports whether a process with this pid exists, of any user. It may be another program
-// that got the pid after nod ended; connecting then fails.
+// alive reports whether a process with this pid exists, of any user. The process may be
+// another program that got the pid after nod ended; connecting then fails.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {

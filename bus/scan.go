@@ -37,8 +37,8 @@ type ScannedRecord struct {
 }
 
 // Scan calls f for the records of a session, or of all sessions if session is empty, in the
-// order of their last writes. It begins with the first revision above after, and ends when f
-// returns false or after the last record.
+// order of their last writes. Scan begins with the first revision above the parameter after,
+// and ends when f returns false or after the last record.
 //
 // Scan finds every record whose last write was acknowledged before the scan began, on any
 // replica. A record that is written during the scan may be found twice. A replica may be older
@@ -126,7 +126,7 @@ func (s *scan) setBarrier(ctx context.Context) error {
 	})
 }
 
-// run reads from one replica, from the last message that was read on.
+// run reads from one replica. It begins after the last message that was read.
 func (s *scan) run(ctx context.Context) error {
 	hop, cancel := context.WithTimeout(ctx, scanWait)
 	config := jetstream.ConsumerConfig{
@@ -136,7 +136,7 @@ func (s *scan) run(ctx context.Context) error {
 		InactiveThreshold: scanKept,
 	}
 	if s.last == 0 && !s.since.IsZero() {
-		start := s.since.Add(-clockSkew) // since may be ahead of the server's clock, and the scan must not miss its barrier
+		start := s.since.Add(-clockSkew) // the time in s.since may be ahead of the server's clock, and the scan must not miss its barrier
 		config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &start
 	}
 	consumer, err := s.records.stream.CreateConsumer(hop, config)
@@ -221,7 +221,7 @@ func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered
 	}
 }
 
-// behind returns the error for a replica whose messages ended too early.
+// The method behind returns the error for a replica whose messages ended too early.
 func (s *scan) behind() error {
 	if s.last < s.barrier {
 		return errScanBehind

@@ -90,7 +90,8 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 	}
 }
 
-// behind returns the ids of the instances that have not reached a revision or do not reply.
+// The function behind returns the ids of the instances that have not reached a revision or do
+// not reply.
 func behind(ctx context.Context, stats []ServiceStats, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (ids []string, err error) {
 	if running != nil {
 		if ids, err = running(ctx); err != nil {

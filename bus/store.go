@@ -77,7 +77,7 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 	for _, b := range []struct {
 		into  **Bucket
 		name  string
-		async bool // the server acknowledges a write before it is on disk; for contents that may be lost
+		async bool // the server acknowledges a write before it is on disk, because this content may be lost
 	}{
 		{&s.Sessions, "permission_sessions", false},
 		{&s.Presence, "client_presence", true},
@@ -128,7 +128,7 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create
 
 // isServerMissing reports whether err says that a stream cannot be made because some servers
 // of the cluster are down or have not joined it. The same code has permanent causes, such as
-// too little storage, which only the text tells apart.
+// too little storage. Only the text of the error tells them apart.
 func isServerMissing(err error) bool {
 	var api *jetstream.APIError
 	if !errors.As(err, &api) || api.ErrorCode != codeNoPlacement {
@@ -157,8 +157,8 @@ func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfi
 	return config
 }
 
-// Bucket is a KV bucket. Its values are messages of package schemas, except for those of
-// PutDocument.
+// Bucket is a KV bucket. Its values are messages of package schemas, except for the values
+// that PutDocument writes.
 type Bucket struct {
 	*kvStream
 	confirms *actionGroup
@@ -215,9 +215,9 @@ func (b *Bucket) ListKeys(ctx context.Context, filter string) ([]string, error) 
 	return b.keys(ctx, b.prefix, filter)
 }
 
-// NewestOf returns the revision of the last write or removal among the keys that match a filter
-// such as "standing.session.S.*", or 0 without one. If this revision is unchanged, values that
-// were read earlier are current, unless they have expired.
+// NewestOf returns the revision of the last write or removal among the keys that match a
+// filter such as "standing.session.S.*", or 0 if there was none. As long as this revision
+// stays the same, values that were read earlier are current, unless they have expired.
 func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	val, err := b.last(ctx, b.prefix+filter)
 	if errors.Is(err, ErrNotFound) {
@@ -248,9 +248,9 @@ func (b *Bucket) LiveKeys(ctx context.Context, filter string) ([]string, error) 
 }
 
 // Watch returns at once. Until ctx ends, it calls changed, one call at a time, for each key
-// that was written or removed since the store was opened. It skips a write that another write
-// replaces. It reports late while the bus is unreachable, and never reports expired keys, so a
-// caller must also read the bucket at intervals.
+// that was written or removed since the store was opened. Watch skips a write that another
+// write replaces. While the bus is unreachable, Watch reports late. It never reports expired
+// keys, so a caller must also read the bucket at intervals.
 //
 // nats.go makes a new consumer after every failure. Watch starts the consumer at a fixed
 // revision: a consumer for new messages would skip the changes during the failure.

@@ -40,8 +40,8 @@ func newStreamSyncs(ns *server.Server, storeDir string, disk *diskFailure, o Emb
 	}
 }
 
-// of returns the groupSync of a stream. If the layout of this nats-server's streams is unknown,
-// it returns nil, and the server syncs each message.
+// The method of returns the groupSync of a stream. If the layout of this nats-server's streams
+// is unknown, it returns nil, and the server syncs each message.
 func (s *streamSyncs) of(stream string) *groupSync {
 	if s == nil {
 		return nil
@@ -83,7 +83,6 @@ func (s *streamSyncs) beforeSync(stream string) error {
 	return s.before(stream)
 }
 
-// close ends the waits for syncs.
 func (s *streamSyncs) close() {
 	if s == nil {
 		return

@@ -14,10 +14,10 @@ import (
 )
 
 // Create stores a pending record and its timer. It arms the timer first, because the timer's
-// subject is the lock by which identical calls share one question. The error is ErrLockHeld if
-// another request holds the lock, and nothing was stored; it is ErrMoved if the record is not
-// at the entry's revision. A timer that was armed before ErrMoved has no effect, because it
-// does not belong to the stored record.
+// subject is the lock by which identical calls share one question. If another request holds
+// the lock, Create stores nothing and returns ErrLockHeld. If the record is not at the entry's
+// revision, the error is ErrMoved. A timer that was armed before ErrMoved has no effect,
+// because it does not belong to the stored record.
 func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 	return r.TakeOver(ctx, e, 0)
 }
@@ -157,8 +157,8 @@ type timer struct {
 	PendingID string `json:"pending_id,omitempty"`
 }
 
-// of reports whether the timer belongs to an entry. Timers of older versions of nod have their
-// request's id only in the subject.
+// The method of reports whether the timer belongs to an entry. Timers of older versions of nod
+// have their request's id only in the subject.
 func (t timer) of(e *Entry) bool {
 	_, id := schemas.SplitKey(e.Key)
 	return t.PendingID == id || t.PendingID == "" && e.Record.Question == ""
@@ -246,7 +246,7 @@ func (r *Records) timers(ctx context.Context, prefix, session string) ([]string,
 const questionMark = "="
 
 // QuestionToken returns the subject token of the timer that identical calls with this digest
-// share. It is no valid pending_id, so no request can have it as its id.
+// share. The token is no valid pending_id, so no request can have the token as its id.
 func QuestionToken(digest string) string { return questionMark + digest }
 
 // Due returns the queue that delivers every fired timer to one of the engines, and to another

@@ -134,7 +134,7 @@ func serverTLS(dataDir string) (*tls.Config, error) {
 }
 
 // trustAuthority makes a client trust the server's own authority. The client reads the
-// authority at each connection, because a restarted server may have another one.
+// authority at each connection, because a restarted server may have another authority.
 func trustAuthority(authority func() ([]byte, error)) nats.Option {
 	return func(o *nats.Options) error {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, ServerName: tlsName}

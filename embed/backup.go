@@ -53,7 +53,7 @@ func restore(dir, backup string) error {
 	return copyData(backup, dir)
 }
 
-// data lists the entries of a data directory that belong into a backup.
+// data lists the entries of a data directory that belong in a backup.
 func data(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -142,8 +142,8 @@ func writeSynced(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir syncs the names in a directory, so that they survive a power cut, if the system can
-// do that.
+// syncDir syncs the names in a directory, so that they survive a power cut. It ignores an
+// error of the sync, because not every system can sync a directory.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

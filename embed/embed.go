@@ -34,9 +34,9 @@ type Options struct {
 	// the acknowledgement of a write and its sync to disk. With the first two, nod reports no
 	// write that is not on disk.
 	SyncInterval time.Duration
-	// URL names NATS servers to use in place of the embedded one. Creds and StoreCreds are the
-	// engine's key files for the accounts EDGE and STORE; without them the servers must require
-	// no credentials.
+	// URL names NATS servers to use in place of the embedded server. Creds and StoreCreds are
+	// the engine's key files for the accounts EDGE and STORE; without them the servers must
+	// require no credentials.
 	URL, Creds, StoreCreds string
 	// Replicas is the number of replicas of each store on a cluster; 0 means 1.
 	Replicas int
@@ -78,8 +78,8 @@ type Nod struct {
 	running []string // the connectors that have a worker
 }
 
-// Start starts a nod and returns once it serves requests. After an error, which is one line, no
-// part of it runs. The caller must Stop the nod.
+// Start starts a nod and returns once it serves requests. After an error, which is one line,
+// no part of the nod runs. The caller must Stop the nod.
 func Start(ctx context.Context, o Options) (*Nod, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -235,7 +235,7 @@ func (n *Nod) Settings(ctx context.Context) (schemas.Settings, error) { return n
 func (n *Nod) Open() bool { return n.edge.Open() }
 
 // applySettings applies Options.Settings. If they are nil, it applies empty settings at the
-// very first start, and nothing later.
+// very first start, and no settings at later starts.
 func (n *Nod) applySettings(ctx context.Context) error {
 	if n.opts.KeepSettings {
 		return nil
@@ -256,8 +256,8 @@ func (n *Nod) applySettings(ctx context.Context) error {
 	return err
 }
 
-// WithApprovers returns a settings.json with approvers. If the given one has none, the user of
-// this process becomes the approver, at the terminal and on the web.
+// WithApprovers returns a settings.json with approvers. If the given settings have no
+// approvers, the user of this process becomes the approver, at the terminal and on the web.
 func WithApprovers(data []byte) ([]byte, error) {
 	s, err := DecodeSettings(data)
 	if err != nil || s.Approvers != nil {

@@ -43,8 +43,8 @@ func DataFormat(dir string) (int, error) {
 }
 
 // openData makes a backup of a data directory with an older format, and runs the steps to the
-// current format. If a step fails, it restores the backup. It refuses a directory with a newer
-// format. Errors are one line.
+// current format. If a step fails, openData restores the backup. It refuses a directory with a
+// newer format. Errors are one line.
 func openData(ctx context.Context, dir, version string, steps []step, log *slog.Logger) error {
 	current := len(steps) + 1
 	f, err := readFormat(dir, current)
@@ -72,8 +72,8 @@ func openData(ctx context.Context, dir, version string, steps []step, log *slog.
 	return nil
 }
 
-// migrate makes a backup of a directory and runs the steps from its format on. If a step fails,
-// it restores the backup.
+// migrate makes a backup of a directory and runs the steps from its format on. If a step
+// fails, migrate restores the backup.
 func migrate(ctx context.Context, dir string, f *format, steps []step, log *slog.Logger) error {
 	var err error
 	if f.Backup, err = backUp(dir, f.Format); err != nil {
@@ -103,7 +103,7 @@ func goBack(dir string, f *format) error {
 	return f.write(dir)
 }
 
-// readFormat reads a directory's format; a new directory has the current one.
+// readFormat reads a directory's format; a new directory has the current format.
 func readFormat(dir string, current int) (format, error) {
 	path := filepath.Join(dir, formatName)
 	data, err := os.ReadFile(path)

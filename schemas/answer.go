@@ -14,7 +14,7 @@ type From struct {
 }
 
 // Answer is a person's answer to a Prompt. It repeats the prompt's digest. The engine refuses
-// an answer whose digest is not that of the request.
+// an answer whose digest differs from the request's digest.
 type Answer struct {
 	Type         string          `json:"type"`
 	SessionID    string          `json:"session_id"`
@@ -41,15 +41,15 @@ type Answer struct {
 // Key returns the key of the request's record.
 func (a *Answer) Key() string { return Key(a.SessionID, a.PendingID) }
 
-// Prompt is a request as one recipient is shown it through one connector. Without a Recipient
-// it is the view for all viewers.
+// Prompt is a request in the form for one recipient on one connector. A Prompt without a
+// Recipient is the form for all viewers.
 type Prompt struct {
 	Type      string    `json:"type"`
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
 	Connector string    `json:"connector,omitempty"`
 	Recipient string    `json:"recipient,omitempty"`
-	Revision  uint64    `json:"revision"` // the record's revision; receivers ignore a prompt with a lower revision than an earlier one
+	Revision  uint64    `json:"revision"` // the record's revision; receivers ignore a prompt with a lower revision than an earlier prompt
 	Agent     string    `json:"agent"`
 	Request   Request   `json:"request"`
 	Digest    string    `json:"digest"`
@@ -72,9 +72,9 @@ type Prompt struct {
 	// Joined is the pending_id of the question that decides this request; empty if the request
 	// is that question. People see and answer only questions.
 	Joined string `json:"joined,omitempty"`
-	// Waiters is the number of identical calls that have asked this question, with those that
-	// no longer wait. An answer repeats this number. Waiting is the number of calls that still
-	// wait; they run if the question is allowed once.
+	// Waiters is the number of identical calls that have asked this question, including calls
+	// that no longer wait. An answer repeats this number. Waiting is the number of calls that
+	// still wait; they run if the question is allowed once.
 	Waiters  int       `json:"waiters,omitempty"`
 	Waiting  int       `json:"waiting,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`

@@ -22,8 +22,8 @@ type Approver struct {
 	Name       string     `json:"name"`
 	Identities []Identity `json:"identities"`
 	// For selects the requests that the person may decide; an empty For selects all. A request
-	// without a project matches no pattern for projects, and one without a host no pattern for
-	// hosts.
+	// without a project matches no pattern for projects, and a request without a host matches
+	// no pattern for hosts.
 	For PolicyMatch `json:"for,omitzero"`
 	// MaxRisk is the highest risk that the person may decide; empty means any.
 	MaxRisk Risk `json:"max_risk,omitempty"`

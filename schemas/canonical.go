@@ -18,8 +18,8 @@ func canon(data []byte) ([]byte, error) {
 	return jcs.Transform(data)
 }
 
-// withSortedMembers returns the canonical form of data that differs from it only in white space
-// and the order of members, as agents' input usually does. Other data is returned unchanged.
+// withSortedMembers returns the canonical form of data if only white space and the order of
+// members must change, as in most input of agents. Other data is returned unchanged.
 func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if canonical(data) {
 		return data

@@ -15,9 +15,9 @@ type ChannelSettings struct {
 	// Schema is the JSON Schema of the settings, without a $ref. It may use only keywords that
 	// the schema of settings.json uses.
 	Schema []byte
-	// Check enforces rules that a JSON Schema cannot express, on settings that match Schema; it
-	// may be nil. Its error is a VALIDATION_ERROR of one line that begins with the field's path
-	// in settings.json.
+	// Check enforces rules that a JSON Schema cannot express, on settings that match Schema;
+	// it may be nil. An error of Check is a VALIDATION_ERROR of one line that begins with the
+	// field's path in settings.json.
 	Check func(settings json.RawMessage) error
 }
 
@@ -121,7 +121,7 @@ func settingsDocument(channels []ChannelSettings) (any, error) {
 	return doc, nil
 }
 
-// ownConnectors are the JSON names of the fields of Connectors but Channels.
+// ownConnectors are the JSON names of all fields of Connectors except Channels.
 var ownConnectors = []string{"voice", "web"}
 
 // MarshalJSON writes the settings of channels beside those of the other connectors.

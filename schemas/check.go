@@ -104,7 +104,7 @@ func checkOptional(path string, d *Decision) error {
 	return within(path, d.check())
 }
 
-// within adds a path before the field's path at the start of an error.
+// The function within adds a path before the field's path at the start of an error.
 func within(path string, err error) error {
 	if err == nil {
 		return nil

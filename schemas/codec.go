@@ -34,10 +34,10 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// Load is Decode for a message that nod wrote itself: a stored message, an engine's reply, or a
-// message on a subject to which engines alone may publish. It checks the message's type and the
-// rules beyond the JSON Schema, and not the JSON Schema: nod builds these messages from valid
-// parts, and that check would take as long as all other work on a request.
+// Load is Decode for a message that nod wrote itself: a stored message, an engine's reply, or
+// a message on a subject to which engines alone may publish. It checks the message's type and
+// the rules beyond the JSON Schema. It does not check the JSON Schema: nod builds these
+// messages from valid parts, and that check would take as long as all other work on a request.
 func Load(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -68,8 +68,8 @@ func (p *plan) fill(data []byte, v any, maxDepth int) bool {
 	return false
 }
 
-// ReadRequest decodes a request that an engine has accepted and stored. It applies no rules,
-// because other rules may have been in force at that time.
+// ReadRequest decodes a request that an engine has accepted and stored. It checks no rules,
+// because other rules may have been in force when the engine accepted the request.
 func ReadRequest(data []byte) (Request, error) {
 	var r Request
 	if nouns()[reflect.TypeFor[*Request]()].loose().fill(data, &r, 0) {
@@ -113,7 +113,8 @@ func (n *noun) decode(data []byte, v any) error {
 }
 
 // checkFully decodes a message with encoding/json and its JSON Schema. It accepts all valid
-// messages, also those that a plan does not decode, and describes the errors of all others.
+// messages, also those that a plan does not decode, and describes the errors of all invalid
+// messages.
 func (n *noun) checkFully(data []byte, v any) error {
 	schema, err := n.schema()
 	if err != nil {

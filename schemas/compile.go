@@ -16,8 +16,9 @@ var schemaFiles embed.FS
 
 const schemaSuffix = ".schema.json"
 
-// Schema returns a JSON Schema by its name: that of a message, such as "request", or "common",
-// which has the shared definitions. It refers to other schemas as "NAME.schema.json".
+// Schema returns a JSON Schema by its name: the name of a message, such as "request", or
+// "common" for the shared definitions. The schema refers to other schemas as
+// "NAME.schema.json".
 func Schema(name string) ([]byte, error) {
 	return schemaFiles.ReadFile("v1/" + name + schemaSuffix)
 }
@@ -98,8 +99,8 @@ func (c *compiler) file(name string) (*schema, error) {
 	return c.add(name, data)
 }
 
-// add decodes a schema and replaces each $ref by its target. In nod's schemas only annotations
-// stand beside a $ref, so nothing is lost.
+// add decodes a schema and replaces each $ref by its target. In nod's schemas the only other
+// members beside a $ref are annotations, so no rule is lost.
 func (c *compiler) add(name string, data []byte) (*schema, error) {
 	var s *schema
 	if err := decodeSchema(data, &s); err != nil {

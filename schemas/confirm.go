@@ -13,8 +13,8 @@ type Confirm struct {
 	// SecondDevice requires an answer from a device on which no agents run.
 	SecondDevice bool `json:"second_device,omitempty"`
 	// CodeWordEnv or CodeWordFile names the environment variable or the file, on the engine's
-	// machine, with the code word that an answer must contain. While the engine cannot read it,
-	// no request of this risk or above can be allowed.
+	// machine, with the code word that an answer must contain. While the engine cannot read
+	// the code word, no request of this risk or above can be allowed.
 	CodeWordEnv  string `json:"code_word_env,omitempty"`
 	CodeWordFile string `json:"code_word_file,omitempty"`
 }
@@ -63,8 +63,8 @@ func (c *Confirm) Accepts(connector string) bool {
 	return c.MinDisplay == "" || slices.Index(displays, DisplayOf(connector)) >= slices.Index(displays, c.MinDisplay)
 }
 
-// CodeWordFor returns the rule that demands a code word for an allow of this risk: of several
-// rules the one for the highest risk, or nil without such a rule.
+// CodeWordFor returns the rule that demands a code word for an allow of this risk, or nil if
+// no rule does. Of several rules it returns the rule for the highest risk.
 func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	for _, c := range s.Confirms() {
 		if c.CodeWord() && c.Wants(risk) && (word == nil || slices.Index(risks, c.Risk) > slices.Index(risks, word.Risk)) {

@@ -2,8 +2,8 @@ package schemas
 
 import "time"
 
-// Register announces a running worker of a connector, or its end if Leave is set. It is a
-// lease: the worker must send it again before the LeaseUntil of the reply.
+// Register announces a running worker of a connector, or its end if Leave is set. The
+// registration is a lease: the worker must register again before the LeaseUntil of the reply.
 type Register struct {
 	Type     string `json:"type"`
 	WorkerID string `json:"worker_id"`
@@ -27,13 +27,13 @@ const (
 	ShownClaim ShownOp = "claim"
 	// ShownRenew extends an attempt's claim. It does nothing if the attempt has lost its claim.
 	ShownRenew ShownOp = "renew"
-	ShownSet   ShownOp = "set" // writes the entry if its stored revision is the one in the field Entry
+	ShownSet   ShownOp = "set" // writes the entry if its stored revision is the revision in the field Entry
 )
 
 // Shown reads, claims or writes an entry of the bucket shown_prompts, which names the message
-// that shows a prompt to one recipient. With the entry any worker can edit that message; the
-// claim lets one worker at a time. The reply has the same type; its Entry is the entry's
-// revision, or 0 if nothing is stored.
+// that shows a prompt to one recipient. With the entry any worker can edit that message. The
+// claim ensures that only one worker at a time does. The reply has the same type; its Entry is
+// the entry's revision, or 0 if nothing is stored.
 type Shown struct {
 	Type      string  `json:"type"`
 	Op        ShownOp `json:"op"`
@@ -45,8 +45,8 @@ type Shown struct {
 	// Also lists further messages that show the same prompt. Workers sent them after they had
 	// lost their claims.
 	Also []string `json:"also,omitempty"`
-	// Revision is the version of the record that the message shows. It is 0 if no message is
-	// sent, or if the message has no buttons yet.
+	// Revision is the version of the record that the message shows. It is 0 if no message has
+	// been sent yet, or if the message has no buttons yet.
 	Revision uint64 `json:"revision,omitempty"`
 	Settled  bool   `json:"settled,omitempty"` // the message shows the outcome, and no edit follows
 	Claim    *Claim `json:"claim,omitempty"`
@@ -67,8 +67,8 @@ func (s *Shown) Refs() []string {
 	return refs
 }
 
-// Claim is one worker's attempt to show a prompt. Until the time Until, no other worker shows
-// the prompt.
+// Claim is one worker's attempt to show a prompt. No other worker shows the prompt before the
+// time in Until.
 type Claim struct {
 	Worker string    `json:"worker"`
 	Try    string    `json:"try"`

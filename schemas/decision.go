@@ -84,8 +84,8 @@ type Decision struct {
 func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Call == nil }
 
 // SameEffect reports whether two decisions have the same outcome, option and edited input, and
-// both last or both do not (see Lasts). An answer that comes after a decision with the same
-// effect succeeds.
+// the same result of Lasts. An answer that comes after a decision with the same effect
+// succeeds.
 func (d *Decision) SameEffect(other *Decision) bool {
 	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && d.Lasts() == other.Lasts() && compact(d.UpdatedInput) == compact(other.UpdatedInput)
 }

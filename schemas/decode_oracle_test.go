@@ -65,8 +65,8 @@ func (d otherDecoder) decode(n *noun, data []byte, v any) error {
 	return nil
 }
 
-// agrees requires that Decode, Load, Encode and Digest do with data as the other implementation
-// does.
+// agrees requires that Decode, Load, Encode and Digest give the same results for data as the
+// other implementation.
 func (d otherDecoder) agrees(t testing.TB, data []byte, message reflect.Type) {
 	t.Helper()
 	n := nouns()[message]
@@ -94,7 +94,7 @@ func (d otherDecoder) agrees(t testing.TB, data []byte, message reflect.Type) {
 	}
 }
 
-// sameDigest requires that a digest is the one of the RFC 8785 library.
+// sameDigest requires that a digest equals the digest that the RFC 8785 library gives.
 func sameDigest(t testing.TB, r *Request) {
 	t.Helper()
 	details := r.ActionDetails

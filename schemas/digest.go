@@ -70,10 +70,10 @@ type callIdentity struct {
 	ToolName      string          `json:"tool_name,omitempty"`
 }
 
-// CallDigest returns a digest of a call's content with its host and project, but without its id
-// and reason. Two tool calls of one session with the same CallDigest are identical. It covers
-// every field by which rules and approvers are chosen. The error means that action_details is
-// not valid JSON.
+// CallDigest returns a digest of a call's content with its host and project, but without its
+// id and reason. Two tool calls of one session with the same CallDigest are identical. The
+// digest covers every field by which rules and approvers are chosen. The error means that
+// action_details is not valid JSON.
 func CallDigest(r *Request) (string, error) {
 	sum, err := sumOf(callIdentity{detailsOf(r), r.ActionType, r.Host, r.Kind, r.Permissions, r.Project, r.ToolName})
 	if err != nil {

@@ -42,7 +42,7 @@ func TestDigestOfTheSampleRequest(t *testing.T) {
 		"a digest that is stored must stay what it is")
 }
 
-// The digest is the same for every spelling of action_details with one RFC 8785 form.
+// All spellings of action_details with the same RFC 8785 form give the same digest.
 func TestDigestIsOverTheCanonicalForm(t *testing.T) {
 	for name, c := range map[string]struct{ details, canonical string }{
 		"key order":             {`{"b":1,"a":2,"A":3}`, `{"A":3,"a":2,"b":1}`},

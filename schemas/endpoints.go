@@ -21,7 +21,7 @@ const (
 )
 
 // label names the callers in the table of messages: "agent", "connector", or "owner" for an
-// endpoint of the owner that viewers may not call.
+// endpoint of the owner that viewers have no right to call.
 func (c Callers) label() string {
 	switch {
 	case c&Agents != 0:
@@ -45,11 +45,12 @@ type Address struct {
 	messages []Message
 }
 
-// NamesRequest reports whether the subject names a session and a request. The message must name
-// the same ones.
+// NamesRequest reports whether the subject names a session and a request. The message must
+// name the same session and request.
 func (a Address) NamesRequest() bool { return a.Tokens == 3 }
 
-// Endpoint is a subject on which engines reply to a message of type Q with one of type R.
+// Endpoint is a subject on which engines reply to a message of type Q with a message of type
+// R.
 type Endpoint[Q, R any] struct{ Address }
 
 // RequestReply is the reply to a request or a withdrawal: a *Decision, or a Receipt while the
@@ -127,8 +128,8 @@ var (
 		reply[Pairing](TypePairing, "the identity that sent the code, if it arrived"))
 )
 
-// endpoint returns the endpoint for a pattern of subjects. typ is the type of its request, what
-// the request's line in the table of messages, and replies the possible replies.
+// endpoint returns the endpoint for a pattern of subjects. In the table of messages, its
+// request has the type typ and the description what. replies are the possible replies.
 func endpoint[Q, R any](callers Callers, pattern, typ, what string, replies ...Message) Endpoint[Q, R] {
 	tokens := strings.Split(strings.TrimPrefix(pattern, prefix), ".")
 	a := Address{Verb: tokens[0], Tokens: len(tokens) - 1, Callers: callers}
@@ -165,7 +166,7 @@ func (a Address) rows() []Message  { return a.messages }
 // "query.%.*"; any other role gets one for each operation, such as "manage.%.freeze".
 func Rights(role Callers) []string {
 	var patterns []string
-	refused := map[string]bool{} // verbs with an operation that the role may not call
+	refused := map[string]bool{} // verbs with an operation that the role has no right to call
 	for _, a := range Addresses() {
 		refused[a.Verb] = refused[a.Verb] || a.Callers&role == 0
 	}

@@ -15,7 +15,7 @@ const (
 	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the error's message names it
 	CodeNotFound      Code = "NOT_FOUND"        // the request, session or other object does not exist, or belongs to another agent
 	CodeUnauthorized  Code = "UNAUTHORIZED"     // the caller gave no identity
-	CodeForbidden     Code = "FORBIDDEN"        // the caller's identity may not do this
+	CodeForbidden     Code = "FORBIDDEN"        // the caller's identity has no right to do this
 	CodeConflict      Code = "CONFLICT"         // another answer came first, or the id is in use
 	CodeStale         Code = "STALE"            // the answer's digest is not the request's, or the request timed out or was withdrawn
 	CodeUndeliverable Code = "UNDELIVERABLE"    // the request cannot be shown to any approver
@@ -37,7 +37,7 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Type: TypeError, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Error returns the message without the code, which is for programs.
+// Error returns the message without the code, because the code is for programs.
 func (e *Error) Error() string { return e.Message }
 
 // Is lets errors.Is(err, &Error{Code: c}) find every error with the code c.

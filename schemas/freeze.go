@@ -13,8 +13,8 @@ type FreezeRequest struct {
 	SessionID string `json:"session_id,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	From      From   `json:"from"` // the approver who freezes or thaws
-	// CodeWord is the code word that the settings demand for a thaw from the agents' machine,
-	// if they do.
+	// CodeWord is the code word, if the settings demand one for a thaw from the agents'
+	// machine.
 	CodeWord string `json:"code_word,omitempty"`
 }
 

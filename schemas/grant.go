@@ -68,8 +68,8 @@ func ShellLine(argv []string) string {
 // plainBytes are the bytes that need no quotes in any shell, except "=" at the start of a word.
 const plainBytes = "=abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:@_"
 
-// Reach is the set of later calls that one answer would allow: those of all its rules, or of
-// all its permission tags.
+// Reach is the set of later calls that one answer would allow: all calls that match one of
+// Rules, or that need one of Permissions.
 type Reach struct {
 	Rules       []RememberedRule `json:"rules,omitempty"`
 	Permissions []string         `json:"permissions,omitempty"`
@@ -93,10 +93,10 @@ const (
 	EffectDeny  Effect = "deny"
 )
 
-// StandingAnswer is an answer that outlives its question: it allows or denies the calls that it
-// covers until it ends or is revoked. It covers the calls of its rules, or those of its
-// permissions, or one exact call. An ended answer is kept as long as an engine may repeat its
-// work on the decision: otherwise the engine would make the answer anew.
+// StandingAnswer is an answer that outlives its question: it allows or denies the calls that
+// it covers until it ends or is revoked. It covers the calls of its rules, or those of its
+// permissions, or one exact call. An ended answer is kept as long as an engine may handle the
+// same decision again: otherwise the engine would make the answer anew.
 type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
 	Effect    Effect `json:"effect,omitempty"` // empty means that the answer allows
@@ -110,7 +110,7 @@ type StandingAnswer struct {
 	Call *ExactCall `json:"call,omitempty"`
 	// Limited means that each request in For may use the answer once. For has the pending_ids
 	// of detached requests. Uses is the number of uses that are left; UsedBy lists the past
-	// ones.
+	// uses.
 	Limited bool     `json:"limited,omitempty"`
 	Uses    int      `json:"uses,omitempty"`
 	For     []string `json:"for,omitempty"`
@@ -169,7 +169,7 @@ func (c *ExactCall) String() string {
 	return c.ToolName + "(" + c.Title + ")"
 }
 
-// Grants is a page of standing answers. The store has one answer a page.
+// Grants is a page of standing answers. In the store, each page has one answer.
 type Grants struct {
 	Type   string           `json:"type"`
 	Grants []StandingAnswer `json:"grants"`

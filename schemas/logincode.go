@@ -13,8 +13,8 @@ const (
 
 // LoginCode is a request about a code that logs an approver in to the web inbox, or the reply.
 // A carrier requests a code for a person who has written to the carrier. The web inbox
-// exchanges the code, once, for that person's web identity. The inbox also signs codes itself;
-// nod marks a used one, and every inbox refuses it.
+// exchanges the code, once, for that person's web identity. The inbox also signs codes itself.
+// nod marks such a code when it is used, and every inbox refuses a marked code.
 type LoginCode struct {
 	Type string      `json:"type"`
 	Op   LoginCodeOp `json:"op,omitempty"`
@@ -24,7 +24,8 @@ type LoginCode struct {
 	// SpendLoginCode it means that another Try has used the code before, or that the code has
 	// expired.
 	Spent bool `json:"spent,omitempty"`
-	// From requests a new code for that person. Code exchanges the code for an identity.
+	// From, if set, requests a new code for that person. Code, if set, is a code to exchange
+	// for an identity.
 	From *From  `json:"from,omitempty"`
 	Code string `json:"code,omitempty"`
 	// UserID is the person's identity on the web; URL is the address of the inbox.

@@ -3,7 +3,7 @@ package schemas
 // Message is one row of the table of messages.
 type Message struct {
 	Type    string     // the message's type, such as TypeRequest
-	Subject string     // the pattern of the message's subject; a reply has that of its request
+	Subject string     // the pattern of the message's subject; for a reply, the pattern of its request's subject
 	From    string     // the sender
 	To      string     // the receiver
 	How     string     // one of the How constants

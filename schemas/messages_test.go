@@ -58,7 +58,7 @@ func TestEverySubjectIsListed(t *testing.T) {
 	}
 	for _, m := range Messages() {
 		if !strings.HasPrefix(m.Subject, prefix) || strings.HasSuffix(m.Subject, ">") && !strings.Contains(m.Subject, "<") {
-			continue // some messages have a bucket's key, and Error may be the reply on any subject
+			continue // some rows have a bucket's key instead of a subject, and Error may be the reply on any subject
 		}
 		subject := strings.NewReplacer("<", "", ">", "").Replace(m.Subject)
 		tokens := strings.Split(strings.TrimPrefix(subject, prefix), ".")

@@ -3,7 +3,8 @@ package schemas
 import "slices"
 
 // Nearest returns the known name that a mistyped word most likely means, or "" if no name is
-// near. Two letters may be wrong, missing, added or swapped, in a short word only one.
+// near. Two letters may be wrong, missing, added or swapped; in a short word only one letter
+// may be.
 func Nearest(word string, known []string) string {
 	best, least := "", 3
 	if len(word) < 6 {

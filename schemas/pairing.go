@@ -12,8 +12,8 @@ import (
 // the settings.
 type Pairing struct {
 	Type string `json:"type"`
-	// Connector is the channel on which the code is expected. A claim's subject names the
-	// channel instead.
+	// Connector is the channel on which the code is expected. A claim leaves Connector empty,
+	// because the claim's subject names the channel.
 	Connector string `json:"connector,omitempty"`
 	// Code is the code to expect or, in a claim, the code that was sent. The store has only its
 	// hash, and no reply has it.

@@ -11,9 +11,9 @@ import (
 // parse turns data, which must be a syntactically valid JSON object, into the maps and slices
 // that a schema validates. It refuses input that JSON readers interpret differently: duplicate
 // names, names that differ from a field's only in case (which encoding/json takes for the
-// field), halves of surrogate pairs, and numbers that RFC 8785 would change. With such input, a
-// person could read another text than the hashed one, or the host could run another. parse also
-// refuses nesting deeper than maxDepth; 0 means no limit.
+// field), halves of surrogate pairs, and numbers that RFC 8785 would change. With such input,
+// a person could read one text and the host could run another. parse also refuses nesting
+// deeper than maxDepth; 0 means no limit.
 func parse(data []byte, s *schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
 	tree, f := r.object(s, 1)
@@ -29,8 +29,8 @@ type reader struct {
 	maxDepth int
 }
 
-// A fault is an error in the input. Its path grows, from the innermost step outwards, while
-// parsing returns.
+// A fault is an error in the input. Its path grows, from the innermost step outwards, as the
+// parsing functions return.
 type fault struct {
 	path string
 	text string
@@ -117,8 +117,8 @@ func (r *reader) array(s *schema, depth int) ([]any, *fault) {
 	return array, nil
 }
 
-// enter skips the bracket or comma before the next member or item and returns true. Without
-// another one it skips the closing bracket and returns false.
+// enter skips the bracket or comma before the next member or item and returns true. If no
+// member or item follows, it skips the closing bracket and returns false.
 func (r *reader) enter(closing byte) bool {
 	r.at = skipSpace(r.data, r.at)
 	if r.data[r.at] != closing {

@@ -11,9 +11,10 @@ import (
 )
 
 // A plan decodes the usual form of a value in one pass: it checks syntax and schema while it
-// fills the struct. A plan never refuses a value. It reports that a value needs the full check,
-// by encoding/json and the JSON Schema, which accepts it or has the words for its error. What a
-// plan accepts, the full check accepts with the same result (FuzzPlansAgreeWithTheFullCheck).
+// fills the struct. A plan never refuses a value. Instead it reports that the value needs the
+// full check, by encoding/json and the JSON Schema. The full check accepts the value or
+// describes its error. The full check accepts every value that a plan accepts, with the same
+// result (FuzzPlansAgreeWithTheFullCheck).
 type plan struct {
 	kind    planKind
 	typ     reflect.Type
@@ -47,7 +48,6 @@ const (
 	planPointer
 )
 
-// planField is a field of a struct.
 type planField struct {
 	name  string
 	index int
@@ -62,8 +62,8 @@ var (
 	rawType  = reflect.TypeFor[json.RawMessage]()
 )
 
-// newPlan returns the plan for a type, with the checks of a schema unless it is nil. It returns
-// nil if the type or the schema has a part that plans do not know.
+// newPlan returns the plan for a type, with the checks of a schema unless the schema is nil.
+// It returns nil if the type or the schema has a part that plans do not know.
 func newPlan(t reflect.Type, s *schema) *plan {
 	p := &plan{typ: t, checked: s != nil}
 	if s != nil {
@@ -184,9 +184,10 @@ func (p *plan) field(name string, next int) int {
 	return -1
 }
 
-// limit copies the limits of a schema. It returns the schema that the value must match besides,
-// which is that of the object if the value is an object or null. ok is false if the schema has
-// a keyword that plans do not know. References are resolved already: see compiler.
+// limit copies the limits of a schema. It returns the schema with the remaining rules for the
+// value: if the value is an object or null, the schema of the object, and otherwise s. ok is
+// false if the schema has a keyword that plans do not know. References are resolved already:
+// see compiler.
 func (p *plan) limit(s *schema) (_ *schema, ok bool) {
 	if s.Then != nil { // the schema of an object or null
 		if !s.Type.are("null", "object") || s.If == nil || !s.If.Type.are("object") {
@@ -239,7 +240,8 @@ func bound(n *int64) (_ int64, set bool) {
 	return *n, true
 }
 
-// are reports whether t consists of these types, in the order in which types sort them.
+// The method are reports whether t consists of these types, in the order in which types sort
+// them.
 func (t types) are(names ...string) bool { return slices.Equal(t, names) }
 
 // matches reports whether the schema's type is the one that the plan's kind checks.

@@ -41,7 +41,8 @@ func TestPlansDecodeEveryMessage(t *testing.T) {
 
 var notPlanned = map[string]bool{"settings.json": true, "settings_state.json": true}
 
-// agree requires that the full check accepts what a plan accepts, with the same result.
+// agree requires that the full check accepts every value that a plan accepts, with the same
+// result.
 func agree(t testing.TB, data []byte, message reflect.Type) {
 	t.Helper()
 	n := nouns()[message]

@@ -66,12 +66,12 @@ type Record struct {
 	NextEvent      *Event  `json:"next_event,omitempty"`
 	Routes         []Route `json:"routes"`
 	Votes          []Vote  `json:"votes"`
-	// Question is the token of the record's timer. Identical calls have the same token, so that
-	// only one of them at a time becomes the question that people see. If it is empty, the
-	// pending_id is the timer's token.
+	// Question is the token of the record's timer. Identical calls have the same token, so
+	// that only one of them at a time becomes the question that people see. If Question is
+	// empty, the pending_id is the timer's token.
 	Question string `json:"question,omitempty"`
 	// Waiters are the calls that wait for this record's decision, beginning with the record's
-	// own request. nod adds calls and never removes one.
+	// own request. nod adds calls and never removes a call.
 	Waiters []Waiter `json:"waiters,omitempty"`
 	// Joined is the pending_id of the question whose Waiters include this request; the decision
 	// is stored in that question's record first. Joined is empty in a question.
@@ -104,7 +104,7 @@ const (
 	AftermathUncontained AftermathKind = "uncontained"
 )
 
-// Aftermath is the end of one call at its host, if it differs from the decision.
+// Aftermath describes how one call ended at its host, if that differs from the decision.
 type Aftermath struct {
 	PendingID string        `json:"pending_id"`
 	Kind      AftermathKind `json:"kind"`
@@ -174,8 +174,8 @@ func (r *Record) Verdict(pendingID string) *Decision {
 	return &own
 }
 
-// Places returns the number of calls that have asked the question, with those that no longer
-// wait.
+// Places returns the number of calls that have asked the question, including calls that no
+// longer wait.
 func (r *Record) Places() int {
 	n := 0
 	for i := range r.Waiters {
@@ -226,7 +226,7 @@ const (
 
 // LogEntry is one entry of permission_log. It contains no payload of a request unless the
 // settings enable payloads. It contains the whole decision of a request without a record,
-// because no other store has that.
+// because no other store has that decision.
 type LogEntry struct {
 	Type             string     `json:"type"`
 	At               time.Time  `json:"at"`

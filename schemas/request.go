@@ -96,9 +96,9 @@ type Request struct {
 	// HostAsks means that the host also asks its own user, who may answer first.
 	HostAsks bool `json:"host_asks,omitempty"`
 
-	// Contain is ContainPossible if the call may run contained: the host runs changed inputs,
-	// the system can contain commands, and the call has a project. Otherwise it is empty, or
-	// the reason for people. It is not part of the digest.
+	// Contain is ContainPossible if the call may run contained: the host accepts changed
+	// inputs, the system can contain commands, and the call has a project. Otherwise it is
+	// empty, or the reason for people. It is not part of the digest.
 	Contain string `json:"contain,omitempty"`
 	// NodPath is the absolute path of the nod program on the request's host, which starts
 	// contained calls. Without it no call runs contained. It is not part of the digest.
@@ -114,9 +114,9 @@ type Request struct {
 	CreatedAt      time.Time `json:"created_at"`
 
 	// Rejoin is set in every message about this request except the first one with a new id.
-	// Revision is that of the request's receipt, or 0 without a receipt. If Revision is set,
-	// the engine makes no record for this message. Rejoin and Revision are not stored and not
-	// part of the digest.
+	// Revision is the revision in the request's receipt, or 0 without a receipt. If Revision
+	// is set, the engine makes no record for this message. Rejoin and Revision are not stored
+	// and not part of the digest.
 	Rejoin   bool   `json:"rejoin,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
 }
@@ -124,7 +124,7 @@ type Request struct {
 // Key returns the key of the request's record.
 func (r *Request) Key() string { return Key(r.SessionID, r.PendingID) }
 
-// Offered returns the request's options, or DefaultOptions if it lists no options.
+// Offered returns the request's options, or DefaultOptions if the request lists no options.
 func (r *Request) Offered() []Option {
 	if len(r.Options) == 0 {
 		return DefaultOptions()
@@ -218,12 +218,12 @@ type HostResolved struct {
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
 	// RanMillis is how long the call of ActionDetails ran, in milliseconds; nil if the host
-	// does not report it. The engine computes from it when the call started. If the call
-	// started while its request was pending, and was denied afterwards, the record gets an
-	// aftermath.
+	// does not report it. From RanMillis the engine computes when the call started. If the
+	// call started while its request was pending, and was denied afterwards, the record gets
+	// an aftermath.
 	RanMillis *int `json:"ran_ms,omitempty"`
-	// AgentName extends the report to the requests with this AgentName without HostAsks,
-	// because the program with this name no longer waits for them.
+	// AgentName extends the report to requests that have this AgentName and do not have
+	// HostAsks, because the program with this name no longer waits for them.
 	AgentName string `json:"agent_name,omitempty"`
 	// PendingID limits the report to one request whose process has ended: the host will never
 	// receive the decision. The engine ignores the fields above it.
@@ -244,9 +244,9 @@ type Await struct {
 	Requests []Awaited `json:"requests"`
 }
 
-// Awaited is one request in an Await and in its reply. In an Await, Revision is that of the
-// receipt; in a reply, that of the record. Only a reply sets Decision or Error; it sets none
-// while the request is pending.
+// Awaited is one request in an Await and in its reply. In an Await, Revision is the revision
+// of the receipt; in a reply, the revision of the record. Only a reply sets Decision or Error,
+// and only if the request is no longer pending.
 type Awaited struct {
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`

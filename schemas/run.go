@@ -14,7 +14,7 @@ const ContainPossible = "possible"
 type Container struct {
 	Dir      string `json:"dir"`                 // the directory in which the command starts
 	Project  string `json:"project"`             // the directory that the command may write
-	ReadOnly bool   `json:"read_only,omitempty"` // the command may not write the project
+	ReadOnly bool   `json:"read_only,omitempty"` // the command has no right to write the project
 	// Permissions are the granted tags that the command needs besides the project.
 	Permissions []string `json:"permissions,omitempty"`
 }

@@ -187,7 +187,8 @@ func (s *scanner) digits() int {
 	return s.at - from
 }
 
-// maxMembers bounds the members of an object whose names are compared with each other.
+// maxMembers bounds the members of a skipped object, because skipObject compares their names
+// with each other.
 const maxMembers = 24
 
 func (s *scanner) skipObject(depth int) bool {

@@ -53,7 +53,7 @@ type schema struct {
 	Examples    []any  `json:"examples"`
 }
 
-// types are the types that a value may have. No types mean any type.
+// types are the types that a value may have. An empty list allows every type.
 type types []string
 
 func (t *types) UnmarshalJSON(data []byte) error {
@@ -140,7 +140,7 @@ func (f *faults) add(format string, args ...any) {
 	*f = append(*f, &fault{text: fmt.Sprintf(format, args...)})
 }
 
-// below puts a step in front of the paths of the faults from the index start on.
+// The method below puts a step in front of the paths of the faults from the index start on.
 func (f faults) below(start int, step func() string) {
 	for _, one := range f[start:] {
 		one.in(step())

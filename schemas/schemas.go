@@ -96,8 +96,8 @@ func encode(v reflect.Value) ([]byte, bool) {
 }
 
 // TypeOf returns a message's type, or "" if it has no type. Messages of nod begin with the
-// type, so TypeOf need not decode the rest. The error means that it had to decode, and the JSON
-// is invalid.
+// type, so TypeOf need not decode the rest. The error means that TypeOf had to decode the
+// message, and that its JSON is invalid.
 func TypeOf(data []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
 		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {

@@ -40,8 +40,8 @@ type SessionPermissions struct {
 	Hosts      []string `json:"hosts,omitempty"` // each is a HOST:PORT, for contained commands; other commands need the whole network
 }
 
-// SessionChange changes the properties of a session that nod's owner sets. Absent fields leave
-// them unchanged.
+// SessionChange changes the properties of a session that nod's owner sets. A property whose
+// field is absent stays unchanged.
 type SessionChange struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
@@ -55,8 +55,8 @@ type SessionChange struct {
 	Unmanaged bool `json:"unmanaged,omitempty"`
 }
 
-// PermissionsChange replaces parts of a session's permissions. Absent fields leave them
-// unchanged.
+// PermissionsChange replaces parts of a session's permissions. A part whose field is absent
+// stays unchanged.
 type PermissionsChange struct {
 	WorkingDir *string   `json:"working_dir,omitempty"` // the new working directory; "" removes it
 	ReadDirs   *[]string `json:"read_dirs,omitempty"`

@@ -117,7 +117,7 @@ func writeUser(b *strings.Builder, u User, inProcess bool) {
 }
 
 // writeSubjects writes an allow and a deny list. For an empty allow list it denies everything,
-// because the server takes a missing one as "everything".
+// because to the server a missing allow list means "everything".
 func writeSubjects(b *strings.Builder, verb string, allow, deny []string) {
 	if len(allow) == 0 {
 		deny = []string{">"}

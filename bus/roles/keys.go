@@ -41,10 +41,11 @@ func exposed(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
-// Path returns the path of the seed file of id, which may not exist.
+// Path returns the path of the seed file of id. It does not check whether the file exists.
 func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+keySuffix) }
 
-// Add makes a key for id. The error is fs.ErrExist if id has a key, which stays.
+// Add makes a key for id. If id has a key already, that key stays, and the error is
+// fs.ErrExist.
 func (k *Keys) Add(id ID) (User, error) {
 	if err := id.Check(); err != nil {
 		return User{}, err
@@ -74,7 +75,7 @@ func (k *Keys) Put(id ID, seed string) error {
 	}
 	public, err := publicKey([]byte(seed))
 	if err != nil {
-		return fmt.Errorf("the key of %s is damaged", id) // the library's error may quote the seed, so it is left out
+		return fmt.Errorf("the key of %s is damaged", id) // the library's error may quote the seed, so the error is left out
 	}
 	err = WriteNew(k.Path(id), []byte(seed+"\n"))
 	if errors.Is(err, fs.ErrExist) {
@@ -125,7 +126,7 @@ func (k *Keys) User(id ID) (User, error) {
 	defer clear(seed)
 	public, err := publicKey(seed)
 	if err != nil {
-		// The library's error may quote the seed, so it is left out.
+		// The library's error may quote the seed, so the error is left out.
 		return User{}, fmt.Errorf("the key %s is damaged: restore it, or remove it to have a new one made", path)
 	}
 	return User{ID: id, PublicKey: public}, nil
@@ -145,7 +146,8 @@ func publicKey(seed []byte) (string, error) {
 }
 
 // Users returns the users of all keys in the directory, sorted by name. It fails if a key is
-// unusable: without its user, the fault would show only when that user connects.
+// unusable. If it left out the user of that key, the fault would show only when that user
+// connects.
 func (k *Keys) Users() ([]User, error) {
 	entries, err := os.ReadDir(k.dir)
 	if err != nil {

@@ -17,8 +17,8 @@ type Permissions struct {
 	// as one token, so "_INBOX.*" would allow a subscription to "_INBOX.>".
 	Subscribe []string
 	// Responses lets the user reply once to each message that it receives, within two minutes,
-	// on any reply subject. No deny rule limits this. It is only for users to whom no untrusted
-	// client can send a message.
+	// on any reply subject. No deny rule limits this. Responses is only for users to whom no
+	// untrusted client can send a message.
 	Responses bool
 }
 
@@ -81,7 +81,7 @@ func agent(name string) Permissions {
 }
 
 // inbox returns the rights of an inbox connector: to see every request, and to answer in its
-// own name. It may revoke grants, which never gives an agent more rights.
+// own name. It may revoke grants, because a revocation never gives an agent more rights.
 func inbox(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(inboxVerbs, name),
@@ -117,9 +117,10 @@ func discovery(service string) []string {
 }
 
 // engine returns the rights of an engine in the account EDGE. It receives all requests, and
-// asks other engines for their statistics. It may not publish requests or answers: otherwise a
-// client could name such a subject as its reply subject, and the engine's reply would pass as a
-// request. It may not use JetStream, because prompts are queued in the account STORE.
+// asks other engines for their statistics. It has no right to publish requests or answers:
+// otherwise a client could name such a subject as its reply subject, and the engine's reply
+// would pass as a request. It has no right to use JetStream, because prompts are queued in the
+// account STORE.
 func engine() Permissions {
 	heard := discovery("nod-engine")
 	for _, verb := range schemas.Verbs() {
@@ -167,9 +168,9 @@ func observer() Permissions {
 }
 
 // OwnReply reports whether reply is an inbox of a role that may send requests to subject. An
-// engine replies only to such inboxes. Its rights do not enforce this, because they must allow
-// decisions: with another agent's decision subject as the reply subject, a request would make
-// the engine publish on that subject.
+// engine replies only to such inboxes. An engine's rights do not enforce this, because these
+// rights must allow decisions: with another agent's decision subject as the reply subject, a
+// request would make the engine publish on that subject.
 func OwnReply(subject, reply string) bool {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 4 || tokens[0] != "nod" || tokens[1] != "v1" {

@@ -5,11 +5,11 @@
 // nod's owner have users there. Agents, connectors and engines exchange messages in the account
 // EDGE, which has no streams; workers use their queue through an import.
 //
-// STORE and EDGE are separate because the server and micro services reply to any reply subject,
-// even one on which the requester may not publish. In a common account, a harmless request with
-// a record's subject as its reply subject would overwrite the record, and an empty pull with
-// $JS.API.STREAM.DELETE.<stream> as its reply subject would delete the stream. The account
-// OBSERVE is for readers of the log; they can write nothing.
+// STORE and EDGE are separate because the server and micro services reply to any reply
+// subject, even one on which the requester has no right to publish. In a common account, a
+// harmless request with a record's subject as its reply subject would overwrite the record,
+// and an empty pull with $JS.API.STREAM.DELETE.<stream> as its reply subject would delete the
+// stream. The account OBSERVE is for readers of the log; they can write nothing.
 package roles
 
 import (

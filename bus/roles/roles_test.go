@@ -55,8 +55,8 @@ func TestNoSubscribeRightEndsInAStar(t *testing.T) {
 	}
 }
 
-// An engine replies only to the requester's own inbox. For every subject that an engine
-// subscribes to, a role may publish to it.
+// An engine replies only to the requester's own inbox. Every subject that an engine subscribes
+// to is one to which some role may publish.
 func TestOwnReply(t *testing.T) {
 	asked := map[string]bool{}
 	for _, id := range everybody() {

@@ -103,7 +103,7 @@ func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 	}, nil
 }
 
-// sendAnswer passes an answer that came over HTTP on to nod. It counts as this user's answer at the
+// sendAnswer sends nod an answer that came over HTTP. The answer counts as this user's answer at the
 // terminal, for all identical calls that are pending at that time.
 func (e *env) sendAnswer(_ context.Context, r schemas.Request, optionID string) error {
 	ctx, d, done, err := e.desk()

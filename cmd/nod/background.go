@@ -18,8 +18,9 @@ import (
 // upWithin is the longest time that nod up -d waits for the nod that it has started.
 const upWithin = 40 * time.Second
 
-// startInBackground starts this nod up again, in a session of its own, so that it outlives the
-// terminal. It returns once the new process answers. The process writes its log to a file.
+// startInBackground starts a second process with the same nod up command, in a process session of its
+// own, so that it outlives the terminal. The function returns once the new process answers. The new
+// process writes its log to a file.
 func (c *upCmd) startInBackground(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -40,7 +41,7 @@ func (c *upCmd) startInBackground(e *env) error {
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
 		return fmt.Errorf("make the directory of the log: %w", err)
 	}
-	before, _ := os.ReadFile(log) // without a log yet, everything in it will be new
+	before, _ := os.ReadFile(log) // if there is no log yet, before is empty, and every line of the log will be new
 	child := exec.Command(program, append(e.args, "--detach=false", "--quiet", "--log-file", log)...)
 	child.SysProcAttr = ownSession()
 	if err := child.Start(); err != nil {
@@ -89,7 +90,8 @@ func (e *env) awaitChild(dir string, pid int, ended <-chan error) error {
 	}
 }
 
-// lastError returns the last error message that a log has after its first bytes, or nil.
+// lastError returns the last error message in a log, or nil. It ignores the first skip bytes of the
+// log.
 func lastError(log string, skip int) error {
 	all, err := os.ReadFile(log)
 	if err != nil || len(all) < skip {

@@ -14,8 +14,8 @@ type benchCmd struct {
 	JSON  bool   `name:"json" help:"Print one JSON object."`
 }
 
-// Run measures nod beside callbacks on bare NATS, on stores of its own that it removes at the
-// end. A nod that runs meanwhile is not touched.
+// Run measures nod, and callbacks on bare NATS for comparison. It uses stores of its own, which it
+// removes at the end. It does not use a nod that runs on this machine.
 func (c *benchCmd) Run(e *env) error {
 	dir, err := c.dir(e)
 	if err != nil {
@@ -42,8 +42,8 @@ func (c *benchCmd) Run(e *env) error {
 	return nil
 }
 
-// dir returns the directory to measure in: the nearest existing one above the data directory
-// unless the user names another.
+// dir returns the directory in which to make the stores: the one that the user names or, by default,
+// the nearest existing directory above the data directory.
 func (c *benchCmd) dir(e *env) (string, error) {
 	if c.Dir != "" {
 		return c.Dir, nil

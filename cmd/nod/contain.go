@@ -128,8 +128,9 @@ func (c *execCmd) contained(e *env) error {
 	return nil
 }
 
-// printContained prints the accesses that a contained command was refused, and how to ask for them:
-// grant is the command that does this, with %s for the hosts, which are joined by join.
+// printContained prints the accesses that a contained command was refused, and the command with which
+// the user can ask for these accesses. grant is the text of that command, with %s in place of the
+// hosts. The hosts are joined by the text join.
 func (e *env) printContained(r contain.Report, limit time.Duration, grant, join string) {
 	if r.TimedOut {
 		fmt.Fprintf(e.stderr, "nod: the command was killed after %s\n", limit)

@@ -15,7 +15,7 @@ type doctorCmd struct {
 	Wait   time.Duration `default:"10m" placeholder:"D" help:"How long --prompt waits for the answer (10m)."`
 }
 
-// Run makes all checks and prints the findings. It exits with 1 if a finding is Wrong.
+// Run makes all checks and prints the findings. It exits with 1 if a finding has the level Wrong.
 func (c *doctorCmd) Run(e *env) error {
 	dir, err := e.dataDir()
 	if err != nil {

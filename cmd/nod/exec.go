@@ -114,8 +114,8 @@ func (c *execCmd) permissions(e *env) (schemas.SessionPermissions, error) {
 }
 
 // startIn returns the directory in which to start the command. An empty result means the current
-// directory. If the command may not read the current directory, startIn returns the session's working
-// directory.
+// directory. If the command has no permission to read the current directory, startIn returns the
+// session's working directory.
 func startIn(e *env, scope *schemas.SessionPermissions) string {
 	cwd, err := os.Getwd()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// decided runs the command of an allowed call contained. Immediately before the start, nod must
+// decided runs the command of an allowed call in a container. Immediately before the start, nod must
 // confirm that the call may run, and return the limits of its container.
 func (c *execCmd) decided(e *env) error {
 	if c.Contain || c.Session != "" || len(c.Permission) > 0 || c.Project != "" {

@@ -91,7 +91,7 @@ func (c *hookCmd) Run(e *env) error {
 	return nil
 }
 
-// unsettled is hook.Unsettled in a data directory.
+// unsettled implements hook.Unsettled with files in a data directory.
 type unsettled string
 
 func (dir unsettled) Note(sessionID, tool string) error {
@@ -104,8 +104,8 @@ func (dir unsettled) Noted(sessionID, tool string) bool {
 
 func (dir unsettled) Forget(sessionID string) { hookwait.Settle(string(dir), sessionID) }
 
-// containable returns the hook.Options.Contain for a project, and the nod program that starts its
-// contained calls.
+// containable returns the value of hook.Options.Contain for a project, and the nod program that starts
+// its contained calls.
 func containable(project string) (possible, nodPath string) {
 	switch {
 	case runtime.GOOS != "linux":
@@ -125,8 +125,8 @@ func containable(project string) (possible, nodPath string) {
 	return schemas.ContainPossible, nodPath
 }
 
-// knownSupport returns how this machine can contain commands. To find out takes longer than a
-// hook should, so the result is kept in the user's cache directory.
+// knownSupport returns how this machine can contain commands. The check takes longer than a hook
+// should, so the result is kept in the user's cache directory.
 func knownSupport() (contain.Level, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -135,8 +135,9 @@ func knownSupport() (contain.Level, error) {
 	return contain.KnownSupport(filepath.Join(cache, "nod"))
 }
 
-// namedData returns the data directory, or "" if it is the default one. A host's shell may lack
-// the options and variables of its hooks.
+// namedData returns the data directory that a command for the host's shell must name, or "" if it is
+// the default one. The shell possibly lacks the environment variables with which the host runs its
+// hooks.
 func namedData(dir string) string {
 	if home, err := bus.DataHome(); err != nil || home != dir {
 		return dir
@@ -165,8 +166,8 @@ func ownProgram(project string) (string, error) {
 	return checkedProgram(p, running, project)
 }
 
-// checkedProgram returns the real path of p, which must lead to the running program, outside of
-// the project.
+// checkedProgram returns the real path of p. It returns an error unless this path leads to the running
+// program and is outside of the project.
 func checkedProgram(p string, running os.FileInfo, project string) (string, error) {
 	real, err := filepath.EvalSymlinks(p)
 	if err != nil || !filepath.IsAbs(real) {

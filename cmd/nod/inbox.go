@@ -23,7 +23,7 @@ type inboxCmd struct {
 	ringFlag
 }
 
-// ringFlag is the setting of the commands that ring their terminal for new requests.
+// ringFlag is the flag of the commands that can ring their terminal for new requests.
 type ringFlag struct {
 	Notify bool `negatable:"" default:"true" env:"NOD_NOTIFY" help:"Ring the terminal (bell, OSC 9 and OSC 777) for new requests."`
 }
@@ -59,7 +59,7 @@ func (c *inboxCmd) Run(e *env) error {
 	defer stop(nil)
 	screen := inbox.New(ctx, e.stdin, e.stdout, o)
 	viewing := make(chan *connector.Viewer, 1)
-	go func() { // View shows the pending requests before it returns, and Show waits for the screen's Run
+	go func() { // in a goroutine: View calls Show before it returns, and Show blocks until the screen's Run has started
 		viewer, err := connector.View(joining, system, conn, schemas.ConnectorTerminal, log, screen.Show)
 		if err != nil {
 			stop(err)

@@ -65,8 +65,8 @@ func (c *installCmd) Run(e *env) error {
 	return nil
 }
 
-// asksNow returns a line that says about which calls the agent program now asks nod, or why it
-// does not ask yet, as far as this command has seen it.
+// asksNow returns a line about the agent program: the calls about which it now asks nod, or the reason
+// why it does not ask yet. The line claims only facts that this command has checked.
 func (c *installCmd) asksNow(e *env, path string) string {
 	host, err := hostNamed(c.Agent)
 	if err != nil {
@@ -130,7 +130,8 @@ func isStrict(host hook.Host, path string) bool {
 	return err == nil && slices.ContainsFunc(at.Hooks, func(i hook.Installed) bool { return slices.Contains(host.Setup.Strict, i.Event) })
 }
 
-// seesAll reports whether the host calls the hook also for calls that it would allow by itself.
+// seesAll reports whether the host runs the hook even before a tool call that the host would allow by
+// itself.
 func (c *installCmd) seesAll() bool {
 	switch c.Agent {
 	case hook.Gemini().Name, hook.Copilot().Name: // these programs have only one kind of hook, and call it for every tool call

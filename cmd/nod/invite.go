@@ -47,7 +47,7 @@ func (c *inviteCmd) Run(e *env) error {
 }
 
 // defaultAddress returns this machine's name, with the port of the nod that runs on dataDir. If no nod
-// runs on it, the port is preferredPort.
+// runs on dataDir, the port is preferredPort.
 func defaultAddress(dataDir string) (string, error) {
 	host, err := os.Hostname()
 	if err != nil {

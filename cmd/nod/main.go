@@ -136,7 +136,7 @@ type hookLine struct {
 	Hook hookCmd `cmd:""`
 }
 
-// parserFor returns the parser for a command line, and the flags that it sets.
+// parserFor returns the parser for a command line, and the global flags that this parser sets.
 func parserFor(args []string, stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, *globals, error) {
 	if args[0] == "hook" && !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
 		debug.SetGCPercent(-1)
@@ -150,8 +150,8 @@ func parserFor(args []string, stdout, stderr io.Writer, exit func(code int)) (*k
 	return parser, &c.globals, err
 }
 
-// hookMemory is the size of a hook's memory, in bytes, from which on it collects garbage. Most
-// hooks end before.
+// hookMemory is the memory limit of a hook, in bytes. A hook collects garbage only near this limit, and
+// most hooks end before they need so much memory.
 const hookMemory = 64 << 20
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

@@ -90,7 +90,7 @@ const connectWithin = 5 * time.Second
 // nod does not run. If that fails, each later call tries again.
 type lateNod struct {
 	e      *env
-	turn   chan struct{} // a lock, locked while the channel is full; unlike a mutex, it can be given up when a context ends
+	turn   chan struct{} // a lock, locked while the channel is full; unlike with a mutex, waiting for the lock can end when a context ends
 	client *nod.Client   // the connection to nod; guarded by turn
 }
 

@@ -112,7 +112,7 @@ func (e *env) installService(manager *service.Manager, spec service.Spec) (start
 	return true, nil
 }
 
-// warnOfOther prints a warning if a nod runs on dir that the service manager did not start.
+// warnOfOther prints a warning if the nod that runs on dir was not started by the service manager.
 func (e *env) warnOfOther(manager *service.Manager, dir string) {
 	run, err := bus.ReadRun(dir)
 	if err != nil {
@@ -124,8 +124,8 @@ func (e *env) warnOfOther(manager *service.Manager, dir string) {
 	}
 }
 
-// printTodo returns nil and prints the commands that the user has to run, if err is a
-// service.Unreached. It returns any other error unchanged.
+// printTodo handles the error of a change to the service. If err is a *service.Unreached, printTodo
+// prints the commands that the user has to run, and returns nil. It returns any other error unchanged.
 func (e *env) printTodo(err error) error {
 	var u *service.Unreached
 	if !errors.As(err, &u) {

@@ -10,8 +10,8 @@ import (
 )
 
 // preset offers the preset "contained". It does so if this machine can contain commands, an installed
-// agent program lets a hook change its calls, and the settings name no preset. It never asks without a
-// terminal or with --yes.
+// agent program lets a hook change its calls, and the settings name no preset. Without a terminal, or
+// with --yes, it asks nothing and changes nothing.
 func (c *setupCmd) preset(e *env) error {
 	if c.Yes || !e.interactive() || !changesInputHere() {
 		return nil

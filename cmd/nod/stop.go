@@ -38,7 +38,7 @@ func (stopCmd) Run(e *env) error {
 	if err := e.runByService(); err != nil {
 		return err
 	}
-	_, _, done, err := e.desk() // a connection proves that the process is nod, and not another one with its id
+	_, _, done, err := e.desk() // a connection proves that the process with this id is nod, and not a later process that got the same id
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ type uninstallCmd struct {
 }
 
 // Run removes nod's hooks, service and launcher from this machine. With --purge it also removes nod's
-// data. If Run cannot remove a hook, it returns an error and keeps the launcher, because that hook
-// runs it.
+// data. If Run cannot remove a hook, it returns an error and keeps the launcher, because that hook runs
+// the launcher.
 func (c *uninstallCmd) Run(e *env) error {
 	dir, err := e.dataDir()
 	if err != nil {
@@ -107,13 +107,14 @@ func (e *env) removeHook(agent, path string) error {
 	return nil
 }
 
-// restoreEmpty restores a settings file that has no settings any more: a file of nod's is removed,
-// with the directories that nod made for it if they are empty, and a blank file of the user's is
-// blank again. in is the installation as it was stored.
+// restoreEmpty restores a settings file that has no settings any more. If nod made the file,
+// restoreEmpty removes the file, and those directories that nod made for the file and that are now
+// empty. If the user's own file was blank, restoreEmpty makes it blank again. in is the stored
+// installation.
 func restoreEmpty(in installs.Install) error {
 	data, err := os.ReadFile(in.Path)
 	if err != nil || !in.Created && in.Blank == nil {
-		return nil // the file has been the user's, or it is gone
+		return nil // the file is gone, or the user made it and it was not blank
 	}
 	var holds map[string]json.RawMessage
 	if json.Unmarshal(data, &holds) != nil {

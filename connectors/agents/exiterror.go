@@ -1,6 +1,7 @@
 package agents
 
-// The exit codes for a command that did not run. They are the same as those of env and of shells.
+// The exit codes for a command that did not run. The program env and shells use the same exit
+// codes.
 const (
 	CodeRefused  = 125 // nod refused to run the command, or could not contain it
 	CodeCannot   = 126 // the program exists but cannot be executed

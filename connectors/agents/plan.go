@@ -6,7 +6,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The ids of the options of a plan. The option noAnswer of a question is the last one.
+// The ids of the options of a plan. The last option of a plan has the id noAnswer, as in a
+// question.
 const (
 	acceptEdits  = "plan_accept_edits"
 	askEdits     = "plan_ask_edits"
@@ -40,8 +41,8 @@ type PlanAnswer struct {
 	Message string
 }
 
-// AnswerToPlan returns the answer in the decision d about r. ok is false if d holds no answer by a
-// person, who may also have chosen to give none.
+// AnswerToPlan returns the answer in the decision d about r. ok is false if no person made the
+// decision, or if the person chose to give no answer.
 func AnswerToPlan(r schemas.Request, d schemas.Decision) (a PlanAnswer, ok bool) {
 	option, offered := r.Option(d.OptionID)
 	if !offered || d.By.Kind != schemas.ByHuman || option.Kind != d.OptionKind {

@@ -30,8 +30,8 @@ type QuestionChoice struct {
 	Description string `json:"description"`
 }
 
-// ownWords and noAnswer are the ids of the two options that nod adds to the agent's choices. With
-// ownWords a person writes an answer, and with noAnswer gives none.
+// ownWords and noAnswer are the ids of the two options that nod adds to the agent's choices. A
+// person who chooses ownWords writes an answer. A person who chooses noAnswer gives no answer.
 const (
 	ownWords = "own_words"
 	noAnswer = "no_answer"
@@ -61,9 +61,9 @@ func Questions(input json.RawMessage) []Question {
 	return in.Questions
 }
 
-// Request returns a request that asks a person question q. The request has a new id. Its session,
-// agent and host are those of r, the request for the whole tool call. leave is the label of the option
-// that gives no answer. Request returns an error if q cannot be encoded as JSON.
+// Request returns a request that asks a person the question q. The request has a new id. Its
+// session, agent and host are those of r, the request for the whole tool call. leave is the label
+// of the option that gives no answer. Request returns an error if q cannot be encoded as JSON.
 func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, error) {
 	details := map[string]any{"question": q.Text}
 	var about []map[string]string
@@ -120,8 +120,8 @@ func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, o
 }
 
 // withLabels returns the labels of the choices that text names by their numbers, separated by
-// commas as Claude Code separates them. If the question takes one answer, or text is not a list
-// of such numbers, it returns text.
+// commas as Claude Code separates them. If the question takes only one answer, or if text is not a
+// list of such numbers, withLabels returns text.
 func (q *Question) withLabels(text string) string {
 	if !q.Several {
 		return text

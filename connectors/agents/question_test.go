@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A question that takes several answers is answered with numbers, as it is shown, or with words.
-// The agent gets the labels.
+// A person answers a question that takes several answers with the numbers of the choices, or with
+// words. The agent gets the labels of the numbered choices.
 func TestNumbersBecomeTheLabelsOfSeveralAnswers(t *testing.T) {
 	choices := []agents.QuestionChoice{{Label: "Postgres"}, {Label: "SQLite"}, {Label: "Redis, Valkey"}}
 	for _, c := range []struct {

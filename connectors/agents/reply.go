@@ -14,8 +14,9 @@ type AgentReply struct {
 	Text    string // never empty
 }
 
-// DescribeDecision returns a text about decision d for the agent that sent r. It describes a tool call
-// that timed out or was withdrawn as denied. For a request for permissions, these outcomes are errors.
+// DescribeDecision returns a text about decision d for the agent that sent r. A tool call that
+// timed out or was withdrawn counts as denied, so the reply is no error. For a request for
+// permissions, the reply is then an error.
 func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := AgentReply{Allowed: Allows(*r, *d)}
 	permission := r.Kind == schemas.KindPermission

@@ -20,7 +20,7 @@ type Listen struct {
 	// Addr is the address to listen on, as HOST:PORT.
 	Addr string
 	// PublicURL is the URL by which people and agents reach the server, such as
-	// https://nod.example.com. It is empty if they use Addr.
+	// https://nod.example.com. It is empty if people and agents use Addr.
 	PublicURL string
 	// TLSCert and TLSKey are the names of PEM files; both are empty without TLS.
 	TLSCert, TLSKey string
@@ -28,8 +28,8 @@ type Listen struct {
 	BehindProxy bool
 }
 
-// Server contains names for error messages: the name of the server, and those of its flags and
-// settings.
+// Server contains the names that error messages use: the names of the server, of its flags and of
+// its settings.
 type Server struct {
 	Name      string // such as "the web inbox"
 	Flag      string // the flag that sets Listen.Addr
@@ -37,7 +37,7 @@ type Server struct {
 	PublicURL string // the flag or setting that sets Listen.PublicURL
 }
 
-// Address describes how callers reach an open server.
+// Address describes how callers reach a server that Listen.Open has opened.
 type Address struct {
 	URL    string // the server's URL, without a slash at its end
 	Secure bool   // callers reach the server over TLS
@@ -48,9 +48,10 @@ type Address struct {
 	hosts []string // the values of the Host header that the server accepts
 }
 
-// Open starts to listen. It returns an error if other machines could reach the server without TLS. It
-// also returns an error if they could reach a server without a PublicURL, because the server could not
-// check the host names in their requests. Each error is one line that names the setting to change.
+// Open starts to listen. It returns an error if other machines could reach the server without TLS.
+// It also returns an error if other machines could reach the server and PublicURL is empty, because
+// the server could not check the host names in their requests. Each error is one line that names
+// the setting to change.
 func (l Listen) Open(s Server) (net.Listener, Address, error) {
 	host, _, err := net.SplitHostPort(l.Addr)
 	if err != nil {

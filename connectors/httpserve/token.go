@@ -39,8 +39,8 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// newToken creates the token file completely or not at all. If two processes call it at the same time,
-// one creates the file and both return that token.
+// newToken creates the token file completely or not at all. If two processes call newToken at the
+// same time, one of them creates the file, and both return the token in that file.
 func newToken(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -81,13 +81,15 @@ func (a *action) quote(label, text string, styles []payload.Span) {
 	a.parts = append(a.parts, Part{Label: label, Quote: true, Lines: lines, Spans: spans})
 }
 
-// head appends a line with a verb, which nod chose, and its object, from the input.
+// head appends a line with nod's verb for the call, such as Write, and the verb's object, which comes
+// from the input.
 func (a *action) head(verb, object string, styles []payload.Span) {
 	line, spans := styledLine(object, styles)
 	a.parts = append(a.parts, Part{Label: verb, Lines: []string{line}, Spans: [][]payload.Span{spans}})
 }
 
-// question appends the text of a question, or the plan to approve. The answers list its options.
+// question appends the text of a question, or the plan to approve. It does not append the options:
+// unfolded adds a part with the answers.
 func (a *action) question() {
 	if plan, ok := a.text("plan"); ok && strings.TrimSpace(plan) != "" {
 		a.drop("plan")
@@ -109,7 +111,7 @@ func (a *action) question() {
 	}
 }
 
-// shells are the programs whose argument after -c or -lc nod shows as a command line.
+// shells are programs such as bash. nod shows their argument after -c or -lc as a command line.
 var shells = []string{"bash", "sh", "zsh"}
 
 func (a *action) command() bool {
@@ -290,7 +292,8 @@ func counts(added, removed int) string {
 	return strings.Join(all, " ")
 }
 
-// noBreak marks a last line without a line break in a diff whose other side ends with one.
+// If only one of the two texts of a diff ends with a line break, noBreak marks the last line of the
+// other text.
 const noBreak = "⟦no line break⟧"
 
 // diff appends a line with the file's name and the numbers of changed lines, and then the lines of a
@@ -318,8 +321,9 @@ func diffLines(lines []payload.Line) (shownLines []string, spans [][]payload.Spa
 	return shownLines, spans
 }
 
-// lastBreak examines one side of a diff: the lines without those of the operation other. It returns 1
-// if that side ends in a line break, -1 if it does not, and 0 if it is empty.
+// lastBreak examines the old or the new text of a diff. The parameter other is the operation of the
+// lines that this text lacks. lastBreak returns 1 if the text ends with a line break, -1 if it does
+// not, and 0 if it is empty.
 func lastBreak(lines []payload.Line, other payload.Op) int {
 	for _, l := range slices.Backward(lines) {
 		switch {
@@ -333,8 +337,8 @@ func lastBreak(lines []payload.Line, other payload.Op) int {
 	return 0
 }
 
-// overlay returns spans that give the whole line one style, except for words, which keep their own
-// styles. It moves words by shift bytes.
+// overlay returns spans that give one style to the line up to end. The spans in words keep their own
+// styles, and overlay moves them by shift bytes.
 func overlay(style payload.Style, shift, end int, words []payload.Span) (all []payload.Span) {
 	at := 0
 	add := func(from, to int, style payload.Style) {

@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// Difference returns the fields of a tool's input in which an edited input differs from the
-// original, each as a diff of its text or of its JSON. If either is not an object whose fields
-// show everything, it returns the diff of the whole JSON.
+// Difference returns the fields of a tool's input in which an edited input differs from the original,
+// each as a diff of its text or of its JSON. If the fields of one of the two inputs do not show the
+// whole input, Difference returns the diff of the whole JSON.
 func Difference(original, edited json.RawMessage) []Part {
 	before, err1 := fieldsOf(bytes.TrimSpace(original))
 	after, err2 := fieldsOf(bytes.TrimSpace(edited))
@@ -41,7 +41,7 @@ func diffPart(label, before, after string) Part {
 	return part
 }
 
-// fieldNames returns the names of both lists, without repeats, in their order.
+// fieldNames returns the names of the fields in all lists, without repeats, in their order.
 func fieldNames(lists ...[]field) (names []string) {
 	for _, list := range lists {
 		for _, f := range list {

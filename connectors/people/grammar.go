@@ -156,7 +156,7 @@ func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.An
 	switch said.Word {
 	case Yes:
 		if p.Request.Kind == schemas.KindQuestion {
-			return a, false // a yes would choose an answer to the question that the person did not name
+			return a, false // a yes names no answer of the question, so it must not choose one
 		}
 		option, ok = p.Request.OptionOfKind(schemas.AllowOnce)
 	case No:

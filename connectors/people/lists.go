@@ -36,15 +36,15 @@ type SessionState string
 const (
 	SessionWaiting SessionState = "waiting for you"       // a call or a permission waits
 	SessionAsking  SessionState = "waiting for an answer" // only questions wait
-	SessionWorking SessionState = "working"               // it asked within the last workingFor
+	SessionWorking SessionState = "working"               // the newest request is at most workingFor old
 	SessionIdle    SessionState = "idle"
 )
 
 // workingFor is the age of the newest request up to which a session counts as working.
 const workingFor = 5 * time.Minute
 
-// Sessions returns the sessions of prompts: first those with requests that wait, then those
-// with the newest request.
+// Sessions returns the sessions of prompts. Sessions with requests that wait come first, then all other
+// sessions. Within each of these two groups, the session with the newest request comes first.
 func Sessions(prompts []schemas.Prompt, now time.Time) []Session {
 	found := map[string]*Session{}
 	for i := range prompts {

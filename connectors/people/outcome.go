@@ -41,7 +41,7 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	}
 	switch d.Outcome {
 	case schemas.Allowed, schemas.Denied, schemas.Cancelled:
-	case schemas.TimedOut, schemas.Withdrawn: // without the decider and the time
+	case schemas.TimedOut, schemas.Withdrawn: // this line names neither the decider nor the time
 		return join([]string{head, callsText(p)})
 	default:
 		return head

@@ -60,14 +60,14 @@ func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 	return parts
 }
 
-// unfolded returns the parts that a channel must not fold. rest holds the fields of a question's
-// input, without their group.
+// unfolded returns the parts that a channel must not fold. For a question, rest contains the parts with
+// the fields of the input; their Group is not set.
 func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	essential, cwd := actionParts(&p.Request)
 	_, plan := p.Request.Plan()
 	if p.Request.Kind == schemas.KindQuestion {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
-		if first >= 0 && !plan { // an answer grants nothing, so only the question itself is essential; a plan has all its fields approved
+		if first >= 0 && !plan { // an answer to a question grants nothing, so only the question itself is essential; an approval of a plan covers all fields
 			essential, rest = essential[:first:first], essential[first:]
 		}
 		if p.Decision == nil {
@@ -290,7 +290,7 @@ func Choice(r *schemas.Request, o schemas.Option) string {
 	return Line(o.Name)
 }
 
-// answers returns a line for each option with the option's effect and the agent's name for it.
+// answers returns a line for each option, with the option's effect and the agent's name for the option.
 func answers(r *schemas.Request) []string {
 	options := r.Offered()
 	var all []string

@@ -62,8 +62,8 @@ type Carrier interface {
 
 // Reviser is a Carrier that can edit the message of a pending request. Its Prompt sends a message
 // without choices, and Revise adds the choices after the worker has stored the message's Ref. If a
-// worker dies in between, no message is left with choices that no worker could remove. A Carrier must
-// be a Reviser if its channel can edit messages.
+// worker dies in between, the message has no choices. No worker can remove choices from a message whose
+// Ref is not stored. A Carrier must be a Reviser if its channel can edit messages.
 type Reviser interface {
 	// Revise updates the message at ref to show the pending request p, with its choices and, if
 	// p.Repeat is set, the notice about an earlier message. The worker calls it after each Prompt. It

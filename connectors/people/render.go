@@ -112,7 +112,7 @@ func (p Part) spans(i int) []payload.Span {
 }
 
 // line adds one line of a part, broken into rows of at most width columns. The first row begins with
-// the prefix first, the others with next.
+// the prefix first, the other rows with the prefix next.
 func (l *layout) line(p Part, first, next, text string, spans []payload.Span, width int, words bool) {
 	at := 0
 	for i, row := range wrap(text, width, words) {

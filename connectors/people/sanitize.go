@@ -55,8 +55,9 @@ func Lines(s string) []string {
 	return lines
 }
 
-// styledLines returns the lines of s with a list of styles for each line: the styles that styles gives
-// to the pieces of s, and payload.Mark for the marks that nod adds.
+// styledLines returns the sanitised lines of s, and the spans of each line. The spans have the styles
+// that the parameter styles gives to the pieces of s. The marks that nod adds have the style
+// payload.Mark.
 func styledLines(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	m := marker{text: s}
 	for at := 0; at < len(s); {
@@ -127,7 +128,7 @@ type marker struct {
 	cluster string
 }
 
-// paint gives a style to the end of the line, as far as it has none.
+// paint gives a style to the bytes at the end of the line that have no style yet.
 func (m *marker) paint(style payload.Style) {
 	from, to := 0, m.line.Len()
 	last := len(m.open) - 1

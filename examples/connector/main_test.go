@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 	for choice, want := range map[string]error{"allow_once: ": nil, "reject_once: ": nod.ErrDenied} {
 		decided := make(chan error, 1)
 		request := nod.Command("make deploy")
-		request.SessionID = strings.Trim(choice, ": ") // a session remembers the denial of a call
+		request.SessionID = strings.Trim(choice, ": ") // each request has its own session, because a session remembers the denial of a call
 		go func() {
 			_, err := client.Ask(ctx, request)
 			decided <- err

@@ -29,7 +29,7 @@ type Bare struct {
 	agent  *nats.Conn
 	conns  []*nats.Conn
 	ids    atomic.Int64
-	first  string // makes the ids differ from those of an earlier Bare on the same stores
+	first  string // makes the ids differ from the ids of an earlier Bare on the same stores
 	closed atomic.Bool
 	fail   func(error)
 }
@@ -78,7 +78,7 @@ func (b *Bare) start(ctx context.Context, url string) error {
 	)
 }
 
-// on runs handle in a goroutine of its own for each message.
+// The method on runs handle in a goroutine of its own for each message.
 func (b *Bare) on(nc *nats.Conn, subject string, handle func(m *nats.Msg, id string) error) error {
 	_, err := nc.Subscribe(subject, func(m *nats.Msg) {
 		go func() {
@@ -101,7 +101,8 @@ func (b *Bare) decideAutomatically(m *nats.Msg, id string) error {
 	return m.Respond(payload)
 }
 
-// accept stores a request and shows it to the approver, unless its payload says that it waits.
+// accept stores a request. It shows the request to the approver unless its payload is the
+// variable waiting.
 func (b *Bare) accept(m *nats.Msg, id string) error {
 	if _, err := b.store(id); err != nil {
 		return err
@@ -236,7 +237,7 @@ func (b *Bare) PersonSync(ctx context.Context, _ string) error {
 // waiting is the payload of a request that the approver does not answer.
 var waiting = payload[:601]
 
-// Submit asks, and returns once the request is stored. It stays pending.
+// Submit asks, and returns once the request is stored. The request stays pending.
 func (b *Bare) Submit(ctx context.Context, _ string) error {
 	_, err := b.request(ctx, "bare.request."+b.id(), waiting)
 	return err

@@ -73,8 +73,8 @@ func atOnce(ctx context.Context, w Work, n, callers int, session func(caller, re
 	return cost(Median(times), n, time.Since(began), cpuTime()-cpu), nil
 }
 
-// untilIdle waits, for a few seconds at most, until the work that follows decisions is done, such
-// as log entries. It would count for the next measure.
+// untilIdle waits, for a few seconds at most, until the work that follows decisions is done,
+// such as writing log entries. Otherwise the next measure would include this work.
 func untilIdle() {
 	const window = 50 * time.Millisecond
 	for range 100 {

@@ -31,7 +31,7 @@ type Nod struct {
 	system          *actors.System
 	viewer          *connector.Viewer
 	calls           atomic.Int64
-	first           string // makes the inputs differ from those of an earlier Nod on the same stores
+	first           string // makes the inputs differ from the inputs of an earlier Nod on the same stores
 	closed          atomic.Bool
 	fail            func(error)
 }
@@ -101,7 +101,7 @@ func (n *Nod) forPerson(session string) schemas.Request {
 	return Request(session, "Frobnicate", details, schemas.ActionOther)
 }
 
-// Ask sends a request and returns an error unless it is allowed by this kind of decider.
+// Ask sends a request. It returns an error unless this kind of decider allows the request.
 func (n *Nod) Ask(ctx context.Context, q schemas.Request, by schemas.ByKind) error {
 	d, err := n.asker.Ask(ctx, q)
 	if err == nil && (d.Outcome != schemas.Allowed || d.By.Kind != by) {
@@ -120,7 +120,7 @@ func (n *Nod) Person(ctx context.Context, session string) error {
 	return n.Ask(ctx, n.forPerson(session), schemas.ByHuman)
 }
 
-// Submit asks, and returns once the request is stored. It stays pending.
+// Submit asks, and returns once the request is stored. The request stays pending.
 func (n *Nod) Submit(ctx context.Context, session string) error {
 	r, err := n.asker.Submit(ctx, n.forPerson(patient+session))
 	if err == nil {
@@ -129,7 +129,8 @@ func (n *Nod) Submit(ctx context.Context, session string) error {
 	return err
 }
 
-// personWithoutViewer does what Person does, on a nod whose approver does not look.
+// personWithoutViewer does what Person does, on a nod whose approver does not watch for
+// requests.
 func (n *Nod) personWithoutViewer(ctx context.Context, session string) error {
 	r, err := n.asker.Submit(ctx, n.forPerson(session))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // Options configure Run.
 type Options struct {
-	Dir      string // the directory for a temporary directory with the stores, which Run removes
+	Dir      string // the directory in which Run makes and removes a temporary directory for the stores
 	Quick    bool   // fewer requests, one round, and at most 1,000 pending requests
 	Version  string // nod's version
 	Progress func(step string)
@@ -38,8 +38,8 @@ func (o *Options) size() size {
 	return size{5, 100, 3000, []int{64, 1000}, []int{10_000, 100_000}}
 }
 
-// Run measures nod, with group sync, and callbacks on bare NATS, whose server syncs each write,
-// in turns. If ctx ends, it stops and returns ctx's error.
+// Run measures, in turns, nod with group sync, and callbacks on bare NATS with a server that
+// syncs each write. If ctx ends, it stops and returns ctx's error.
 func Run(ctx context.Context, o Options) (Report, error) { return measure(ctx, o, o.size()) }
 
 func measure(ctx context.Context, o Options, s size) (Report, error) {
@@ -100,7 +100,7 @@ func (r *run) all(ctx context.Context) (err error) {
 // fail ends the run with an error of a part that works in the background.
 func (r *run) fail(err error) { r.cancel(err) }
 
-// start starts both sides. answers tells whether nod's approver answers what is shown.
+// start starts both sides. If answers is true, nod's approver answers the shown requests.
 func (r *run) start(ctx context.Context, answers bool) (err error) {
 	if err := r.startBare(ctx); err != nil {
 		return err

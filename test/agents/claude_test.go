@@ -139,8 +139,9 @@ func TestClaudeCodeIsResumedTwice(t *testing.T) {
 }
 
 // If the model makes several calls at once, --defer-after does not end the run: after a resume
-// Claude Code would not ask about the calls again, and would run those that its own rules
-// allow. Instead all calls are denied, and the model gets the text that the requests stay open.
+// Claude Code would not ask about the calls again, and would run the calls that its own rules
+// allow. Instead all calls are denied, and the model gets the text that the requests stay
+// open.
 func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for name, whole := range map[string]bool{"streamed": false, "in one piece": true} {
@@ -160,7 +161,8 @@ func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	})
 }
 
-// If Claude Code's own settings do not allow a call, it asks nod mcp, its permission prompt tool.
+// If Claude Code's own settings do not allow a call, Claude Code asks nod mcp, which is its
+// permission prompt tool.
 func TestClaudeCodeByMCP(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {

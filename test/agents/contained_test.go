@@ -15,8 +15,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// contains gives the machine the preset contained and a script in its project. The script leaves
-// the file ran in the project, tries to leave one outside, and prints the secret of the project.
+// contains gives the machine the preset contained and a script in its project. The script
+// leaves the file ran in the project, tries to leave a file outside the project, and prints
+// the secret of the project.
 func (x *machine) contains() (script, outside string) {
 	if level, err := contain.Support(); level != contain.Namespaces {
 		x.t.Skipf("left out: this machine cannot contain commands: %v", err)

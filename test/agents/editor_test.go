@@ -26,8 +26,9 @@ func (e editor) RequestPermission(context.Context, acp.RequestPermissionRequest)
 
 func (editor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
-// edits runs c, a command of nod acp with an agent. If method is not empty, it logs in by that method.
-// It sends a prompt and answers the agent's request. When the agent has ended, it returns the request.
+// edits runs c, a command of nod acp with an agent. If method is not empty, edits logs in by
+// that method. Then edits sends a prompt and answers the agent's request. When the agent has
+// ended, edits returns the request.
 func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	in, err := c.StdinPipe()
 	require.NoError(x.t, err)

@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// unattendedHost is a host with a flag that makes it run every call without asking its user. With this
-// flag it asks only nod's hook.
+// unattendedHost is a host with a flag that makes it run every call without asking its user.
+// With this flag the host asks only nod's hook.
 type unattendedHost struct {
 	host  hook.Host
 	pkg   string

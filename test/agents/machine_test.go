@@ -153,8 +153,8 @@ type request struct {
 // tick is the interval at which the tests poll.
 const tick = 200 * time.Millisecond
 
-// until polls until so returns true. It fails the test after the time patience. what describes the
-// condition.
+// The method until polls the condition so until the condition is true. It fails the test after
+// the time patience. what describes the condition.
 func (x *machine) until(what string, so func() bool) {
 	ticks, deadline := time.NewTicker(tick), time.NewTimer(patience)
 	defer ticks.Stop()
@@ -181,7 +181,6 @@ func (x *machine) asked(a *agent) request {
 	return all[0]
 }
 
-// pending returns all pending requests.
 func (x *machine) pending() (all []request) {
 	require.NoError(x.t, json.Unmarshal([]byte(x.does("pending", "--json")), &all))
 	return all

@@ -20,10 +20,10 @@ type call struct {
 	input map[string]any
 }
 
-// model is a fake language model with the APIs of three providers. When an agent offers the tool of
-// the first call, the model makes all its calls in one answer. When it gets the result of a call, it
-// stores the result and ends the turn. It is also the HTTP proxy of the agent, and refuses all
-// traffic.
+// model is a fake language model with the APIs of three providers. When an agent offers the
+// tool of the first call, the model makes all its calls in one answer. When it gets the result
+// of a call, it stores the result and ends the turn. The model is also the HTTP proxy of the
+// agent, and as a proxy refuses all traffic.
 type model struct {
 	URL   string
 	t     *testing.T

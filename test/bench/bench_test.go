@@ -63,7 +63,7 @@ func bySync(b *testing.B, run func(*testing.B, *rig)) {
 	}
 }
 
-// compare measures the works in turns, first with one request at a time, then with batches
+// compare measures each of works in turn, first with one request at a time, then with batches
 // of requests by inFlight sessions.
 func (r *rig) compare(b *testing.B, works map[string]bench.Work) {
 	b.Run("one", func(b *testing.B) {
@@ -108,7 +108,7 @@ func median(d []time.Duration) time.Duration { return bench.Median(d) }
 
 func ratio(a, b []time.Duration) float64 { return float64(median(a)) / float64(median(b)) }
 
-// rig is a nod and a bare implementation, both with their roles.
+// rig is a running nod and a running bare implementation.
 type rig struct {
 	ctx  context.Context
 	nod  *bench.Nod
@@ -119,7 +119,7 @@ type rig struct {
 func newRig(b *testing.B, interval time.Duration) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(cancel)
-	var over atomic.Bool // errors of running requests are then ignored
+	var over atomic.Bool // once it is true, errors of requests are ignored
 	fail := func(err error) {
 		if !over.Load() {
 			b.Error(err)

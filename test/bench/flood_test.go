@@ -23,10 +23,11 @@ import (
 // flood is the number of pending requests of the busy session.
 var flood = flag.Int("flood", 3000, "how many pending requests one session has, to be withdrawn")
 
-// BenchmarkFlood withdraws all requests of one session, with 1 caller and with 16 callers. At the same
-// time, other sessions send four requests a second. Their prompts go to the phone of the same
-// approver, and the phone's channel needs 10 ms for each call. The metric worst-delay-s is the longest
-// time from such a request to its prompt on the phone.
+// BenchmarkFlood withdraws all requests of one session, with 1 caller and with 16 callers. At
+// the same time, other sessions send four requests a second. Their prompts go to the phone of
+// the same approver, and the phone's channel needs 10 ms for each call. The metric
+// worst-delay-s is the longest time from a request of another session to its prompt on the
+// phone.
 //
 //	go test -run xxx -bench Flood -benchtime 1x ./test/bench
 func BenchmarkFlood(b *testing.B) {

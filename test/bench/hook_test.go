@@ -60,7 +60,7 @@ func BenchmarkHook(b *testing.B) {
 	}
 }
 
-// startUp starts nod up, and returns once it is up. It ends with the benchmark.
+// startUp starts nod up, and returns once it is up. The process ends with the benchmark.
 func startUp(b *testing.B, nod string, env []string) {
 	up := exec.Command(nod, "up", "-q", "--listen", "127.0.0.1:0")
 	up.Env = env

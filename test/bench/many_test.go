@@ -24,9 +24,10 @@ import (
 // many is the number of pending requests.
 const many = 100_000
 
-// BenchmarkMany lists many pending requests and then denies them by a freeze. Its metrics are times in
-// seconds: list-s to list all requests, session-s to list those of one session, told-s until nod
-// acknowledges the freeze, and freeze-s until no request is pending. One run takes minutes:
+// BenchmarkMany lists many pending requests and then denies them by a freeze. Its metrics are
+// times in seconds: list-s to list all requests, session-s to list the requests of one
+// session, told-s until nod acknowledges the freeze, and freeze-s until no request is pending.
+// One run takes minutes:
 //
 //	go test -run xxx -bench Many -benchtime 1x ./test/bench
 func BenchmarkMany(b *testing.B) {

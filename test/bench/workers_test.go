@@ -115,8 +115,8 @@ func everyChat(b *testing.B, phones *telegramtest.Server) []byte {
 	return data
 }
 
-// serve starts a worker with a separate actor system and connection, like a separate process. stop
-// ends all three.
+// serve starts a worker with a separate actor system and connection, like a separate process.
+// stop ends the worker, its actor system and its connection.
 func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (stop func()) {
 	quiet := slog.New(slog.DiscardHandler)
 	conn, err := n.Connect(ctx, roles.ConnectorID(telegram.Name))

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runs returns the decisions by which agents were told that a call is allowed. The key is that of the
-// call.
+// runs returns the decisions by which agents were told that a call is allowed. The map's keys
+// are the keys of the calls.
 func runs(events []*event) map[string]*schemas.Decision {
 	all := map[string]*schemas.Decision{}
 	for _, ev := range events {

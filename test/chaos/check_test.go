@@ -70,8 +70,8 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// by groups events by the text that the function of returns, in the order of the history. It omits
-// events for which the text is empty.
+// The function by groups events by the text of(event), in the order of the history. It omits
+// events with an empty text.
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {
@@ -142,7 +142,7 @@ func acknowledgedIsStored(e *evidence) (found []violation) {
 }
 
 // toldIn reports whether a record that names d's request stores a decision with d's outcome.
-// The record may be the one of another call: calls that wait together share one record.
+// The record may belong to another call: calls that wait together share one record.
 func (e *evidence) toldIn(d *schemas.Decision) bool {
 	return slices.ContainsFunc(e.Stored.named(d.SessionID, d.PendingID), func(r schemas.Record) bool {
 		return r.Decision != nil && r.Decision.Outcome == d.Outcome

@@ -91,8 +91,8 @@ func (c *cluster) build(ctx context.Context) error {
 	return nil
 }
 
-// beginEngine starts an engine. If the engine ends because a server has not joined the cluster yet, it
-// starts the engine again, as a supervisor would.
+// beginEngine starts an engine. If the engine ends because a server has not joined the cluster
+// yet, beginEngine starts the engine again, as a supervisor would.
 func (c *cluster) beginEngine(ctx context.Context, p *process) error {
 	err := c.begin(ctx, p)
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -174,8 +174,8 @@ func (c *cluster) host(n int) string {
 	return "127.0.0.1"
 }
 
-// args returns the command line args with a prefix that runs it in the network namespace of the client
-// who. Without namespaces it returns args unchanged.
+// args returns the command line args with a prefix that runs this command line in the network
+// namespace of the client who. Without namespaces it returns args unchanged.
 func (c *cluster) args(who string, args ...string) []string {
 	if c.net == nil {
 		return args
@@ -229,8 +229,8 @@ func answers(ctx context.Context, addr string) error {
 	})
 }
 
-// every calls f, with a pause after each call, until f returns true. If ctx ends first, every returns
-// ctx's error.
+// The function every calls f, with a pause after each call, until f returns true. If ctx ends
+// first, every returns ctx's error.
 func every(ctx context.Context, pause time.Duration, f func() bool) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

@@ -59,7 +59,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 		return fmt.Errorf("begin %s: %w", f.name, err)
 	}
 	pauses(ctx, lasts)
-	// End the fault even if ctx has ended, or it would affect later tests.
+	// End the fault even if ctx has ended: otherwise the fault would affect later tests.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if err := end(ending); err != nil {
@@ -94,8 +94,9 @@ var (
 	messageUnedited = telegramtest.Fault{Method: "editMessageText"}
 )
 
-// killsAsTold returns a fault that kills processes during their next call of this kind to Telegram, or
-// after 3 s without such a call. At its end the fault starts the processes again.
+// killsAsTold returns a fault that kills processes during their next call to Telegram that
+// matches call, or after 3 s if they make none. At its end the fault starts the processes
+// again.
 func (s *site) killsAsTold(name string, call telegramtest.Fault, victims ...*process) fault {
 	return fault{name, brief, func(ctx context.Context, _ *rand.Rand) (func(context.Context) error, string, error) {
 		killed := make(chan error, 1)

@@ -75,7 +75,7 @@ func (e *event) told() *schemas.Decision {
 	return nil
 }
 
-// about reports whether the event or its decision belongs to a request.
+// The method about reports whether the event or its decision belongs to a request.
 func (e *event) about(key string) bool {
 	d := e.told()
 	return e.ID != "" && e.key() == key || d != nil && schemas.Key(d.SessionID, d.PendingID) == key

@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The model of a request's record is a register. The register is empty while the request is pending,
-// and then contains the decision forever. An operation writes the register if it is empty (an answer,
-// a withdrawal, a rule), reads it, or has an unknown outcome.
+// The model of a request's record is a register. The register is empty while the request is
+// pending, and then contains the decision forever. An operation reads the register, writes it
+// if it is empty (an answer, a withdrawal, a rule), or has an unknown outcome.
 type (
 	// effect is the effect of one operation on the register, as far as the operation's result shows
 	// it.
@@ -100,8 +100,8 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	return ops
 }
 
-// effectOf returns the effect of an event. known is false if the result does not show the state of the
-// register, such as a refusal without a decision.
+// effectOf returns the effect of an event. known is false if the result, such as a refusal
+// without a decision, does not show the state of the register.
 func effectOf(ev *event, final *schemas.Decision) (e effect, known bool) {
 	d := ev.told()
 	if d != nil && schemas.Key(d.SessionID, d.PendingID) != ev.key() {

@@ -76,8 +76,8 @@ func (n *namespaces) space(who string) string { return n.prefix + "-" + who }
 
 func (n *namespaces) ip(who string) string { return fmt.Sprint(n.subnet, n.hosts[who]) }
 
-// in returns the prefix of a command line that runs the command in a namespace. For the machine's own
-// namespace it returns nil.
+// The method in returns the prefix of a command line that runs the command in a namespace. For
+// the machine's own namespace it returns nil.
 func (n *namespaces) in(who string) []string {
 	if _, inside := n.hosts[who]; !inside {
 		return nil

@@ -17,9 +17,9 @@ type way interface {
 	close() error
 }
 
-// link is a network path through a TCP proxy on loopback, between one kind of client and one server. A
-// cut link loses no bytes: they wait in the proxy, as they wait in the kernel of a sender whose
-// packets are lost. It is safe for concurrent use.
+// link is a network path through a TCP proxy on loopback, between one kind of client and one
+// server. A cut link loses no bytes: they wait in the proxy, as they wait in the kernel of a
+// sender whose packets are lost. A link is safe for concurrent use.
 type link struct {
 	listener net.Listener
 	target   string

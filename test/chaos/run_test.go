@@ -73,8 +73,8 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 // log prints the progress of a scenario if the flag -v is set.
 func (w *world) log(what string) { w.say(fmt.Sprintf("%8.3f %s", w.now().Seconds(), what)) }
 
-// tell runs one story to its end. seed and number determine the story. After 90 s it stops the story,
-// whose pending requests then stay unanswered.
+// tell runs one story to its end. seed and number determine the story. After 90 s tell stops
+// the story; the story's pending requests then stay unanswered.
 func (w *world) tell(ctx context.Context, seed, number uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1000+number))
 	sum := 0
@@ -192,9 +192,10 @@ func (e *evidence) figures(violations int) figures {
 	return figures{len(asked), len(e.Faults), violations, at(0.5), at(0.99), at(1)}
 }
 
-// saidAt returns the time at which an approver sent the answer that made the decision in the event
-// heard. If no result contains that decision, it returns the time of the approver's last answer before
-// heard. If there is none either, it returns the constant never.
+// saidAt returns the time at which an approver sent the answer that made the decision in the
+// event heard. If no result contains that decision, it returns the time of the approver's last
+// answer before heard. If the approver sent no answer before heard, it returns the constant
+// never.
 func saidAt(group []*event, heard *event) time.Duration {
 	said := never
 	for _, ev := range group {

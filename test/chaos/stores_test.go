@@ -102,8 +102,8 @@ func (s *stored) crowded(key string) bool {
 	return ok && json.Unmarshal([]byte(raw), &rec) == nil && (len(rec.Waiters) > 1 || rec.Joined != "")
 }
 
-// named returns the records of a session that contain the id of a request: the request's own record,
-// and those of questions for which it waits or waited.
+// named returns the records of a session that contain the id of a request: the request's own
+// record, and the records of questions for which the request waits or has waited.
 func (s *stored) named(session, id string) (records []schemas.Record) {
 	for _, key := range s.Keys[session] {
 		if strings.Contains(s.Raw[key], `"`+id+`"`) {
@@ -164,7 +164,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	return s, err
 }
 
-// each calls f for every message in a stream, except for deletion markers.
+// The function each calls f for every message in a stream, except for deletion markers.
 func each(ctx context.Context, js jetstream.JetStream, stream, filter string, f func(subject string, data []byte) error) error {
 	st, err := js.Stream(ctx, stream)
 	if err != nil {

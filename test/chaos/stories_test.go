@@ -46,8 +46,8 @@ func (s *story) plain(ctx context.Context) {
 	s.shows(ctx, s.someone(), a)
 }
 
-// rejoin: the agent asks again with the same id over another connection. Before that, it may have
-// stopped waiting, or the request may have been decided.
+// rejoin: the agent asks again with the same id over another connection. Before that, the
+// agent may have stopped waiting, or the request may have been decided.
 func (s *story) rejoin(ctx context.Context) {
 	first := s.rng.IntN(askers)
 	a := s.ask(ctx, first, s.name, s.call(s.name))
@@ -71,9 +71,10 @@ func (s *story) rejoin(ctx context.Context) {
 	answered.Wait()
 }
 
-// twins: an agent makes two to five identical calls at nearly the same time. In one variant, approvers
-// answer one prompt after another until all calls are decided. In the other, each approver answers
-// only the first prompt, and the agent withdraws the calls that are still pending.
+// twins: an agent makes two to five identical calls at nearly the same time. In one variant,
+// approvers answer one prompt after another until all calls are decided. In the other variant,
+// each approver answers only the first prompt, and the agent withdraws the calls that are
+// still pending.
 func (s *story) twins(ctx context.Context) {
 	calls := make([]*asked, 2+s.rng.IntN(4))
 	apart := time.Duration(s.rng.IntN(3)) * 100 * time.Millisecond
@@ -139,7 +140,8 @@ func (s *story) answersAll(done, ctx context.Context, who *person, option string
 	}
 }
 
-// late: an agent detaches from its call, an approver answers it, and the agent asks again.
+// late: an agent detaches from its call, an approver answers the call, and the agent asks
+// again.
 func (s *story) late(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -217,7 +219,7 @@ func (s *story) withdrawn(ctx context.Context) {
 	}
 	s.withdraws(ctx, conn, a)
 	answered.Wait()
-	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // the history records the decision in its result
+	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // the history has the decision from the reply to this answer
 }
 
 // rules: an agent makes two calls that rules decide at once.

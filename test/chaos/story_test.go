@@ -123,7 +123,7 @@ func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group 
 	return d, err
 }
 
-// reply returns an answer to a prompt. It covers as many calls as the prompt counted.
+// reply returns an answer to a prompt. The answer covers as many calls as the prompt counted.
 func reply(p *schemas.Prompt, option string) schemas.Answer {
 	return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: option, Waiters: p.Waiters}
 }
@@ -186,7 +186,7 @@ func (s *story) thinks(ctx context.Context, d time.Duration) {
 	}
 }
 
-// about returns a filter that accepts only the prompts of one request.
+// The function about returns a filter that accepts only the prompts of one request.
 func about(r *schemas.Request) func(*schemas.Prompt) bool {
 	return func(p *schemas.Prompt) bool { return p.SessionID == r.SessionID && p.PendingID == r.PendingID }
 }

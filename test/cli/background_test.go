@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod up -d outlives its terminal, writes its log to a file, and ends by nod stop.
+// nod up -d outlives its terminal, and writes its log to a file. nod stop ends it.
 func TestUpInTheBackgroundOutlivesItsTerminal(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

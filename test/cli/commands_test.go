@@ -122,7 +122,7 @@ func TestAskingByCommandWithoutADecision(t *testing.T) {
 	q.Ends(schemas.Withdrawn)
 }
 
-// permission requests @network by nod ask --async. It returns the receipt.
+// permission sends a request for @network by nod ask --async, and returns its receipt.
 func permission(e *rig.Env) (r schemas.Receipt) {
 	e.T.Helper()
 	ran := e.Nod("ask", "--session", "S", "--permission", "@network", "--reason", "to install", "--timeout-minutes", "5", "--async", "--json")
@@ -166,8 +166,8 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.Exits(env.Nod("allow", "aaaa"), 1, "", "begins the ids of 2 requests")
 	env.Exits(env.Nod("show", "a.b"), 1, "", "pending_id: ")
 
-	// If an id is also the prefix of another id, nod asks which request is meant. An agent could
-	// otherwise make a person answer its other request.
+	// If an id is also the prefix of another id, nod asks which request is meant. Otherwise an
+	// agent could choose its ids so that a person answers the wrong request.
 	open(env, "aaaa-1-harmless")
 	env.Exits(env.Nod("allow", "aaaa-1"), 1, "", "begins the ids of 2 requests")
 	env.Exits(env.Nod("show", "aaaa-1", "--session", "S"), 0, "production", "")

@@ -30,8 +30,8 @@ import (
 // -lines is the number of command lines that TestNoAllowedLineHarms runs; the whole run has 20000.
 var lineCount = flag.Int("lines", 60, "run this many command lines contained")
 
-// linesTogether is the number of lines that run one after another in one container. Each has a
-// project of its own in it.
+// linesTogether is the number of lines that run one after another in one container. Each line
+// has its own project in the container.
 const linesTogether = 100
 
 const secretText = "zQ7-the-secret-of-ann-x93"
@@ -78,7 +78,8 @@ func TestNoAllowedLineHarms(t *testing.T) {
 	require.Less(t, failed, ran, "some lines work")
 }
 
-// bait is what lines must not reach: a home directory, a directory outside, and servers.
+// bait contains the files and servers to which no line may get access: a home directory, a
+// directory outside the projects, and servers.
 type bait struct {
 	top, home, outside string
 	ports              []string // of TCP and UDP
@@ -141,8 +142,8 @@ func put(t *testing.T, name, text string) {
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
-// attacks are lines that try to harm. A line of the project's own code may do all this, and
-// contained it must be in vain.
+// attacks are lines that try to do harm. The project's own code may contain such lines. In a
+// container they must have no effect outside their project, and must not get its secrets.
 func (b *bait) attacks() []string {
 	script := []string{
 		"cat .env deep/key.pem .ssh/id_rsa copy-of-env", "cat " + b.home + "/.ssh/id_rsa ~/.netrc " + b.outside + "/file", "grep -rs . . " + b.outside + " ~",
@@ -237,7 +238,8 @@ func (b *bait) run(t *testing.T, lines []string) (failed int) {
 	return failed
 }
 
-// check shows that no file of a project tells a secret, and that no protected file has changed.
+// check requires that no file of a project contains a copy of a secret, and that no protected
+// file has changed.
 func (b *bait) check(t *testing.T, dir, line string) {
 	for _, name := range []string{"CLAUDE.md", ".claude/settings.json", ".github/workflows/ci.yml"} {
 		if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
@@ -298,8 +300,8 @@ type lineMaker struct {
 	seeds, attacks []string
 }
 
-// seedLines are lines that run contained, from the tests of the policy and, if it is here, from
-// the corpus.
+// seedLines are lines that run contained, from the tests of the policy and, if NOD_CORPUS
+// names a corpus, also from the corpus.
 func seedLines(t *testing.T) []string {
 	data, err := os.ReadFile("../../actors/policy/contained/testdata/run.txt")
 	require.NoError(t, err)
@@ -317,7 +319,7 @@ func seedLines(t *testing.T) []string {
 
 func (m *lineMaker) pick(all []string) string { return all[m.rand.IntN(len(all))] }
 
-// words may replace words of a line.
+// lineWords are words that a lineMaker puts in place of words of a line.
 var lineWords = []string{".", "*", ".*", "./*", "..", "../..", "/", "~", "$HOME", "src", "deep", ".e*", "?env", "copy-of-env", "main.go", "Makefile", "$PWD", "/proc/self/environ", "../p000/copy-of-env", "-r", "-a", "-R", "--", "/etc/passwd"}
 
 // line returns one to three seeds, or parts of attacks, some with other words, joined as shells

@@ -92,8 +92,8 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 1 host refused", stderr)
 }
 
-// On a machine that lets users make no namespaces, a person is asked, and nothing runs contained.
-// The command unshare makes such a machine: namespaces in which no more can be made.
+// On a machine on which users cannot make namespaces, a person is asked, and no command runs
+// contained. The test uses the command unshare to simulate such a machine.
 func TestAMachineWithoutNamespacesAsks(t *testing.T) {
 	t.Parallel()
 	if level, err := contain.Support(); level != contain.Namespaces {
@@ -112,7 +112,7 @@ func TestAMachineWithoutNamespacesAsks(t *testing.T) {
 		c.Dir = project
 		return c
 	}
-	for _, id := range []string{"T1", "T2"} { // the second hook uses what the first one found out
+	for _, id := range []string{"T1", "T2"} { // the second hook uses the stored finding of the first hook
 		hook := inside("hook", "claude-code")
 		hook.Stdin = strings.NewReader(fmt.Sprintf(`{"hook_event_name":"PreToolUse","session_id":"S","tool_use_id":%q,"cwd":%q,"tool_name":"Bash","tool_input":{"command":"make test"}}`, id, project))
 		var errs bytes.Buffer

@@ -190,7 +190,8 @@ func TestWhyNodDoesNotStart(t *testing.T) {
 	}
 }
 
-// While nod engine waits for its NATS server, it says so. A signal stops it, and it prints that too.
+// While nod engine waits for its NATS server, it prints that it waits. If a signal stops the
+// command, it prints that it was stopped.
 func TestAnEnginePrintsThatItWaitsForItsServer(t *testing.T) {
 	t.Parallel()
 	c := rig.NewMachine(t).Command("engine", "--nats-url", "nats://127.0.0.1:1")
@@ -274,8 +275,8 @@ func TestExitCodesForScripts(t *testing.T) {
 	require.Equal(t, "Permission granted for network access.\n", out)
 }
 
-// An engine of another process cannot use stores whose syncs nod up groups, and is told how it
-// can.
+// An engine of another process cannot use the stores of a nod up that groups syncs. The
+// engine's error names the flag with which nod up must be started instead.
 func TestAnEngineIsRefusedByStoresWithGroupedSyncs(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -43,9 +43,9 @@ func TestSuggestionsFromTheLog(t *testing.T) {
 	}, rig.Patience, rig.Tick)
 }
 
-// With the setting harden_git, nod changes an allowed git command that only reads, so that git does
-// not run programs from the repository's configuration. Unlike other decisions by rules, this one is
-// stored in a record, because it contains an updated input.
+// With the setting harden_git, nod changes an allowed git command that only reads, so that git
+// does not run programs from the repository's configuration. Unlike other decisions by rules,
+// this decision is stored in a record, because it contains an updated input.
 func TestHardenGitRewritesAllowedGitReads(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod up rings its terminal once for each new request, with the bell and two notifications, and not
-// for an outcome. --no-notify turns it off.
+// nod up rings its terminal once for each new request, with the bell and two notifications,
+// and not for an outcome. --no-notify turns the bell and the notifications off.
 func TestNodUpRingsItsTerminal(t *testing.T) {
 	t.Parallel()
 	for flag, rings := range map[string]int{"": 1, " --no-notify": 0} {
@@ -42,7 +42,7 @@ func TestNodUpRingsItsTerminal(t *testing.T) {
 			require.Eventually(t, func() bool { return strings.Contains(heard(), "Allowed once") }, 20*time.Second, 20*time.Millisecond, "%s", p.Screen())
 			require.Equal(t, 2*rings, strings.Count(heard(), "\x1b]777;"))
 			p.Types("C-c")
-			p.Shows("Pane is dead")
+			require.Eventually(t, func() bool { _, _, code := m.Run("status"); return code != 0 }, 20*time.Second, 100*time.Millisecond, "nod has ended")
 		})
 	}
 }

@@ -53,7 +53,7 @@ func TestCommandsForASessionsPermissions(t *testing.T) {
 	_, stderr := said(1, "grant", "--session", "S", "--to", "helper", "--permission", "@write:"+dir, "--reason", "r")
 	require.Contains(t, stderr, "You can only grant permissions you already have.")
 	_, stderr = said(1, "grant", "--session", "S", "--to", "helper", "--permission", "@write:"+dir+"/in", "--reason", "r")
-	require.Contains(t, stderr, "Agent not found: helper")
+	require.Contains(t, stderr, "your agent has no session helper")
 	said(0, "ask", "--session", "helper", "--tool", "Read", "--input", `{"file_path":"`+dir+`/in/x"}`)
 	out, _ = said(0, "grant", "--session", "S", "--to", "helper", "--permission", "@write:"+dir+"/in", "--reason", "r")
 	require.Equal(t, "Permission granted to agent helper.\n", out)

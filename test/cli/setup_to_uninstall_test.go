@@ -203,7 +203,7 @@ func TestSetupUpgradeAndUninstallInAFreshHome(t *testing.T) {
 	h.uninstall()
 }
 
-// until reads lines up to the first line that contains text, and returns that line.
+// The method until reads lines up to the first line that contains text, and returns that line.
 func (h *house) until(lines *bufio.Scanner, text string) string {
 	h.t.Helper()
 	var seen []string

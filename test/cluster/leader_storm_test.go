@@ -115,9 +115,9 @@ func (n *nodes) stepDowns() (stop func() int64) {
 	return func() int64 { cancel(); wg.Wait(); return times.Load() }
 }
 
-// For each request, two answers, the deadline and sometimes a withdrawal race, while the leader of the
-// stream with the records keeps changing. Every decision that a party gets must be the stored one, and
-// every asker must get it.
+// For each request, two answers, the deadline and sometimes a withdrawal come at nearly the
+// same time, while the leader of the stream with the records keeps changing. Every decision
+// that a party gets must be the stored one, and every asker must get it.
 func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	requests := 150
 	switch {

@@ -38,7 +38,8 @@ func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	q.Ends(schemas.TimedOut)
 }
 
-// If a queue's pull request is lost on its way to the server, the queue sends another.
+// If a queue's pull request is lost on its way to the server, the queue sends another pull
+// request.
 func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })

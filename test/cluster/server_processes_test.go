@@ -106,8 +106,8 @@ func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
 	return p, c.says(p)
 }
 
-// says starts a process. The channel gets the first line of its stdout. If the process ends without
-// such a line, the channel gets all of its stderr.
+// says starts a process. The channel gets the first line of the process's stdout. If the
+// process ends without such a line, the channel gets the whole stderr of the process.
 func (c *cluster) says(p *exec.Cmd) <-chan string {
 	out, err := p.StdoutPipe()
 	require.NoError(c.t, err)

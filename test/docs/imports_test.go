@@ -39,8 +39,8 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
-// in reports whether an import path matches a pattern. A pattern that ends with "/..." also matches
-// all packages below it.
+// The function in reports whether an import path matches a pattern. A pattern that ends with
+// "/..." also matches all packages below it.
 func in(importPath string, patterns ...string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		p = path.Join(module, p)

@@ -91,8 +91,9 @@ func filmed(t *testing.T) (agent, person *window) {
 // drawnID is the id of the request in every picture.
 const drawnID = "f2bz34kvq7mw5xna"
 
-// same replaces the texts that differ between runs by fixed texts. These have the same length if
-// columns depend on it. id is the request's id in this run.
+// The function same replaces the texts that differ between runs by fixed texts. If columns
+// depend on a text's length, its fixed text has the same length. id is the request's id in
+// this run.
 func same(text, id string) string {
 	text = strings.ReplaceAll(text, id, drawnID)
 	text = strings.ReplaceAll(text, id[:8], drawnID[:8])

@@ -129,8 +129,8 @@ func TestAQuestionTakesAtMost64Calls(t *testing.T) {
 }
 
 // An approver allows a detached call once while its agent sends it again on another engine. If
-// the call is still detached it leaves an approval, and otherwise it gets the answer: it never
-// runs twice.
+// the call is still detached, the answer leaves an approval. Otherwise the call gets the
+// answer. In both cases the call runs at most once.
 func TestACallAskedAgainDuringItsAllowRunsOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -223,8 +223,8 @@ func changesAnswer(e *rig.Env, session string, change func(*schemas.StandingAnsw
 	e.NoError(err)
 }
 
-// A request that has used an approval is not allowed by it again if the use was long ago, or if
-// the approval was revoked.
+// A request has used an approval and is sent again. If the use was long ago, or if the
+// approval was revoked, the approval does not allow the request again.
 func TestAUsedApprovalDoesNotAllowItsRequestForever(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

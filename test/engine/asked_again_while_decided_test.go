@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// meanwhile starts act, and stores a decision of the question with this key once the only
-// engine has read the question. The engine thus continues with an old record, as if a second
-// engine had decided. It returns the decision once act has returned.
+// The function meanwhile starts act, and stores a decision of the question with this key once
+// the only engine has read the question. The engine thus continues with an old record, as if a
+// second engine had decided. It returns the decision once act has returned.
 func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, option string, act func()) schemas.Decision {
 	e.T.Helper()
 	heard := wire.HoldOn("KV_pending_permissions.$KV.pending_permissions." + key + " ")

@@ -68,15 +68,15 @@ func TestALaterRuleDecidesAPendingRequestInItsRecord(t *testing.T) {
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
 }
 
-// The first copy of a request may arrive after a repeated one. The repeated one therefore
-// claims the request's id in the log, so that an automatic decision of the first copy does not
-// count.
+// The first copy of a request may arrive after a repeated one. The repeated copy therefore
+// reserves the request's id in the log, so that an automatic decision of the first copy does
+// not count.
 func TestAskingAgainClaimsTheIDAgainstAnAutomaticDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
 	env.Apply(rig.Rules("", ""))
-	q := ada.Asks(rig.Lookup("S", "1")) // a repeated request claims its id if nothing is stored for the id
+	q := ada.Asks(rig.Lookup("S", "1")) // a repeated request reserves its id if nothing is stored for the id
 	env.Apply(rig.Rules("Lookup", ""))
 	reply, err := ada.Sends(rig.Lookup("S", "1"), false) // the first copy of the request arrives late
 	env.NoError(err)

@@ -58,7 +58,7 @@ func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 }
 
 // A session belongs to the first agent that sends a request in it, and not to an agent that
-// only names it in a request of another session.
+// only names the session in a request of another session.
 func TestASessionBelongsToTheFirstAgentThatAsksInIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -131,7 +131,7 @@ func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	env.Equal(schemas.TierDisconnected, long.Tier)
 	env.Down()
 
-	s.Settings = "" // without new settings, the stored ones apply
+	s.Settings = "" // without new settings, the stored settings apply
 	env.Up(s)
 	ada = env.Agent("ada")
 	env.Contains(env.Armed(), "S.1")
@@ -178,8 +178,9 @@ func TestTheInputLock(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 }
 
-// An input lock does not shorten the deadline of a request that its holder may not decide. A
-// person who may decide no request of a session cannot take the session's input lock.
+// If the holder of an input lock has no right to decide a request, the lock does not shorten
+// the request's deadline. A person who may decide no request of a session cannot take the
+// session's input lock.
 func TestALockOfANonApproverShortensNoDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt }) // Bob may decide for the agent ada only, in /srv/shop, up to medium risk

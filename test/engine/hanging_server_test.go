@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// noticed is the longest time in which a client may leave a silent server. Pings notice such a
-// server after 9 s; a slow machine needs longer.
+// noticed is the time limit for a client to leave a silent server. Pings notice such a server
+// after 9 s; a slow machine needs longer.
 const noticed = 20 * time.Second
 
 // twoWays opens a connection with two addresses, each behind a proxy. It returns the connection
@@ -30,8 +30,8 @@ func twoWays(e *rig.Env, id roles.ID) (*bus.Conn, *rig.Wire) {
 	return conn, one
 }
 
-// A server falls silent and keeps its connections open. A waiting agent gets its decision
-// through another server, and so does a viewer its changes.
+// A server falls silent and keeps its connections open. A waiting agent gets its decision, and
+// a viewer gets changes, through another server.
 func TestClientsLeaveASilentServer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -40,7 +40,8 @@ func TestTheSettingsLimitHowLongTheLogIsKept(t *testing.T) {
 }
 
 // The oldest entries are removed once the log is larger than its limit. If the server has no
-// room for a new size limit, the log keeps its earlier one, and gets only the new age limit.
+// room for a new size limit, the log keeps its earlier size limit, and gets only the new age
+// limit.
 func TestTheOldestLogEntriesAreRemoved(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })

@@ -10,7 +10,7 @@ import (
 )
 
 // A connector gets no reply to its answer, and repeats the answer after a freeze. The second
-// reply is the decision that the answer made, and no refusal.
+// reply is the decision that the answer made, not a refusal.
 func TestARepeatedAnswerIsNotRefusedByAFreeze(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

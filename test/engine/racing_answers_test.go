@@ -143,9 +143,9 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 					return
 				}
 				q := &rig.Question{OpenRequest: asked, Agent: ada}
-				// The answers and the withdrawal are sent shortly before or after the deadline.
-				// For every fourth request they are sent well before it, so that on a slow machine
-				// not all requests time out.
+				// The answers and the withdrawal are sent shortly before or after the
+				// deadline. For every fourth request they are sent well before the deadline,
+				// so that on a slow machine not all requests time out.
 				meet := rand.N(200*time.Millisecond) - 160*time.Millisecond
 				if i%4 == 0 {
 					meet = -rand.N(timeout)

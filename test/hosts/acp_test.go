@@ -90,8 +90,9 @@ func TestACPEndToEnd(t *testing.T) {
 	}
 }
 
-// TestACPRace: in a race, the editor answers first. The agent gets the editor's answer, and nod acp
-// withdraws nod's request.
+// TestACPRace: with --race, the editor and nod's approvers are asked at the same time, and the
+// editor answers first. The agent gets the editor's answer, and nod acp withdraws nod's
+// request.
 func TestACPRace(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -61,8 +61,9 @@ type hookRun struct {
 	out, errs strings.Builder
 }
 
-// startHook starts a hook in the same way as its host does before it runs command. id is the id of the
-// tool call in the session, and patience the host's timeout for the hook.
+// startHook starts a hook in the same way as the hook's host does before the host runs
+// command. id is the id of the tool call in the session, and patience the host's timeout for
+// the hook.
 func startHook(m *rig.Machine, t *testing.T, g gate, session, id, command, patience string) *hookRun {
 	h := &hookRun{t: t, gate: g, command: command}
 	h.cmd = m.Command("hook", g.host, "--host-timeout", patience)

@@ -76,7 +76,8 @@ func TestASecondDeviceIsRequired(t *testing.T) {
 	env.Contains(env.Refusal(err, schemas.CodeValidation).Message, "approvers.require: no approver has an identity that could allow")
 }
 
-// If the settings name no approver, nod up and each command that needs one report it.
+// If the settings name no approver, nod up reports this, and so does each command that needs
+// an approver.
 func TestApproversWithoutAnyoneAreRefused(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

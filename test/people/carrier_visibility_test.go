@@ -61,7 +61,7 @@ func TestAConnectorNamesTheWholeID(t *testing.T) {
 	env.Refusal(err, schemas.CodeNotFound)
 }
 
-// Inboxes may read a session's state and activity; carriers may not.
+// Inboxes may read a session's state and activity; carriers have no right to do so.
 func TestACarrierMayNotReadSessions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

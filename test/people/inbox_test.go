@@ -136,9 +136,9 @@ func TestTheInboxDropsKeysTypedAhead(t *testing.T) {
 	presses(p, "y", "✅ Allowed once")
 }
 
-// No command can be allowed before the terminal has shown each of its characters: neither a
-// command of 100,000 characters, nor a padded one, nor one with characters that reorder or
-// combine.
+// No command can be allowed before the terminal has shown each of its characters. The test
+// tries a command of 100,000 characters, padded commands, and commands with characters that
+// reorder or combine.
 func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -86,7 +86,7 @@ func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 			if c.messages == 2 {
 				require.Zero(t, p.live(), "no worker knows this message")
 			}
-			p.worker() // this worker takes over once the claim of the killed one has ended
+			p.worker() // this worker takes over once the claim of the killed worker has ended
 			p.press(p.question("killed"), "Deny")
 			require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
 			require.Eventually(t, func() bool { return p.live() == 0 }, rig.Patience, rig.Tick)
@@ -171,7 +171,8 @@ func (p *phone) live() (n int) {
 	return n
 }
 
-// shownOnce requires that every prompt has one message, or two of which the second is a repeat.
+// shownOnce requires that every prompt has one message, or two messages and the second is
+// marked as a repeat.
 func (p *phone) shownOnce(prompts int) {
 	times, twice := map[string]int{}, 0
 	for _, m := range p.Chat(annOnTG) {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// On the phone, an approver can get a link that logs in to the web inbox once. A user without a
-// web identity, or who is no approver, gets no link.
+// On the phone, an approver can get a link that logs in to the web inbox once. A user who has
+// no web identity or is no approver gets no link.
 func TestALoginLinkFromThePhoneWorksOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

@@ -90,7 +90,7 @@ func TestTheOutboxPublishesUnpublishedDecisions(t *testing.T) {
 	again := env.AskedAgain()
 	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
 	env.Soon("the outbox is idle", env.OutboxIdle)
-	// The engine dies after it has stored the decision and before it publishes it.
+	// The engine dies after it has stored the decision and before it publishes the decision.
 	entry := env.Stored("S.1")
 	entry.Record.NextEvent = nil
 	entry.Record.Decision = &schemas.Decision{

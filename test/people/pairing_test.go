@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A person pairs a Telegram account by sending the code that nod pair prints, and may answer
-// until they are removed from the approvers.
+// A person pairs a Telegram account by sending the code that nod pair prints, and may then
+// answer until nod's owner removes this person from the approvers.
 func TestPairingATelephone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)

@@ -44,8 +44,8 @@ func (c *chat) call(id string) (returns func()) {
 	}
 }
 
-// on returns a carrier by which one worker uses the chat. The functions before and after are
-// called around each send.
+// The method on returns a carrier by which one worker uses the chat. The functions before and
+// after are called around each send.
 func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
 	return &line{chat: c, before: before, after: after}
 }
@@ -121,7 +121,7 @@ func (c *chat) choices(id string) (n int) {
 	return n
 }
 
-// about returns the messages about a request with their current text.
+// The method about returns the messages about a request with their current text.
 func (c *chat) about(id string) []schemas.Prompt { return c.of(id, &c.messages) }
 
 // sent returns the messages about a request with the text as sent.
@@ -176,8 +176,8 @@ func phones(s *rig.Setup) {
 	s.Engine.AckWait, s.Engines = time.Second, 2
 }
 
-// slowTakeover lets a claim last as long as in production. After one second a machine under load
-// may not have renewed it, and the other worker then rightly repeats the message.
+// slowTakeover lets a claim last as long as in production. With shorter claims, a slow machine
+// could renew a claim too late, and the other worker would rightly repeat the message.
 func slowTakeover(s *rig.Setup) { s.Engine.AckWait = 0 }
 
 // deployTo returns a request that is identical to no other, because its id is in its input.
@@ -203,7 +203,7 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones, slowTakeover), &chat{}
 	ada := env.Agent("ada")
-	before := func(p schemas.Prompt) { // before stores a newer version of the request while an older one is being sent
+	before := func(p schemas.Prompt) { // the function before stores a newer version of the request while an older version is being sent
 		env.NoError(ada.Asker.Detach(env.Ctx, p.SessionID, p.PendingID, "the host waits no longer"))
 		env.Soon("the change is queued", env.OutboxIdle)
 	}
@@ -257,7 +257,7 @@ func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")
 	open := make(chan *rig.Question, 1)
-	revise := func(p schemas.Prompt) { // revise decides the request while its change is being shown
+	revise := func(p schemas.Prompt) { // the function revise decides the request while the request's change is being shown
 		if !p.Detached {
 			return // the first change of a message adds its buttons
 		}

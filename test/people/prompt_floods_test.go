@@ -14,7 +14,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// phonesShown limits the questions of a session on Ann's phone to limit at a time.
+// phonesShown sets the number of engines, and sets limit as the number of a session's
+// questions that Ann's phone shows at a time.
 func phonesShown(limit, engines int) func(*rig.Setup) {
 	return func(s *rig.Setup) {
 		s.Settings = fmt.Sprintf(`{"permissions": {"open_prompts": %d}, "approvers": {"people": [

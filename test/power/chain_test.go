@@ -20,7 +20,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// chain is one disk that loses its power again and again, and all that nod told meanwhile.
+// chain is one disk that loses its power again and again, with everything that nod has told
+// its clients meanwhile.
 type chain struct {
 	t      *testing.T
 	mode   string // the value of --sync
@@ -54,8 +55,8 @@ func (c *chain) empty() {
 // nearlyABlock is the number of large requests that nearly fill a block file of 8 MiB.
 const nearlyABlock = 36
 
-// fill stores so many large requests that the load, with more of them, soon begins a new block
-// file.
+// fill stores so many large requests that the large requests of the load soon begin a new
+// block file.
 func (c *chain) fill() {
 	c.large = true
 	agent := join(c.t, c.disk.mount, roles.AgentID("local"))
@@ -78,7 +79,7 @@ func (c *chain) boot() {
 	c.up = startNod(c.t, c.disk.mount, "--sync", c.mode)
 }
 
-// load uses nod for up to two seconds, and notes in w what it tells.
+// load uses nod for up to two seconds, and records in w everything that nod tells its clients.
 func (c *chain) load(w *told) { c.run(w, func() {}) }
 
 // loadAndCut cuts the power while nod is used.
@@ -98,7 +99,7 @@ func (c *chain) cut(keep float64) {
 	c.restore(keep)
 }
 
-// restore replaces the disk's files by those that outlived the cut.
+// restore replaces the disk's files by the files that outlived the cut.
 func (c *chain) restore(keep float64) {
 	after := c.t.TempDir()
 	require.NoError(c.t, c.disk.restore(after, keep))
@@ -115,7 +116,7 @@ func (c *chain) restart() (dir string) {
 	return c.work
 }
 
-// next ends the nod of restart and starts one on a disk, for the next cut.
+// next stops the nod that restart has started, and starts a nod on a disk, for the next cut.
 func (c *chain) next() {
 	kill(c.up)
 	if c.cuts++; c.cuts%chainLength == 0 {
@@ -126,7 +127,7 @@ func (c *chain) next() {
 	c.boot()
 }
 
-// newestBlock returns the number of block files that the records in a data directory have had.
+// newestBlock returns the number of the newest block file of the records in a data directory.
 func (c *chain) newestBlock(dir string) (newest int) {
 	files, _ := filepath.Glob(filepath.Join(dir, "nats/jetstream/STORE/streams/KV_pending_permissions/msgs/*.blk"))
 	for _, f := range files {

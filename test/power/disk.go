@@ -1,5 +1,5 @@
-// Package power tests nod on a disk that loses its power. The disk is a FUSE file system that knows
-// which data and names were synced. In a power cut it loses all others.
+// Package power tests nod on a disk that loses its power. The disk is a FUSE file system that
+// knows which data and names were synced. In a power cut it loses all other data and names.
 package power
 
 import (
@@ -26,9 +26,9 @@ const page = 4096
 // faults are the errors of a disk's writes and syncs; 0 means none.
 type faults struct{ writes, syncs syscall.Errno }
 
-// disk is a file system. Its files are in the directory work, as the kernel has them; synced
-// holds what would outlive a power cut. A sync of a file also keeps the names by which it is
-// reached, as on ext4.
+// disk is a file system. Its files are in the directory work, as the kernel has them; the
+// fields data and names have the part that would outlive a power cut. A sync of a file also
+// makes the names of the file durable, as on ext4.
 type disk struct {
 	work, mount string
 	server      *fuse.Server
@@ -40,12 +40,12 @@ type disk struct {
 	names  map[string]map[string]uint64 // the synced names of a directory, by its path in work
 	direct map[uint64]bool              // files that were opened with O_SYNC
 	held   chan struct{}                // while it is open, syncs wait; nil means that they do not
-	// strict names directories whose block files keep their names only by a sync of the
-	// directory. Elsewhere the sync of a file also keeps its names.
+	// strict lists directories in which a sync of a block file does not make the names of the
+	// file durable: only a sync of the directory does.
 	strict []string
 
 	rand   *rand.Rand // decides what outlives a cut
-	grave  string     // holds links to removed files
+	grave  string     // the directory for hard links to removed files
 	buried int
 }
 
@@ -116,7 +116,7 @@ func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, at int64
 	return h.(fs.FileWriter).Write(ctx, data, at)
 }
 
-// OpendirHandle returns a handle whose sync is that of the disk.
+// OpendirHandle returns a handle that calls the disk's own sync.
 func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	h, f, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
 	if errno != 0 {
@@ -164,13 +164,13 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	return &file{h.(*fs.LoopbackFile)}, f, 0
 }
 
-// file is an open file. The kernel writes it through its node.
+// file is an open file. The kernel writes to the file through the file's node.
 type file struct{ *fs.LoopbackFile }
 
 // PassthroughFd keeps the kernel from writing to the underlying file itself.
 func (f *file) PassthroughFd() (int, bool) { return 0, false }
 
-// Unlink keeps the inode of the file, so that no new file gets its number.
+// Unlink keeps the inode of the file, so that no new file gets the same inode number.
 func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 	n.disk.bury(filepath.Join(n.path(), name))
 	return n.LoopbackNode.Unlink(ctx, name)

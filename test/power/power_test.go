@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// After a power cut, nod has everything that it told.
+// After a power cut, nod still has everything that it has told its clients.
 func TestAPowerCutLosesNothingThatWasTold(t *testing.T) {
 	for i, mode := range []string{"group", "always"} {
 		t.Run(mode, func(t *testing.T) {
@@ -65,8 +65,9 @@ func TestAPowerCutLosesNothingThatWasTold(t *testing.T) {
 	}
 }
 
-// nothingKept drops all that was not synced. If a part of it is kept, the description of a new
-// stream or consumer may be damaged, and nod may not start (see docs/reference/durability.md).
+// nothingKept drops all data that was not synced. If a disk keeps a part of such data, the
+// description of a new stream or consumer may be damaged, and nod may not start (see
+// docs/reference/durability.md).
 const nothingKept = 0
 
 // The records begin a new block file while nod is used, and before the power is cut.
@@ -90,7 +91,7 @@ func TestAPowerCutWithANewBlockFileLosesNothingThatWasTold(t *testing.T) {
 	require.Greater(t, newest, 1, "no new block file began")
 }
 
-// With an interval, a power cut loses only what was told since the last sync.
+// With an interval, a power cut loses only data that nod stored after the last sync.
 func TestAPowerCutLosesNothingOlderThanAnInterval(t *testing.T) {
 	c := newChain(t, "100ms", 2)
 	for n := range *cuts {
@@ -106,7 +107,8 @@ func TestAPowerCutLosesNothingOlderThanAnInterval(t *testing.T) {
 	}
 }
 
-// A power cut does lose what was not synced: with a very long interval, the disk drops data.
+// The simulated power cut really loses data: with a very long sync interval, the disk drops
+// some.
 func TestAPowerCutLosesWhatWasNotSynced(t *testing.T) {
 	c := newChain(t, "1h", 3)
 	c.loadAndCut(c.told, 0)
@@ -117,7 +119,7 @@ func TestAPowerCutLosesWhatWasNotSynced(t *testing.T) {
 }
 
 // If the disk fails or is full, nod confirms nothing more, and ends with a line that says what
-// to do. It starts again once the disk works, with all that it told.
+// to do. It starts again once the disk works, with everything that it has told its clients.
 func TestAFailedDiskEndsNodWithoutLosingWhatItTold(t *testing.T) {
 	room, check := "make room on the disk, then start nod again", "check the disk, then start nod again"
 	for _, fault := range []struct {
@@ -156,15 +158,15 @@ func TestAFailedDiskEndsNodWithoutLosingWhatItTold(t *testing.T) {
 	}
 }
 
-// A nod that was killed may leave data that only the kernel has. The next nod puts it on disk
-// before it tells any of it.
+// A nod that was killed may leave data that only the kernel has. The next nod puts this data
+// on disk before it tells clients any of it.
 func TestWhatAKilledNodLeftIsOnDiskBeforeItIsTold(t *testing.T) {
 	c := newChain(t, "group", 5)
 	c.load(c.told)
 	release := c.disk.hold()
 	c.load(newTold()) // stores requests, and no client hears of them
 	_ = c.up.Process.Kill()
-	release() // until then the kernel keeps the process
+	release() // the process cannot end before its syncs return
 	_ = c.up.Wait()
 	c.up = startNod(t, c.disk.mount)
 	conn := join(t, c.disk.mount, roles.ConnectorID("terminal"))
@@ -213,7 +215,7 @@ func tryToStart(t *testing.T, dir string, args ...string) (*exec.Cmd, error) {
 	require.NoError(t, err)
 	settings := filepath.Join(t.TempDir(), "settings.json")
 	require.NoError(t, os.WriteFile(settings, settingsWith(me.Username, "Marker"), 0o600))
-	if entries, _ := os.ReadDir(filepath.Join(dir, "nats")); len(entries) == 0 { // later, the settings in force stay
+	if entries, _ := os.ReadDir(filepath.Join(dir, "nats")); len(entries) == 0 { // only the first start applies settings
 		args = append(args, "--settings", settings)
 	}
 	up := exec.Command(nodBinary, append([]string{"up", "-q", "--listen", "127.0.0.1:0"}, args...)...)

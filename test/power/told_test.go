@@ -18,8 +18,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// facts are what nod told its clients and has not taken back. While a change is in progress,
-// its old and its new state are both possible, so that it is not among the facts.
+// facts are the states that nod has told its clients and that no later change has replaced.
+// While a change is in progress, the old and the new state are both possible, so neither is
+// among the facts.
 type facts struct {
 	Receipts  map[string]schemas.Receipt // by key
 	Decisions map[string]string          // the ids of people's decisions, by key
@@ -88,7 +89,7 @@ func frozen(f *facts) map[string]bool              { return f.Frozen }
 func denied(f *facts) map[string]bool              { return f.Denied }
 func settings(f *facts) map[string]uint64          { return f.Settings }
 
-// snapshot returns the facts of this moment, and accepts new ones again.
+// snapshot returns the facts of this moment, and accepts new facts again.
 func (w *told) snapshot() facts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,8 +100,8 @@ func (w *told) snapshot() facts {
 	}
 }
 
-// patience is how long nod may take to finish what it does after a reply, such as entries of
-// the log.
+// patience is how long nod may take to finish its work after a reply, such as writing entries
+// of the log.
 const patience = 30 * time.Second
 
 // lost compares the facts with what the nod on dir has, and describes each difference.
@@ -210,7 +211,7 @@ type client struct {
 	large   bool // requests are so large that block files fill up within seconds
 }
 
-// work uses nod in every way that it confirms, until ctx ends.
+// work makes every kind of change that nod confirms, again and again until ctx ends.
 func (c *client) work(ctx context.Context, round string) {
 	for i := 0; ctx.Err() == nil; i++ {
 		id := fmt.Sprintf("%s-%d", round, i)
@@ -265,7 +266,7 @@ func (c *client) answer(ctx context.Context, r schemas.Request, scope schemas.Sc
 	return d, key, err
 }
 
-// grantAndRevoke makes a grant, and revokes every second one.
+// grantAndRevoke makes a grant, and revokes every second grant.
 func (c *client) grantAndRevoke(ctx context.Context, id string) {
 	r := call("Bash", c.session, id)
 	r.ActionType, r.Project = schemas.ActionCommand, "/app"
@@ -318,7 +319,8 @@ func (c *client) changeSettings(ctx context.Context) {
 	}
 }
 
-// settingsWith returns settings by which user decides, and that allow Lookup and one more tool.
+// settingsWith returns settings with user as the approver, and with rules that allow Lookup
+// and one more tool.
 func settingsWith(user, tool string) []byte {
 	return fmt.Appendf(nil, `{"permissions":{"allow":["Lookup",%q],"join_identical":false,"remember_denials_seconds":0},
 		"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":%q}]}]}}`, tool, user)

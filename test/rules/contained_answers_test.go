@@ -149,8 +149,8 @@ func TestADeniedOrWithdrawnCallDoesNotStart(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 }
 
-// If a rule denies the call or its permission is revoked between answer and start, it does not
-// start.
+// If a rule denies the call or its permission is revoked between answer and start, the call
+// does not start.
 func TestAnApprovedCallIsCheckedAgainBeforeItStarts(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

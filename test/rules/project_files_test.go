@@ -86,7 +86,7 @@ func TestProjectFilesTighten(t *testing.T) {
 	}
 }
 
-// An engine applies the project files on its own machine, and not to calls on another machine.
+// An engine applies the project files of its own machine, and only to calls on that machine.
 // If a project's file is invalid, the engine asks about every call in that project.
 func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	t.Parallel()

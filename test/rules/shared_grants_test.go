@@ -79,7 +79,7 @@ func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 }
 
 // If a revoke is interrupted, the grants that were shared from the revoked grant end
-// nevertheless. The next revoke of that grant completes the interrupted one.
+// nevertheless. The next revoke of that grant completes the interrupted revoke.
 func TestAnInterruptedRevokeTakesEffectAndIsCompleted(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))

@@ -1,7 +1,7 @@
-// Package acp connects agents that speak the Agent Client Protocol. It is a sidecar between an editor
-// and its agent, and passes every line unchanged except the agent's session/request_permission
-// requests. nod decides these requests, either instead of the editor or in a race with the editor's
-// own prompt.
+// Package acp connects agents that speak the Agent Client Protocol. It is a sidecar between an
+// editor and its agent, and passes every line unchanged except the agent's
+// session/request_permission requests. nod decides these requests instead of the editor. With
+// Options.Race the editor shows its own prompt too, and the first answer counts.
 //
 // The sidecar sends an agent an allow only if nod's decision, or the editor's own answer, allowed
 // exactly that request. If nod cannot decide, the editor shows its own prompt or the sidecar refuses
@@ -49,9 +49,9 @@ type Connect func(ctx context.Context) (Nod, error)
 type Options struct {
 	// Race makes the editor also show each request that waits for a person. The first answer counts.
 	Race bool
-	// Deny makes the sidecar refuse a request after any failure of nod. If Deny is false and nod is
-	// unavailable, the editor asks its own user. After any other failure the sidecar refuses the
-	// request, except in a race: the editor then shows the request already.
+	// Deny makes the sidecar refuse a request after any failure of nod. If Deny is false, the
+	// editor asks its own user if nod is unavailable or if Race is true. After any other failure
+	// the sidecar refuses the request.
 	Deny bool
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.
@@ -62,7 +62,7 @@ type Options struct {
 }
 
 // Streams are the input and output of a peer: the editor or the agent. If the agent's In is an
-// io.Closer, Run closes it when the editor is gone and when the agent's output ends.
+// io.Closer, Run closes it when the editor is gone, or when the agent's output ends.
 type Streams struct {
 	In  io.Writer // the peer's input
 	Out io.Reader // the peer's output

@@ -79,9 +79,9 @@ func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
 	r.ends()
 }
 
-// TestTheEditorIsAskedIfNodIsUnavailable: if nod is unavailable, the editor asks its user. After any
-// other failure of nod the sidecar refuses the request, except in a race: the editor still asks. With
-// Deny, the sidecar refuses the request after every failure.
+// TestTheEditorIsAskedIfNodIsUnavailable: if nod is unavailable, the editor asks its user. With
+// Race, the editor asks its user after every failure of nod. Without Race, the sidecar refuses the
+// request after any other failure. With Deny, the sidecar refuses the request after every failure.
 func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
 	failing := func(err error) func(*fakeNod) acp.Connect {
@@ -149,8 +149,8 @@ func TestTheSidecarConnectsAgainForTheNextRequest(t *testing.T) {
 	r.ends()
 }
 
-// TestAnErrorAfterTheReceiptRefusesTheRequest: if nod fails after it has stored a request, the sidecar
-// refuses the request. In a race it does not, because the editor shows the request already.
+// TestAnErrorAfterTheReceiptRefusesTheRequest: if nod fails after it has stored a request, the
+// sidecar refuses the request. With Race it does not, because the editor already shows the request.
 func TestAnErrorAfterTheReceiptRefusesTheRequest(t *testing.T) {
 	for _, race := range []bool{false, true} {
 		t.Run(fmt.Sprint("race=", race), func(t *testing.T) {

@@ -71,8 +71,8 @@ func (s *sidecar) run(a *ask) {
 	}
 }
 
-// await waits for nod's decision. If a person must decide, it shows the request to the
-// stream's subscribers. If the editor may answer too, it also shows the request there, and the
+// await waits for nod's decision. If a person must decide, it shows the request to the stream's
+// subscribers. If the editor may answer too, await also shows the request in the editor, and the
 // first answer counts.
 func (s *sidecar) await(a *ask, w Waiting) (schemas.Decision, error) {
 	if w.Open() {

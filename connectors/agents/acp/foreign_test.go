@@ -8,8 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A tool with the name of another tool, whose kind it cannot have, keeps only its kind: rules
-// about the other tool do not cover it.
+// An agent may report a name and a kind that contradict each other, such as the name Read and the
+// kind execute. The sidecar then names the tool by its kind, so that rules about the tool Read do
+// not cover the call.
 func TestAToolOfAnotherKindLosesItsName(t *testing.T) {
 	for _, c := range []struct {
 		call   toolCall

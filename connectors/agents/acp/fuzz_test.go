@@ -101,7 +101,7 @@ func fromAgent(t *testing.T, said []byte, size int) {
 		require.LessOrEqual(t, n, maybe[line], "%q", line)
 	}
 	require.NotContains(t, agent.String(), "allow")
-	for line := range bytes.Lines(agent.Bytes()) { // the agent gets only answers to cancelled requests, and to requests whose id is used twice
+	for line := range bytes.Lines(agent.Bytes()) { // without nod, the sidecar itself answers only cancelled requests and requests whose id is used twice
 		var heard struct {
 			Result struct{ Outcome struct{ OptionID string } }
 		}
@@ -110,8 +110,8 @@ func fromAgent(t *testing.T, said []byte, size int) {
 	}
 }
 
-// sorted returns in sure the lines of data that cannot be permission requests, in order. It counts
-// every other line in maybe.
+// sorted divides the lines of data. The result sure contains, in order, the lines that cannot be
+// permission requests. The result maybe counts each of the other lines.
 func sorted(data []byte) (sure string, maybe map[string]int) {
 	var b strings.Builder
 	maybe = map[string]int{}

@@ -27,9 +27,9 @@ const (
 	writeWithin = 30 * time.Second // time limit to send one notification to one subscriber
 )
 
-// Answer sends a person's answer to request r to nod. The answer is one of r's options, or a dismissal
-// if optionID is empty. Answer returns nil only if this answer became the decision. If nod refuses the
-// answer, the error is a *schemas.Error.
+// Answer sends nod a person's answer to the request r. The answer is one of r's options, or a
+// dismissal if optionID is empty. Answer returns nil only if this answer became the decision. If
+// nod refuses the answer, the error is a *schemas.Error.
 type Answer func(ctx context.Context, r schemas.Request, optionID string) error
 
 // Handler returns the HTTP handler by which clients subscribe to the stream and answer its requests.

@@ -8,7 +8,7 @@ import (
 // link connects to nod when it is first used, and keeps the connection.
 type link struct {
 	connect Connect
-	nod     chan Nod // contains the connection, or nil before the first connection; empty while get runs, which makes it a lock
+	nod     chan Nod // contains the connection, or nil if there is none; get empties the channel while it runs, so the channel is also a lock
 }
 
 func newLink(connect Connect) link {
@@ -18,7 +18,7 @@ func newLink(connect Connect) link {
 }
 
 // get returns the connection to nod, and connects if there is no connection yet. Only one caller
-// connects at a time. Other callers wait for it until their ctx ends.
+// connects at a time. Other callers wait for that caller, until their own ctx ends.
 func (l link) get(ctx context.Context) (nod Nod, err error) {
 	select {
 	case nod = <-l.nod:

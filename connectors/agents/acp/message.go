@@ -34,8 +34,8 @@ type message struct {
 	failed bool // the message is an error response
 }
 
-// parseMessage parses a line. It compares member names exactly, because decoding into a struct would
-// ignore upper and lower case.
+// parseMessage parses a line. It compares member names exactly, because decoding into a struct
+// would ignore the difference between upper and lower case.
 func parseMessage(line []byte) message {
 	fields := object(line)
 	m := message{method: text(fields["method"]), id: fields["id"], params: fields["params"], result: fields["result"]}

@@ -34,7 +34,8 @@ func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	return outcome{}, errAskEditor
 }
 
-// refusal converts a decision that is no allow to an outcome that is no allow.
+// refusal converts a decision that does not allow the request. The outcome is an option that denies
+// the request, or cancelled.
 func (p *permission) refusal(d schemas.Decision) outcome {
 	switch d.Outcome {
 	case schemas.Cancelled, schemas.Withdrawn:

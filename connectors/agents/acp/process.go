@@ -27,8 +27,8 @@ func RunCommand(ctx context.Context, argv []string, editor Streams, stderr io.Wr
 	if len(argv) == 0 {
 		return 0, errors.New("name the agent's command after --")
 	}
-	// The pipes are made with os.Pipe, because os/exec closes its own pipes as soon as the agent ends.
-	// The agent's last output would be lost.
+	// The pipes are made with os.Pipe, because os/exec closes its own pipes as soon as the agent
+	// ends, and the agent's last output would be lost.
 	input, toAgent, err := os.Pipe()
 	if err != nil {
 		return 0, fmt.Errorf("make a pipe to the agent: %w", err)

@@ -33,8 +33,9 @@ func (s *sidecar) takeLocked(a *ask, why error) {
 	}
 }
 
-// showInEditor also passes the agent's request to the editor. It does nothing if the editor has not
-// answered an earlier request with the same id, because that answer would count for this request.
+// showInEditor passes the agent's request to the editor too, while nod asks a person. It does
+// nothing if the editor has not answered an earlier request with the same id, because the editor's
+// late answer to the earlier request would count for this one.
 func (s *sidecar) showInEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a || s.late[a.key] {
@@ -78,9 +79,10 @@ func (s *sidecar) leaveToEditor(a *ask) {
 	}
 }
 
-// refuseIfLate handles a request m whose id the editor has not answered for an earlier request. It
-// answers m with "cancelled" and returns true, because the sidecar could not tell the editor's two
-// answers apart. Otherwise it returns false, and the caller may pass m to the editor.
+// refuseIfLate refuses the request m if the editor has not answered an earlier request with the
+// same id. It then answers m with "cancelled" and returns true, because the sidecar could not tell
+// the editor's answers to the two requests apart. Otherwise it returns false, and the caller may
+// pass m to the editor.
 func (s *sidecar) refuseIfLate(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -77,9 +77,9 @@ func TestALateEditorAnswerIsDropped(t *testing.T) {
 	}
 }
 
-// TestALateEditorAnswerToAQuestionIsDropped: an agent reuses the id of a request that the editor still
-// shows, for a request that only the editor could answer. The sidecar refuses the second request, and
-// drops the editor's late answer to the first.
+// TestALateEditorAnswerToAQuestionIsDropped: an agent reuses the id of a request that the editor
+// still shows. nod cannot decide the second request, so only the editor could answer it. The
+// sidecar refuses the second request, and drops the editor's late answer to the first.
 func TestALateEditorAnswerToAQuestionIsDropped(t *testing.T) {
 	for name, again := range map[string]string{
 		"a question":  strings.Replace(request("1", "s", "ls"), `"kind":"execute"`, `"kind":"switch_mode"`, 1),

@@ -38,10 +38,10 @@ func (c toolCall) foreign() bool {
 	return a != schemas.ActionOther && a != schemas.ActionMCPTool && c.kind != "" && a != kind
 }
 
-// name returns the tool's name for people and rules: the agent's own name or, without one
-// and for a foreign tool, acp_KIND.
-// It does not call a tool of ACP's kind "execute" Bash. Rules about Bash would then apply, although
-// the tool need not be a shell on this machine.
+// name returns the tool's name for people and rules. It is the agent's own name for the tool. It is
+// acp_KIND if the agent gives no name, or if the name contradicts the kind. The name for ACP's kind
+// "execute" is not Bash, because rules about Bash would then apply to a tool that is perhaps no
+// shell on this machine.
 func (c toolCall) name() string {
 	if c.tool != "" && !c.foreign() {
 		return c.tool
@@ -68,9 +68,9 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 }
 
 // sessionCache remembers data from earlier messages that a permission request does not repeat: tool
-// calls, working directories and the agent's name. The size of each map is limited. If an entry was
-// dropped, a request lacks its label or its tool's name, and nod asks a person. sessionCache is safe
-// for concurrent use.
+// calls, working directories and the agent's name. The size of each map is limited. If the cache
+// has dropped an entry, a later request lacks its project or its tool's name, and nod asks a
+// person. sessionCache is safe for concurrent use.
 type sessionCache struct {
 	mu       sync.Mutex
 	requests map[string]editorRequest // the editor's requests that have no response yet, by id key (see idKey)

@@ -14,7 +14,7 @@ import (
 // maxQueued is the number of unsent notifications at which the stream drops a subscriber.
 const maxQueued = 64
 
-// Stream sends each request that waits for a person to all subscribers. A new subscriber first gets
+// Stream sends all subscribers each request that waits for a person. A new subscriber first gets
 // the requests that are pending at that time. Stream is safe for concurrent use.
 type Stream struct {
 	mu      sync.Mutex
@@ -68,8 +68,8 @@ func newNotification(r *schemas.Request) ([]byte, error) {
 	})
 }
 
-// add sends r to all subscribers. Each new subscriber also gets r until the caller calls done. add
-// drops a subscriber whose queue is full. On a nil Stream it does nothing.
+// add sends r to all subscribers. A client that subscribes before the caller calls done also gets
+// r. add drops a subscriber whose queue is full. On a nil Stream, add does nothing.
 func (s *Stream) add(r schemas.Request) (done func()) {
 	if s == nil {
 		return func() {}

@@ -1,7 +1,7 @@
-// Package codex connects programs that control Codex through its app-server. It is a sidecar between
-// Codex and such a program, the client. It passes every line unchanged except Codex's approval
-// requests, which ask whether Codex may run a command or change files. nod decides these requests
-// instead of the client.
+// Package codex lets nod decide the approval requests of Codex's app-server, which ask whether
+// Codex may run a command or change files. The package is a sidecar between Codex and the client,
+// the program that controls Codex through the app-server. The sidecar passes every line unchanged
+// except the approval requests. nod decides these instead of the client.
 //
 // Codex gets "accept" only if nod's decision, or the client's own answer, allowed exactly that
 // request.

@@ -114,8 +114,8 @@ func command(a *ask, r *schemas.Request) (err error) {
 	return nil
 }
 
-// shellWrapper matches the shell by which Codex runs each command, if the command is one
-// argument in single quotes or without quotes. It captures the command.
+// shellWrapper matches the shell by which Codex runs each command, if the command is one argument
+// in single quotes or without quotes. One of its two groups contains the command.
 var shellWrapper = lazyregexp.New(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
 
 // script returns a command without the shell with which Codex runs it. If shellWrapper does not match,
@@ -128,9 +128,9 @@ func script(command string) string {
 }
 
 // fileChange fills in r for an approval request for file changes. r contains the changes that Codex
-// reported when it started them; if Codex has reported none, fileChange returns an error. If the
-// project is unknown, so are its rules. r then has a tool name that no rule matches, so that nod asks
-// a person.
+// reported before it asked. If Codex has reported no changes, fileChange returns an error. If the
+// project is unknown, so are its rules. r then has a tool name that no rule matches, so that nod
+// asks a person.
 func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	s.mu.Lock()
 	it, known := s.items[itemKey(a.params, r.ToolCallID)]
@@ -161,7 +161,8 @@ func offers(raw json.RawMessage, d decision) bool {
 	return json.Unmarshal(raw, &all) == nil && slices.ContainsFunc(all, func(one json.RawMessage) bool { return text(one) == string(d) })
 }
 
-// isDefault reports whether a field is missing, is null, or equals mostly, its usual value.
+// isDefault reports whether a field is missing, is null, or has its usual value, which the
+// parameter mostly contains.
 func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

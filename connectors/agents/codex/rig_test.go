@@ -100,7 +100,6 @@ func newRig(t *testing.T, o codex.Options) *rig {
 	return r
 }
 
-// run starts the sidecar between the test and a fake Codex process.
 func (r *rig) run(o codex.Options, nod agents.Asker) {
 	r.t.Setenv(asCodex, "1")
 	in, toSidecar := io.Pipe()

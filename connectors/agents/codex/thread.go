@@ -13,7 +13,8 @@ func (s *sidecar) threadResult(result map[string]json.RawMessage) {
 }
 
 // threadStarted stores the directory of a new thread. If the agent of another thread, the parent,
-// started the new thread, it gets the parent's directory, so that both threads belong to one project.
+// started the new thread, threadStarted stores the parent's directory instead, so that both threads
+// belong to one project.
 func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	dir := text(thread["cwd"])
 	if parent := text(thread["parentThreadId"]); parent != "" {

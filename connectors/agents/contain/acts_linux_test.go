@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// play does one of the acts that a contained command may try.
+// play does one of the acts that the tests make a contained command try.
 func play(what string, args []string) error {
 	switch what {
 	case "read":

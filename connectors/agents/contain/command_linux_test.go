@@ -106,7 +106,7 @@ func TestLimits(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector itself needs more memory than the limit, so the limit of memory is not tested")
 	} else {
-		r.change = func(o *order) { o.Spec.Limits.Memory = 256 << 20 } // nod's own process, which becomes the command, holds 64 MiB until then
+		r.change = func(o *order) { o.Spec.Limits.Memory = 256 << 20 } // nod's own process becomes the command, and before that it needs 64 MiB of this limit
 		res = r.run("python3", "-c", "x = bytearray(500 << 20)")
 		assert.Contains(t, res.err, "MemoryError")
 	}

@@ -1,7 +1,8 @@
-// Package contain runs a command so that it cannot do harm outside its project. The command sees the
-// system, the toolchains and the project, but no secrets. It can write the project, except for files
-// that decide which programs others run. It reaches only the granted hosts. The Linux kernel enforces
-// this. docs/containment.md lists the guarantees and their limits.
+// Package contain runs a command so that it cannot do harm outside its project. The command sees
+// the system, the toolchains and the project, but no secrets. It can write the project, except for
+// files that make other programs run something later, such as git hooks. It reaches only the
+// granted hosts. The Linux kernel enforces this. docs/containment.md lists the guarantees and their
+// limits.
 package contain
 
 import (
@@ -20,9 +21,9 @@ type Level int
 const (
 	// None is no containment. Run never runs a command at this level.
 	None Level = iota
-	// LandlockAlone is for machines that allow no namespaces. The command can write only parts of the
-	// project without secrets and protected names. It has no network, not even loopback. It can see
-	// other processes of the same user.
+	// LandlockAlone is for machines that allow no namespaces. The command cannot create files in a
+	// directory of the project that contains secrets or protected names at any depth. It has no
+	// network, not even loopback. It can see other processes of the same user.
 	LandlockAlone
 	// Namespaces gives all guarantees in docs/containment.md.
 	Namespaces
@@ -56,12 +57,14 @@ type Spec struct {
 	// directory instead of the secret. Run calls Secret for every path of the project, so it must be
 	// fast.
 	Secret func(path string) bool
-	// Protected reports whether a file, named relative to the project, decides which programs others
-	// run. The command can read this file but not change it. Run itself protects git's own files.
+	// Protected reports whether a file can make other programs run something later, as an editor's
+	// file of tasks can. rel is the file's path relative to the project. The command can read the
+	// file but not change it. Run itself protects git's own files.
 	Protected func(rel string) bool
 
-	// Scratch is the directory that keeps the command's /tmp and its changes to the toolchains' caches
-	// for later commands of the session. If Scratch is "", both are removed when the command ends.
+	// Scratch is the directory that keeps the command's /tmp and its changes to the toolchains'
+	// caches for later commands of the session. If Scratch is "", Run removes /tmp and these
+	// changes when the command ends.
 	Scratch string
 	Limits  Limits
 
@@ -99,7 +102,7 @@ type Report struct {
 	Elapsed  time.Duration
 }
 
-// RefusedHost is a host that a command could not reach because no permission names it.
+// RefusedHost is a host to which the proxy did not connect the command.
 type RefusedHost = egress.Refusal
 
 // MaxChanged is the largest number of names in Report.Changed.

@@ -18,7 +18,7 @@ const (
 
 const sealed = harmless | inner.ReadOnly
 
-// covers adds the steps that hide secrets and protect files.
+// covers adds steps to the layout. These steps hide secrets and protect files.
 type covers struct {
 	layout *layout
 	seen   map[string]bool
@@ -48,8 +48,8 @@ func (c *covers) cover(f finding) {
 	c.layout.step(s)
 }
 
-// protect makes a path in a writable directory read-only. If the path does not exist, the command must
-// not create it.
+// protect makes a path in a writable directory read-only. If the path does not exist, protect adds
+// it to absent.
 func (c *covers) protect(p string) {
 	f, err := inspect(p, protected)
 	switch {
@@ -70,7 +70,8 @@ func (c *covers) protectAll(paths []string) {
 	}
 }
 
-// config lets the command read a git configuration file without its logins, and not change it.
+// config makes a git configuration file read-only for the command, and hides the logins in the
+// file.
 func (c *covers) config(p string) {
 	f, err := inspect(p, protected)
 	data, readErr := os.ReadFile(p)

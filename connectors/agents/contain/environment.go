@@ -21,7 +21,7 @@ var droppedVariables = []string{
 // loginInValue matches a URL with a password.
 var loginInValue = lazyregexp.New(`://[^/@\s]*:[^/@\s]+@`)
 
-// cleanEnvironment returns the variables of env without secrets, followed by those of more.
+// cleanEnvironment returns the variables of env without secrets, followed by the variables of more.
 func cleanEnvironment(env, more []string) []string {
 	var out []string
 	for _, v := range env {

@@ -200,7 +200,7 @@ func TestNewProtectedFilesAreTakenAway(t *testing.T) {
 		require.NoError(t, os.Symlink("main.txt", r.project+"/sub/.mcp.json"))
 		res := r.sh(`mkdir .vscode new new/er; echo x > .vscode/tasks.json; echo x > new/er/.envrc; mkdir sub2; mv sub sub3; mkdir sub; echo x > sub/AGENTS.md
 			echo x > .git/commondir; echo y > .git/config.worktree; git init -q fine; git init -q new/bad; git -C new/bad config core.fsmonitor ./x; git init -q --bare new/bare; echo ok > new/ok.txt`)
-		if level == LandlockAlone { // the top of the project holds protected names, so nothing can be made there
+		if level == LandlockAlone { // the project's top directory contains protected names, so the command can create nothing in it
 			before := r.snapshot()
 			r.file("src/a.txt", "a")
 			res = r.sh(`mkdir src/.vscode src/er; echo x > src/.vscode/tasks.json; echo x > src/er/.envrc; git init -q src/fine; git init -q src/bad; git -C src/bad config core.fsmonitor ./x; echo ok > src/ok.txt`)
@@ -246,7 +246,7 @@ func TestProtectedFilesCannotBeReplacedByWayOfTheirDirectories(t *testing.T) {
 		before := r.snapshot()
 		res := r.sh(`mv deep gone; mkdir -p deep/a/.claude deep/repo; echo evil > deep/a/.claude/settings.json; echo evil > deep/a/AGENTS.md
 			cp -r gone/repo/.git deep/repo/.git; echo evil > deep/repo/.git/hooks/pre-commit; mv swap/.github swap/gone; mv swap/tmpl swap/.github`)
-		if level == LandlockAlone { // nothing can be renamed in a directory with protected names below it
+		if level == LandlockAlone { // the command can rename nothing in a directory that contains protected names, at any depth
 			assert.Equal(t, before, r.snapshot())
 			return
 		}
@@ -318,7 +318,8 @@ func TestADirectoryAsAStreamIsRefused(t *testing.T) {
 }
 
 // A command could leave a symbolic link in the session's /tmp. While nod builds the file system for
-// the next command, the host's file system is still mounted, and such a link must not lead into it.
+// the next command, the host's file system is still mounted, and such a link must not lead into the
+// host's file system.
 func TestALinkInTmpDoesNotLeadOutside(t *testing.T) {
 	r := newRig(t)
 	r.change = func(o *order) { o.Spec.Scratch = r.top + "/scratch" }

@@ -62,7 +62,7 @@ func auditArch() uint32 {
 // filter returns a seccomp filter in the kernel's format. families are the socket families that the
 // command may use.
 func filter(families ...uint32) []byte {
-	const x32 = 0x40000000 // marks amd64's second set of system calls
+	const x32 = 0x40000000 // the bit that marks a system call of amd64's second ABI, x32
 	refuse := func(errno unix.Errno) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 	}
@@ -70,7 +70,7 @@ func filter(families ...uint32) []byte {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
 	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
-	unless := func(jump uint16, k uint32, skip uint8) unix.SockFilter { // runs the next skip lines only if the comparison is true
+	unless := func(jump uint16, k uint32, skip uint8) unix.SockFilter { // the next instructions, as many as skip says, run only if the comparison is true
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | jump, K: k, Jf: skip}
 	}
 	program := []unix.SockFilter{
@@ -97,8 +97,8 @@ func filter(families ...uint32) []byte {
 		unless(unix.BPF_JEQ, unix.SYS_SOCKETPAIR, 4),
 		load(atFirst), unless(unix.BPF_JEQ, unix.AF_UNIX, 1), allow, refuse(unix.EACCES),
 		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | unix.BPF_JEQ, K: unix.SYS_SOCKET, Jt: 1}, allow,
-		// The rest of the filter checks only socket. The low bits of its second argument are the
-		// socket type.
+		// The rest of the filter checks only the system call socket. The low bits of that call's
+		// second argument are the socket type.
 		load(atSecond), unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xf},
 		unless(unix.BPF_JEQ, unix.SOCK_RAW, 1), refuse(unix.EACCES), unless(unix.BPF_JEQ, unix.SOCK_PACKET, 1), refuse(unix.EACCES),
 		load(atFirst))

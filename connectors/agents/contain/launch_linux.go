@@ -17,7 +17,6 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// ending describes the end of a command.
 type ending struct {
 	code     int
 	timedOut bool
@@ -172,7 +171,7 @@ func notRun(m inner.Message) error {
 }
 
 func (j *job) kill() {
-	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // the inner process notices this, kills the command and ends
+	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // the inner process then reads the end of the connection, kills the command and ends
 	go func() {
 		time.Sleep(2 * time.Second)
 		_ = j.process.Kill()
@@ -181,8 +180,9 @@ func (j *job) kill() {
 
 func (j *job) send(m inner.Message) { _, _ = j.control.Write(m.Encode()) }
 
-// receive passes on the inner process's messages, and starts the proxy when the proxy's socket
-// arrives. It closes the channel when the inner process has ended.
+// receive sends the inner process's messages to the channel messages. When the message with the
+// proxy's socket arrives, receive starts the proxy instead. receive closes the channel when the
+// inner process has ended.
 func (j *job) receive(messages chan<- inner.Message) {
 	defer close(messages)
 	fd := int(j.control.Fd())
@@ -223,8 +223,8 @@ func readWithFiles(fd int, b, oob []byte) (n, oobn int, err error) {
 	return n, oobn, nil
 }
 
-// serve starts the proxy on the socket from a message. It ignores errors, because without the proxy
-// the command has no network at all.
+// serve starts the proxy on the socket from a message. It ignores errors. That is safe: without the
+// proxy the command has no network at all.
 func (j *job) serve(oob []byte) {
 	parts, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(parts) != 1 {

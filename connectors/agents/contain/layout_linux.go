@@ -91,8 +91,9 @@ func (l *layout) show(p string, attr uint64) error {
 	return nil
 }
 
-// showLink creates the same symbolic link as on the host, and makes its target visible. If the target
-// is a small file that is not visible, such as that of /etc/resolv.conf, showLink copies it.
+// showLink creates the same symbolic link as on the host. If the link leads to a directory,
+// showLink makes that directory visible. If the link leads to a small file that is not visible, as
+// /etc/resolv.conf often does, showLink creates a copy of the file instead of the link.
 func (l *layout) showLink(p string, attr uint64) error {
 	target, err := os.Readlink(p)
 	real, realErr := filepath.EvalSymlinks(p)

@@ -144,9 +144,9 @@ func (w *reviewer) takeAway() {
 	w.undo = nil
 }
 
-// moveAway moves a path to a temporary directory. If that is on another file system, it uses a
-// directory in the project's root, with a name that no program looks for. It does not delete the path,
-// because the user may have created it.
+// moveAway moves a path to a temporary directory. If the temporary directory is on another file
+// system, moveAway uses a directory in the project's root, with a name that no program looks for.
+// It does not delete the path, because the user may have created it.
 func (w *reviewer) moveAway(p string) bool {
 	name := strconv.Itoa(len(w.undone)) + "-" + filepath.Base(p)
 	for _, parent := range []string{os.TempDir(), w.top} {
@@ -194,8 +194,9 @@ func (w *reviewer) changes(top string, r *Report) {
 	r.Partial = r.Partial || r.Changes > len(r.Changed)
 }
 
-// harmlessRepository reports whether a new git repository makes git run no program. Such a repository
-// has no hooks, and only the settings that git itself writes in init and clone.
+// harmlessRepository reports whether a new git repository is harmless: git starts no program
+// because of it. Such a repository has no hooks, and only the settings that git itself writes in
+// init and clone.
 func harmlessRepository(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {

@@ -128,7 +128,7 @@ func newRig(t *testing.T) *rig {
 	for _, dir := range []string{r.project, r.home, r.outside} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
-	// Processes of the test may still write while it ends.
+	// Processes that the test started may still write to top, so removing top may fail at first.
 	t.Cleanup(func() {
 		require.Eventually(t, func() bool { return os.RemoveAll(top) == nil }, soon, 10*time.Millisecond)
 	})
@@ -231,7 +231,7 @@ func (r *rig) acts(acts [][]string) []string {
 	require.NoError(r.t, err)
 	cmd, file := r.nod(r.self, "acts")
 	cmd.Stdin = bytes.NewReader(list)
-	if open, err := os.Open(r.outside); err == nil { // nod has an open file of the directory outside, which the command must not inherit
+	if open, err := os.Open(r.outside); err == nil { // nod inherits open files of the directory outside, and the command must not inherit them
 		defer open.Close()
 		cmd.ExtraFiles = []*os.File{open, open}
 	}

@@ -141,15 +141,15 @@ func (s *Spec) check() error {
 // topDirs are system directories that are too large to be one project.
 var topDirs = []string{"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/local", "/var", "/var/lib", "/var/tmp"}
 
-// view is the result of the scans before a command: its trees, the paths to hide or protect, and its
-// scratch directory.
+// view is the result of the scans before a command. It contains the scanned trees, the paths to
+// hide or protect, and the command's scratch directory.
 type view struct {
 	spec    *Spec
 	names   names
 	trees   []tree // the writable and readable directories, the project first
 	extra   []finding
 	absent  []string // protected paths that did not exist before the command
-	lock    *os.File // held while the command uses the scratch directory
+	lock    *os.File // the lock file of the scratch directory, open until the command has ended
 	scratch string
 
 	temporary string // a directory to remove when the command has ended
@@ -344,7 +344,7 @@ func (v *view) coverTools(c *covers, shown []string) error {
 	return nil
 }
 
-// finish adds to p the fields that are the same at both levels.
+// finish adds to p the fields that are the same at both levels of containment.
 func (v *view) finish(p *inner.Plan) *inner.Plan {
 	s := v.spec
 	more := []string{"PWD=" + s.Dir, "TMPDIR=/tmp", "HUSKY=0"}

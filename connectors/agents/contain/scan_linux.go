@@ -46,7 +46,7 @@ type tree struct {
 }
 
 // maxEntries is the largest number of files in a project. In a larger project, the scan for secrets
-// would take too long, so Run refuses it.
+// would take too long, so Run refuses such a project.
 const maxEntries = 2_000_000
 
 // names decides by a path's name whether the path is secret or protected.
@@ -249,7 +249,8 @@ func eachEntry(dir string, buf []byte, f func(name string, typ byte, ino uint64)
 }
 
 // linkTargets returns findings for the targets of symbolic links with secret or protected names, as
-// far as the targets are inside the tree. The kind of each finding is that of its link.
+// far as the targets are inside the tree. Each finding has the kind of its link, except that
+// through becomes protected.
 func (t *tree) linkTargets() []finding {
 	var out []finding
 	for _, f := range t.found {

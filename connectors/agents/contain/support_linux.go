@@ -22,8 +22,9 @@ type keptSupport struct {
 }
 
 // KnownSupport returns the same as Support, and keeps the result in the directory dir, which it
-// makes if it is missing. It tries again after a change of the machine's state that nod knows to matter: another boot,
-// user, program, namespace or limit. Its result may still be outdated; Run never relies on it.
+// makes if it is missing. It calls Support again after a change that nod can notice: another boot,
+// user, program, namespace or limit. The kept result may still be outdated, so Run never relies on
+// it.
 func KnownSupport(dir string) (Level, error) {
 	state := machineState()
 	file := filepath.Join(dir, supportFile)
@@ -42,13 +43,14 @@ func KnownSupport(dir string) (Level, error) {
 	if data, err := json.Marshal(kept); err == nil && os.MkdirAll(dir, 0o700) == nil {
 		temporary := file + "." + strconv.Itoa(os.Getpid())
 		if os.WriteFile(temporary, data, 0o600) != nil || os.Rename(temporary, file) != nil {
-			_ = os.Remove(temporary) // the next call tries the level out again
+			_ = os.Remove(temporary) // the next call of KnownSupport calls Support again
 		}
 	}
 	return level, why
 }
 
-// machineState returns a digest of what decides which level a process of this user can make.
+// machineState returns a digest of the settings and limits that determine which level of
+// containment a process of this user can use.
 func machineState() string {
 	state := []string{strconv.Itoa(os.Geteuid())}
 	for _, file := range []string{

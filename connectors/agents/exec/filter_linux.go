@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The seccomp filter closes gaps of Landlock. Before version 10, TCP is the only network protocol that
-// Landlock restricts. Before version 9, it does not restrict connections to Unix sockets: through the
-// socket of a container engine or a session bus, a command could start other commands without
-// restrictions. The filter therefore refuses to create network sockets if the network is not
-// permitted, and Unix sockets if Landlock cannot restrict them. It allows socket pairs, because they
-// connect to no other program.
+// The seccomp filter closes gaps of Landlock. Before version 10, TCP is the only network protocol
+// that Landlock restricts. Before version 9, Landlock does not restrict connections to Unix
+// sockets: through the socket of a container engine or a session bus, a command could start other
+// commands without restrictions. The filter therefore refuses to create network sockets if the
+// network is not permitted, and Unix sockets if Landlock cannot restrict them. It allows socket
+// pairs, because they connect to no other program.
 //
 // The filter also prevents the command from putting text into its terminal's input, because the
 // caller's shell would later run that text.
@@ -58,9 +58,9 @@ func filterCalls(unixAllowed, network bool) error {
 	return nil
 }
 
-// The offsets in struct seccomp_data, which a filter reads, of the system call's number, the
-// architecture, and the low halves of the first two arguments. All architectures of auditArch are
-// little-endian.
+// A filter reads struct seccomp_data. These are the offsets in that struct of the system call's
+// number, the architecture, and the low halves of the first two arguments. All architectures of
+// auditArch are little-endian.
 const (
 	atNumber  = 0
 	atMachine = 4

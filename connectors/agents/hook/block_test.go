@@ -26,7 +26,7 @@ func shells(t *testing.T) (found []string) {
 	return found
 }
 
-// gates returns the hook commands in the settings file at path. The key is the hook's event.
+// gates returns the commands of nod's hooks in the settings file at path, by hook event.
 func gates(t *testing.T, host hook.Host, path string) map[string]string {
 	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
 	require.NoError(t, err)

@@ -259,8 +259,9 @@ func claudePreTool(v Verdict) claudeSpecific {
 	return s
 }
 
-// claudeBlock returns a refusal of a call whose event is unknown. At PreToolUse, its exit code 2
-// blocks the call. At PermissionRequest, Claude Code shows its own prompt.
+// claudeBlock returns a refusal for a call whose event nod does not know. If the event was
+// PreToolUse, exit code 2 blocks the call. If the event was PermissionRequest, Claude Code shows
+// its own prompt.
 func claudeBlock(reason string) ([]byte, int) {
 	return blockReply(map[string]string{"decision": "block", "reason": reason})
 }

@@ -25,7 +25,7 @@ type claudeInput struct {
 	Transcript  string          `json:"transcript_path"`
 	Suggestions json.RawMessage `json:"permission_suggestions"`
 	DurationMS  *int            `json:"duration_ms"` // the duration of the call
-	MCPContext  json.RawMessage `json:"mcp_context"` // Gemini CLI: the MCP server of the tool; absent for a tool of its own
+	MCPContext  json.RawMessage `json:"mcp_context"` // from Gemini CLI: the MCP server of the tool; absent for Gemini CLI's own tools
 }
 
 // readClaudeShape parses claudeInput into a Call. It sets Call.Ignore if the event is not in events,
@@ -55,7 +55,7 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	call.Input, call.Cwd, call.TaskID, call.Transcript = in.ToolInput, in.Cwd, in.AgentID, in.Transcript
 	call.nameTool(in.ToolName, questions)
 	if len(in.MCPContext) > 0 && string(in.MCPContext) != "null" {
-		call.Action, call.Ignore = schemas.ActionMCPTool, "" // the server may name its tool like one of the host's own
+		call.Action, call.Ignore = schemas.ActionMCPTool, "" // an MCP server may give its tool the name of one of the host's own tools
 	}
 	return call, in, nil
 }

@@ -17,8 +17,9 @@ type Host struct {
 
 	// ChangesInput is true if a hook of the host can replace the input of a call.
 	ChangesInput bool
-	// ChangesSince is the oldest version that is known to do so, for a host whose older versions
-	// ignore the change and run the agent's input; empty if all or no versions do so.
+	// ChangesSince is the oldest version whose hooks are known to replace the input. An older
+	// version ignores the change and runs the agent's input. ChangesSince is empty if all versions
+	// behave alike.
 	ChangesSince string
 
 	Program string   // the host's program, as a name in PATH
@@ -63,18 +64,19 @@ type Call struct {
 	ChangesInput bool
 	// HostAsks is true if the host asks its own user while the hook runs.
 	HostAsks bool
-	// Turn reads the host's transcript and classifies the turn of the call. By the turn, the hook
-	// decides whether the host can end its run and repeat the call later. The result may change while
-	// the host writes more to the transcript. Turn is nil if the host can never repeat the call.
+	// Turn reads the host's transcript and classifies the turn of the call. From the turn, the hook
+	// learns whether the host can end its run and repeat the call later. The result may change
+	// while the host writes more to the transcript. Turn is nil if the host can never repeat the
+	// call.
 	Turn func() Turn
 	// Stopped reports whether, according to the host's transcript, the user has stopped the agent
 	// since the call was made. It is nil if there is no transcript, or if the host ends its hook when
 	// the user stops the agent.
 	Stopped func() bool
-	// Signal is true if the input is no call, but a report that the host has continued without nod's
-	// decision. HostResolved then describes the requests that the host no longer waits for. If
-	// HostResolved has no Reason, the hook sends nothing to nod. It runs at this event only because
-	// every run of a hook also withdraws the requests of hooks that died.
+	// Signal is true if the input is no call, but a report that the host has continued without
+	// nod's decision. HostResolved then describes the requests that the host no longer waits for.
+	// If HostResolved has no Reason, the hook sends nothing to nod. The hook runs at such an event
+	// only because every run of a hook also withdraws the requests of hooks that died.
 	Signal       bool
 	HostResolved schemas.HostResolved
 
@@ -111,8 +113,8 @@ const (
 type Verdict struct {
 	Effect Effect
 	Reason string // the reason for the agent or its user; may be empty for Allow
-	// Input is the tool input to run, if Effect is Allow. It is the call's own input, unchanged, or,
-	// if Edited is true, contains a person's edit or answers.
+	// Input is the tool input to run, if Effect is Allow. If Edited is true, it contains an edit or
+	// a person's answers. Otherwise it is the call's own input, unchanged.
 	Input  json.RawMessage
 	Edited bool
 	// Update is the Update of the Rule that a person chose, if Effect is Allow. It is nil if the
@@ -140,8 +142,8 @@ type Setup struct {
 	Newer   []string
 	Matcher string // the matcher of a hook that runs for all tools
 	Off     string // the top-level setting that, if true, turns all hooks off
-	// Flat is true if an event holds a list of hooks instead of groups of hooks,
-	// with Copilot CLI's field names.
+	// Flat is true if an event holds a list of hooks instead of groups of hooks. The hooks then
+	// have Copilot CLI's field names.
 	Flat bool
 	// Comments is true if the host accepts comments in its settings file.
 	Comments bool

@@ -151,8 +151,8 @@ func (d *document) isTrue(name string) bool {
 	return ok && on.Bool()
 }
 
-// setHook updates nod's hook for event, and removes any duplicate of it. If there is none and wanted
-// is true, setHook adds one. The function ours reports whether a command is nod's.
+// setHook updates nod's hook for event, and removes any duplicate of it. If nod has no hook for
+// event and wanted is true, setHook adds one. The function ours reports whether a command is nod's.
 func (d *document) setHook(event string, entry hookEntry, ours func(string) bool, wanted bool) error {
 	hooks, groups, err := d.find(event)
 	if err != nil {
@@ -277,8 +277,9 @@ func (d *document) hasEmptyHooks() bool {
 	return ok && len(hooks.Members) == 0
 }
 
-// removeHooks removes nod's hooks for every event, and the lists and objects that become
-// empty; with keep, not the object of all hooks. It reports whether it removed any hook.
+// removeHooks removes nod's hooks for every event, and each list that becomes empty. If the object
+// "hooks" becomes empty too, removeHooks removes that object unless keep is true. It reports
+// whether it removed any hook.
 func (d *document) removeHooks(names entryNames, ours func(string) bool, keep bool) (removed bool) {
 	h := agents.Member(d.top, "hooks")
 	if h < 0 {

@@ -163,9 +163,9 @@ func oneObject(t testing.TB, out string) map[string]json.RawMessage {
 	return obj
 }
 
-// allows reports whether, after this output and exit code, the host would run the call without asking
-// its user. The rules are those that real hosts showed. allows fails the test unless out is one JSON
-// object.
+// allows reports whether, after this output and exit code, the host would run the call without
+// asking its user. The rules are known from runs of the real hosts. allows fails the test unless
+// out is one JSON object.
 func allows(t testing.TB, host, event, out string, exit int) bool {
 	t.Helper()
 	oneObject(t, out)

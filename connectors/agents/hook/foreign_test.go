@@ -11,8 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Gemini CLI may give a tool of an MCP server the bare name that the server gave it. Such a call
-// is never reported as one of a tool that nod knows.
+// Gemini CLI may give a tool of an MCP server the bare name that the server gave it. The hook
+// reports a call of such a tool as a call of an MCP tool, even if nod knows another tool with this
+// name.
 func TestGeminisForeignToolsAreNotItsOwn(t *testing.T) {
 	for _, c := range []struct {
 		tool, context string

@@ -37,8 +37,8 @@ func Gemini() Host {
 type gemini struct{}
 
 // geminiTools are Gemini CLI's own tools that rules cover. Older versions give a tool of an MCP
-// server the name that the server gave it, such as Bash or shell; it must not count as the tool
-// that another host has by this name.
+// server the name that the server gave it, such as Bash. nod must not take such a tool for another
+// host's tool Bash.
 var geminiTools = map[string]bool{
 	"run_shell_command": true, "read_file": true, "read_many_files": true, "list_directory": true, "glob": true, "grep_search": true,
 	"search_file_content": true, "write_file": true, "replace": true, "web_fetch": true, "google_web_search": true, "ask_user": true, "exit_plan_mode": true,

@@ -46,11 +46,11 @@ type Options struct {
 	// Otherwise it is the reason why calls cannot run contained. It has no effect if the host does not
 	// let a hook change a call.
 	Contain string
-	// NodPath is the absolute path of the nod program that a call starts to run contained. If
-	// it is empty, no call runs contained. NodData is its data directory, or empty for the
-	// default one.
+	// NodPath is the absolute path of the nod program that a call starts to run contained. If it is
+	// empty, no call runs contained. NodData is nod's data directory, or empty for the default
+	// directory.
 	NodPath, NodData string
-	// ChangesInput is true if the host is of a version from Host.ChangesSince on.
+	// ChangesInput is true if the host's version is Host.ChangesSince or newer.
 	ChangesInput bool
 	// DeferAfter is how long the hook waits for a decision; zero means without limit. After
 	// that time, in an Alone turn (see Turn), the hook tells the host to end its run and
@@ -61,21 +61,23 @@ type Options struct {
 	// process dies. The hook calls Waits before it sends the request. It calls unregister, possibly
 	// twice, when it no longer waits. Waits may be nil.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
-	// Unsettled remembers the calls that nod did not simply allow. It may be nil; then the hook
-	// passes every report of the host on to nod.
+	// Unsettled remembers the calls that nod did not simply allow. If it is nil, the hook passes
+	// every report of the host on to nod.
 	Unsettled Unsettled
 	// Stderr gets one line about each failure, never the content of a request; it may be
 	// nil.
 	Stderr io.Writer
 }
 
-// Unsettled remembers, across the processes of hooks, in which sessions nod did not simply allow
-// the calls of a tool. A host reports the end of every call, and only for these calls the report
-// may tell nod something: that its user answered in the host's own prompt, or that a contained
-// call ran as it was. Sessions are named by nod's ids.
+// Unsettled notes a session and a tool if nod did not simply allow a call of that tool. The notes
+// are shared by all hook processes. A host reports the end of every call. The report of a call that
+// nod simply allowed tells nod nothing. Any other report may tell nod that the host's user answered
+// in the host's own prompt, or that the host ran a call without its container. Sessions are named
+// by nod's ids.
 type Unsettled interface {
 	Note(sessionID, tool string) error
-	// Noted returns true if in doubt. An empty tool means any tool.
+	// Noted reports whether there is a note. If it cannot find out, it returns true. An empty tool
+	// means any tool.
 	Noted(sessionID, tool string) bool
 	// Forget removes the notes of a session that has ended.
 	Forget(sessionID string)
@@ -223,7 +225,7 @@ func (c Call) check() error {
 	return nil
 }
 
-// asksUser reports whether the call asks the user something that is no permission for a tool.
+// asksUser reports whether the call asks the user to answer questions or to approve a plan.
 func (c Call) asksUser() bool { return c.Questions != nil || c.Plan }
 
 func (h *run) dial(ctx context.Context) (Nod, error) {
@@ -245,7 +247,7 @@ func (h *run) reportResolved(ctx context.Context) {
 	session, ended := agents.ID(h.call.SessionID), h.call.HostResolved.WholeSession
 	if h.opts.Unsettled != nil {
 		if !ended && !h.opts.Unsettled.Noted(session, h.call.HostResolved.ToolName) {
-			return // nod has allowed each such call at once, so that the report would tell it nothing
+			return // nod has simply allowed every call of this tool, so the report would tell nod nothing
 		}
 		if ended {
 			defer h.opts.Unsettled.Forget(session)

@@ -66,15 +66,16 @@ func (h *run) registerWait(r schemas.Request) (unregister func()) {
 	return unregister
 }
 
-// noteUnlessSettled notes that the call of r is unsettled: at once if the host asks its own user
-// as well, else if settled is called with false, or not within settledWithin.
+// noteUnlessSettled notes that the call of r is unsettled. If the host asks its own user as well,
+// noteUnlessSettled makes the note at once. Otherwise it makes the note if the caller calls settled
+// with false, or does not call settled within settledWithin.
 func (h *run) noteUnlessSettled(r schemas.Request) (settled func(allowed bool)) {
 	if h.opts.Unsettled == nil {
 		return func(bool) {}
 	}
 	note := sync.OnceFunc(func() {
 		if err := h.opts.Unsettled.Note(r.SessionID, r.ToolName); err != nil {
-			h.log(err) // nod then does not hear that the call ran without its decision
+			h.log(err) // without the note, nod does not learn that the call ran without nod's decision
 		}
 	})
 	if r.HostAsks {
@@ -90,9 +91,9 @@ func (h *run) noteUnlessSettled(r schemas.Request) (settled func(allowed bool)) 
 	}
 }
 
-// programHostResolved describes the requests that the host no longer waits for after signal c.
-// It is for hosts that do not ask their own user while their hook runs: there, these are all
-// requests that the host's hooks wait for.
+// programHostResolved describes the requests that the host no longer waits for after signal c. It
+// is for hosts that do not ask their own user while their hook runs. After a signal, such a host
+// waits for none of the requests that its hooks sent.
 func programHostResolved(host Host, c *Call) schemas.HostResolved {
 	p := schemas.HostResolved{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {

@@ -37,8 +37,8 @@ func stops(t *testing.T, transcript string, lines ...string) {
 	require.NoError(t, f.Close())
 }
 
-// When the user stops Gemini CLI, it lets the hook continue. The hook then finds the stop in the
-// transcript and withdraws its request.
+// Gemini CLI lets the hook continue after the user has stopped Gemini CLI. The hook then finds the
+// stop in the transcript and withdraws its request.
 func TestAStoppedGeminiWithdraws(t *testing.T) {
 	stdin, transcript := geminiCall(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,8 @@ func TestAStoppedGeminiWithdraws(t *testing.T) {
 }
 
 // If nod allows a call after the user stopped Gemini CLI, the call never runs, and the hook reports
-// that to nod. A stop before the call is ignored, and so is a line that only resembles that of a stop.
+// that to nod. The hook ignores a stop before the call. It also ignores a line that only resembles
+// a line about a stop.
 func TestAllowAfterStopIsReported(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"stopped":     {cancelledLine},
@@ -152,8 +153,9 @@ func (w onWrite) Write(data []byte) (int, error) {
 	return len(data), json.Unmarshal(data, new(any))
 }
 
-// A probe is a test call (see Probe). The hook refuses a probe by itself, in its host's format, after
-// nod has replied. It sends nod no request, so that no person or rule can allow the call.
+// A probe is a test call (see Probe). The hook checks that nod replies, and then refuses the probe
+// itself, in its host's format. nod gets no request for the probe, so no person or rule can allow
+// it.
 func TestAProbeIsRefused(t *testing.T) {
 	inputs := map[string]string{
 		"claude-code": `{"session_id":"nod-probe","cwd":"/","hook_event_name":"PreToolUse","tool_name":"nod_probe","tool_input":{"nonce":"n1"}}`,

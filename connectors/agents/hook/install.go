@@ -23,7 +23,8 @@ type InstallOptions struct {
 	Project   bool
 	Strict    bool // check every tool call, not only those that the host would ask about
 	Uninstall bool
-	// KeepEmptyHooks leaves an empty list of hooks behind: the user's file had one.
+	// KeepEmptyHooks makes an uninstallation leave an empty list of hooks in the file, because the
+	// file had one before the installation.
 	KeepEmptyHooks bool
 	DryRun         bool // only report the change, and make none
 	// Program is the absolute path of the nod program that the hook runs, because hosts
@@ -146,11 +147,11 @@ func (s Setup) names() entryNames {
 	return entryNames{command: "command", timeout: "timeout"}
 }
 
-// byShell and orBlock enclose the command of a hook at an event of Setup.Blocks. Together they block
-// the call if nod is killed or its program is missing. Codex runs hooks with $SHELL, so they use only
-// syntax that all common shells know. fish would drop the whole line if a program is missing, so sh
-// starts nod. orBlock writes to stderr, because Codex takes exit code 2 as a refusal only if stderr is
-// not empty.
+// byShell and orBlock enclose the command of a hook at an event of Setup.Blocks. Together they
+// block the call if nod is killed or its program is missing. Codex runs hooks with $SHELL, so
+// byShell and orBlock use only syntax that all common shells know. fish would drop the whole line
+// if a program is missing, so sh starts nod. orBlock writes to stderr, because Codex takes exit
+// code 2 as a refusal only if stderr is not empty.
 const (
 	byShell = `/bin/sh -c 'exec "$0" "$@"' `
 	orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2"
@@ -170,8 +171,8 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// The flags of nod hook that Install writes. changesFlag is for hosts of a version from
-// Host.ChangesSince on.
+// The flags of nod hook that Install writes. changesFlag is for hosts whose version is
+// Host.ChangesSince or newer.
 const (
 	timeoutFlag = "--host-timeout"
 	changesFlag = "--changes-input"

@@ -179,8 +179,9 @@ func TestSettingsPathsOfEachHost(t *testing.T) {
 	}
 }
 
-// Gemini CLI 0.61.0 reads settings with comments, but with neither trailing commas nor a byte order
-// mark: nod installs into the former, and refuses the latter.
+// Gemini CLI 0.61.0 accepts comments in its settings, but no trailing comma and no byte order mark.
+// nod installs into a file with comments. It refuses a file with a trailing comma or a byte order
+// mark.
 func TestInstallKeepsGeminisComments(t *testing.T) {
 	for name, before := range map[string]string{
 		"lines":          "// mine\n{\n  // the theme\n  \"ui\": {\"theme\": \"//x /* */\"} // dark\n  /* the end */\n}\n",

@@ -376,7 +376,7 @@ func TestCommandQuotesEachArgument(t *testing.T) {
 }
 
 // TestWithoutAProgram: without the path of the program Install fails. It must not write a hook that
-// runs any nod in the host's PATH.
+// runs whichever nod is in the host's PATH.
 func TestWithoutAProgram(t *testing.T) {
 	path := settings(t, "{}")
 	_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path})

@@ -52,9 +52,9 @@ func (d *document) addElement(arr *hujson.Array, depth int, value any) error {
 	return nil
 }
 
-// space returns the whitespace to put before a new last entry of a container with n
-// entries: the same as before the present last entry, without comments, or a new line if the
-// container is empty. inline is true if the last entry is not on a new line.
+// space returns the whitespace to put before a new last entry of a container with n entries. If the
+// container is empty, this is a new line. Otherwise it is the whitespace before the present last
+// entry, without comments. inline is true if the present last entry is not on a new line.
 func (d *document) space(n, depth int, extra func(int) hujson.Extra) (before hujson.Extra, inline bool) {
 	if n == 0 {
 		return d.line(depth), false
@@ -64,8 +64,8 @@ func (d *document) space(n, depth int, extra func(int) hujson.Extra) (before huj
 	return before, !multi
 }
 
-// withoutComments returns the white space of extra. If extra has comments and line breaks, that is
-// one line break with the indentation after the last one.
+// withoutComments returns the white space of extra. If extra has comments and line breaks, the
+// result is one line break and the indentation that follows the last line break of extra.
 func (d *document) withoutComments(extra hujson.Extra) hujson.Extra {
 	plain := hujson.Extra(blankComments(extra))
 	if indent, multi := lastLine(plain); multi && !bytes.Equal(plain, extra) {

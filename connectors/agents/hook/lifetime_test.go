@@ -135,8 +135,8 @@ func TestHostGoneWithdraws(t *testing.T) {
 	assert.Equal(t, 2, exit.ExitCode(), "not killed by SIGPIPE before it could withdraw")
 }
 
-// TestAHostThatKillsTheShellWithdraws: some hosts stop a hook by killing only the shell that runs it,
-// and keep its stdout open. The hook then withdraws its request.
+// TestAHostThatKillsTheShellWithdraws: some hosts stop a hook by killing only the shell that runs
+// it, and keep the hook's stdout open. The hook then withdraws its request.
 func TestAHostThatKillsTheShellWithdraws(t *testing.T) {
 	c := startAs(t, exec.Command("/bin/sh", "-c", os.Args[0]+" || exit 2"))
 	require.NoError(t, c.cmd.Process.Kill())

@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// unaskedModes are the permission modes in which Claude Code does not ask its user. It then does not
-// run PermissionRequest hooks either. Claude Code 2.1.329 starts in the mode auto unless its settings
-// name another.
+// unaskedModes are the permission modes in which Claude Code does not ask its user. In these modes
+// Claude Code does not run PermissionRequest hooks either. Claude Code 2.1.329 starts in the mode
+// auto unless its settings name another mode.
 var unaskedModes = []string{"auto", "bypassPermissions", "dontAsk"}
 
 // DefaultMode returns the default permission mode in a settings file of Claude Code. It also reports
@@ -37,9 +37,9 @@ func DefaultMode(path string) (mode string, asksNothing bool) {
 	return mode, slices.Contains(unaskedModes, mode)
 }
 
-// Unasked returns a sentence for the user about the permission modes in which Claude Code does not ask
-// nod. at is the installation in a settings file. For other hosts and for a strict installation the
-// sentence is empty.
+// Unasked returns a sentence for the user about the permission modes in which Claude Code does not
+// ask nod. The parameter at describes the hooks in a settings file. For other hosts and for a
+// strict installation the sentence is empty.
 func (h Host) Unasked(at Inspection) string {
 	strict := func(i Installed) bool { return slices.Contains(h.Setup.Strict, i.Event) }
 	if h.Name != ClaudeCode().Name || slices.ContainsFunc(at.Hooks, strict) {

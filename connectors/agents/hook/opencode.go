@@ -118,8 +118,8 @@ func parseJSONC(path string, data []byte) (*document, error) {
 }
 
 // withAskRules returns the file with nod's setting. It adds the setting as the first member if the
-// file has no permission setting. If strict is true, it also replaces askEffects by askAll. It keeps
-// any other permission setting and returns a warning.
+// file has no permission setting. If strict is true, it also replaces askEffects by askAll. If the
+// file has any other permission setting, withAskRules keeps that setting and returns a warning.
 func (d *document) withAskRules(before []byte, strict bool) (after []byte, warning string) {
 	setting := askEffects
 	if strict {

@@ -93,8 +93,8 @@ func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 }
 
 // BlocksWhenGone reports whether the host is safe with hook i if nod is killed or its program is
-// missing. A safe host then blocks the call or asks its own user. Hooks from earlier versions of nod
-// may not be safe.
+// missing. A safe host then blocks the call or asks its own user. Hooks from earlier versions of
+// nod are not always safe.
 func (h Host) BlocksWhenGone(i Installed) bool {
 	for _, event := range h.Setup.Blocks {
 		if event == i.Event {

@@ -68,8 +68,8 @@ func (h *run) askPlan(ctx context.Context, nod Nod) int {
 	}
 }
 
-// askPerson asks nod r, which is no permission. If no decision comes, ok is false: askPerson has then
-// left the call to the host, and exit is the exit code of the process.
+// askPerson sends nod r, a request that asks for no permission. If no decision comes, ok is false.
+// askPerson has then left the call to the host, and exit is the exit code of the process.
 func (h *run) askPerson(ctx context.Context, nod Nod, r schemas.Request) (d schemas.Decision, exit int, ok bool) {
 	h.noteUnlessSettled(r)
 	unregister := h.registerWait(r)

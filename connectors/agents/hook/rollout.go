@@ -26,10 +26,10 @@ type rolloutItem struct {
 	} `json:"payload"`
 }
 
-// commandDir returns the directory in which Codex runs the call's command. Codex's hook input contains
-// only the session's directory, but the model may choose another one, which only the rollout contains.
-// known is false if the rollout does not contain the call, or contains the command with several
-// directories.
+// commandDir returns the directory in which Codex runs the call's command. Codex's hook input
+// contains only the session's directory, but the model may choose another directory. Only the
+// rollout contains that directory. known is false if the rollout does not contain the call, or
+// contains the command with several directories.
 func (c *Call) commandDir() (dir string, known bool) {
 	f, err := os.Open(c.Transcript)
 	if err != nil {

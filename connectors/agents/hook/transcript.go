@@ -36,12 +36,12 @@ type claudeLine struct {
 	} `json:"attachment"`
 }
 
-// claudeTurn classifies a call's turn from the transcript that the hook input names. Claude
-// Code repeats a deferred call only in an unattended run, and only if the model's message
-// holds no other call; otherwise Claude Code ignores "defer" and continues as without a hook.
-// A run is unattended if its prompt came from the SDK, or if Claude Code wrote it when it resumed
-// such a run. Environment variables cannot show this,
-// because a nested run inherits them.
+// claudeTurn classifies a call's turn from the transcript that the hook input names. Claude Code
+// repeats a deferred call only in an unattended run, and only if the model's message holds no other
+// call; otherwise Claude Code ignores "defer" and continues as without a hook. A run is unattended
+// if its prompt came from the SDK. It is also unattended if Claude Code itself wrote the prompt to
+// resume an unattended run. Environment variables do not show whether a run is unattended, because
+// a nested run inherits them.
 func claudeTurn(in claudeInput) Turn {
 	lines, err := claudeLines(in.Transcript)
 	if err != nil {
@@ -57,7 +57,7 @@ func claudeTurn(in claudeInput) Turn {
 		case ours && l.PromptSource != "" && !l.unattended():
 			turn = Attended
 		case in.PromptID == "" && l.Attachment.Type == "hook_deferred_tool" && l.Attachment.ToolUseID == in.ToolUseID:
-			turn = Shared // only an unattended run repeats calls, and then the hook input has no prompt id
+			turn = Shared // only an unattended run repeats calls, and the hook input of a repeated call has no prompt id
 		}
 		for _, id := range l.calls() {
 			if calls[l.Message.ID] == nil {
@@ -81,8 +81,8 @@ func claudeTurn(in claudeInput) Turn {
 	return Shared
 }
 
-// unattended reports whether the line is a prompt of an unattended run: one of the SDK's, or Claude
-// Code's own prompt with which it goes on after a resumed call.
+// unattended reports whether the line is a prompt of an unattended run. Such a prompt comes from
+// the SDK, or Claude Code itself writes it to continue after a resumed call.
 func (l *claudeLine) unattended() bool {
 	return l.PromptSource == "sdk" || l.PromptSource == "system" && l.Entrypoint == "sdk-cli"
 }

@@ -78,8 +78,8 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r.Equal("deny", v.behavior)
 	r.Contains(v.reason, "Ann")
 
-	// The server also answers a call that a rule decides, a PostToolUse event, which ends the wait of
-	// the same call's hook, and an event that nod does not handle.
+	// The server also answers a call that a rule decides, and an event that nod does not handle. It
+	// answers a PostToolUse event, and then ends the wait of the hook of the same call.
 	r.Equal("allow", r.verdict(r.does("POST", hookPath, strings.Replace(event("PreToolUse", "rule"), "make release", "ls", 1))).permission)
 	reply = r.later("POST", hookPath, event("PermissionRequest", "raced"))
 	r.pends("raced")

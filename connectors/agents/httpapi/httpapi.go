@@ -2,8 +2,8 @@
 // for the decision with GETs, and withdraws the request with a DELETE. The package also serves
 // Claude Code's HTTP hooks. openapi.json describes each call.
 //
-// Each caller sends a token, which identifies its agent. The server refuses calls that a web page
-// could make before it reads their body.
+// Each caller sends a token, which identifies its agent. If a web page could have made a call, the
+// server refuses the call before it reads the body.
 package httpapi
 
 import (
@@ -29,9 +29,9 @@ type Nod interface {
 	// Submit sends r under its id, which must be new unless r.Rejoin is true. If nod has decided r,
 	// Submit returns the decision. If r is pending, Submit returns a nil decision and a receipt.
 	Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error)
-	// Await waits for the decision about a stored request, for the time wait or until nod's first
-	// reply if that takes longer. It returns nil if the request is still pending. The error is
-	// NOT_FOUND if this agent has no such request.
+	// Await waits for the decision about a stored request. It waits for the time wait, or until
+	// nod's first reply if that reply takes longer. It returns nil if the request is still pending.
+	// The error is NOT_FOUND if this agent has no such request.
 	Await(ctx context.Context, sessionID, pendingID string, wait time.Duration) (*schemas.Decision, error)
 	// Withdraw withdraws a request and returns the decision: the withdrawal, or an earlier decision.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error)
@@ -125,9 +125,9 @@ func (s *Server) URL() string { return s.addr.URL }
 // or nil after Stop.
 func (s *Server) Done() <-chan error { return s.done }
 
-// Stop stops listening and ends every open call with a response. It returns when all calls have ended
-// or when ctx ends. Pending requests stay pending, except those of hooks. They are withdrawn, because
-// their hosts get a denial.
+// Stop stops listening and ends every open call with a response. It returns when all calls have
+// ended or when ctx ends. Pending requests stay pending, except the requests of hooks. The server
+// withdraws the requests of hooks, because the hosts get a denial.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop(errStopping)
 	if err := s.http.Shutdown(ctx); err != nil {

@@ -48,12 +48,12 @@ func document() ([]byte, error) {
 	return schemas.Encode(doc)
 }
 
-// fieldsWithDefaults returns the required fields of a request that a caller may omit. withDefaults
-// adds them.
+// fieldsWithDefaults returns the required fields of a request that a caller may omit, because
+// withDefaults adds them.
 func fieldsWithDefaults() []string { return []string{"type", "pending_id", "created_at"} }
 
-// rewriteRefs changes the references ("$ref") in the schema of this name. They then point into the
-// OpenAPI document instead of to other schema files.
+// rewriteRefs changes the references ("$ref") in v, which is the schema of the file name or a part
+// of it. The references then point into the OpenAPI document instead of to schema files.
 func rewriteRefs(v any, name string) {
 	switch v := v.(type) {
 	case []any:

@@ -33,7 +33,7 @@ func (s scriptedNod) Withdraw(_ context.Context, session, id, _ string) (schemas
 	return s.withdraw(session, id)
 }
 
-// failingNod returns a fake nod whose methods all return the error of f.
+// failingNod returns a fake nod whose methods all fail with the error that f returns.
 func failingNod(f func() error) scriptedNod {
 	return scriptedNod{
 		submit: func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
@@ -55,8 +55,8 @@ var each = map[string]struct{ method, path, body string }{
 	"withdraw": {"DELETE", "/api/v1/requests/S.1", ""},
 }
 
-// The server refuses calls without a valid token, and calls that a web page could make. They do not
-// reach nod.
+// The server refuses calls without a valid token, and calls that a web page could make. These calls
+// do not reach nod.
 func TestCallsWithoutATokenOrFromAWebPageAreRefused(t *testing.T) {
 	r := fake(t, func(*httpapi.Options) {}) // Agent.Nod is nil, so a call that reached nod would panic
 	for name, c := range map[string]struct {

@@ -68,7 +68,8 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 	if err := schemas.Decode(whole, &request); err != nil {
 		return request, err
 	}
-	// The caller may have sent a request under its own id before. An id from withDefaults is new.
+	// If the caller chose the id, the caller may have sent this request before. An id from
+	// withDefaults is new.
 	request.Rejoin = named
 	if request.AgentName == "" {
 		request.AgentName = agent.Name

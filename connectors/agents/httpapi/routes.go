@@ -79,8 +79,8 @@ type refusal struct {
 
 func (r refusal) Unwrap() error { return r.error }
 
-// refuseWebPage returns an error if a web page may have sent the request. Such a request has an Origin
-// or Sec-Fetch-Site header of a page, or its host name is not that of this server (see
+// refuseWebPage returns an error if a web page may have sent the request. Such a request has an
+// Origin or Sec-Fetch-Site header of a page, or its host name is not a name of this server (see
 // httpserve.Address.Answers).
 func (s *Server) refuseWebPage(r *http.Request) error {
 	site := r.Header.Get("Sec-Fetch-Site")

@@ -98,7 +98,7 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	return verdict{Behavior: "allow", Input: input}.result()
 }
 
-// containable returns the Contain of a request of the tool approve.
+// containable returns the value of the field Contain for requests of the tool approve.
 func (o *Options) containable() string {
 	if o.Contain == schemas.ContainPossible && !o.InProject {
 		return "nod mcp was not told --in-project, so the call's directory is not known and it cannot run contained"

@@ -116,9 +116,9 @@ func (c namedHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// A request over HTTP belongs to the session in the client's header. Without that header it belongs to
-// the client's session with the server and, without such a session, to Options.Session. Its project is
-// always the one that the client names, never the directory of the server.
+// A request over HTTP belongs to the session in the client's header. Without that header it belongs
+// to the client's session with the server and, without such a session, to Options.Session. The
+// request's project is always the project that the client names, never the directory of the server.
 func TestARequestOverHTTPBelongsToTheNamedSession(t *testing.T) {
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// every calls f at once, and again after each d until stop is called. The parameter n of f counts the
-// calls from 1. stop waits until a running f has returned.
+// every calls f at once, and then at intervals of d until the caller calls stop. The parameter n of
+// f counts these calls from 1. stop waits until a running f has returned.
 func every(d time.Duration, f func(n int)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -30,8 +30,9 @@ func every(d time.Duration, f func(n int)) (stop func()) {
 
 // keepAlive sends signs of life to the client, because a client or proxy may close a connection
 // without data. It sends the first one at once and another after each SignOfLife, until stop is
-// called. If the client asked for progress, a sign of life is a progress notification. Otherwise it is
-// a comment in the event stream over HTTP. Over standard output there is none.
+// called. If the client asked for progress, a sign of life is a progress notification. Otherwise it
+// is a comment in the event stream over HTTP. Over standard output there are no comments, so a
+// client that did not ask for progress gets no sign of life.
 func (c *call) keepAlive(ctx context.Context) (stop func()) {
 	token := c.Params.GetProgressToken()
 	if c.exchange != nil {

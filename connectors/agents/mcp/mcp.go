@@ -47,9 +47,9 @@ type Options struct {
 	// the reason why not; empty means the same as an unknown reason. It has an effect on the
 	// tool approve alone, and only with InProject.
 	Contain string
-	// NodPath is the absolute path of the nod program that a call starts to run contained. If
-	// it is empty, no call runs contained. NodData is its data directory, or empty for the
-	// default one.
+	// NodPath is the absolute path of the nod program that a call starts to run contained. If it is
+	// empty, no call runs contained. NodData is nod's data directory, or empty for the default
+	// directory.
 	NodPath, NodData string
 	// Version is nod's version, which the server sends to clients.
 	Version string
@@ -152,7 +152,7 @@ type call struct {
 func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	c := &call{CallToolRequest: req, server: s, exchange: s.exchanges.find(req), session: s.opts.Session}
 	if id := req.Session.ID(); id != "" {
-		c.session = agents.ID("mcp session " + id) // people see nod's session id; if it were the protocol's id, they could use it to join the client's session
+		c.session = agents.ID("mcp session " + id) // nod's session id must differ from the protocol's id: people see nod's id, and with the protocol's id they could join the client's session
 	}
 	if c.exchange != nil && c.exchange.session != "" {
 		c.session = agents.ID(c.exchange.session)

@@ -124,8 +124,8 @@ func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
 	}
 }
 
-// The request has the timeout that the agent sets, in seconds. Without one, it has 0, which means
-// nod's default. If the request times out, the tool's result is an error.
+// The request has the timeout that the agent sets, in seconds. If the agent sets none, the timeout
+// is 0, which means nod's default. If the request times out, the tool's result is an error.
 func TestAPermissionRequestTimesOutWithAnError(t *testing.T) {
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -33,8 +33,8 @@ func (f *follower) askAndReply(ctx context.Context, p permission) error {
 }
 
 // readRequest reads the tool call that needs p from OpenCode, and returns the request for nod. It
-// retries until OpenCode replies, reports a permanent error, or ctx ends. over is true if the call has
-// ended or cannot be read, so that there is nothing to ask nod.
+// retries until OpenCode replies or reports a permanent error, or until ctx ends. over is true if
+// the call has ended or cannot be read, so that there is nothing to ask nod.
 func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
@@ -110,8 +110,8 @@ func answer(r *schemas.Request, d schemas.Decision) (reply, string) {
 	return once, ""
 }
 
-// reply sends the answer to OpenCode. It retries until OpenCode accepts the answer, reports a
-// permanent error, or ctx ends. If p already has an answer, it returns nil.
+// reply sends the answer to OpenCode. It retries until OpenCode accepts the answer or reports a
+// permanent error, or until ctx ends. If p already has an answer, it returns nil.
 func (f *follower) reply(ctx context.Context, p permission, says reply, message string) error {
 	err := retry(ctx, func() (bool, error) {
 		err := f.host.reply(ctx, p, says, message)

@@ -10,9 +10,9 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// maxEvent is the largest size of an event in bytes. It is far above the size of OpenCode's events. A
-// larger event ends the connection. The next connection reads the list of pending permissions, so none
-// is lost.
+// maxEvent is the largest size of an event in bytes. It is far above the size of OpenCode's events.
+// A larger event ends the connection. The next connection reads the list of pending permissions, so
+// no permission is lost.
 const maxEvent = 16 << 20
 
 type event struct {

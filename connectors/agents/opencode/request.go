@@ -73,9 +73,10 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	return r, nil
 }
 
-// actionOf returns the action type of a tool for which OpenCode asks this permission. An MCP
-// server or a plugin may have a tool with the name of one of OpenCode's own; it asks another
-// permission, so its type is that of a foreign tool, which no rule for OpenCode's own covers.
+// actionOf returns the action type of a tool for which OpenCode asks this permission. An MCP server
+// or a plugin may have a tool with the name of one of OpenCode's own tools. OpenCode asks another
+// permission for such a tool, so actionOf returns ActionMCPTool. No rule about OpenCode's own tool
+// then covers the call.
 func actionOf(tool, permission string) schemas.ActionType {
 	a, known := actions[tool]
 	own := tool

@@ -1,6 +1,7 @@
 // Package readable lists the directories outside a project that a command may read although no
-// permission names them: the system's and those of toolchains. The packages that confine commands
-// take them from here, and so does the policy, which names the permissions that a command lacks.
+// permission names them: directories of the system and of toolchains. The packages that confine
+// commands use these lists. The policy also uses them, to name the permissions that a command
+// lacks.
 package readable
 
 // System returns the paths that every confined command may read, if they exist: programs,

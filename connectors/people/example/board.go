@@ -15,7 +15,7 @@ type Board struct {
 	mu    sync.Mutex
 	notes []*Note
 	slips []Slip
-	left  chan struct{} // gets a value for each new slip
+	left  chan struct{} // a channel that receives a value for each new slip
 	fail  []error
 }
 
@@ -149,7 +149,8 @@ func (b *Board) next(ctx context.Context) (Slip, error) {
 	}
 }
 
-// done removes the oldest slip, s, and pins a reply with the text said for the person who left it.
+// done removes the oldest slip, s, and pins a reply for the person who left the slip. The parameter
+// said is the reply's text.
 func (b *Board) done(s Slip, said string) {
 	b.mu.Lock()
 	b.slips = b.slips[1:]

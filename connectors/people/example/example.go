@@ -7,11 +7,11 @@
 //     the outcome, and Run reads slips.
 //
 // Every channel follows these rules. Run reads the request again before it answers. An answer counts
-// only for the calls that the note showed when the person left the slip. It contains the user id of
-// that person; nod decides whether the person may answer. Run removes a slip only after nod has stored
-// or refused the answer. All texts about requests come from package people. If a channel cannot show a
-// request completely, it must not offer to allow it. A real channel also has limits, and reports its
-// faults as *people.Error: see package telegram.
+// only for the calls that the note showed when the person left the slip. The answer contains the user
+// id of that person, and nod decides whether the person may answer. Run removes a slip only after nod
+// has stored or refused the answer. All texts about requests come from package people. If a channel
+// cannot show a request completely, it must not offer to allow it. A real channel also has limits, and
+// reports its faults as *people.Error: see package telegram.
 package example
 
 import (
@@ -77,7 +77,7 @@ func note(p *schemas.Prompt) Note {
 	}
 	for _, o := range p.Request.Options {
 		once := o.Kind == schemas.AllowOnce && whole || o.Kind == schemas.RejectOnce
-		if once { // A lasting allow or denial needs a second step, which this board does not have.
+		if once { // A person chooses a lasting allow or denial in two steps. This board has only one step, so it offers neither.
 			n.Choices = append(n.Choices, Choice{o.Kind, p.Digest + ":" + o.OptionID})
 		}
 	}

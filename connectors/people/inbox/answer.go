@@ -59,7 +59,7 @@ func (m *model) allowBarrier() string {
 		if why := m.views[n].readBarrier(); why != "" {
 			return why
 		}
-		if m.views[n].showsRequests() { // the user need not have read the views below one that shows the requests in full
+		if m.views[n].showsRequests() { // this view shows the requests in full, so the user need not have read the views below it
 			break
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// fixedWidth replaces characters whose width differs between terminals by their code points. An
-// example is a cluster that some terminals draw as one character and others as several. With such
+// fixedWidth shows a character by its code points if the character's width differs between terminals.
+// An example is a cluster that some terminals draw as one character and others as several. With such
 // characters, a partial redraw could mix old and new text on the screen.
 func fixedWidth(s string) string {
 	s, _ = fixedWidthSpans(s, nil)
@@ -44,8 +44,8 @@ func fixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
 	return b.String(), slices.DeleteFunc(moved, func(s payload.Span) bool { return s.From >= s.To })
 }
 
-// move changes the ends of spans that are in the n bytes from offset from on. The new position of
-// these ends is the offset to.
+// move changes offsets in moved, which is a copy of spans. If an offset in spans is one of the n bytes
+// from on, the same offset in moved becomes to.
 func move(moved, spans []payload.Span, from, n, to int) {
 	first, _ := slices.BinarySearchFunc(spans, from, func(s payload.Span, at int) int { return s.To - at })
 	for i := first; i < len(spans) && spans[i].From < from+n; i++ {

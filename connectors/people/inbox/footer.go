@@ -80,8 +80,8 @@ func firstThree(rows []string) []string {
 	return rows[:min(3, len(rows))]
 }
 
-// lockStatus describes the input lock. If the user wants no lock, it returns the reason why nod
-// refused the last one, or "".
+// lockStatus describes the input lock. If the user wants no lock, it returns the reason why nod refused
+// the last lock, or "".
 func (m *model) lockStatus() string {
 	session := people.Line(m.lock.wanted)
 	switch {

@@ -7,7 +7,7 @@ import (
 )
 
 // inert is how long keys have no effect after their effect has changed. Pressing a key in this time
-// starts it anew. Keys that are typed ahead or held down therefore have no effect.
+// starts the time anew. Keys that are typed ahead or held down therefore have no effect.
 const inert = 400 * time.Millisecond
 
 // keyGuard ensures that the user has had time to see the effect of a key before pressing it.
@@ -15,7 +15,7 @@ type keyGuard struct {
 	after  scheduler
 	effect string // a text that changes when the effect of a key changes
 	armed  bool
-	count  int // number of delays so far; only the end of the latest delay arms the keys
+	count  int // number of delays so far; only the end of the latest delay gives the keys their effect again
 	since  time.Time
 }
 
@@ -25,14 +25,14 @@ type scheduler func(time.Duration, tea.Msg) tea.Cmd
 // armMsg reports the end of a delay. count is the number of that delay.
 type armMsg struct{ count int }
 
-// disarm makes the keys inert for the time inert.
+// disarm makes the keys ineffective for the duration inert.
 func (g *keyGuard) disarm(now time.Time) tea.Cmd {
 	g.armed, g.since = false, now
 	g.count++
 	return g.after(inert, armMsg{g.count})
 }
 
-// disarmOnChange disarms the keys if their effect has changed.
+// disarmOnChange calls disarm if the effect of a key has changed.
 func (g *keyGuard) disarmOnChange(stake string, now time.Time) tea.Cmd {
 	if stake == g.effect {
 		return nil
@@ -41,9 +41,9 @@ func (g *keyGuard) disarmOnChange(stake string, now time.Time) tea.Cmd {
 	return g.disarm(now)
 }
 
-// arm arms the keys at the end of the latest delay, and ignores the ends of earlier delays. If the
-// delay took more than twice its planned time, the program was stuck and may not have read all typed
-// keys yet. arm then starts a new delay.
+// arm gives the keys their effect again at the end of the latest delay, and ignores the ends of earlier
+// delays. If the delay took more than twice its planned time, the program was stuck and may not have
+// read all typed keys yet. arm then starts a new delay.
 func (g *keyGuard) arm(m armMsg, now time.Time) tea.Cmd {
 	switch {
 	case m.count != g.count:

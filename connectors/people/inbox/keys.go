@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// press handles one key. Keys that move, scroll and close always work. press ignores keys that
-// answer, or that open a view with answers, until the guard is armed: the user may have meant an
-// earlier key for what the screen showed before.
+// press handles one key. Keys that move, scroll and close always work. press ignores keys that answer,
+// or that open a view with answers, for a moment after the screen has changed: the user may have meant
+// such a key for the previous screen.
 func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	name := key.String()
 	m.news = ""
@@ -49,8 +49,8 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	return m.runKey(name)
 }
 
-// ready reports whether a key may answer: the guard is armed, and the user has pressed the key anew
-// instead of holding it down.
+// ready reports whether a key may answer: the key guard gives keys their effect, and the user has
+// pressed the key anew instead of holding it down.
 func (m *model) ready(key tea.KeyPressMsg) bool { return m.guard.armed && !key.IsRepeat }
 
 // move moves the selection or scrolls the text. It returns false for any other key.

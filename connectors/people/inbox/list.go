@@ -16,8 +16,8 @@ type item struct {
 	schemas.Prompt
 	sending    bool   // an answer to the request is on its way
 	notice     string // the reason why the last answer from this screen did not count
-	contentKey string // the same for all identical requests
-	heard      bool   // the terminal has rung for the request, or its user was there
+	contentKey string // a hash of the content; identical requests have the same hash
+	heard      bool   // the terminal has rung for the request, or the user has pressed a key since the request arrived
 }
 
 func (i *item) open() bool { return i.Decision == nil }

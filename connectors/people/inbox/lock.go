@@ -21,7 +21,7 @@ const (
 // inputLock is the state of the input lock. The lock is for one session.
 type inputLock struct {
 	wanted  string // the session whose lock the user wants; may be empty
-	held    string // the session whose lock this screen may have: the screen has requested it, and neither nod has refused it nor the screen released it
+	held    string // the session whose lock this screen possibly has: the screen has requested the lock and not released it, and nod has not refused it
 	granted bool   // nod's last reply has granted the lock of the session in held
 	calling bool
 	renewed time.Time
@@ -74,7 +74,7 @@ func (m *model) renewLock() tea.Cmd {
 	if m.lock.calling || m.lock.held == "" || m.clock().Sub(m.lock.renewed) < renewEvery {
 		return nil
 	}
-	return m.changeLock(schemas.PresenceLock, m.lock.held) // also acquires a lock again after its lease has ended
+	return m.changeLock(schemas.PresenceLock, m.lock.held) // if the lock's lease has ended, this call acquires the lock again
 }
 
 // changeLock requests or releases the lock of a session. It treats a requested lock as held before nod
@@ -100,7 +100,7 @@ func (m *model) presence(op schemas.PresenceOp, session string) schemas.Presence
 func (m *model) applyLockReply(msg lockReplyMsg) tea.Cmd {
 	m.lock.calling = false
 	switch {
-	case unreachable(msg.err): // the next tick tries again, or the lease ends
+	case unreachable(msg.err): // the next tick tries again; if nod stays unreachable, the lock's lease ends
 		m.lock.granted = false
 		return nil
 	case msg.op == schemas.PresenceLeave:

@@ -104,8 +104,8 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// relayout updates the screen after a change. It lays out the views, records which rows are visible,
-// and disarms the keys if their effect has changed.
+// relayout updates the screen after a change. It lays out the views, and records which rows are
+// visible. If the effect of a key has changed, it makes the keys ineffective for a moment.
 func (m *model) relayout() tea.Cmd {
 	if len(m.requests.order) > 0 && (m.requests.current() == nil || !m.touched) {
 		m.requests.selected = m.requests.order[0]
@@ -137,7 +137,8 @@ func (m *model) keyEffect() string {
 	return b.String()
 }
 
-// awayAfter is the time without a key after which the user may not notice a new request.
+// awayAfter is the time without a key after which the screen assumes that the user would not notice a
+// new request.
 const awayAfter = 15 * time.Second
 
 // ring rings the terminal once for the requests that are new since the user's last key, if the user

@@ -262,7 +262,7 @@ func TestNothingCanBeAllowedDuringAnOutage(t *testing.T) {
 	r.Equal(first.PendingID, r.said()[0].PendingID)
 }
 
-// If such a query fails after an outage of nod, a later refresh tries again.
+// If the query for the outcomes that the screen missed in an outage fails, a later refresh tries again.
 func TestCatchingUpIsTriedAgain(t *testing.T) {
 	for _, query := range []string{"pending", "2"} {
 		t.Run(query, func(t *testing.T) {

@@ -23,8 +23,8 @@ type page struct {
 	seen  int  // rows[:seen] have been visible
 }
 
-// setRows sets the page's rows, and requires that the user sees them all. If they differ from the
-// previous rows, none of them counts as seen.
+// setRows sets the page's rows, and requires that the user sees them all. If the new rows differ from
+// the previous ones, no row counts as seen.
 func (p *page) setRows(rows []string, width int) {
 	if p.width == width && slices.Equal(p.rows, rows) {
 		return
@@ -33,7 +33,7 @@ func (p *page) setRows(rows []string, width int) {
 }
 
 // setLayout sets the page's rows with their colours, and requires that the user sees the essential
-// ones.
+// rows.
 func (p *page) setLayout(layout []people.Row, width int) {
 	rows, drawn, need := make([]string, len(layout)), make([]string, len(layout)), 0
 	for i, row := range layout {
@@ -86,7 +86,8 @@ func drawable(rows []string, width int) bool {
 }
 
 // drawableBy reports whether a terminal with room columns can draw row completely. The function decode
-// measures characters. It differs between terminals with and without support for grapheme clusters.
+// measures characters. The caller passes one such function for terminals with support for grapheme
+// clusters, and another for those without.
 func drawableBy(decode func(string, byte, *ansi.Parser) (string, int, int, byte), row string, room int) bool {
 	var state byte
 	for row != "" {

@@ -98,8 +98,8 @@ func (m *model) title() string {
 }
 
 // listRows returns the rows of the list around the selected request, at least one. The list gets the
-// rows that the whole text of the selected request does not need. If there are none, or the request
-// has ended, the list gets a quarter of the rows.
+// rows that the whole text of the selected request does not need. If the text needs all rows, or the
+// request has ended, the list gets a quarter of the rows.
 func (m *model) listRows(room int) []string {
 	if len(m.requests.order) == 0 {
 		return nil

@@ -31,7 +31,7 @@ type view struct {
 	page   page
 	choice int    // index of the selected choice or standing answer
 	typed  []rune // the text typed so far
-	answer answer // the answer to send with the typed text, for the kinds word and words
+	answer answer // the answer to send with the typed text; only for views of the kinds word and words
 }
 
 // maxTyped is the maximum length of typed text, in characters.
@@ -182,8 +182,8 @@ func choices(p *schemas.Prompt) (all []choice) {
 	return all
 }
 
-// text describes a choice. For a rule it returns the rule's exact text, and for an option the agent's
-// name.
+// text describes a choice. For a rule it returns the rule's exact text. For an option it returns the
+// name that the agent gave the option.
 func (c choice) text(p *schemas.Prompt) []people.Part {
 	if c.scope == "" {
 		parts := []people.Part{

@@ -73,7 +73,8 @@ func compareWords(old, new *Line) {
 	}
 }
 
-// paintWords styles every word that text[from:to] touches, completely. It never styles the line break.
+// paintWords styles each word of which text[from:to] contains at least a part. It styles the whole
+// word. It never styles the line break.
 func paintWords(styles []Style, text string, from, to int, style Style) {
 	inWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 	if from < to {

@@ -2,8 +2,8 @@ package payload
 
 import "strings"
 
-// URL returns the style of the host in an address. The host is the text between the scheme, or a
-// login, and the path. It decides which server the call reaches.
+// URL returns the style of the host in an address. The host follows the scheme and, if the address
+// contains one, the login. It ends before the path. The host decides which server the call reaches.
 func URL(text string) []Span {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {

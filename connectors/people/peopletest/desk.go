@@ -17,7 +17,7 @@ type desk struct {
 	mu        sync.Mutex
 	entries   map[string]*entry
 	count     int
-	back      chan struct{} // nil while nod is reachable; otherwise closed when nod is reachable again
+	back      chan struct{} // nil while nod is reachable; otherwise a channel that the method come closes when nod is reachable again
 	conflicts int
 }
 
@@ -104,7 +104,7 @@ func (d *desk) answered(p schemas.Prompt) schemas.Answer {
 	return d.entries[p.Key()].answer
 }
 
-// leave makes nod unreachable until the test calls come.
+// leave makes nod unreachable until the test calls the method come.
 func (d *desk) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

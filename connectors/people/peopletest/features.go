@@ -39,13 +39,13 @@ func (f Features) declared() map[feature]bool {
 }
 
 // absences contains, for each feature, the test for channels that do not declare the feature. The test
-// fails if the channel has it.
+// fails if the channel has the feature.
 var absences = map[feature]func(*stage){
 	buttons:      noButtons,
 	replies:      noReplies,
 	edits:        noEdits,
 	reasons:      noReasons,
-	scopes:       nothingUnseen, // fails if a person can give a lasting answer
+	scopes:       nothingUnseen, // this test fails if a person can give a lasting answer
 	agentOptions: nothingUnseen,
 }
 

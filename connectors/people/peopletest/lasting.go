@@ -29,7 +29,7 @@ type Person interface {
 	Said() *schemas.Answer
 }
 
-// Offering is a Person whose question has other rules than UnseenPrompt.
+// Offering is a Person whose question has other rules than the question of UnseenPrompt.
 type Offering interface {
 	Offered() []schemas.Reach
 }
@@ -173,8 +173,8 @@ func (w *walk) step(s *screen, path []string) state {
 	return state{fmt.Sprint(p.Sees(), may), may}
 }
 
-// continues returns the sequences that continue paths by one press. If several sequences have
-// led to the same state, continues continues only the first of them.
+// continues extends each sequence of presses in paths by each next press to try, and returns the longer
+// sequences. If several sequences have led to the same state, it extends only the first of them.
 func (w *walk) continues(paths [][]string, reached []state) (on [][]string) {
 	for i, path := range paths {
 		if w.been[reached[i].shown] || len(path) == w.depth {
@@ -252,7 +252,7 @@ func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []sche
 	}
 }
 
-// finds notes that the channel offers a kind of lasting answer.
+// finds adds one kind of lasting answer to w.found, the kinds that the channel offers.
 func (w *walk) finds(kind string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

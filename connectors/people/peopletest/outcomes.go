@@ -51,8 +51,8 @@ func (s *stage) reviser() people.Reviser {
 }
 
 // inSteps requires that Prompt sends the question without choices, and that Revise adds the choices by
-// the message's Ref. If a worker dies in between, the message then has no choices that no worker could
-// remove.
+// the message's Ref. If a worker dies in between, the message has no choices. No worker can remove
+// choices from a message whose Ref is not stored.
 func inSteps(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	ref, err := s.carrier.Prompt(s.ctx, p)

@@ -239,7 +239,7 @@ func (s *stage) act(m Message, kind schemas.OptionKind) Act {
 	return Act{Message: m.ID, Press: c.Token}
 }
 
-// waits polls until holds returns true.
+// waits polls until the function holds returns true.
 func (s *stage) waits(what string, holds func() bool) {
 	s.t.Helper()
 	s.Eventually(holds, 30*time.Second, 2*time.Millisecond, what)

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// drainedFor is how long nod treats the backlog as empty after it has received all updates. nod
+	// drainedFor is how long nod treats the backlog as empty after nod has received all updates. nod
 	// polls again within this time.
 	drainedFor = pollFor + callTimeout
-	// leap is the difference between the wall clock and this machine's running time from which nod
-	// concludes that the machine slept. A smaller difference is a correction of the clock.
+	// If the wall clock and this machine's running time have advanced by times that differ by leap or
+	// more, nod concludes that the machine slept. A smaller difference is a correction of the clock.
 	leap = 2 * time.Second
-	// holdFor is how long nod at most delays the message that a request expired, while it can reach
-	// Telegram. A press from before the deadline may still arrive in this time. holdPause is the time
-	// between two attempts to send that message.
+	// holdFor is the longest time for which nod delays the message that a request expired, if nod can
+	// reach Telegram. A press from before the deadline may still arrive in this time. holdPause is the
+	// time between two attempts to send that message.
 	holdFor   = 5 * time.Minute
 	holdPause = 2 * time.Second
 )
@@ -37,13 +37,13 @@ func (m moment) slept(now moment) bool {
 func (m moment) recentAt(now moment) bool { return now.wall.Sub(m.wall) < drainedFor && !m.slept(now) }
 
 // backlog tracks whether Telegram may still have updates for nod, such as presses while this machine
-// slept. As long as it may, nod does not show that a request expired. A new backlog assumes that
+// slept. While that is possible, nod does not show that a request expired. A new backlog assumes that
 // Telegram has updates.
 type backlog struct {
 	mu    sync.Mutex
 	clock func() moment
 	last  moment // the time at which Telegram last had no update; zero if unknown
-	held  moment // the time when nod began to delay expiries; zero if it delays none
+	held  moment // the time when nod began to delay the message that a request expired; zero if it delays none
 }
 
 func newBacklog() *backlog {

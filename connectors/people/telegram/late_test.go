@@ -21,8 +21,8 @@ func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	return func() error { return w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }
 }
 
-// announcing makes the desk call announce when it gets an answer, and then refuse the answer. The
-// channel meanwhile gets the results of announce.
+// announcing changes the desk. When the desk gets an answer, it first calls announce and then refuses
+// the answer. The channel meanwhile gets the results of announce.
 func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	meanwhile = make(chan error, 100)
 	refused := w.desk.err
@@ -94,7 +94,7 @@ func TestTapsDuringASleepAreHandledBeforeAnExpiryIsShown(t *testing.T) {
 	}
 }
 
-// While nod cannot reach Telegram, it does not show that a request expired, without a time limit. It
+// While nod cannot reach Telegram, it does not show that a request expired, however long that takes. It
 // shows the expiry after it has received the updates from Telegram.
 func TestALateExpiryIsHeldBackDuringAnOutage(t *testing.T) {
 	w := newWorld(t)

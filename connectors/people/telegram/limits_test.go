@@ -39,8 +39,8 @@ func TestAPressOnADeletedMessageIsResolvedByItsDigest(t *testing.T) {
 	w.Equal(schemas.From{UserID: peopletest.Ann, Chat: peopletest.Ann, MessageID: refOf(m.ID)}, a.From)
 }
 
-// A refusal is an alert: it stays on the screen until the person closes it. A text that there is
-// nothing left to do is no refusal, although it also starts with "Not".
+// A refusal is an alert: it stays on the screen until the person closes it. The text that says that
+// nothing is left to do is no refusal, although that text also starts with "Not".
 func TestARefusalIsAnAlert(t *testing.T) {
 	bob := &schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.AllowOnce, By: schemas.By{Kind: schemas.ByHuman, Name: "Bob"}}
 	stale := schemas.Errorf(schemas.CodeStale, "over")

@@ -56,7 +56,8 @@ func (h *handler) handleMessage(ctx context.Context, m *message) error {
 	return nil
 }
 
-// pair submits the code from the command nod pair, which then gets this person's user id.
+// pair submits the pairing code that a person sent. The command nod pair, which showed this code, then
+// gets the person's user id.
 func (h *handler) pair(ctx context.Context, m *message, code string, tell teller) error {
 	pairer, ok := h.desk.(people.Pairer)
 	if !ok {
@@ -93,8 +94,8 @@ func (h *handler) sendLoginLink(ctx context.Context, m *message, tell teller) er
 }
 
 // handleWords submits an answer with the text that a person wrote: the reason of a denial, or the
-// answer to a question. The text counts only if the request has not changed since the message with
-// this head asked for it.
+// answer to a question. The text counts only if the request has not changed since nod asked for the
+// text. The parameter head is the first line of the message with which nod asked.
 func (h *handler) handleWords(ctx context.Context, m *message, head string, tell teller, answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {

@@ -54,7 +54,8 @@ func TestAQuestionHasItsOwnButtons(t *testing.T) {
 	assert.False(t, ok, "it takes no words")
 }
 
-// The answers of a plan have a button each, and a tap or a reply sends the answer that it names.
+// Each answer to a plan has a button. A tap on a button sends its answer. A reply sends the answer for
+// which the person writes a text.
 func TestAPlanHasItsOwnButtons(t *testing.T) {
 	p := aQuestion()
 	p.Request.ToolName, p.Request.ActionDetails = "ExitPlanMode", []byte(`{"plan":"# Mend"}`)

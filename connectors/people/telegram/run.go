@@ -151,8 +151,8 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err e
 	return nil // ignore an update without a sender, from a bot, or outside a private chat
 }
 
-// mustRetry reports whether it is unknown, after this error, if nod has stored the answer. Telegram
-// must then send the update again.
+// mustRetry reports whether this error leaves it unknown if nod has stored the answer. If so, Telegram
+// must send the update again.
 func mustRetry(err error) bool {
 	var e *schemas.Error
 	return err != nil && (!errors.As(err, &e) || e.Code == schemas.CodeUnavailable)

@@ -36,8 +36,8 @@ func (e extent) String() string {
 	return where + ", for " + schemas.FormatDuration(time.Duration(e.seconds)*time.Second)
 }
 
-// reachAction returns the action of the button for reach i. A reach is a rule that the prompt offers
-// to store. The button shows the extents for it.
+// reachAction returns the action of the button for reach i. A reach is a rule that the prompt offers to
+// store. The button shows the scopes and durations for that rule.
 func reachAction(i int) string { return "r" + strconv.Itoa(i) }
 
 // action returns the action of the button that chooses reach i with this extent. The action contains

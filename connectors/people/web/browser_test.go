@@ -153,7 +153,7 @@ func (p *page) opens(id string) {
 	p.sees("document.querySelector('dialog').open")
 }
 
-// reads scrolls to the end of what must be read of the request in the dialog.
+// reads scrolls to the end of the text that the user must read in the dialog.
 func (p *page) reads() {
 	p.t.Helper()
 	p.does(script("[...document.querySelectorAll('.text .end')].at(-1).scrollIntoView({block: 'end'})"))

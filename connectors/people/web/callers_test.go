@@ -8,7 +8,7 @@ import (
 )
 
 // At most maxCallers callers have separate rate limits; all others share one. To make space for a new
-// caller, the server drops the limit of an idle one.
+// caller, the server drops the rate limit of an idle caller.
 func TestRememberedCallersAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newLimits(1e-6, 1)

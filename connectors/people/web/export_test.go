@@ -4,8 +4,8 @@ package web
 // address.
 func (s *Server) Port() int { return s.addr.Port }
 
-// Pace limits each caller to burst requests in total: the allowance grows more slowly than any test
-// runs.
+// Pace limits each caller to burst requests. A further request is allowed only after a time that is
+// longer than any test.
 func (s *Server) Pace(burst int) {
 	for _, l := range []*limits{s.sessionLimits, s.addressLimits, s.loginLimits} {
 		l.mu.Lock()

@@ -101,8 +101,8 @@ func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 	p.True(value[bool](p, input+".hidden"))
 }
 
-// The page shows the field for the code word if the details of the error say so. The text of the error
-// has no influence.
+// The page shows the field for the code word if the details of an error from nod ask for the code word.
+// The text of the error has no influence.
 func TestTheCodeWordOfAThawIsNotFoundInAText(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)

@@ -185,7 +185,7 @@ func TestAnInputLockHasOneHolder(t *testing.T) {
 	other, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 	r.Equal("Ann", other.Payload.Holder)
-	bob.gets("session.lock.release", fields{"session_id": "S"}) // must not release Ann's lock
+	bob.gets("session.lock.release", fields{"session_id": "S"}) // this action must not release Ann's lock
 	other, _ = bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 
@@ -305,7 +305,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 		slow.asksFor("permissions.list", nil)
 	}
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // nod can send this many requests within 30 s; after 30 s it disconnects a client that does not read, without a reason
+	const n = 60 // nod can send this many requests within 30 s; after 30 s nod disconnects a client that does not read, and sends no reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {
@@ -375,7 +375,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 			r.True(requested[id], "%s ended before it began", id)
 			r.False(resolved[id], "%s ended twice", id)
 			resolved[id] = true
-			select { // for each ended request, one disconnected client may connect again
+			select { // each ended request permits one of the waiting clients to connect again
 			case turns <- struct{}{}:
 			default:
 			}

@@ -16,7 +16,7 @@ import (
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 200
-	loginsPerSecond   = 1 // logins per address with a token that this inbox has not signed
+	loginsPerSecond   = 1 // logins for each caller's address, counted only if this inbox has not signed the token
 	loginsAtOnce      = 10
 	maxBody           = 16 << 10 // the longest body of a request, in bytes
 )
@@ -31,7 +31,6 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 //go:embed page
 var page embed.FS
 
-// handler serves all paths of the inbox.
 func (s *Server) handler() http.Handler {
 	files, _ := fs.Sub(page, "page") // never fails, because the folder is embedded
 	mux := http.NewServeMux()

@@ -12,8 +12,9 @@ import (
 
 const historyLimit = 200 // the largest number of decisions in one reply of permissions.history
 
-// listHistory replies with past decisions, the newest first: those with the payload's outcome,
-// if it names one, whose texts contain all words of the payload's query.
+// listHistory replies with past decisions, the newest first. If the payload names an outcome, the reply
+// contains only decisions with that outcome. If the payload has a query, the reply contains only
+// requests whose texts contain all words of the query.
 func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPayload) {
 	prompts, err := c.opts.Records.History(ctx, a.SessionID)
 	if err != nil {

@@ -21,7 +21,6 @@ func (p *page) shows(id string) {
 	p.sees("document.querySelector('dialog').open && " + row(id) + "?.classList.contains('current')")
 }
 
-// presses presses a key.
 func (p *page) presses(key string) {
 	p.t.Helper()
 	p.does(chromedp.KeyEvent(key))
@@ -64,16 +63,16 @@ func TestKeysDoNothingElse(t *testing.T) {
 	p.shows("one")
 	p.presses("j")
 	p.shows("two")
-	p.presses("j") // the last one stays open
+	p.presses("j") // the last request stays open
 	p.presses("k")
 	p.shows("one")
-	p.presses("a") // within the moment in which no button works
+	p.presses("a") // too soon after the change: no button works yet
 	p.ready("allow")
 	p.presses("m")
 	p.sees("document.activeElement.tagName === 'TEXTAREA'")
 	p.presses("ad") // letters of a message
 	p.Equal("ad", strings.TrimPrefix(value[string](p, "document.activeElement.value"), "m"), "the test's own keys type the m too, unlike a keyboard's")
-	p.presses(kb.Escape) // leaves the field
+	p.presses(kb.Escape) // Escape leaves the field
 	p.sees("document.activeElement.tagName !== 'TEXTAREA'")
 	p.presses("?")
 	p.sees("document.querySelector('.help').matches(':popover-open')")
@@ -88,8 +87,8 @@ func TestKeysDoNothingElse(t *testing.T) {
 	r.listed(r.opens("bob"), "one", "two") // nothing was decided
 }
 
-// A denial is a decision and stays one. Undo forgets it, so that the agent's next identical
-// call is a question again.
+// After a denial that nod remembers, undo makes nod forget it: the agent's next identical call is a
+// question again. The decision about the first call does not change.
 func TestADenialIsTakenBack(t *testing.T) {
 	t.Parallel()
 	r := start(t)

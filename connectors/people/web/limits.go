@@ -49,8 +49,8 @@ func (l *limits) allow(caller string) bool {
 	return r.Allow()
 }
 
-// allowRequest applies the rate limit of the request's session. If there is no session, it applies
-// that of the address.
+// allowRequest applies the rate limit of the request's session. If there is no session, it applies the
+// rate limit of the caller's address.
 func (s *Server) allowRequest(r *http.Request) bool {
 	if p, ok := s.session(r); ok {
 		return s.sessionLimits.allow(p.ID)

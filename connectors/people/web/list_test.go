@@ -34,11 +34,11 @@ func TestTheInboxGroupsBySessionAndSorts(t *testing.T) {
 	p.sets("nod-inbox [type=search]", "label-s")
 	p.sees(rowIDs + " === 'three,one'")
 	p.does(script("location.reload()"))
-	p.sees(rowIDs + " === 'two,three,one,four'") // the order is kept in this browser
+	p.sees(rowIDs + " === 'two,three,one,four'") // the browser has stored the chosen order
 }
 
-// The list and the open request are side by side in a wide window. In a narrow one the
-// request covers the page, and what it covers cannot be reached.
+// The list and the open request are side by side in a wide window. In a narrow window the request
+// covers the list, and the user can neither click nor focus the covered list.
 func TestTwoPanes(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -98,7 +98,8 @@ func TestTheSessionsPage(t *testing.T) {
 	p.Equal("Sessions", value[string](p, "document.querySelector('nav [aria-current=page]').innerText"))
 }
 
-// A whole session is answered in two presses. To allow, each request must have been in view.
+// A user can answer all requests of a session with two presses. Allowing them is possible only after
+// each request was in view.
 func TestAWholeSessionIsAnsweredTogether(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -151,8 +152,8 @@ func TestTheHistoryIsSearched(t *testing.T) {
 	p.sees("document.querySelector('nod-history .total').innerText === 'No decision matches.'")
 }
 
-// A tab without the focus tells of a new request, if its user has said so, and names nothing
-// of the call.
+// If the user has turned notices on, a tab without the focus shows a notice of each new request. The
+// notice contains no text of the call.
 func TestAnOpenTabTellsOfNewRequests(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -34,7 +34,7 @@ const (
 // pendingRequest is a request without a decision.
 type pendingRequest struct {
 	at      time.Time // the time from which nod notifies devices of the request
-	present bool      // a client had the session's input lock, so notifyTimes must still add the delay to at
+	present bool      // a client had the session's input lock, so notifyTimes must still add the delay to the field at
 }
 
 // pusher sends pushes to the subscribed devices when a request is pending. A push contains no text

@@ -25,8 +25,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// everybody is the settings of most tests. Ann and Bob may answer on the web and at the terminal; Eve
-// must not.
+// everybody contains the settings of most tests. Ann and Bob may answer on the web and at the terminal;
+// Eve must not.
 const everybody = `{` + permissions + `"join_identical": false, "remember_denials_seconds": 0}, "approvers": {"people": [
 	{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}, {"connector": "terminal", "user_id": "ann"}]},
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}

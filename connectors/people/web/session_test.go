@@ -57,7 +57,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	r.NoError(err)
 	r.Equal("not on Fridays", d.Message)
 
-	r.asks("S", "four", `{}`) // arrives while the page is open, and is decided on another channel
+	r.asks("S", "four", `{}`) // this request arrives while the page is open, and is decided on another channel
 	p.sees(card("four") + "?.querySelector('.actions button')")
 	r.terminal("bob", "S", "four", "reject_once")
 	p.sees(card("four") + ".querySelector('.outcome')?.innerText.match(/Denied · Bob · .* · terminal/)")

@@ -80,7 +80,7 @@ type requestView struct {
 	// reach is the index of the chosen rule in this list.
 	Remember []string `json:"remember"`
 	// Takes lists what an allowing answer needs in addition to an approver, such as the code word.
-	// CodeWord is true if it needs the code word.
+	// CodeWord is true if an allowing answer needs the code word.
 	Takes    []string `json:"takes"`
 	CodeWord bool     `json:"code_word"`
 	// Waiters is the number of identical calls so far; an answer must repeat it. Waiting is the number
@@ -306,8 +306,9 @@ func newDecidedView(p *schemas.Prompt, now time.Time) decidedView {
 type historyReply struct {
 	Permissions []decidedView `json:"permissions"`
 	More        bool          `json:"more"` // older decisions exist
-	// Runs sums up the contained runs of the session, also of older decisions; it is empty if there
-	// are none, or if the history is not of one session.
+	// Runs sums up all contained runs of the session, including those that this page of the history
+	// leaves out. If the session has no contained run, or the history covers several sessions, Runs is
+	// empty.
 	Runs       string    `json:"runs,omitempty"`
 	ServerTime time.Time `json:"server_time"`
 }

@@ -44,7 +44,7 @@ type token struct {
 // tokenSigner signs tokens with a key from a file, so that sessions stay valid after a restart. A
 // process that can read the key can make login links.
 type tokenSigner struct {
-	dir  string // the directory of the inbox's URL; also that of the key, unless the settings name another file
+	dir  string // the directory with the file of the inbox's URL, and with the key unless the settings name another file
 	path string // the path of the key
 	key  []byte
 }

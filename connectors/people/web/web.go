@@ -179,7 +179,7 @@ func (s *Server) Link(userID string) string {
 
 // Link returns a login link to the inbox that was last started on a data directory. It signs the link
 // with the key in keyFile or, if keyFile is empty, with the key in the data directory. The link works
-// as one of Server.Link.
+// like a link from Server.Link.
 func Link(dataDir, keyFile, userID string) (string, error) {
 	signer, err := readSigner(dataDir, keyFile)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// TestOpenCode: with the settings from nod install, OpenCode asks for permission, and nod opencode
-// answers. If a person allows a command, it runs. If a person denies it, it does not run, and the
-// model gets the reason.
+// TestOpenCode: with the settings from nod install, OpenCode asks for permission, and nod
+// opencode answers. A command that a person allows runs. A command that a person denies does
+// not run, and the model gets the reason.
 func TestOpenCode(t *testing.T) {
 	path := program(t, npm.OpenCode)
 	m := newModel(t)

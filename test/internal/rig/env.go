@@ -243,7 +243,8 @@ func (e *Env) Timer(key string) string {
 	return strings.TrimPrefix(msg.Header.Get("Nats-Schedule"), "@at ")
 }
 
-// timerKey returns the key of a record's timer: its question token, or its id if it has none.
+// timerKey returns the key of a record's timer: the record's question token or, without a
+// token, the id of its request.
 func (e *Env) timerKey(key string) string {
 	e.T.Helper()
 	session, id := schemas.SplitKey(key)
@@ -289,7 +290,7 @@ const (
 	Tick     = 50 * time.Millisecond
 )
 
-// Soon polls a condition until it holds.
+// Soon polls a condition until the condition is true.
 func (e *Env) Soon(what string, holds func() bool) {
 	e.T.Helper()
 	e.Eventually(holds, Patience, 10*time.Millisecond, what)

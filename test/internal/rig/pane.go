@@ -22,7 +22,7 @@ type Pane struct {
 }
 
 // NewPane runs a shell command with nod's environment in a new terminal. The screen stays
-// readable after the command has ended. Without tmux it skips the test, but not in CI.
+// readable after the command has ended. Without tmux the test is skipped or, in CI, fails.
 func (m *Machine) NewPane(t *testing.T, width, height int, command string) *Pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -89,7 +89,7 @@ func (p *Pane) Within(patience time.Duration, holds func() bool) bool {
 // Types sends keys, in the form of tmux send-keys.
 func (p *Pane) Types(keys ...string) { p.does(append([]string{"send-keys"}, keys...)...) }
 
-// Records appends all bytes that the terminal's program writes from now on to a file.
+// Records makes the terminal append to a file, from now on, all bytes that its program writes.
 func (p *Pane) Records(file string) { p.does("pipe-pane", "-o", "cat >> "+file) }
 
 // Coloured returns the text on the screen with its escape sequences.

@@ -70,8 +70,8 @@ func (p *Person) Does(op schemas.PresenceOp, session, client, kind string) schem
 	return lock
 }
 
-// Remembers allows a request with a grant for later calls in scope. The grant ends after
-// seconds; 0 means that it does not end by itself.
+// Remembers allows a request with a grant for later calls in scope. The number seconds is the
+// duration of the grant; 0 means that the grant does not end by itself.
 func (p *Person) Remembers(q *Question, scope schemas.Scope, seconds int) schemas.Decision {
 	p.T.Helper()
 	a := p.AnswerTo(q, "allow_once")

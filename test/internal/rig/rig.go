@@ -1,6 +1,7 @@
 // Package rig is the equipment of nod's own tests: a whole nod in the test's process (Env) or
 // as a process (Machine), the agents and approvers of each, a proxy that breaks connections
-// (Wire), and a terminal (Pane). A helper for only one test directory stays there.
+// (Wire), and a terminal (Pane). A helper that only one test directory uses is in that
+// directory.
 package rig
 
 import (

@@ -42,8 +42,8 @@ const SomeOfIt = `{
 	]}
 }`
 
-// AtTheTerminal makes the user who runs the tests Ann's identity at the terminal. Bob answers
-// on the web.
+// AtTheTerminal lets the user who runs the tests answer as Ann at the terminal. Bob answers on
+// the web.
 func AtTheTerminal(t *testing.T) func(*Setup) {
 	return func(s *Setup) {
 		s.Settings = strings.Replace(Everybody, `"user_id": "ann"`, `"user_id": "`+Me(t)+`"`, 1)

@@ -57,8 +57,8 @@ func (e *Env) Wire() *Wire {
 	return w
 }
 
-// carry copies bytes from one connection to the other until one of them closes. It calls the
-// function before ahead of each write; the function may wait or change the bytes.
+// carry copies bytes from one connection to the other until one of them closes. Before each
+// write it calls the parameter before, which may wait or change the bytes.
 func carry(from, to net.Conn, before func([]byte)) {
 	defer from.Close()
 	defer to.Close()
@@ -143,7 +143,7 @@ func (w *Wire) Hold() {
 	w.held = true
 }
 
-// Release passes the delayed messages on, and delays no further ones.
+// Release passes the delayed messages on, and delays no further messages.
 func (w *Wire) Release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -73,8 +73,7 @@ func (f *config) distrust(path string, h hook.Installed) {
 	}
 }
 
-// table finds a hook's table. Its lines are those from number from up to, but not including, number
-// to.
+// table finds a hook's table. The table's lines are lines[from:to] of the file.
 func (f *config) table(path string, h hook.Installed) (from, to int, found bool) {
 	from = slices.IndexFunc(f.lines, func(line string) bool {
 		key, ok := stateKey(line)
@@ -110,8 +109,7 @@ func stateKey(line string) (key string, ok bool) {
 
 var hashLine = lazyregexp.New(`^\s*trusted_hash\s*=\s*(?:"[^"]*"|'[^']*')`)
 
-// hash returns the number of the line that sets the hash, or -1. It searches the lines from from up
-// to, but not including, to.
+// hash returns the number of the line that sets the hash, or -1. It searches lines[from:to].
 func (f *config) hash(from, to int) int {
 	if i := slices.IndexFunc(f.lines[from:to], hashLine.MatchString); i >= 0 {
 		return from + i

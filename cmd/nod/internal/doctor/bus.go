@@ -25,7 +25,7 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	}
 	if o.Place.URL == "" {
 		if _, err := bus.ReadRun(o.DataDir); err != nil {
-			return boundary(o, nil, false) // nod does not run, which serviceFindings reports
+			return boundary(o, nil, false) // nod does not run; serviceFindings reports that
 		}
 	}
 	found, settings, open := rights(ctx, o)
@@ -38,7 +38,7 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	return append(found, boundary(o, settings, open)...)
 }
 
-// throughInvitation checks whether the nod that invited this machine accepts its key.
+// throughInvitation checks whether the nod that invited this machine accepts this machine's key.
 func throughInvitation(ctx context.Context, o Options) []Finding {
 	const check = "rights"
 	name, err := o.Place.Agent()

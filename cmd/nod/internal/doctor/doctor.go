@@ -34,7 +34,7 @@ type Finding struct {
 // Options configure Examine.
 type Options struct {
 	Place   bus.Place // the bus to check, with defaults filled in
-	DataDir string    // the place's data directory, as an absolute path
+	DataDir string    // the data directory of the bus, as an absolute path
 	Version string    // this nod's version
 	Log     *slog.Logger
 	// Try makes a test call of a hook. If Try is nil, Examine uses hook.Host.Probe.
@@ -50,7 +50,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 	return append(all, hooks(ctx, o)...)
 }
 
-// Healthy reports whether no finding is Wrong.
+// Healthy reports whether no finding has the level Wrong.
 func Healthy(all []Finding) bool {
 	for _, f := range all {
 		if f.Level == Wrong {
@@ -64,7 +64,7 @@ func ok(check, what string) Finding        { return Finding{check, OK, what, ""}
 func note(check, what, do string) Finding  { return Finding{check, Note, what, do} }
 func wrong(check, what, do string) Finding { return Finding{check, Wrong, what, do} }
 
-// failed returns a Wrong finding for an error whose text names the remedy.
+// failed returns a finding with the level Wrong for an error. The error's text names the remedy.
 func failed(check string, err error) Finding { return wrong(check, err.Error(), "") }
 
 // versions compares the versions of two parts of nod. The finding is OK if they are equal, Wrong if

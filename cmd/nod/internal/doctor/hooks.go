@@ -34,7 +34,6 @@ func hooks(ctx context.Context, o Options) []Finding {
 	return found
 }
 
-// hostCheck checks one agent program.
 type hostCheck struct {
 	Options
 	host  hook.Host

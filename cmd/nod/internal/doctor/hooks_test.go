@@ -36,7 +36,7 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
-// program creates a program in PATH that prints says.
+// program creates a program in PATH that prints the text says.
 func (h *home) program(name, says string) string {
 	path := filepath.Join(h.bin, name)
 	testprogram.Write(h, path, "#!/bin/sh\necho '"+says+"'\n")

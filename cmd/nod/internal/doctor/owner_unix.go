@@ -7,7 +7,6 @@ import (
 	"syscall"
 )
 
-// ownerOf returns the user id of a file's owner.
 func ownerOf(info fs.FileInfo) (uid int, known bool) {
 	stat, known := info.Sys().(*syscall.Stat_t)
 	if !known {

@@ -56,7 +56,7 @@ func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
 	}, nil
 }
 
-// Sweep calls report for each request whose hook has died. If report fails for a request,
+// Sweep calls the function report for each request whose hook has died. If report fails for a request,
 // Sweep goes on with the other requests, and the next sweep reports that request again.
 func Sweep(dataDir string, report func(sessionID, pendingID string) error) error {
 	names, err := os.ReadDir(Dir(dataDir))

@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// forgetAfter is the age from which a note of an unsettled call is removed. A record of nod
-// lives for 24 h after its decision.
+// forgetAfter is the age at which removeOld removes the notes of a session. nod stores a record for
+// only 24 h after its decision.
 const forgetAfter = 7 * 24 * time.Hour
 
 func unsettledDir(dataDir string) string { return filepath.Join(dataDir, "unsettled") }
 
-// NoteUnsettled records that nod did not simply allow a call of this tool, so that the host's
-// report about the end of such a call may tell nod something. The session must be an id of nod.
+// NoteUnsettled records that nod was asked about a call of this tool and did not simply allow it. The
+// host's report about the end of such a call then possibly contains news for nod. sessionID must be a
+// valid session id of nod, because it becomes a file name.
 func NoteUnsettled(dataDir, sessionID, tool string) error {
 	if IsUnsettled(dataDir, sessionID, tool) {
 		return nil
@@ -44,9 +45,9 @@ func appendLine(path, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeOld removes the notes of sessions that have ended without telling.
+// removeOld removes the notes of sessions whose end no hook has reported.
 func removeOld(dir string) {
-	sessions, _ := os.ReadDir(dir) // a note that cannot be read or removed stays for the next try
+	sessions, _ := os.ReadDir(dir) // a note that cannot be read or removed stays until the next call of removeOld
 	for _, s := range sessions {
 		if info, err := s.Info(); err == nil && time.Since(info.ModTime()) > forgetAfter {
 			_ = os.Remove(filepath.Join(dir, s.Name()))
@@ -54,8 +55,9 @@ func removeOld(dir string) {
 	}
 }
 
-// IsUnsettled reports whether NoteUnsettled was called for this tool in the session; if tool is
-// empty, for any tool. It also returns true if the notes cannot be read.
+// IsUnsettled reports whether NoteUnsettled was called for this tool in the session. If tool is empty,
+// it reports whether NoteUnsettled was called for any tool. It also returns true if the notes cannot be
+// read.
 func IsUnsettled(dataDir, sessionID, tool string) bool {
 	f, err := os.Open(filepath.Join(unsettledDir(dataDir), sessionID))
 	if err != nil {
@@ -76,5 +78,5 @@ func IsUnsettled(dataDir, sessionID, tool string) bool {
 
 // Settle forgets a session's notes, because the session has ended.
 func Settle(dataDir, sessionID string) {
-	_ = os.Remove(filepath.Join(unsettledDir(dataDir), sessionID)) // a note that stays costs a report that tells nothing
+	_ = os.Remove(filepath.Join(unsettledDir(dataDir), sessionID)) // if the notes stay, the only harm is a report without news for nod
 }

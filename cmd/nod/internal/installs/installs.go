@@ -21,12 +21,13 @@ type Install struct {
 	Agent string    `json:"agent"` // the agent's name, as in `nod hook NAME`
 	Path  string    `json:"path"`
 	At    time.Time `json:"at"` // the last change of the hook
-	// Created is true if nod made the file, and Dirs are the directories that it made for the file,
-	// each before those in it.
+	// Created is true if nod made the file. Dirs are the directories that nod made for the file, outer
+	// directories first.
 	Created bool     `json:"created,omitempty"`
 	Dirs    []string `json:"dirs,omitempty"`
-	// Blank is the content of the user's own file, in which nothing but white space was; nil if
-	// something was in it. EmptyHooks is true if the file had an empty list of hooks.
+	// Blank is the file's content before the installation, if the user's file contained only white
+	// space. Otherwise Blank is nil. EmptyHooks is true if the file had an empty list of hooks before
+	// the installation.
 	Blank      *string `json:"blank,omitempty"`
 	EmptyHooks bool    `json:"empty_hooks,omitempty"`
 }
@@ -68,8 +69,8 @@ func Find(dataDir, agent, path string) (Install, error) {
 	return Install{}, nil
 }
 
-// Remember stores an installation. An installation that is stored already keeps its
-// time unless changed is true.
+// Remember stores an installation. If the installation is already stored and changed is false, Remember
+// changes nothing.
 func Remember(dataDir string, in Install, changed bool) error {
 	all, err := List(dataDir)
 	if err != nil {
@@ -82,7 +83,7 @@ func Remember(dataDir string, in Install, changed bool) error {
 	case !changed:
 		return nil
 	default:
-		if was := all[i]; !in.Created { // the file has nod's hook, so that its first state counts
+		if was := all[i]; !in.Created { // the file already had nod's hook, so the stored state from before the first installation stays
 			in.Created, in.Dirs, in.Blank, in.EmptyHooks = was.Created, was.Dirs, was.Blank, was.EmptyHooks
 		}
 		all[i] = in
@@ -144,7 +145,7 @@ func Ran(dataDir, agent, version string) {
 	_ = f.Close()
 }
 
-// widest is the number of bytes of the content. A version is never longer.
+// widest is the number of bytes to which Ran fills up the version. No version is longer.
 const widest = 60
 
 // LastRan returns the time of an agent program's last run of the hook, and nod's version

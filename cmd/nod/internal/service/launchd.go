@@ -15,7 +15,8 @@ const label = "com.github.nodbus.nod"
 // endTimeout is the time after which launchd kills a nod that does not end.
 const endTimeout = 30 * time.Second
 
-// launchd manages the services of one logged-in user on macOS, which it calls agents.
+// launchd is the service manager of macOS, for one logged-in user. launchd calls a user's services
+// agents.
 type launchd struct{ uid int }
 
 // file returns the property list. launchd does not rotate files. Output outside nod's log therefore

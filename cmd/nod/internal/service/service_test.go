@@ -283,7 +283,7 @@ func TestOtherSystemsHaveNoService(t *testing.T) {
 	require.ErrorContains(t, err, "nod up")
 }
 
-// A new installation without flags keeps those of the installed service, in every spelling.
+// A new installation without flags keeps the flags of the installed service, in every spelling.
 func TestTheFlagsOfAServiceCanBeReadBack(t *testing.T) {
 	m := newMachine(t, "systemctl", "loginctl", "launchctl")
 	for _, system := range []string{"linux", "darwin"} {

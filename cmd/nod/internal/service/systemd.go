@@ -12,7 +12,7 @@ import (
 
 const unitName = "nod.service"
 
-// systemd is the systemd instance of one user, not that of the machine.
+// systemd is the systemd instance of one user, not the system instance.
 type systemd struct{}
 
 // file returns the systemd unit. It restarts nod without a limit, because pending requests wait for
@@ -48,7 +48,7 @@ func unitWord(s string) string {
 	return `"` + s + `"`
 }
 
-// words reverses the quoting of file.
+// words returns the command line in the text of a unit. It reverses the quoting by unitWord.
 func (systemd) words(file string) (words []string) {
 	line := execStart.FindStringSubmatch(file)
 	if line == nil {

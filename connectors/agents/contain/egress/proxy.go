@@ -20,7 +20,7 @@ import (
 type Refusal struct {
 	Endpoint
 	Times  int
-	Reason string // the reason, if the endpoint is granted; "" if it is not granted
+	Reason string // the reason for refusing a granted endpoint; "" if the endpoint is not granted
 }
 
 // Proxy connects its clients to granted endpoints only.
@@ -79,7 +79,8 @@ func (p *Proxy) Serve(l net.Listener) {
 	}
 }
 
-// listenerConn wraps a listener, so that Close also closes it with the connections.
+// listenerConn makes a listener look like a connection, so that Proxy.Close closes the listener as
+// it closes the connections.
 type listenerConn struct {
 	net.Conn
 	l net.Listener
@@ -125,7 +126,8 @@ func (p *Proxy) Refused() []Refusal {
 	return slices.Clone(p.refused)
 }
 
-// maxRefusals is the largest number of refused endpoints in the list, because a command can try many.
+// maxRefusals is the largest number of endpoints that Refused returns, because a command can try
+// many.
 const maxRefusals = 100
 
 func (p *Proxy) refuse(e Endpoint, reason string) error {
@@ -251,7 +253,7 @@ func answer(conn net.Conn, status int, text string) {
 		"\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: "+strconv.Itoa(len(text))+"\r\n\r\n"+text)
 }
 
-// join copies data in both directions until both ends are closed.
+// join copies data in both directions until both connections are closed.
 func join(client net.Conn, in io.Reader, server net.Conn) {
 	var wait sync.WaitGroup
 	wait.Go(func() {

@@ -6,8 +6,8 @@ import (
 )
 
 // init turns this process into the inner process if nod started it as such, and then never returns.
-// Besides an environment variable it requires an argument: a user's environment must not change the
-// behaviour of nod.
+// It requires an argument in addition to the environment variable, because a user's environment
+// alone must not change the behaviour of nod.
 func init() {
 	if _, ok := syscall.Getenv(Variable); ok && commandLine() == Name+"\x00" {
 		syscall.Exit(run())
@@ -28,7 +28,6 @@ func commandLine() string {
 	return string(buf[:n])
 }
 
-// failure is a step that failed.
 type failure struct {
 	what string
 	err  syscall.Errno

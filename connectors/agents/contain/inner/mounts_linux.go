@@ -241,7 +241,8 @@ func setAttr(dir int, path string, flags, set uint64) error {
 	return nil
 }
 
-// writeFile creates a file. An existing file is accepted only if content is empty, as a mount point.
+// writeFile creates a file. If the file exists, writeFile returns an error unless content is empty,
+// because an existing file can serve as a mount point.
 func writeFile(path, content string) error {
 	fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|syscall.O_CLOEXEC, 0o644)
 	if err == syscall.EEXIST && content == "" {

@@ -53,11 +53,11 @@ const (
 	StepDir            // creates a directory
 	StepFile           // creates a file with the content Data
 	StepLink           // creates a symbolic link to Data
-	StepBind           // bind-mounts Source at Path, with the attributes Attr; Source must be Dev and Ino
-	StepCover          // bind-mounts Source, a path in the new file system, at Path; Path must be Dev and Ino
+	StepBind           // bind-mounts Source at Path, with the attributes Attr; Dev and Ino are those of Source
+	StepCover          // bind-mounts Source, a path in the new file system, at Path; Dev and Ino are those of Path
 	StepProc           // mounts /proc for the new process namespace
 	StepPts            // mounts a devpts for pseudo-terminals
-	StepOverlay        // mounts Source at Path as an overlay that writes to the directory Data; if that fails, a read-only bind mount
+	StepOverlay        // mounts Source at Path as an overlay that writes to the directory Data; if that fails, bind-mounts Source read-only
 )
 
 // Step is one step in building the file system.

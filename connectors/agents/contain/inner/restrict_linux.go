@@ -16,7 +16,7 @@ const (
 	prAmbientClear   = 4
 	seccompFilter    = 2
 	capabilityFormat = 0x20080522 // _LINUX_CAPABILITY_VERSION_3
-	noRootSecured    = 0x2f       // root gets no capabilities by its user id, and these bits are locked
+	noRootSecured    = 0x2f       // root gets no capabilities by its user id; these bits are locked, so the command cannot change them
 	landlockBeneath  = 1
 )
 
@@ -70,8 +70,8 @@ func prctl(option, a, b uintptr) error {
 	return nil
 }
 
-// dropCapabilities drops all capabilities permanently. Without namespaces, a user other than root has
-// no capabilities, and must not change the bounding set.
+// dropCapabilities drops all capabilities permanently. Without namespaces, a user other than root
+// has no capabilities, and the kernel does not let that user change the bounding set.
 func dropCapabilities(namespaces bool) error {
 	if namespaces || syscall.Geteuid() == 0 || syscall.Getuid() == 0 {
 		for power := uintptr(0); ; power++ {
@@ -101,7 +101,6 @@ func dropCapabilities(namespaces bool) error {
 	return nil
 }
 
-// landlock applies the Landlock restrictions of the plan.
 func landlock(p *Plan) *failure {
 	if p.Handled == 0 && p.Scoped == 0 {
 		return nil

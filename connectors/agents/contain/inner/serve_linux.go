@@ -63,7 +63,7 @@ func start(p *Plan) (int, *failure) {
 			path = dirs[begin:i] + "/" + name
 		}
 		begin = i + 1
-		if err := syscall.Access(path, 0); err == syscall.ENOENT || err == syscall.ENOTDIR { // faster than starting a process that fails
+		if err := syscall.Access(path, 0); err == syscall.ENOENT || err == syscall.ENOTDIR { // this check is faster than an attempt to start a missing program
 			continue
 		}
 		pid, err := syscall.ForkExec(path, p.Argv, attr)
@@ -80,7 +80,7 @@ func start(p *Plan) (int, *failure) {
 	return 0, fail("run "+name, last)
 }
 
-// follow carries out nod's messages. If nod ends, it kills the command and ends this process.
+// follow carries out nod's messages. When nod ends, follow kills the command and ends this process.
 func follow(pid int) {
 	head := make([]byte, MessageHead)
 	for readFull(head) {
@@ -96,8 +96,9 @@ func follow(pid int) {
 	syscall.Exit(1)
 }
 
-// takeInput makes the process group the foreground job of the terminal. A background process that does
-// this gets SIGTTOU, so takeInput blocks that signal during the call.
+// takeInput makes the process group with the id group the foreground job of the terminal. The
+// kernel sends SIGTTOU to a background process that changes the foreground job, so takeInput blocks
+// that signal during the call.
 func takeInput(group int) {
 	const block, setMask = 0, 2
 	runtime.LockOSThread() // the signal mask belongs to the thread

@@ -213,7 +213,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, name string, m meth
 		fault.Then()
 	}
 	if fault.Code == 0 {
-		panic(http.ErrAbortHandler) // breaks the connection
+		panic(http.ErrAbortHandler) // this panic breaks the connection
 	}
 	return nil, &failure{code: fault.Code, words: fault.Words, after: fault.RetryAfter}
 }
