@@ -17,9 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// probe finds out whether a real program takes the next word as a flag's value. The words 7 and
-// 8 follow the flag. If the program complains about 7 as an operand, the flag has not taken 7
-// as its value. If the program complains only about 8, the flag has taken 7 as its value.
+// probe describes how the tests find out whether a real program takes the next word as a flag's
+// value. The words 7 and 8 follow the flag. If the program complains about 7 as an operand, the
+// flag has not taken 7 as its value. If the program complains only about 8, the flag has taken
+// 7 as its value.
 type probe struct {
 	before []string          // words between the command's name and the flag
 	after  []string          // words after the word 8
@@ -28,7 +29,8 @@ type probe struct {
 	fewest int               // the smallest number of the entry's flags that the program must know
 }
 
-// notTaken and taken match a program's complaints about the words 7 and 8.
+// complaint matches a program's complaint about one of the words 7, 8 and 9. refusal matches
+// the complaint about an unknown flag. badValue matches go's complaint about a flag's value.
 var (
 	complaint = regexp.MustCompile(`(?:ambiguous argument '|pathspec '|bad revision '|no such path '|can't read |Could not open (?:file )?|cannot read: |cannot open '?|cannot access '?|cannot stat '?|No rule to make target '|paths must precede expression: .|(?:package|directory) |invalid object name '?|extra operand .|stat: |not found: |failed to open '|failed to resolve '|Not a valid object name |unable to find )(x?[789])\b|(?m:^|: |')(x?[789])'?: (?:IO error for operation on .*: )?(?:No such file|stat: No such|No such file or directory|cannot open)`)
 	refusal   = regexp.MustCompile(`(?i)unrecognized|invalid option|unknown option|unknown switch|unexpected argument|found argument|illegal option|unknown predicate|not defined|unknown option`)
