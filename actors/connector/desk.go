@@ -229,7 +229,7 @@ func (d *Desk) Now(ctx context.Context) (time.Time, error) {
 	return page.Now, err
 }
 
-// Hold reports that a client is present, or requests the input lock for it.
+// Hold reports that a client is present, or requests the input lock for that client.
 func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error) {
 	p.Type = schemas.TypePresence
 	var lock schemas.Lock

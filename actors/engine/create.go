@@ -173,7 +173,7 @@ func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 	switch rec := &entry.Record; {
 	case rec.Agent != s.agent:
 		return nil, notFound(s.key())
-	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // the record of a withdrawal that came before its request has AnyDigest
+	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // a withdrawal that arrived before its request has stored a record with AnyDigest
 		return nil, reused(s.key())
 	}
 	question, d, err := e.life.decisionOf(ctx, entry)

@@ -146,7 +146,7 @@ func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (s
 		f.Type = schemas.TypeFreezeState
 		before := len(f.Freezes)
 		if i := slices.IndexFunc(f.Freezes, same); i >= 0 && !thaw {
-			z.Reason = cmp.Or(z.Reason, f.Freezes[i].Reason) // a freeze without a reason keeps the earlier one
+			z.Reason = cmp.Or(z.Reason, f.Freezes[i].Reason) // a freeze without a reason keeps the reason of the earlier freeze
 		}
 		all := thaw && z.Agent == "" && z.SessionID == ""
 		f.Freezes = slices.DeleteFunc(f.Freezes, func(old schemas.Freeze) bool { return all || same(old) })

@@ -95,7 +95,7 @@ const (
 
 type result struct {
 	outcome outcome
-	verdict policy.Verdict // replaces the verdict of earlier stages, unless it is zero
+	verdict policy.Verdict // a verdict that is not zero replaces the verdict of earlier stages
 	basis   basis          // the stored entries that an allow depends on; they are confirmed before the allow counts
 }
 

@@ -102,7 +102,8 @@ func TestStagesAreInOrder(t *testing.T) {
 	}
 }
 
-// A stage that decides, or has a person asked, ends its phase; its verdict counts.
+// A stage that decides, or has a person asked, ends its phase. The verdict of this stage
+// counts.
 func TestAStageEndsItsPhase(t *testing.T) {
 	all := stages
 	t.Cleanup(func() { stages = all })

@@ -216,7 +216,7 @@ func (l *promptLine) list(ctx context.Context, e *effects) error {
 	for _, p := range l.places {
 		known[p.key] = p
 	}
-	found := make([]linePlace, len(keys)) // a question that is not in line leaves its place empty
+	found := make([]linePlace, len(keys)) // for a question that is not in line, the element stays empty
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		if p, ok := known[keys[i]]; ok && !p.shown {

@@ -24,7 +24,8 @@ type settingsSnapshot struct {
 	read     time.Time                // the time at which the last successful reading from the store began
 }
 
-// settings holds the newest settings that this engine has read, which are in force on it.
+// settings holds the newest settings that this engine has read. These settings are in force on
+// this engine.
 type settings struct{ watchedCache[settingsSnapshot] }
 
 func (s *settings) now() settingsSnapshot {

@@ -28,7 +28,8 @@ type Disk = shell.Disk
 // ThisDisk is the Disk of this machine. Only ThisDisk and OnDisk read the file system.
 type ThisDisk struct{}
 
-// maxDirEntries bounds a directory's size: Links returns an error for one with maxDirEntries or more entries.
+// maxDirEntries bounds a directory's size: Links returns an error for a directory with
+// maxDirEntries or more entries.
 const maxDirEntries = 4096
 
 // Links returns the names of the symbolic links in a directory, or nil if the directory does

@@ -113,7 +113,7 @@ type RememberedRef struct{ List, Index int }
 type Policy struct {
 	shell     shell.Reader // the reader of command lines, with the preset and the names of secrets
 	layers    []rules.Layer
-	contained *contained.Judge // tells which lines may run contained; nil under presets that run none contained
+	contained *contained.Judge // tells which lines may run contained; nil if the preset runs no line contained
 	answers   []*Answers       // lists of remembered rules, in the order of their addition
 }
 

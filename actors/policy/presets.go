@@ -9,7 +9,7 @@ const (
 	PresetDesign    = "design"
 	PresetReaders   = "readers"
 	PresetProject   = "project"
-	PresetContained = "contained" // also runs other command lines contained, if they can lose nothing
+	PresetContained = "contained" // this preset also runs other command lines in a container, if they can lose nothing
 )
 
 func levelOf(preset string) (commands.Level, error) {

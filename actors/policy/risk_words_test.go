@@ -9,7 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A use that only reads is not labelled with the harm of its program's other uses.
+// A command that only reads is not labelled with the harm that other uses of the same program
+// may do.
 func TestRiskWordsFitTheUse(t *testing.T) {
 	t.Parallel()
 	p, err := New(schemas.Permissions{})

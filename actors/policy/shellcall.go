@@ -73,7 +73,8 @@ func (c *Call) mayBePowerShell() bool {
 	return c.ToolName != "Bash" && (onWindows(c.Cwd) || onWindows(c.Project))
 }
 
-// onWindows reports whether a path is one of Windows: with a drive letter, or on another machine.
+// onWindows reports whether a path is a Windows path: with a drive letter, or on another
+// machine.
 func onWindows(p string) bool {
 	return strings.HasPrefix(p, `\\`) || len(p) > 1 && p[1] == ':' && (p[0]|0x20) >= 'a' && (p[0]|0x20) <= 'z'
 }

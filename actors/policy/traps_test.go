@@ -73,7 +73,7 @@ func TestLinesWithATrapAsk(t *testing.T) {
 }
 
 // nod asks if it is not certain which command an input runs. Another JSON reader, for example,
-// may find another command in it.
+// may find another command in the input.
 func TestInputs(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, c := range []struct {

@@ -48,7 +48,7 @@ type Command struct {
 	Loose     bool   // the first operand is a script or a search pattern; only later operands are paths
 	Lists     bool   // the command prints only names, so a pattern in its words reads only the directory before the first wildcard
 	NamesOnly bool   // the command prints no content of files
-	script    string // the flag whose value is the script or search pattern; without the flag it is the first operand
+	script    string // the flag whose value is the script or search pattern; if the flag is missing, the first operand is the script or search pattern
 	// check finds harmful flags and operands that the other fields of the entry allow. It
 	// returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string
@@ -61,7 +61,7 @@ type Command struct {
 	// Limits that a remembered rule, or a rule of the policy, may use.
 	runner      bool   // the command is a runner: it builds, tests, checks or shows the project; a remembered rule stores its first words and covers most words after them
 	target      bool   // the word after the runner, such as build in "make build", is a target; a remembered rule stores the target too
-	manyTargets bool   // every operand of the runner is a target; a remembered rule for one target covers no second one
+	manyTargets bool   // every operand of the runner is a target; a remembered rule for one target covers no second target
 	chooser     string // the flag whose next word is no target, although all other operands of the runner are targets
 	outputs     string // the flags whose value is a file to write; only in lists of runner flags
 	plain       string // the flags whose value must be a plain name; only in lists of runner flags

@@ -19,7 +19,8 @@ const (
 	project = "/home/ann/project"
 )
 
-// judge returns the Judge of the tests, because building one takes longer than checking a line.
+// judge returns the Judge of the tests, because building a Judge takes longer than checking a
+// line.
 var judge = sync.OnceValue(func() *contained.Judge { return contained.New(secrets.Compile()) })
 
 func judgement(src string) contained.Judgement {

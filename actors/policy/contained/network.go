@@ -25,8 +25,8 @@ func endpoint(u *url.URL) string {
 type registry struct {
 	hosts  []string
 	fetch  string // subcommands that fetch from the network
-	local  string // subcommands that need no network; "*" means all others
-	bare   string // the subcommand that runs if the line names none
+	local  string // subcommands that need no network; "*" means all other subcommands
+	bare   string // the subcommand that runs if the line names no subcommand
 	global string // flags that install outside the project
 }
 

@@ -83,8 +83,8 @@ var compilers = set("go gcc cc g++ c++ clang clang++ rustc ld nasm as ghc javac 
 // attached are the commands whose flag -o may have its value in the same word.
 var attached = set("gcc cc g++ c++ clang clang++ ld curl shuf iconv as nasm javac rustc ctags etags m4 bison flex pandoc dot msgfmt sass")
 
-// writesTo reports whether a flag's name shows that it names a file or a directory to write,
-// for a command that nod does not know.
+// writesTo is for commands that nod does not know. It reports whether the name of a flag shows
+// that the flag's value is a file or a directory to write.
 func writesTo(flag string) bool {
 	if flag == "-o" || flag == "-O" {
 		return true

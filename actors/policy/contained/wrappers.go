@@ -36,8 +36,8 @@ func (c *command) inputOnly() []shell.Redirect {
 	return slices.DeleteFunc(slices.Clone(c.Redirects), func(r shell.Redirect) bool { return r.Kind == shell.Truncates || r.Kind == shell.Appends })
 }
 
-// wraps checks a wrapper, such as env: its flags must be known, and so must be the command
-// after them.
+// wraps checks a wrapper, such as env: the wrapper's flags must be known, and the command after
+// the flags must be known too.
 func (c *command) wraps() {
 	w := wrappers[c.name]
 	i := 0

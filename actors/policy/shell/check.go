@@ -133,8 +133,8 @@ func spelled(words []word.Word) []word.Word {
 // unknownCommand is the reason to ask about a command that the preset does not allow.
 const unknownCommand = "is not a command known to only read"
 
-// rtk checks the words after rtk, a program that runs another one and shortens its output. It
-// allows only git after rtk.
+// rtk checks the words after rtk, a program that runs another program and shortens the output.
+// It allows only git after rtk.
 func (line *Line) rtk(words []word.Word) (string, bool) {
 	if len(words) == 0 || words[0].Text != "git" {
 		return unknownCommand, false
