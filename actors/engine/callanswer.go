@@ -139,7 +139,7 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 
 // keepApproval stores an approval that a person gave while no agent waited. Each request that
 // the person approved may use it once. If an older approval of the same call has uses left,
-// they are added to the new approval.
+// these uses are added to the new approval.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.Denies() || !old.RevokedAt.IsZero() {

@@ -276,8 +276,8 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 }
 
 // recordUncontained records that a host ran a call without its container, although nod had
-// allowed the call only in the container. The engine then contains no later call of the
-// session, but asks. It returns the ids of the calls.
+// allowed the call only in the container. The engine then runs no later call of the session
+// contained, but asks. recordUncontained returns the ids of the calls that it has recorded.
 func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	decided, err := e.store.Records.ChangedSince(ctx, p.SessionID, e.clock.now().Add(-schemas.MaxRunAge))
 	if err != nil {

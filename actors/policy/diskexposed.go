@@ -19,7 +19,7 @@ const (
 	maxWalked  = 30000 // the number of names at which Exposed looks
 	maxExposed = 64    // the largest number of files that Exposed returns
 
-	maxIgnoreFile = 64 << 10 // bytes; Exposed ignores nothing by a longer .gitignore
+	maxIgnoreFile = 64 << 10 // in bytes; Exposed treats a longer .gitignore as if there were none
 )
 
 // Exposed returns the files with secrets that a search of a whole directory would show: files

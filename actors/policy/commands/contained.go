@@ -10,8 +10,8 @@ var decidedByPeople = map[Harm]bool{
 	stopsMachine: true, controlsContainers: true, changesSystems: true, installs: true,
 }
 
-// DecidedByPerson returns the reason why a person decides about a command even if it could run
-// contained, or "".
+// DecidedByPerson returns the reason if a person decides about a command even though the
+// command could run contained. Otherwise it returns "".
 func DecidedByPerson(argv []string) string {
 	for _, h := range Harms(argv) {
 		if decidedByPeople[h] {
