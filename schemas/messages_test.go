@@ -44,8 +44,8 @@ func TestEveryQuestionHasItsReply(t *testing.T) {
 	}
 }
 
-// The functions that return subjects also make the patterns in Messages. Every such function
-// must be used there, and Tokens must split every pattern into its placeholders.
+// Messages makes its patterns by the functions that return subjects. This test checks that
+// Messages uses each of these functions, and that Tokens finds the placeholders of each pattern.
 func TestEverySubjectIsListed(t *testing.T) {
 	source := string(mustRead(t, "messages.go")) + string(mustRead(t, "endpoints.go"))
 	functions := regexp.MustCompile(`func (\w+Subject)\(`).FindAllStringSubmatch(string(mustRead(t, "subjects.go")), -1)

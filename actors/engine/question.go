@@ -180,8 +180,9 @@ func (e *recordLife) retire(ctx context.Context, question bus.Entry) (bus.Entry,
 	})
 }
 
-// join stores a request as joined, and then adds it to the question's waiters. In this order, a
-// question never decides an id that another request could still use.
+// join first stores in the request's own record that the request has joined the question. Only
+// then it adds the request to the question's waiters. In the other order, the question could be
+// decided for an id that another request can still take.
 func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry, done bool, err error) {
 	w := waiterOf(&own)
 	_, own.Record.Joined = schemas.SplitKey(question.Key)

@@ -40,7 +40,7 @@ type Group int
 const (
 	Essential Group = iota // the payload or the question with its answers, the caption, the number of calls: an allow counts only after the person could see all of it
 	About                  // the agent's reason, the directory, the deadline, the answers
-	Rest                   // ids and names, which a channel may fold
+	Rest                   // ids and names, which a channel may hide until the person asks for them
 )
 
 const captionMark = "— "

@@ -174,8 +174,8 @@ func (c *cluster) host(n int) string {
 	return "127.0.0.1"
 }
 
-// args returns the command line args with a prefix that runs this command line in the network
-// namespace of the client who. Without namespaces it returns args unchanged.
+// args returns a command line that runs a client's command in the client's network namespace. If
+// the cluster uses no namespaces, it returns the command unchanged.
 func (c *cluster) args(who string, args ...string) []string {
 	if c.net == nil {
 		return args

@@ -101,7 +101,8 @@ func TestNothingIsToldBeforeItIsOnDisk(t *testing.T) {
 	}
 }
 
-// listen reports each message to viewers and carriers.
+// listen subscribes as a viewer and as a carrier, and sends the kind of each message that they
+// receive to the Go channel told.
 func listen(env *rig.Env, told chan<- string) {
 	_, err := env.Conn(roles.ConnectorID("terminal")).Subscribe("nod.v1.view.>", func(bus.Message) { told <- "view" })
 	env.NoError(err)

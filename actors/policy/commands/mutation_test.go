@@ -14,9 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// harmful lists, for each command, words with which it writes, runs a program, reads other
-// files, reveals more or waits. Most begin with a flag, followed by the words that the flag
-// needs.
+// harmful lists, for each command, arguments that make the command write, run a program, read
+// other files, reveal more or wait. Most entries are a flag with its own arguments.
 var harmful = map[string][]string{
 	"sort":     {"-o x", "--output=x", "--compress-program=x", "--files0-from=x", "-T x", "--temporary-directory=x"},
 	"uniq":     {"x y"},

@@ -45,8 +45,8 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// call serves one HTTP request. It refuses requests of web pages, checks the token, and calls the
-// route. It replies even if the route returns an error or panics.
+// call serves one HTTP request. It refuses requests that a web page sends, checks the token, and
+// calls the route. It replies even if the route returns an error or panics.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	defer func() {
 		if p := recover(); p != nil {

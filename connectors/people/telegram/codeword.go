@@ -19,8 +19,9 @@ func needsCodeWord(p *schemas.Prompt, a *schemas.Answer) bool {
 	return ok && option.Kind.Allows() && p.HasCondition(schemas.ConditionCodeWord)
 }
 
-// codeWordMessage makes the message that asks for the code word. Its text describes the answer that
-// the reply will give. From this text, codeWordAnswer finds the pressed button.
+// codeWordMessage makes the message that asks an approver for the code word. Its text names the
+// button that the approver has pressed. codeWordAnswer reads the button from this text when the
+// approver replies with the code word.
 func codeWordMessage(about *message, p *schemas.Prompt, action string) outgoing {
 	m := replyMessage(about, p, codeWordHead, "the code word")
 	c := content{units: people.UTF16(m.Text), entities: m.Entities}

@@ -133,7 +133,7 @@ func (n *Nod) Detach(context.Context, string, string, string) error {
 	return schemas.Errorf(schemas.CodeInternal, "transcripts do not support Detach")
 }
 
-// HostResolved passes p to the next line "> passed" of the transcript.
+// HostResolved compares p with the transcript's next line that begins with "> passed".
 func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	data, err := schemas.Encode(p)
 	n.passed <- string(data)
