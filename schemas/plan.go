@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // A plan decodes the usual form of a value in one pass: it checks syntax and schema while it
@@ -256,7 +255,7 @@ func (p *plan) matches(s *schema) bool {
 	case planInt, planUint:
 		return s.Type.are("integer") && p.texts == nil
 	case planRaw:
-		return s.Type.are("object") && len(s.Properties) == 0 && len(s.Required) == 0 && !p.null
+		return s.Type.are("object") && len(s.Properties) == 0 && len(s.Required) == 0 && !p.null && s.AdditionalProperties == nil
 	case planStruct:
 		return s.Type.are("object")
 	case planList:
@@ -265,181 +264,4 @@ func (p *plan) matches(s *schema) bool {
 		return true // the target's plan has the schema
 	}
 	return false
-}
-
-// decode fills v, a zero value of the plan's type, from one JSON value. maxDepth is the deepest
-// nesting that the full check accepts; 0 means encoding/json's own limit.
-func (p *plan) decode(data []byte, v reflect.Value, maxDepth int) bool {
-	if !utf8.Valid(data) {
-		return false
-	}
-	d := planDecoder{scanner: scanner{data: data, strict: p.checked, maxDepth: plannedDepth}}
-	if maxDepth > 0 {
-		d.maxDepth = min(maxDepth, plannedDepth)
-	}
-	d.space()
-	if !d.value(p, v, 0) {
-		return false
-	}
-	d.space()
-	return d.at == len(data)
-}
-
-// plannedDepth is the deepest nesting that a plan accepts.
-const plannedDepth = 100
-
-type planDecoder struct {
-	scanner
-}
-
-// value decodes the value at the current offset.
-func (d *planDecoder) value(p *plan, v reflect.Value, depth int) bool {
-	if p.null && d.peek() == 'n' {
-		return d.literal("null")
-	}
-	switch p.kind {
-	case planText:
-		return d.setText(p, v)
-	case planBool:
-		if d.literal("true") {
-			v.SetBool(true)
-			return true
-		}
-		return d.literal("false")
-	case planInt, planUint:
-		return d.setInteger(p, v)
-	case planTime:
-		literal, ok := d.plainText()
-		return ok && v.Addr().Interface().(*time.Time).UnmarshalText(literal) == nil
-	case planRaw:
-		return d.setRaw(p, v, depth)
-	case planStruct:
-		return d.setStruct(p, v, depth+1)
-	case planList:
-		return d.setList(p, v, depth+1)
-	case planPointer:
-		target := reflect.New(p.item.typ)
-		v.Set(target)
-		return d.value(p.item, target.Elem(), depth)
-	}
-	return false
-}
-
-func (d *planDecoder) setText(p *plan, v reflect.Value) bool {
-	literal, ok := d.plainText()
-	if !ok {
-		return false
-	}
-	if p.texts != nil {
-		for _, text := range p.texts {
-			if text == string(literal) {
-				v.SetString(text)
-				return true
-			}
-		}
-		return false
-	}
-	text := string(literal)
-	if len(text) < p.minLength || p.minLength > 1 && utf8.RuneCountInString(text) < p.minLength {
-		return false
-	}
-	if p.maxLength > 0 && len(text) > p.maxLength && utf8.RuneCountInString(text) > p.maxLength {
-		return false
-	}
-	if p.pattern != nil && !p.pattern(text) {
-		return false
-	}
-	v.SetString(text)
-	return true
-}
-
-func (d *planDecoder) setInteger(p *plan, v reflect.Value) bool {
-	n, ok := d.integer()
-	if !ok || p.hasMinimum && n < p.minimum || p.hasMax && n > p.maximum {
-		return false
-	}
-	if p.kind == planUint {
-		if n < 0 {
-			return false
-		}
-		v.SetUint(uint64(n))
-		return true
-	}
-	v.SetInt(n)
-	return true
-}
-
-func (d *planDecoder) setRaw(p *plan, v reflect.Value, depth int) bool {
-	from := d.at
-	if d.peek() == 'n' || p.checked && d.peek() != '{' || !d.skip(depth) {
-		return false
-	}
-	v.SetBytes(append(json.RawMessage(nil), d.data[from:d.at]...))
-	return true
-}
-
-func (d *planDecoder) setStruct(p *plan, v reflect.Value, depth int) bool {
-	if depth > d.maxDepth || !d.next('{') {
-		return false
-	}
-	var seen uint64
-	d.space()
-	if d.next('}') {
-		return p.require == 0
-	}
-	for at := 0; ; {
-		name, ok := d.plainText()
-		if !ok {
-			return false
-		}
-		i := p.field(string(name), at)
-		if i < 0 || seen&(1<<i) != 0 {
-			return false
-		}
-		seen |= 1 << i
-		at = i + 1
-		d.space()
-		if !d.next(':') {
-			return false
-		}
-		d.space()
-		if !d.value(p.fields[i].plan, v.Field(p.fields[i].index), depth) {
-			return false
-		}
-		d.space()
-		if d.next('}') {
-			return seen&p.require == p.require
-		}
-		if !d.next(',') {
-			return false
-		}
-		d.space()
-	}
-}
-
-func (d *planDecoder) setList(p *plan, v reflect.Value, depth int) bool {
-	if depth > d.maxDepth || !d.next('[') {
-		return false
-	}
-	d.space()
-	v.Set(reflect.MakeSlice(p.typ, 0, 0))
-	if d.next(']') {
-		return p.minLength == 0
-	}
-	for n := 0; ; {
-		v.Grow(1)
-		n++
-		v.SetLen(n)
-		if p.maxLength > 0 && n > p.maxLength || !d.value(p.item, v.Index(n-1), depth) {
-			return false
-		}
-		d.space()
-		if d.next(']') {
-			return n >= p.minLength
-		}
-		if !d.next(',') {
-			return false
-		}
-		d.space()
-	}
 }

@@ -231,7 +231,7 @@ class App extends HTMLElement {
         this.#pending.set(key, payload);
         this.#views.inbox.add(payload);
         if (this.#awaited < 0) this.#notices.tell(payload); // it arrived after the page was opened
-        if (this.#view === this.#views.session) this.#view.add(payload);
+        if (this.#view !== this.#views.inbox) this.#view.add?.(payload);
         break;
       case "session.permission.resolved":
         this.#resolved(key, payload);

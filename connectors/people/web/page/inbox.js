@@ -14,6 +14,7 @@ export class Inbox extends HTMLElement {
   #requests = new Map(); // by key
   #rows = new Map(); // by key
   #groups = new Map(); // by session; by "" if the list has no groups
+  #shown = 0; // number of rows that the filters do not hide
   #list = el("ul", "groups");
   #total = el("p", "total");
   #search = el("input");
@@ -47,6 +48,7 @@ export class Inbox extends HTMLElement {
     this.#requests.clear();
     this.#rows.clear();
     this.#groups.clear();
+    this.#shown = 0;
     this.#list.replaceChildren();
     this.#count();
   }
@@ -54,13 +56,15 @@ export class Inbox extends HTMLElement {
   add(request) {
     const key = keyOf(request), old = this.#rows.get(key);
     const focused = Boolean(old?.contains(document.activeElement)), current = old?.classList.contains("current");
-    old?.remove();
+    if (old) this.#remove(old);
     const row = this.#row(request);
     row.classList.toggle("current", Boolean(current));
     this.#requests.set(key, request);
     this.#rows.set(key, row);
     this.#insert(this.#group(request), row);
     this.#hide(row);
+    if (!row.hidden) this.#shown++;
+    this.#countGroup(row.parentElement);
     if (focused) row.firstElementChild.focus();
     this.#count();
   }
@@ -71,10 +75,11 @@ export class Inbox extends HTMLElement {
     const focused = row.contains(document.activeElement);
     const next = this.#beside(row, 1) ?? this.#beside(row, -1);
     const group = row.parentElement;
-    row.remove();
+    this.#remove(row);
     this.#rows.delete(key);
     this.#requests.delete(key);
-    if (!group.firstChild) this.#dropGroup(group);
+    if (group.firstChild) this.#countGroup(group);
+    else this.#dropGroup(group);
     this.#count();
     if (focused) next?.firstElementChild.focus();
   }
@@ -177,6 +182,8 @@ export class Inbox extends HTMLElement {
 
   #filter() {
     for (const row of this.#rows.values()) this.#hide(row);
+    this.#shown = this.#visible().length;
+    for (const group of this.#groups.values()) this.#countGroup(group);
     this.#count();
   }
 
@@ -189,16 +196,19 @@ export class Inbox extends HTMLElement {
     return all[all.indexOf(row) + step];
   }
 
+  #remove(row) {
+    if (!row.hidden) this.#shown--;
+    row.remove();
+  }
+
+  #countGroup(group) {
+    group.parentElement.hidden = !group.querySelector(":scope > li:not([hidden])");
+    const count = group.parentElement.querySelector(".head .count");
+    if (count) count.textContent = group.childElementCount;
+  }
+
   #count() {
-    const n = this.#rows.size;
-    let shown = 0;
-    for (const group of this.#groups.values()) {
-      const visible = group.querySelectorAll(":scope > li:not([hidden])").length;
-      shown += visible;
-      group.parentElement.hidden = !visible;
-      const count = group.parentElement.querySelector(".count");
-      if (count) count.textContent = group.childElementCount;
-    }
+    const n = this.#rows.size, shown = this.#shown;
     const words = n === 0 ? "Nothing waits for an answer." : n === 1 ? "1 request waits." : `${n} requests wait.`;
     this.#total.textContent = shown === n ? words : `${words} ${shown} of them shown.`;
     this.#blank.hidden = n > 0;

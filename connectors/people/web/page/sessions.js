@@ -2,7 +2,7 @@
 
 import { clock, el, riskClass, sessionLink } from "./parts.js";
 
-const refreshEvery = 5_000; // ms
+const checkEvery = 5_000, refreshEvery = 60_000; // ms; a reading goes through all requests of a day
 
 /** <nod-sessions> lists the agents' sessions: first those that wait for an answer, then by
  * their newest request. The app sets ask, which sends a request to nod. */
@@ -10,19 +10,27 @@ export class Sessions extends HTMLElement {
   #list = el("ul", "rows");
   #status = el("p", "total");
   #timer = 0;
+  #loaded = 0; // when the list was read
+  #changed = false; // a request has come or ended since
   ask = null;
 
   connectedCallback() {
     this.#status.setAttribute("role", "status");
     if (!this.firstChild) this.replaceChildren(el("h2", "", "Sessions"), this.#status, this.#list);
-    this.#timer = setInterval(() => this.load(), refreshEvery);
+    this.#timer = setInterval(() => this.#check(), checkEvery);
   }
 
   disconnectedCallback() {
     clearInterval(this.#timer);
   }
 
+  #check() {
+    if (this.#changed || Date.now() - this.#loaded >= refreshEvery) this.load();
+  }
+
   async load() {
+    this.#loaded = Date.now();
+    this.#changed = false;
     try {
       const { sessions } = await this.ask("sessions.list", {});
       const focused = document.activeElement?.closest?.("nod-sessions li")?.dataset.session;
@@ -34,9 +42,14 @@ export class Sessions extends HTMLElement {
     }
   }
 
-  /** decided reloads the list. */
+  /** add notes that a request has come; the list is read again soon. */
+  add() {
+    this.#changed = true;
+  }
+
+  /** decided notes that a request has ended; the list is read again soon. */
   decided() {
-    this.load();
+    this.#changed = true;
   }
 }
 
