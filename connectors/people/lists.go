@@ -29,7 +29,7 @@ type Session struct {
 	Last     string       `json:"last"` // the summary of the newest request
 }
 
-// SessionState is what a session does, as far as its requests show it.
+// SessionState is a session's state, judged by its requests.
 type SessionState string
 
 // The states of a session.

@@ -127,7 +127,7 @@ func deletion(args []string) Harm {
 	return h
 }
 
-// Boundable reports whether nod knows what a command does, so that a rule may allow exactly
+// Boundable reports whether nod knows the effects of a command, so that a rule may allow exactly
 // this command. The name must be plain, and no word may contain code or set a variable. The
 // harms must be known, none of high risk, and none about deleting files, using the network,
 // installing software or stopping processes.

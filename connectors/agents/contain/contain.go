@@ -88,7 +88,7 @@ type Endpoint = egress.Endpoint
 // ParseEndpoint reads HOST:PORT.
 func ParseEndpoint(s string) (Endpoint, error) { return egress.ParseEndpoint(s) }
 
-// Report describes what a contained command changed, and the accesses that were refused.
+// Report lists the files that a contained command changed, and the accesses that were refused.
 type Report struct {
 	Level    Level
 	ExitCode int           // 128 + N if signal N ended the command

@@ -150,7 +150,7 @@ func (w *walk) all() {
 	}
 }
 
-// state is what a screen shows after a sequence of presses that gave no answer, with the controls
+// state is the content of a screen after a sequence of presses that gave no answer, with the controls
 // that can be pressed next.
 type state struct {
 	shown string
