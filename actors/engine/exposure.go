@@ -14,23 +14,25 @@ import (
 // directories of recent calls. The zero value is ready to use, by several goroutines at once.
 type exposures struct {
 	mu    sync.Mutex
-	found map[string]exposure
+	found map[string]*exposure
 }
 
+// exposure is the result for one directory.
 type exposure struct {
+	mu    sync.Mutex // covers the walk, so that calls about the same directory share one walk
 	at    time.Time
 	files []string
+	whole bool // false if the directory has too many names to find all files
 }
 
 // exposureAge is the time for which a result is used again. A file that is made meanwhile is found
 // afterwards.
 const exposureAge = 5 * time.Second
 
-// files returns the exposed files below directories of this machine, as full paths. It ignores
-// directories that are not absolute.
-func (e *exposures) files(p *policy.Policy, dirs ...string) (files []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock() // the lock covers the walk, so that calls about the same project share one walk
+// files returns the exposed files below directories of this machine, as full paths, and the
+// directories that hold too many names to find all such files. It ignores directories that are
+// not absolute.
+func (e *exposures) files(p *policy.Policy, dirs ...string) (files, unsearched []string) {
 	var walked []string
 	for _, dir := range dirs {
 		dir = path.Clean(dir)
@@ -38,15 +40,35 @@ func (e *exposures) files(p *policy.Policy, dirs ...string) (files []string) {
 			continue
 		}
 		walked = append(walked, dir)
-		have, ok := e.found[dir]
-		if !ok || time.Since(have.at) >= exposureAge {
-			if e.found == nil || len(e.found) >= maxProjects {
-				e.found = map[string]exposure{}
-			}
-			have = exposure{time.Now(), policy.ThisDisk{}.Exposed(p, dir)}
-			e.found[dir] = have
+		found, whole := e.of(dir).walk(p, dir)
+		files = append(files, found...)
+		if !whole {
+			unsearched = append(unsearched, dir)
 		}
-		files = append(files, have.files...)
 	}
-	return files
+	return files, unsearched
+}
+
+// of returns the exposure of a directory.
+func (e *exposures) of(dir string) *exposure {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.found == nil || len(e.found) >= maxProjects && e.found[dir] == nil {
+		e.found = map[string]*exposure{}
+	}
+	if e.found[dir] == nil {
+		e.found[dir] = &exposure{}
+	}
+	return e.found[dir]
+}
+
+// walk returns the result for dir, at most exposureAge old.
+func (x *exposure) walk(p *policy.Policy, dir string) (files []string, whole bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.at.IsZero() || time.Since(x.at) >= exposureAge {
+		x.files, x.whole = policy.ThisDisk{}.Exposed(p, dir)
+		x.at = time.Now()
+	}
+	return x.files, x.whole
 }

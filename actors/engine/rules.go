@@ -53,7 +53,7 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 			out.call.Tops = policy.ThisDisk{}.Tops(out.call.Project)
 		}
 		if searches(&out.call) {
-			out.call.Exposed = e.exposed.files(rules, rules.Dirs(out.call)...)
+			out.call.Exposed, out.call.Unsearched = e.exposed.files(rules, rules.Dirs(out.call)...)
 		}
 		if out.call.Home = e.Home; e.Projects != nil {
 			rules, err = e.Projects.Tighten(rules, rules.Dirs(out.call)...)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,10 +31,15 @@ func projectWithSecrets(t *testing.T) string {
 
 func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	dir := projectWithSecrets(t)
-	files := policy.ThisDisk{}.Exposed(preset(t, ""), dir)
+	exposed := func(dir string) []string {
+		files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), dir)
+		assert.True(t, whole, dir)
+		return files
+	}
+	files := exposed(dir)
 	assert.ElementsMatch(t, []string{dir + "/server.key", dir + "/deploy/credentials.json"}, files)
-	assert.Empty(t, policy.ThisDisk{}.Exposed(preset(t, ""), dir+"/plain"))
-	assert.Empty(t, policy.ThisDisk{}.Exposed(preset(t, ""), dir+"/missing"))
+	assert.Empty(t, exposed(dir+"/plain"))
+	assert.Empty(t, exposed(dir+"/missing"))
 	rg, err := exec.LookPath("rg")
 	if err != nil {
 		t.Skipf("left out: the comparison with ripgrep: %v", err)
@@ -62,7 +68,39 @@ func TestAnIgnoreFileThatIsNoFileIsNotRead(t *testing.T) {
 		dir := t.TempDir()
 		require.NoError(t, write(dir+"/.gitignore"), name)
 		require.NoError(t, os.WriteFile(dir+"/server.key", []byte("TOKEN"), 0o644))
-		assert.Equal(t, []string{dir + "/server.key"}, policy.ThisDisk{}.Exposed(preset(t, ""), dir), name)
+		files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), dir)
+		assert.True(t, whole, name)
+		assert.Equal(t, []string{dir + "/server.key"}, files, name)
+	}
+}
+
+// A directory with too many names, or with too many files with secrets, is not searched whole. nod
+// then asks about a search of it, because other files with secrets may exist.
+func TestSearchesOfDirectoriesWithTooManyNamesAsk(t *testing.T) {
+	many, secrets := t.TempDir(), t.TempDir()
+	for i := range 200_001 {
+		require.NoError(t, os.Symlink("x", filepath.Join(many, strconv.Itoa(i))))
+	}
+	for i := range 66 {
+		require.NoError(t, os.WriteFile(filepath.Join(secrets, strconv.Itoa(i)+".key"), nil, 0o644))
+	}
+	for _, dir := range []string{many, secrets} {
+		_, whole := policy.ThisDisk{}.Exposed(preset(t, ""), dir)
+		assert.False(t, whole, dir)
+	}
+	check := func(tool, input, unsearched string) policy.Verdict {
+		return preset(t, "").Check(policy.Call{ToolName: tool, Input: []byte(input), Cwd: project, Project: project, Home: home, Unsearched: []string{unsearched}})
+	}
+	for _, line := range []string{"rg TOKEN", "rg TOKEN src", "rg -tgo TOKEN", "cd src && rg TOKEN"} {
+		v := check("Bash", `{"command":"`+line+`"}`, project)
+		assert.Equal(t, policy.Ask, v.Effect, line)
+		assert.Contains(t, v.Why, "too many files")
+		assert.Equal(t, policy.Allow, check("Bash", `{"command":"`+line+`"}`, "/other").Effect, line)
+	}
+	assert.Equal(t, policy.Allow, check("Bash", `{"command":"rg -g '*.go' TOKEN"}`, project).Effect)
+	assert.Equal(t, policy.Allow, check("Bash", `{"command":"rg -l TOKEN"}`, project).Effect)
+	for input, want := range map[string]policy.Effect{`{"pattern":"x"}`: policy.Allow, `{"pattern":"x","output_mode":"content"}`: policy.Ask, `{"pattern":"x","output_mode":"content","glob":"*.go"}`: policy.Allow} {
+		assert.Equal(t, want, check("Grep", input, project).Effect, input)
 	}
 }
 

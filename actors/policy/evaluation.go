@@ -22,6 +22,7 @@ type evaluation struct {
 	line     *shell.Line
 
 	showsLines bool                   // a search shows lines of files, not only their names
+	onlyGlob   bool                   // a filter limits a search to names that match a pattern
 	leavesOut  func(file string) bool // reports whether the filters of a search leave out a file
 }
 

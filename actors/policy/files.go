@@ -59,12 +59,11 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	// Claude Code's Grep shows names unless its output_mode says otherwise; other hosts' tools show lines.
 	mode, _ := in.Text("output_mode")
 	ev.showsLines = mode == "content" || mode == "" && (ev.call.ToolName != "Grep" || in["output_mode"] != nil)
+	for _, k := range []string{"glob", "include", "include_pattern", "includePattern"} {
+		s, ok := in.Text(k)
+		ev.onlyGlob = ev.onlyGlob || ok && s != "" && s[0] != '!' // nod already asks about a filter that may include secrets
+	}
 	ev.leavesOut = func(file string) bool {
-		for _, k := range []string{"glob", "include", "include_pattern", "includePattern"} {
-			if s, ok := in.Text(k); ok && s != "" && s[0] != '!' {
-				return true // nod already asks about a filter that may include secrets
-			}
-		}
 		kind, ok := in.Text("type")
 		return ok && kind != "" && path.Ext(file) != "."+kind
 	}
@@ -115,8 +114,11 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 		ev.addReason("touches a hidden place outside the project")
 	case ev.tool.Name == "Grep" && ev.pol.shell.Secrets.MayLieBelow(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
-	case ev.tool.Name == "Grep" && ev.showsLines:
-		if file := ev.location.ExposedBelow([]string{p}, ev.leavesOut); file != "" {
+	case ev.tool.Name == "Grep" && ev.showsLines && !ev.onlyGlob:
+		switch file, unsearched := ev.location.ExposedBelow([]string{p}, ev.leavesOut); {
+		case unsearched:
+			ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches "+file+", which has too many files to know whether some hold secrets"
+		case file != "":
 			ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory with "+file+", which holds secrets"
 		}
 	}

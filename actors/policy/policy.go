@@ -57,6 +57,9 @@ type Call struct {
 	// Exposed are files with secrets in the project that a search of their directory would
 	// show, as ThisDisk finds them. nil means that no such file is known.
 	Exposed []string
+	// Unsearched are directories that hold too many names for ThisDisk to find all such files.
+	// A search of them asks.
+	Unsearched []string
 }
 
 // CallOf returns the call of an agent's request.
@@ -77,6 +80,9 @@ func (c *Call) location() pathname.Location {
 	loc.SetTops(c.Tops)
 	for _, file := range c.Exposed {
 		loc.Exposed = append(loc.Exposed, pathname.Clean(file))
+	}
+	for _, dir := range c.Unsearched {
+		loc.Unsearched = append(loc.Unsearched, pathname.Clean(dir))
 	}
 	return loc
 }

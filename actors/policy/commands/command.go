@@ -86,8 +86,9 @@ type Secrets interface {
 	SearchesPrivate(paths []word.Word) bool
 	// SearchesExposed returns a file with secrets that a search of these paths, or of the current
 	// directory if paths is empty, would show, or "". It leaves out files for which the function
-	// skips returns true.
-	SearchesExposed(paths []word.Word, skips func(file string) bool) string
+	// skips returns true. unsearched is true if found is a directory that holds too many names
+	// for nod to know its files.
+	SearchesExposed(paths []word.Word, skips func(file string) bool) (found string, unsearched bool)
 }
 
 // table returns the known commands by name, or by name and first words as in "git log". The

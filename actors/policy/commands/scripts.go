@@ -151,7 +151,10 @@ func checkRg(s Secrets, a *Args) string {
 	if names || only {
 		return "" // nod already asks about a filter that includes secrets
 	}
-	if file := s.SearchesExposed(a.Paths(), a.excludes); file != "" {
+	switch file, unsearched := s.SearchesExposed(a.Paths(), a.excludes); {
+	case unsearched:
+		return "searches " + file + ", which has too many files to know whether some hold secrets: name the kind of files, as with -g '*.go'"
+	case file != "":
 		return "searches a directory with " + file + ", which holds secrets: leave it out, as with -g '!" + path.Base(file) + "'"
 	}
 	return ""

@@ -17,6 +17,7 @@ type Location struct {
 	Main          string   // the project to which the work tree Project belongs, or Project itself if it is no work tree
 	Tops          []string // the tops of the project and of its work trees, in the form of Clean; nil if unknown
 	Exposed       []string // files with secrets in the project that a search of their directory would show, in the form of Clean
+	Unsearched    []string // directories in which nod has not found all such files, because they hold too many names, in the form of Clean
 	Home          string   // the home directory, in the form of Clean; "" if unknown
 	Lost          bool     // the command may run in any directory
 	NamesOnly     bool     // the command prints only names, so hidden files outside the project are no secrets
@@ -52,24 +53,30 @@ func (loc *Location) SetTops(dirs []string) {
 
 // ExposedBelow returns the first exposed file that is one of these paths or lies below one of
 // them. If there are no paths, it returns the first exposed file below the current directory.
-// It leaves out files for which the function skips returns true. It returns "" if no file
-// remains.
-func (loc *Location) ExposedBelow(paths []string, skips func(file string) bool) string {
-	if len(loc.Exposed) == 0 {
-		return ""
+// It leaves out files for which the function skips returns true. If no file remains, and the
+// search enters a directory of Unsearched, it returns that directory and unsearched = true. It
+// returns "" if the search shows no such file.
+func (loc *Location) ExposedBelow(paths []string, skips func(file string) bool) (found string, unsearched bool) {
+	for _, file := range loc.Exposed {
+		if loc.anyPath(paths, func(p string) bool { return Within(file, p) }) && !skips(file) {
+			return file, false
+		}
 	}
+	for _, dir := range loc.Unsearched {
+		if loc.anyPath(paths, func(p string) bool { return Within(dir, p) || Within(p, dir) }) {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+// anyPath reports whether holds returns true for a full form of one of these paths, or of the
+// current directory if there are no paths.
+func (loc *Location) anyPath(paths []string, holds func(full string) bool) bool {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	for _, file := range loc.Exposed {
-		below := slices.ContainsFunc(paths, func(p string) bool {
-			return slices.ContainsFunc(loc.Resolve(p), func(dir string) bool { return Within(file, dir) })
-		})
-		if below && !skips(file) {
-			return file
-		}
-	}
-	return ""
+	return slices.ContainsFunc(paths, func(p string) bool { return slices.ContainsFunc(loc.Resolve(p), holds) })
 }
 
 // worktreeDirs are the directories in which tools make further work trees of a project: below

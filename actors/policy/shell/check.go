@@ -219,8 +219,9 @@ func (line *Line) SearchesPrivate(paths []word.Word) bool {
 	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.reader.Secrets.MayLieBelow(p.Text, &line.Location) })
 }
 
-// SearchesExposed returns a file with secrets that a search of these paths would show, or "".
-func (line *Line) SearchesExposed(paths []word.Word, skips func(file string) bool) string {
+// SearchesExposed returns a file with secrets that a search of these paths would show, or a
+// directory in which nod has not found all such files, or "".
+func (line *Line) SearchesExposed(paths []word.Word, skips func(file string) bool) (found string, unsearched bool) {
 	texts := make([]string, len(paths))
 	for i, p := range paths {
 		texts[i] = p.Text
