@@ -256,6 +256,9 @@ func readSettings(path, dir string) ([]byte, error) {
 	if !named && errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("read the settings: %w: fix its permissions, or name another directory with --data", err)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the settings: %w: 'nod setup' writes settings.json, or name another file", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the settings: %w", err)
 	}
