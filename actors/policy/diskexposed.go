@@ -3,10 +3,14 @@ package policy
 import (
 	"bufio"
 	"bytes"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/nodbus/nod/actors/policy/tools"
 )
@@ -24,54 +28,84 @@ const (
 
 // Exposed returns the files with secrets that a search of a whole directory would show: files
 // on the list of secrets in p that are neither hidden nor ignored. whole is false if the
-// directory holds more than maxWalked names or more than maxExposed such files. Other such
-// files may then exist.
+// directory holds more than maxWalked names or more than maxExposed such files, or if reading it
+// fails. Other such files may then exist.
 func (ThisDisk) Exposed(p *Policy, dir string) (files []string, whole bool) {
-	w := exposedWalk{policy: p}
-	whole = w.read(dir)
-	return w.files, whole
+	w := exposedWalk{policy: p, waiting: []exposedDir{{name: dir, repo: inRepository(dir)}}}
+	for len(w.waiting) > 0 {
+		next := w.waiting[len(w.waiting)-1]
+		w.waiting = w.waiting[:len(w.waiting)-1]
+		if !w.read(next) {
+			return w.files, false
+		}
+	}
+	return w.files, true
 }
 
-// exposedWalk is one walk of Exposed.
+// inRepository reports whether dir lies in a git repository.
+func inRepository(dir string) bool {
+	for at := dir; ; at = path.Dir(at) {
+		if _, err := os.Lstat(at + "/.git"); err == nil {
+			return true
+		}
+		if at == path.Dir(at) {
+			return false
+		}
+	}
+}
+
+// exposedWalk is one walk of Exposed. At most one directory is open at a time, so the depth of a
+// tree does not matter.
 type exposedWalk struct {
 	policy  *Policy
-	ignored []ignoreFile
+	waiting []exposedDir
 	names   int // the number of names that the walk has read
 	files   []string
 }
 
-// read looks at the names below a directory. It returns false if there are too many. It passes
-// over a directory that it cannot read, because a search cannot read that directory either.
-func (w *exposedWalk) read(dir string) (whole bool) {
-	f, err := os.Open(dir)
+// exposedDir is a directory that a walk has yet to read. A .gitignore counts only in a repository.
+type exposedDir struct {
+	name    string
+	repo    bool
+	ignored []ignoreFile
+}
+
+// read looks at the names in a directory. It returns false if there are too many, or if reading
+// fails. It passes over a directory to which this user has no rights, because a search has none
+// either.
+func (w *exposedWalk) read(dir exposedDir) (whole bool) {
+	f, err := os.OpenFile(dir.name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a named pipe does not wait
 	if err != nil {
-		return true
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
 	}
 	defer f.Close()
-	if own, ok := readIgnoreFile(dir); ok {
-		w.ignored = append(w.ignored, own)
-		defer func() { w.ignored = w.ignored[:len(w.ignored)-1] }()
+	if _, err := os.Lstat(dir.name + "/.git"); err == nil {
+		dir.repo, dir.ignored = true, nil // a search applies no .gitignore of another repository
+	}
+	if own, ok := readIgnoreFile(dir.name); ok && dir.repo {
+		dir.ignored = append(slices.Clip(dir.ignored), own)
 	}
 	for {
 		entries, err := f.ReadDir(readAtOnce)
 		for _, d := range entries {
-			if w.names++; w.names > maxWalked || !w.look(dir+"/"+d.Name(), d) {
+			if w.names++; w.names > maxWalked || !w.look(&dir, d) {
 				return false
 			}
 		}
 		if err != nil {
-			return true
+			return errors.Is(err, io.EOF) || errors.Is(err, syscall.ENOTDIR)
 		}
 	}
 }
 
-// look looks at one name. It returns false if there are too many names or files.
-func (w *exposedWalk) look(at string, d fs.DirEntry) (whole bool) {
+// look looks at one name. It returns false if there are too many files.
+func (w *exposedWalk) look(dir *exposedDir, d fs.DirEntry) (whole bool) {
+	at := path.Join(dir.name, d.Name())
 	switch {
-	case strings.HasPrefix(d.Name(), "."), ignores(w.ignored, at), d.IsDir() && d.Name() == "node_modules":
+	case strings.HasPrefix(d.Name(), "."), ignores(dir.ignored, at):
 		return true
 	case d.IsDir():
-		return w.read(at)
+		w.waiting = append(w.waiting, exposedDir{at, dir.repo, dir.ignored})
 	case d.Type().IsRegular() && w.policy.shell.Secrets.Listed(at):
 		w.files = append(w.files, at)
 	}

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -102,6 +104,35 @@ func TestSearchesOfDirectoriesWithTooManyNamesAsk(t *testing.T) {
 	for input, want := range map[string]policy.Effect{`{"pattern":"x"}`: policy.Allow, `{"pattern":"x","output_mode":"content"}`: policy.Ask, `{"pattern":"x","output_mode":"content","glob":"*.go"}`: policy.Allow} {
 		assert.Equal(t, want, check("Grep", input, project).Effect, input)
 	}
+}
+
+// A search applies a .gitignore only in a git repository. A directory to which a path of too many
+// bytes leads, or a named pipe in place of a directory, does not stop or pass the walk.
+func TestExposedFilesOutsideARepository(t *testing.T) {
+	dir := projectWithSecrets(t)
+	require.NoError(t, os.RemoveAll(dir+"/.git"))
+	files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), dir)
+	assert.True(t, whole)
+	assert.Len(t, files, 6, "also the ignored files")
+
+	require.NoError(t, syscall.Mkfifo(dir+"/pipe", 0o600))
+	files, whole = policy.ThisDisk{}.Exposed(preset(t, ""), dir+"/pipe")
+	assert.True(t, whole)
+	assert.Empty(t, files)
+
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	long := strings.Repeat("d", 250)
+	for range 20 { // 5,000 bytes, more than a path may have
+		require.NoError(t, root.Mkdir(long, 0o755))
+		next, err := root.OpenRoot(long)
+		require.NoError(t, err)
+		defer next.Close()
+		root = next
+	}
+	_, whole = policy.ThisDisk{}.Exposed(preset(t, ""), dir)
+	assert.False(t, whole, "a search by relative names may still read there")
 }
 
 // nod asks about a search that would show a file with secrets. It does not ask about a search

@@ -153,10 +153,25 @@ func (p *page) opens(id string) {
 	p.sees("document.querySelector('dialog').open")
 }
 
-// reads scrolls to the end of the text that the user must read in the dialog.
+// reads scrolls through the text that the user must read in the dialog, a little less than one
+// screen at a time.
 func (p *page) reads() {
 	p.t.Helper()
-	p.does(script("[...document.querySelectorAll('.text .end')].at(-1).scrollIntoView({block: 'end'})"))
+	p.readsBy("document.querySelector('.text')", "document.querySelector('dialog .hint')")
+}
+
+// readsBy scrolls an element from its beginning until the hint no longer asks the user to read on.
+func (p *page) readsBy(scrolled, hint string) {
+	p.t.Helper()
+	p.does(script(scrolled + ".scrollTop = 0; globalThis.turned = Date.now()"))
+	p.sees(`(() => {
+		if (!/^Read (to the end|the part)/.test(` + hint + `.innerText)) return true;
+		const at = ` + scrolled + `, now = Date.now();
+		if (now - turned > 300) {
+			globalThis.turned = now;
+			at.scrollTop += at.clientHeight * 0.8;
+		}
+	})()`)
 }
 
 // script returns an action that runs a script and ignores its value.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/nodbus/nod/connectors/people/peopletest"
 	"github.com/nodbus/nod/schemas"
@@ -86,6 +87,22 @@ func (p *page) readsAll(id string) {
 	p.ready("deny")
 	p.reads()
 	p.sees("!document.querySelector('dialog .hint').innerText.includes('Read to the end')")
+}
+
+// A jump to the end of a long request, as by the key End, does not count as reading it. The user must
+// have had the part in between in view.
+func TestAJumpToTheEndIsNoReading(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.asks("S", "one", `{"to":"`+strings.Repeat("long ", 3000)+`"}`)
+	p := r.visits("ann", 360, 640)
+	p.opens("one")
+	p.ready("deny")
+	p.does(script("document.querySelector('.text').focus()"), chromedp.KeyEvent(kb.End))
+	p.sees("document.querySelector('dialog .hint').innerText === 'Read the part that you skipped to allow.'")
+	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"))
+	p.reads()
+	p.ready("allow")
 }
 
 // A user must read a lasting rule before allowing it, even if the rule is outside the visible area of

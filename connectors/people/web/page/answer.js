@@ -3,23 +3,23 @@
 import { remembers } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 import { AnswerOptions } from "./answer-options.js";
+import { Reading } from "./reading.js";
 
 const armDelay = 400; // ms after a change in which clicks and keys have no effect, because the user meant them for the old content
 
 /** <nod-answer> takes the answer to one request. It fires "answer" with {request,
  * option, message, extra, others}, and "ready" when its buttons become active or
  * inactive. Its buttons do nothing for a moment after a
- * change and while the page is offline. A button that allows is also inactive until the
- * beginning and the end of the request have been in view. */
+ * change and while the page is offline. A button that allows is also inactive until every
+ * part of the request has been in view. */
 export class Answer extends HTMLElement {
   #request = null;
-  #unseen = new Set(); // the elements at the ends of the request that have not been visible yet
   #armed = false; // no change for the time armDelay
   #online = true;
   #busy = false;
   #hasEnded = false; // the outcome has replaced the buttons
   #timer = 0;
-  #observer = null;
+  #reading = null; // which parts of the request have been in view
   #buttons = [];
   #options = null;
   #takesText = false; // the request is a question that takes free text
@@ -35,7 +35,7 @@ export class Answer extends HTMLElement {
     this.#message.addEventListener("input", () => { if (this.#takesText) this.arm(); });
   }
 
-  /** open offers the answers to a request. ends are elements at its beginning and its end, root
+  /** open offers the answers to a request. ends are the elements at its beginning and its end, root
    * is the element that scrolls them, and others are the identical requests. */
   open({ request, ends, root = null, others = [] }) {
     this.#request = request;
@@ -53,7 +53,8 @@ export class Answer extends HTMLElement {
       el("label", "message", this.#takesText ? "Your answer, in your own words" : "Tell the agent (optional)", this.#message),
       this.#options.element, this.#hint, this.#actions, this.#status);
     this.#addButtons(request);
-    this.#watchEnds(ends, root);
+    this.#reading?.close();
+    this.#reading = new Reading(...ends, root, () => this.#update());
     this.arm();
   }
 
@@ -75,7 +76,7 @@ export class Answer extends HTMLElement {
   close() {
     this.#request = null;
     this.#buttons = [];
-    this.#observer?.disconnect();
+    this.#reading?.close();
     this.#options?.close();
     clearTimeout(this.#timer);
   }
@@ -139,19 +140,6 @@ export class Answer extends HTMLElement {
     this.#actions.replaceChildren(...this.#buttons.map((b) => b.button));
   }
 
-  // Keeps Allow inactive until both ends of the request have been visible.
-  #watchEnds(ends, root) {
-    this.#unseen = new Set(ends);
-    this.#observer?.disconnect();
-    this.#observer = new IntersectionObserver((entries) => {
-      for (const e of entries) if (e.isIntersecting) this.#unseen.delete(e.target);
-      if (this.#unseen.size) return;
-      this.#observer.disconnect();
-      this.#update();
-    }, { root });
-    for (const end of ends) this.#observer.observe(end);
-  }
-
   /** arm makes the buttons inactive for a moment, because the content has changed. */
   arm() {
     if (!this.#request) return;
@@ -174,7 +162,7 @@ export class Answer extends HTMLElement {
   #ready({ allows, option }) {
     if (!this.#request || !this.#armed || !this.#online || this.#busy) return false;
     if (!this.#textFits(option, allows)) return false;
-    return !allows || this.#unseen.size === 0 && !this.#fault && (this.#options.plain || option.kind === "allow_once");
+    return !allows || this.#reading.finished && !this.#fault && (this.#options.plain || option.kind === "allow_once");
   }
 
   // The reason why the user cannot allow now, or "".
@@ -205,7 +193,8 @@ export class Answer extends HTMLElement {
     if (!this.#buttons.length) this.#hint.textContent = "";
     else if (!this.#online) this.#hint.textContent = "Disconnected: no answer would arrive.";
     else if (this.#memoryHint) this.#hint.textContent = this.#memoryHint;
-    else if (this.#unseen.size) this.#hint.textContent = "Read to the end to allow.";
+    else if (this.#reading.skipped) this.#hint.textContent = "Read the part that you skipped to allow.";
+    else if (!this.#reading.finished) this.#hint.textContent = "Read to the end to allow.";
     else this.#hint.textContent = this.#fault || this.#textHint;
   }
 
@@ -261,7 +250,7 @@ export class Answer extends HTMLElement {
     const focused = this.contains(document.activeElement);
     this.#hasEnded = true;
     this.#buttons = [];
-    this.#observer?.disconnect();
+    this.#reading?.close();
     this.#actions.replaceChildren(el("p", "outcome", text));
     this.#message.disabled = true;
     this.#options.element.remove();
