@@ -31,7 +31,12 @@ const (
 // directory holds more than maxWalked names or more than maxExposed such files, or if reading it
 // fails. Other such files may then exist.
 func (ThisDisk) Exposed(p *Policy, dir string) (files []string, whole bool) {
-	w := exposedWalk{policy: p, waiting: []exposedDir{{name: dir, repo: inRepository(dir)}}}
+	return exposedAmong(p, dir, maxWalked)
+}
+
+// exposedAmong is Exposed for a directory with at most the given number of names.
+func exposedAmong(p *Policy, dir string, names int) (files []string, whole bool) {
+	w := exposedWalk{policy: p, names: names, waiting: []exposedDir{{name: dir, repo: inRepository(dir)}}}
 	for len(w.waiting) > 0 {
 		next := w.waiting[len(w.waiting)-1]
 		w.waiting = w.waiting[:len(w.waiting)-1]
@@ -59,7 +64,7 @@ func inRepository(dir string) bool {
 type exposedWalk struct {
 	policy  *Policy
 	waiting []exposedDir
-	names   int // the number of names that the walk has read
+	names   int // the number of names that the walk may still read
 	files   []string
 }
 
@@ -88,7 +93,7 @@ func (w *exposedWalk) read(dir exposedDir) (whole bool) {
 	for {
 		entries, err := f.ReadDir(readAtOnce)
 		for _, d := range entries {
-			if w.names++; w.names > maxWalked || !w.look(&dir, d) {
+			if w.names--; w.names < 0 || !w.look(&dir, d) {
 				return false
 			}
 		}

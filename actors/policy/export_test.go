@@ -1,0 +1,4 @@
+package policy
+
+// ExposedAmong is ThisDisk.Exposed with another limit of names.
+var ExposedAmong = exposedAmong
