@@ -19,7 +19,7 @@ import (
 func IsSearch(tool string) bool { return tools.Named(tool).Kind == tools.Search }
 
 const (
-	maxWalked  = 200_000 // the number of names at which Exposed looks: about 0.2 s
+	maxWalked  = 200_000 // the number of names at which Exposed looks, in about 0.4 s
 	maxExposed = 64      // the largest number of files that Exposed returns
 	readAtOnce = 512     // the number of names that Exposed reads from a directory at once
 
