@@ -51,6 +51,7 @@ func TestMain(m *testing.M) {
 
 // After a power cut, nod still has everything that it has told its clients.
 func TestAPowerCutLosesNothingThatWasTold(t *testing.T) {
+	t.Parallel()
 	for i, mode := range []string{"group", "always"} {
 		t.Run(mode, func(t *testing.T) {
 			c := newChain(t, mode, uint64(i))
@@ -72,6 +73,7 @@ const nothingKept = 0
 
 // The records begin a new block file while nod is used, and before the power is cut.
 func TestAPowerCutWithANewBlockFileLosesNothingThatWasTold(t *testing.T) {
+	t.Parallel()
 	newest := 0
 	for n := range max(*cuts/3, 1) {
 		c := newChain(t, "group", uint64(10+n))
@@ -93,6 +95,7 @@ func TestAPowerCutWithANewBlockFileLosesNothingThatWasTold(t *testing.T) {
 
 // With an interval, a power cut loses only data that nod stored after the last sync.
 func TestAPowerCutLosesNothingOlderThanAnInterval(t *testing.T) {
+	t.Parallel()
 	c := newChain(t, "100ms", 2)
 	for n := range *cuts {
 		c.load(c.told)
@@ -102,7 +105,7 @@ func TestAPowerCutLosesNothingOlderThanAnInterval(t *testing.T) {
 		dir := c.restart()
 		require.Empty(t, c.told.snapshot().lost(t, dir))
 		f := recent.snapshot()
-		t.Logf("cut %d: nothing of %d lost that is older than an interval, %d of %d that are not", n, c.told.count(), len(f.lost(t, dir)), f.count())
+		t.Logf("cut %d: nothing of %d lost that is older than an interval, %d of %d that are not", n, c.told.count(), len(f.lostAfter(t, dir, 0)), f.count())
 		c.next()
 	}
 }
@@ -110,6 +113,7 @@ func TestAPowerCutLosesNothingOlderThanAnInterval(t *testing.T) {
 // The simulated power cut really loses data: with a very long sync interval, the disk drops
 // some.
 func TestAPowerCutLosesWhatWasNotSynced(t *testing.T) {
+	t.Parallel()
 	c := newChain(t, "1h", 3)
 	c.loadAndCut(c.told, 0)
 	f := c.told.snapshot()
@@ -121,6 +125,7 @@ func TestAPowerCutLosesWhatWasNotSynced(t *testing.T) {
 // If the disk fails or is full, nod confirms nothing more, and ends with a line that says what
 // to do. It starts again once the disk works, with everything that it has told its clients.
 func TestAFailedDiskEndsNodWithoutLosingWhatItTold(t *testing.T) {
+	t.Parallel()
 	room, check := "make room on the disk, then start nod again", "check the disk, then start nod again"
 	for _, fault := range []struct {
 		name, mode string
@@ -136,6 +141,7 @@ func TestAFailedDiskEndsNodWithoutLosingWhatItTold(t *testing.T) {
 		{"no room for data", "100ms", faults{writes: syscall.ENOSPC}, room},
 	} {
 		t.Run(fault.name+" "+fault.mode, func(t *testing.T) {
+			t.Parallel()
 			c := newChain(t, fault.mode, 4)
 			c.load(c.told)
 			agent := join(t, c.disk.mount, roles.AgentID("local"))
@@ -161,6 +167,7 @@ func TestAFailedDiskEndsNodWithoutLosingWhatItTold(t *testing.T) {
 // A nod that was killed may leave data that only the kernel has. The next nod puts this data
 // on disk before it tells clients any of it.
 func TestWhatAKilledNodLeftIsOnDiskBeforeItIsTold(t *testing.T) {
+	t.Parallel()
 	c := newChain(t, "group", 5)
 	c.load(c.told)
 	release := c.disk.hold()

@@ -105,7 +105,10 @@ func (w *told) snapshot() facts {
 const patience = 30 * time.Second
 
 // lost compares the facts with what the nod on dir has, and describes each difference.
-func (f facts) lost(t *testing.T, dir string) (lost []string) {
+func (f facts) lost(t *testing.T, dir string) (lost []string) { return f.lostAfter(t, dir, patience) }
+
+// lostAfter is lost for a nod that has had the given time to write its log.
+func (f facts) lostAfter(t *testing.T, dir string, patience time.Duration) (lost []string) {
 	t.Helper()
 	conn, desk := join(t, dir, roles.ID{Role: roles.OwnerStore}), join(t, dir, roles.ConnectorID("terminal"))
 	defer conn.Close()
