@@ -63,6 +63,7 @@ func TestErrorsOfTheFirstDayNameTheRemedy(t *testing.T) {
 		{"thaw", "nothing was thawed: no freeze of any agent is in force"},
 		{"thaw --session S", "no freeze of session S is in force"},
 		{"answer", "no such request is waiting"},
+		{"settings apply " + filepath.Join(m.Dir, "nosuch.json"), "'nod setup' writes settings.json, or name another file"},
 		{"pending --creds " + filepath.Join(m.Dir, "keys", "agent-local.nk"), "is the key of an agent, which may only ask"},
 		{"settings show --creds " + filepath.Join(m.Dir, "keys", "agent-local.nk"), "is the key of an agent, which may only ask"},
 	} {
