@@ -222,6 +222,8 @@ const (
 	LogAftermath LogKind = "aftermath"
 	// LogRan means that a command ran contained.
 	LogRan LogKind = "ran"
+	// LogCheckpoint means that an engine signed the entries since the last checkpoint.
+	LogCheckpoint LogKind = "checkpoint"
 )
 
 // LogEntry is one entry of permission_log. It contains no payload of a request unless the
@@ -242,7 +244,8 @@ type LogEntry struct {
 	Decision         *Decision  `json:"decision,omitempty"`
 	Aftermath        *Aftermath `json:"aftermath,omitempty"`
 	// Run is the report of a contained command, without the names of changed files.
-	Run *RunReport `json:"run,omitempty"`
+	Run        *RunReport  `json:"run,omitempty"`
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Request is the request's bytes, if the settings enable payloads.
 	Request json.RawMessage `json:"request,omitempty"`
 }
