@@ -63,6 +63,7 @@ type Conn struct {
 	js     jetstream.JetStream
 	log    *slog.Logger
 	server *Server // the server in this process, or nil
+	creds  string  // the key file, or empty
 
 	health      health
 	mu          sync.Mutex
@@ -76,7 +77,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &Conn{log: o.Log, server: o.Server, closed: make(chan struct{})}
+	c := &Conn{log: o.Log, server: o.Server, creds: o.Creds, closed: make(chan struct{})}
 	opts, err := c.options(o)
 	if err != nil {
 		return nil, err

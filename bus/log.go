@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -84,24 +85,65 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 	return sequence, first, err
 }
 
+// LogStart chooses the first entry that EachLine reads. The zero LogStart is the oldest entry.
+type LogStart struct {
+	Since  time.Time // entries that were stored at this time or later
+	Newest int       // only this number of the newest entries
+	Follow bool      // EachLine also waits for new entries, until ctx ends
+}
+
 // EachLogged calls f for every entry of the log, in order, up to the newest entry at the time
 // of the call. An error of f ends it and is returned. The connection needs the right to read
 // the stores.
 func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) error {
+	return c.EachLine(ctx, LogStart{}, func(sequence uint64, entry []byte) error {
+		var e schemas.LogEntry
+		if err := schemas.Load(entry, &e); err != nil {
+			return fmt.Errorf("read log entry %d: %w", sequence, err)
+		}
+		return f(e)
+	})
+}
+
+// EachLine is like EachLogged with the stored bytes of each entry and its sequence.
+func (c *Conn) EachLine(ctx context.Context, from LogStart, f func(sequence uint64, entry []byte) error) error {
 	stream, err := c.js.Stream(ctx, "permission_log")
 	if err != nil {
 		return fmt.Errorf("read the log: %w", err)
 	}
-	last := stream.CachedInfo().State.LastSeq
-	if stream.CachedInfo().State.Msgs == 0 {
+	config, state := jetstream.OrderedConsumerConfig{}, stream.CachedInfo().State
+	if !from.Since.IsZero() {
+		config.DeliverPolicy, config.OptStartTime = jetstream.DeliverByStartTimePolicy, &from.Since
+		if !from.Follow && from.Since.After(state.LastTime) {
+			return nil
+		}
+	}
+	if n := uint64(from.Newest); from.Newest > 0 && state.LastSeq >= state.FirstSeq+n {
+		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, state.LastSeq-n+1
+	}
+	last := state.LastSeq
+	switch {
+	case from.Follow:
+		last = math.MaxUint64
+	case state.Msgs == 0:
 		return nil
 	}
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	return readLog(ctx, stream, config, last, f)
+}
+
+// readLog calls f for the entries of the log up to the sequence last.
+func readLog(ctx context.Context, stream jetstream.Stream, config jetstream.OrderedConsumerConfig, last uint64, f func(sequence uint64, entry []byte) error) error {
+	consumer, err := stream.OrderedConsumer(ctx, config)
 	if err != nil {
 		return fmt.Errorf("read the log: %w", err)
 	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	defer messages.Stop()
 	for {
-		msg, err := consumer.Next(jetstream.FetchContext(ctx))
+		msg, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
@@ -109,11 +151,11 @@ func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) e
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
-		var e schemas.LogEntry
-		if err := schemas.Load(msg.Data(), &e); err != nil {
-			return fmt.Errorf("read log entry %d: %w", meta.Sequence.Stream, err)
+		sequence := meta.Sequence.Stream
+		if sequence > last { // the server removed older entries meanwhile
+			return nil
 		}
-		if err := f(e); err != nil || meta.Sequence.Stream >= last {
+		if err := f(sequence, msg.Data()); err != nil || sequence == last {
 			return err
 		}
 	}

@@ -222,6 +222,8 @@ const (
 	LogAftermath LogKind = "aftermath"
 	// LogRan means that a command ran contained.
 	LogRan LogKind = "ran"
+	// LogCheckpoint means that an engine signed the entries since the last checkpoint.
+	LogCheckpoint LogKind = "checkpoint"
 )
 
 // LogEntry is one entry of permission_log. It contains no payload of a request unless the
@@ -234,6 +236,7 @@ type LogEntry struct {
 	SessionID        string     `json:"session_id,omitempty"`
 	PendingID        string     `json:"pending_id,omitempty"`
 	Actor            string     `json:"actor,omitempty"`
+	Agent            string     `json:"agent,omitempty"` // the agent of a decided request, if Actor is not the agent
 	ToolName         string     `json:"tool_name,omitempty"`
 	Digest           string     `json:"digest,omitempty"`
 	Rule             string     `json:"rule,omitempty"`
@@ -242,7 +245,8 @@ type LogEntry struct {
 	Decision         *Decision  `json:"decision,omitempty"`
 	Aftermath        *Aftermath `json:"aftermath,omitempty"`
 	// Run is the report of a contained command, without the names of changed files.
-	Run *RunReport `json:"run,omitempty"`
+	Run        *RunReport  `json:"run,omitempty"`
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// Request is the request's bytes, if the settings enable payloads.
 	Request json.RawMessage `json:"request,omitempty"`
 }

@@ -121,6 +121,9 @@ func ManageSubject(connector, op string) string { return subject("manage", conne
 // LogSubject carries log entries.
 func LogSubject(session string) string { return subject("log", session) }
 
+// CheckpointSubject carries the checkpoints of the log. No session has its last token as an id.
+const CheckpointSubject = prefix + "log.~checkpoint"
+
 // TimerSubject is the subject of a record's armed timer. The fired timer is on DueSubject.
 func TimerSubject(key string) string { return subject("timer", key) }
 

@@ -220,6 +220,8 @@ func (e *Engine) run(ctx context.Context) error {
 	e.every(background, clockEvery, e.readClock)
 	e.retainLog(ctx)
 	e.every(background, settingsEvery, e.retainLog)
+	e.tasks.Go(func() { e.checkpointLog(background) })
+	e.every(background, checkpointEvery, e.checkpointLog)
 	e.every(background, sweepEvery, e.effects.sweep)
 	e.tasks.Go(func() { e.effects.sweep(background) })
 	for _, q := range []struct {

@@ -35,3 +35,15 @@ func (e *base) retainLog(ctx context.Context) {
 	}
 	e.retained = want
 }
+
+// checkpointEvery is the interval of checkpoints: entries of the log that are younger may have
+// no checkpoint yet. If a try fails, the next one covers its entries.
+const checkpointEvery = time.Minute
+
+func (e *base) checkpointLog(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, checkpointEvery)
+	defer cancel()
+	if err := e.store.WriteCheckpoints(within); err != nil && ctx.Err() == nil {
+		e.Log.Warn("engine: the newest entries of the log have no checkpoint yet; it tries again", "error", err)
+	}
+}

@@ -92,6 +92,7 @@ type cli struct {
 	Session        sessionCmd        `cmd:"" group:"operate" help:"Show or change a session's permissions and timeout."`
 	Policy         policyCmd         `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
 	Settings       settingsCmd       `cmd:"" group:"operate" help:"Apply or show settings.json."`
+	Log            logCmd            `cmd:"" group:"operate" help:"Read, export and verify the log of all that happened."`
 	Approvers      approversCmd      `cmd:"" group:"operate" help:"List or remove approvers: the people who may answer."`
 	Pair           pairCmd           `cmd:"" group:"operate" help:"Let a person answer on a channel, such as telegram."`
 	Invite         inviteCmd         `cmd:"" group:"operate" help:"Print the command that lets another machine's agents ask this nod."`

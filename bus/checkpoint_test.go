@@ -1,0 +1,169 @@
+package bus_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/logchain"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// logged is a server with a log, and the key of its engine.
+type logged struct {
+	t      *testing.T
+	store  *bus.Store
+	reader *bus.Conn
+	key    string
+	n      int
+}
+
+func startLogged(t *testing.T) *logged {
+	t.Helper()
+	dir := t.TempDir()
+	owner := roles.ID{Role: roles.OwnerStore}
+	keys, users := keysOf(t, dir, asEngineStore, owner)
+	server, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	connect := func(id roles.ID) *bus.Conn {
+		conn, err := bus.Connect(t.Context(), bus.Options{URL: server.URL(), Server: server, Creds: keys.Path(id), Inbox: id.InboxPrefix(), Log: quiet()})
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		return conn
+	}
+	l := &logged{t: t, reader: connect(owner)}
+	l.store, err = bus.OpenStore(t.Context(), connect(asEngineStore), 1)
+	require.NoError(t, err)
+	user, err := keys.User(asEngineStore)
+	require.NoError(t, err)
+	l.key = user.PublicKey
+	return l
+}
+
+func (l *logged) happens(n int) {
+	l.t.Helper()
+	for range n {
+		l.n++
+		_, _, err := l.store.Log.Append(l.t.Context(), fmt.Sprint("e", l.n), schemas.LogEntry{Type: schemas.TypeLogEntry, At: time.Now().UTC(), Kind: schemas.LogSession, SessionID: "S", Actor: "ann"})
+		require.NoError(l.t, err)
+	}
+}
+
+func (l *logged) export() (lines [][]byte) {
+	l.t.Helper()
+	require.NoError(l.t, l.reader.EachLine(l.t.Context(), bus.LogStart{}, func(sequence uint64, entry []byte) error {
+		lines = append(lines, logchain.Line(sequence, entry))
+		return nil
+	}))
+	return lines
+}
+
+func (l *logged) verify() logchain.Report {
+	l.t.Helper()
+	v := logchain.Verifier{Keys: []string{l.key}}
+	for _, line := range l.export() {
+		v.Add(line)
+	}
+	r := v.Report("")
+	require.Empty(l.t, r.Faults)
+	return r
+}
+
+func TestCheckpointsCoverTheLog(t *testing.T) {
+	t.Parallel()
+	l := startLogged(t)
+	write := func() { require.NoError(t, l.store.WriteCheckpoints(t.Context())) }
+	write()
+	require.Empty(t, l.export(), "an empty log needs no checkpoint")
+	l.happens(3)
+	write()
+	require.Equal(t, 1, l.verify().Open, "the checkpoint itself")
+	write()
+	require.Len(t, l.verify().Checkpoints, 1, "nothing new, no checkpoint")
+	l.happens(2*logchain.MaxEntries + 5)
+	write()
+	r := l.verify()
+	require.Len(t, r.Checkpoints, 4)
+	require.Equal(t, 1, r.Open, "the newest checkpoint covers the two before it")
+
+	// The log drops its oldest entries, with and without a checkpoint.
+	l.happens(50)
+	require.NoError(t, l.store.Log.Retain(t.Context(), time.Hour, 8<<10))
+	l.happens(1)
+	write()
+	r = l.verify()
+	require.Greater(t, r.First, uint64(2000))
+	require.Equal(t, 1, r.Open)
+}
+
+// Engines that write checkpoints at the same time make one chain.
+func TestSeveralEnginesMakeOneChain(t *testing.T) {
+	t.Parallel()
+	l := startLogged(t)
+	for range 20 {
+		l.happens(3)
+		var engines sync.WaitGroup
+		for range 4 {
+			engines.Go(func() { require.NoError(t, l.store.WriteCheckpoints(t.Context())) })
+		}
+		engines.Wait()
+	}
+	r := l.verify()
+	require.GreaterOrEqual(t, len(r.Checkpoints), 20)
+	require.Less(t, r.Open, 5)
+}
+
+// The program in docs/evidence.md, which shares no code with nod, comes to the same results.
+func TestASecondVerifierAgrees(t *testing.T) {
+	t.Parallel()
+	node, err := exec.LookPath("node")
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip("the program runs in node, which is not installed")
+	}
+	page, err := os.ReadFile("../docs/evidence.md")
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(page), "```js\n")
+	program, _, found := strings.Cut(rest, "```")
+	require.True(t, found)
+	script := filepath.Join(t.TempDir(), "verify.mjs")
+	require.NoError(t, os.WriteFile(script, []byte(program), 0o600))
+
+	l := startLogged(t)
+	for range 3 {
+		l.happens(5)
+		require.NoError(t, l.store.WriteCheckpoints(t.Context()))
+	}
+	lines := l.export()
+	run := func(lines [][]byte) string {
+		file := filepath.Join(t.TempDir(), "log.ndjson")
+		var text strings.Builder
+		for _, line := range lines {
+			fmt.Fprintf(&text, "%s\n", line)
+		}
+		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
+		out, _ := exec.CommandContext(t.Context(), node, script, file, l.key).CombinedOutput()
+		return string(out)
+	}
+	require.Equal(t, "3 checkpoints agree\n", run(lines))
+	for i := range lines[:len(lines)-1] {
+		changed := append([][]byte{}, lines...)
+		changed[i] = []byte(strings.Replace(string(lines[i]), `:"20`, `:"19`, 1)) // its time
+		v := logchain.Verifier{Keys: []string{l.key}}
+		for _, line := range changed {
+			v.Add(line)
+		}
+		require.NotEmpty(t, v.Report("").Faults, i)
+		require.NotContains(t, run(changed), "agree", i)
+	}
+	require.Equal(t, "entry 7 is missing\n", run(append(append([][]byte{}, lines[:6]...), lines[7:]...)))
+}
