@@ -70,7 +70,11 @@ func (s *Store) writeCheckpoint(ctx context.Context, sign logchain.Signer) (more
 	if isConflict(err) {
 		return false, nil // another engine has written a checkpoint, or an earlier try succeeded
 	}
-	return last < info.State.LastSeq, err
+	if err != nil {
+		return false, err
+	}
+	s.Log.observe(&e)
+	return last < info.State.LastSeq, nil
 }
 
 // signer reads the connection's key file. A connection without one signs nothing.

@@ -13,7 +13,12 @@ import (
 )
 
 // Log is the append-only stream permission_log.
-type Log struct{ *kvStream }
+type Log struct {
+	*kvStream
+	// Observe, if not nil, is called with each entry that this process has added to the log,
+	// once. It must not block.
+	Observe func(*schemas.LogEntry)
+}
 
 func logConfig() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
@@ -82,7 +87,16 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 		}
 		return err
 	})
+	if err == nil && first {
+		l.observe(&e)
+	}
 	return sequence, first, err
+}
+
+func (l *Log) observe(e *schemas.LogEntry) {
+	if l.Observe != nil {
+		l.Observe(e)
+	}
 }
 
 // LogStart chooses the first entry that EachLine reads. The zero LogStart is the oldest entry.

@@ -107,3 +107,18 @@ func behind(ctx context.Context, stats []ServiceStats, revisionName string, revi
 	}
 	return ids, nil
 }
+
+// CallStats are the statistics of one endpoint of a service since its start.
+type CallStats struct {
+	Endpoint string
+	Calls    int
+}
+
+// Calls returns the statistics of the service's endpoints.
+func (s *Service) Calls() []CallStats {
+	var all []CallStats
+	for _, e := range s.svc.Stats().Endpoints {
+		all = append(all, CallStats{e.Name, e.NumRequests})
+	}
+	return all
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people/web"
+	"github.com/nodbus/nod/embed/metrics"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -53,6 +54,9 @@ type Options struct {
 	// Web is the address of the web inbox; nil means no web inbox. Its PublicURL comes from the
 	// settings.
 	Web *httpserve.Listen
+	// Metrics is the address that serves GET /metrics for Prometheus, /healthz and /readyz;
+	// empty serves none.
+	Metrics string
 	// WebKey is the file of the key that signs web logins; empty means the file in the data
 	// directory. Several inboxes behind one address need the same key.
 	WebKey string
@@ -72,6 +76,7 @@ type Nod struct {
 	system *actors.System
 	engine *engine.Engine
 
+	metrics *metrics.Server // nil if Options.Metrics is empty
 	workers []worker
 	web     *Web
 	webConn *bus.Conn
@@ -94,12 +99,15 @@ func Start(ctx context.Context, o Options) (*Nod, error) {
 
 func (n *Nod) start(ctx context.Context) error {
 	o := n.opts
+	count, err := n.serveMetrics()
+	if err != nil {
+		return err
+	}
 	if o.URL == "" {
 		if err := n.serve(ctx); err != nil {
 			return err
 		}
 	}
-	var err error
 	if n.edge, err = n.connect(ctx, roles.ID{Role: roles.Engine}, o.Creds); err != nil {
 		return err
 	}
@@ -121,20 +129,37 @@ func (n *Nod) start(ctx context.Context) error {
 	}
 	n.engine, err = engine.Start(ctx, engine.Options{
 		Edge: n.edge, Store: n.store, Replicas: max(1, o.Replicas), System: n.system,
-		Version: o.Version, VoiceTimeout: o.VoiceTimeout, Log: o.Log,
+		Version: o.Version, VoiceTimeout: o.VoiceTimeout, Log: o.Log, Logged: count,
 		Host: host, Home: home, Own: own, Channels: ChannelSettings(),
 		Projects: &engine.ProjectFiles{Channels: ChannelSettings()},
 	})
 	if err != nil {
 		return err
 	}
-	if err := n.applySettings(ctx); err != nil || n.opts.EngineAlone {
+	if err := n.applySettings(ctx); err != nil {
 		return err
+	}
+	if n.metrics != nil {
+		n.metrics.Running(n.engine)
+	}
+	if n.opts.EngineAlone {
+		return nil
 	}
 	if err := n.startWorkers(ctx); err != nil {
 		return err
 	}
 	return n.openWeb(ctx)
+}
+
+// serveMetrics starts the server for metrics, if Options name one. It returns the function that
+// counts entries of the log.
+func (n *Nod) serveMetrics() (count func(*schemas.LogEntry), err error) {
+	if n.opts.Metrics == "" {
+		return nil, nil
+	}
+	m := metrics.New(n.opts.Version)
+	n.metrics, err = metrics.Serve(m, n.opts.Metrics, n.opts.Log)
+	return m.Logged, err
 }
 
 // ownFiles returns the absolute path of the data directory and, if it differs, that path
@@ -210,6 +235,14 @@ func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
 	return n.connect(ctx, id, keys.Path(id))
 }
 
+// Metrics returns the address that serves metrics, or an empty text.
+func (n *Nod) Metrics() string {
+	if n.metrics == nil {
+		return ""
+	}
+	return n.metrics.Addr()
+}
+
 // URL returns the address at which other processes reach the bus.
 func (n *Nod) URL() string {
 	if n.server != nil {
@@ -281,6 +314,9 @@ func WithApprovers(data []byte) ([]byte, error) {
 // connections and the server. Pending requests stay stored. ctx bounds the wait for open calls
 // and for work in progress.
 func (n *Nod) Stop(ctx context.Context) error {
+	if n.metrics != nil {
+		n.metrics.Running(nil)
+	}
 	errs := []error{n.stopWeb(ctx), n.stopWorkers(ctx)}
 	if n.engine != nil {
 		errs = append(errs, n.engine.Stop(ctx))
@@ -296,6 +332,9 @@ func (n *Nod) Stop(ctx context.Context) error {
 	}
 	if n.server != nil {
 		errs = append(errs, n.server.Close())
+	}
+	if n.metrics != nil {
+		errs = append(errs, n.metrics.Stop(ctx))
 	}
 	return bus.JoinErrors(errs...)
 }

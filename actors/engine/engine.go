@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -52,7 +53,10 @@ type Options struct {
 	// monotonic clock, to notice that the clock was set or that the machine slept. Tests set
 	// it.
 	Wall func() time.Time
-	Log  *slog.Logger
+	// Logged, if not nil, is called with each entry that this engine has added to the log. It
+	// must not block.
+	Logged func(*schemas.LogEntry)
+	Log    *slog.Logger
 }
 
 const (
@@ -194,6 +198,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if e.prompts, err = bus.OpenPrompts(ctx, o.Store, o.Replicas); err != nil {
 		return nil, err
 	}
+	e.store.Log.Observe = o.Logged
 	e.prompts.AckWait = e.AckWait
 	e.clock.read, e.clock.wall = e.store.ReadClock, o.Wall
 	if err := bus.Retry(ctx, e.clock.set); err != nil {
@@ -333,6 +338,31 @@ func (e *Engine) halt(ctx context.Context) error {
 	}
 	return errors.Join(e.records.Stop(ctx), e.sessions.Stop(ctx), e.outbox.Stop(ctx))
 }
+
+// Ready returns the reason why the engine cannot serve requests now, or nil: it cannot reach the
+// stores, or its settings are so old that it allows nothing without a person.
+func (e *Engine) Ready(ctx context.Context) error {
+	if _, err := e.store.ReadClock(ctx); err != nil {
+		return err
+	}
+	read := e.settings.now().read
+	if frozen := e.freezes.now().read; frozen.Before(read) {
+		read = frozen
+	}
+	if age := time.Since(read); age >= staleAfter {
+		return fmt.Errorf("settings and freezes were last read %s ago, so no rule allows anything", age.Round(time.Second))
+	}
+	return nil
+}
+
+// Pending returns the number of pending questions. It takes the server longer the more there
+// are.
+func (e *Engine) Pending(ctx context.Context) (int, error) {
+	return e.store.Records.CountPending(ctx, "")
+}
+
+// Calls returns the statistics of the calls that this engine has served.
+func (e *Engine) Calls() []bus.CallStats { return e.service.Calls() }
 
 // stats returns, for the statistics of the NATS service, the revisions of settings, freezes and
 // sessions that this engine has read.

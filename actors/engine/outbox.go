@@ -106,7 +106,7 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 	if d := ownDecision(&entry); d != nil {
 		id = entry.Key + "." + d.DecisionID + ".decided"
 		line.Kind, line.At, line.Actor, line.Agent = schemas.LogDecided, d.DecidedAt, actorOf(d), rec.Agent
-		line.Outcome, line.SettingsRevision = d.Outcome, d.SettingsRevision
+		line.Outcome, line.SettingsRevision, line.AskedAt = d.Outcome, d.SettingsRevision, prompt.Request.CreatedAt
 		if d.By.Kind == schemas.ByPolicy {
 			line.Rule = d.By.Name
 		}

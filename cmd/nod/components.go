@@ -23,6 +23,7 @@ const waitForServers = time.Minute
 type engineCmd struct {
 	StoreCreds string `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account."`
 	Replicas   int    `default:"1" help:"Number of replicas of each store; missing stores are created."`
+	Metrics    string `placeholder:"ADDR" help:"Serve /metrics for Prometheus, /healthz and /readyz on this address, such as 127.0.0.1:9464."`
 }
 
 // Run runs an engine until the process gets a signal to stop.
@@ -42,7 +43,7 @@ func (c *engineCmd) Run(e *env) error {
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{
 		URL: place.URL, Creds: place.Creds, StoreCreds: c.StoreCreds, Replicas: c.Replicas,
-		Wait: waitForServers, VoiceTimeout: voice, Version: version(), Log: e.log, KeepSettings: true, EngineAlone: true,
+		Wait: waitForServers, VoiceTimeout: voice, Version: version(), Log: e.log, KeepSettings: true, EngineAlone: true, Metrics: c.Metrics,
 	})
 	if err != nil {
 		return err

@@ -37,6 +37,7 @@ type upCmd struct {
 	StoreCred string   `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
 	Replicas  int      `default:"1" help:"Number of replicas of each store on --nats-url."`
 	Detach    bool     `short:"d" xor:"detach" help:"Run in the background, with the log in a file; nod stop ends it."`
+	Metrics   string   `placeholder:"ADDR" help:"Serve /metrics for Prometheus, /healthz and /readyz on this address, such as 127.0.0.1:9464."`
 	Quiet     bool     `short:"q" help:"Do not print the questions."`
 	ringFlag
 	webFlags
@@ -94,7 +95,7 @@ func (c *upCmd) Run(e *env) error {
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: place.DataDir, Host: host, Port: port, SyncInterval: time.Duration(c.Sync),
-		Web: c.listen(), WebKey: c.LoginKey,
+		Web: c.listen(), WebKey: c.LoginKey, Metrics: c.Metrics,
 		URL: place.URL, Creds: place.Creds, StoreCreds: c.StoreCred, Replicas: c.Replicas,
 		Settings: settings, VoiceTimeout: voice, Version: version(), Log: e.log,
 	})
@@ -139,6 +140,9 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	}
 	if err := welcomeToWeb(n.Web(), out); err != nil {
 		return err
+	}
+	if addr := n.Metrics(); addr != "" {
+		out("  metrics   http://%s/metrics", addr)
 	}
 	out("  try       nod ask --session demo --tool Bash --input '{\"command\":\"make clean\"}'")
 	out("  answer    nod pending · nod show ID · nod allow ID · nod deny ID -m WHY")

@@ -89,7 +89,8 @@ var mayImport = []struct {
 	{"connectors/agents/contain", []string{"connectors/agents", "connectors/agents/contain/...", "connectors/agents/exec", "connectors/agents/readable"}},
 	{"connectors/agents/exec", []string{"schemas", "connectors/agents", "connectors/agents/readable"}},
 	{"connectors/agents/...", []string{"schemas", "connectors/agents"}},
-	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas"}},
+	{"embed/metrics", []string{"bus", "connectors/httpserve", "schemas"}},
+	{"embed", []string{"embed/metrics", "actors/...", "bus/...", "connectors/people/...", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas"}},
 	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"", []string{"bus/...", "schemas"}}, // the root package, which is the Go client
 	{"examples/...", []string{"", "actors", "actors/connector", "bus/...", "connectors/people", "schemas"}},
@@ -122,6 +123,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
 		"github.com/aymanbagabas/go-udiff":      {"connectors/people/payload"},
 		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests: see schemas/schema.go
+		"github.com/prometheus/":                {"embed/metrics"},
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests

@@ -1,0 +1,185 @@
+package embed_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/user"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
+)
+
+// measured is a nod with metrics, an agent that asks and a person who answers.
+type measured struct {
+	*testing.T
+	nod   *embed.Nod
+	asker *bus.Asker
+	desk  *connector.Desk
+}
+
+func startMeasured(t *testing.T) *measured {
+	t.Helper()
+	n, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), Metrics: "127.0.0.1:0", Version: "1.2.3"})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
+	connect := func(id roles.ID) *bus.Conn {
+		conn, err := n.Connect(t.Context(), id)
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		return conn
+	}
+	m := &measured{t, n, bus.NewAsker(connect(roles.AgentID("local")), "local"), connector.NewDesk(connect(roles.ConnectorID("terminal")), "terminal")}
+	t.Cleanup(m.asker.Close)
+	return m
+}
+
+func (m *measured) get(path, host string) (status int, body string) {
+	m.Helper()
+	r, err := http.NewRequestWithContext(m.Context(), http.MethodGet, "http://"+m.nod.Metrics()+path, nil)
+	require.NoError(m, err)
+	r.Host = host
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(m, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(m, err)
+	return response.StatusCode, string(text)
+}
+
+// showing waits until the metrics contain these lines, and returns all metrics.
+func (m *measured) showing(lines ...string) (all string) {
+	m.Helper()
+	require.Eventually(m, func() bool {
+		_, all = m.get("/metrics", "")
+		for _, line := range lines {
+			if !strings.Contains(all, "\n"+line+"\n") {
+				return false
+			}
+		}
+		return true
+	}, 30*time.Second, 20*time.Millisecond, lines)
+	return all
+}
+
+func TestMetricsCountWhatHappened(t *testing.T) {
+	m := startMeasured(t)
+	_, err := m.asker.Ask(t.Context(), call("Read", `{"file_path":"/x"}`))
+	require.NoError(t, err)
+	asked, err := m.asker.Submit(t.Context(), call("Bash", `{"command":"rm -rf build"}`))
+	require.NoError(t, err)
+	m.showing(
+		`nod_build_info{version="1.2.3"} 1`,
+		`nod_decisions_total{agent="local",by="rule",outcome="allowed",rule="default"} 1`,
+		`nod_questions_total{agent="local"} 1`,
+		`nod_pending_questions 1`,
+		`nod_calls_total{endpoint="request"} 2`,
+	)
+	pending, err := m.desk.Pending(t.Context(), schemas.Query{})
+	require.NoError(t, err)
+	me, err := user.Current()
+	require.NoError(t, err)
+	_, err = m.desk.Answer(t.Context(), schemas.Answer{
+		SessionID: "S", PendingID: pending[0].PendingID, Digest: pending[0].Digest,
+		OptionID: "reject_once", From: schemas.From{UserID: me.Username},
+	})
+	require.NoError(t, err)
+	_, err = asked.Await(t.Context())
+	require.NoError(t, err)
+	all := m.showing(
+		`nod_decisions_total{agent="local",by="person",outcome="denied",rule=""} 1`,
+		`nod_answer_seconds_count{channel="terminal",outcome="denied"} 1`,
+	)
+	require.NotContains(t, all, "rm -rf", "metrics contain no payload")
+
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Log("promtool is not installed, so the format was not checked by it")
+		return
+	}
+	check := exec.CommandContext(t.Context(), promtool, "check", "metrics")
+	check.Stdin = strings.NewReader(all)
+	out, err := check.CombinedOutput()
+	require.NoError(t, err, string(out))
+	out, err = exec.CommandContext(t.Context(), promtool, "check", "rules", "../docs/alerts.yml").CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+func TestHealthSaysWhetherNodServes(t *testing.T) {
+	m := startMeasured(t)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		status, body := m.get(path, "")
+		require.Equal(t, http.StatusOK, status, body)
+	}
+	for _, host := range []string{"evil.example", "evil.example:80", "127.0.0.1.evil.example"} {
+		status, _ := m.get("/metrics", host)
+		require.Equal(t, http.StatusForbidden, status, host)
+	}
+	status, _ := m.get("/metrics", "localhost:9464")
+	require.Equal(t, http.StatusOK, status)
+	status, _ = m.get("/other", "")
+	require.Equal(t, http.StatusNotFound, status)
+}
+
+// An engine whose NATS servers are gone is not ready, and the process is healthy: a restart
+// would not help.
+func TestAnEngineWithoutServersIsNotReady(t *testing.T) {
+	dir := t.TempDir()
+	server, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir})
+	require.NoError(t, err)
+	n, err := embed.Start(t.Context(), embed.Options{URL: server.URL(), Metrics: "127.0.0.1:0", EngineAlone: true, KeepSettings: true})
+	require.NoError(t, err)
+	defer func() {
+		brief, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = n.Stop(brief) // its servers are gone, so it reports an error
+	}()
+	m := &measured{T: t, nod: n}
+	status, body := m.get("/readyz", "")
+	require.Equal(t, http.StatusOK, status, body)
+	require.NoError(t, server.Close())
+	require.Eventually(t, func() bool {
+		status, body = m.get("/readyz", "")
+		return status == http.StatusServiceUnavailable
+	}, 30*time.Second, 20*time.Millisecond)
+	require.Contains(t, body, "the engine cannot serve requests now: ")
+	status, _ = m.get("/healthz", "")
+	require.Equal(t, http.StatusOK, status)
+}
+
+// A taken address is an error of the start that names the flag.
+func TestATakenAddressOfMetricsIsNamed(t *testing.T) {
+	m := startMeasured(t)
+	_, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), Metrics: m.nod.Metrics()})
+	require.ErrorContains(t, err, "name another address with --metrics")
+}
+
+// The alert rules name only metrics that exist.
+func TestAlertsNameRealMetrics(t *testing.T) {
+	m := startMeasured(t)
+	_, err := m.asker.Submit(t.Context(), call("Bash", `{"command":"rm -rf build"}`))
+	require.NoError(t, err)
+	all := m.showing(`nod_questions_total{agent="local"} 1`)
+	rules, err := os.ReadFile("../docs/alerts.yml")
+	require.NoError(t, err)
+	seen := 0
+	for _, word := range strings.FieldsFunc(string(rules), func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_", r) }) {
+		name, isMetric := strings.CutPrefix(word, "nod_")
+		if !isMetric || strings.HasPrefix(name, "answer_seconds") || strings.HasPrefix(name, "decisions_total") { // these two have values only after a decision
+			continue
+		}
+		seen++
+		require.Contains(t, all, "# TYPE "+word+" ")
+	}
+	require.Positive(t, seen)
+}
