@@ -64,9 +64,9 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	return p, err
 }
 
-// readOptions parses the options, and returns those that are short enough to show in full. It returns
-// an error if an option has no unique id, if the options ask for something other than a permission, if
-// none of the returned options would allow the request, or if there are too many.
+// readOptions parses the options, and returns those that are short enough to show in full. It
+// returns an error for too many options, for options without unique ids, for options that do not
+// ask for a permission, and if no returned option would allow the request.
 func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error) {
 	var out []schemas.Option
 	p.options = map[string]json.RawMessage{}
