@@ -19,7 +19,7 @@ type exposures struct {
 
 // exposure is the result for one directory.
 type exposure struct {
-	mu    sync.Mutex // covers the walk, so that calls about the same directory share one walk
+	mu    sync.Mutex // locked during the walk, so that calls about the same directory share one walk
 	at    time.Time
 	files []string
 	whole bool // false if the directory has too many names to find all files

@@ -88,8 +88,9 @@ func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 	return e.freePlace(ctx, ended.Key, heldBack(&ended.Record))
 }
 
-// freePlace shows the next question of a session when phones and chats no longer show the
-// question under key. held means that phones and chats had not shown that question yet.
+// freePlace shows the next question of a session after the question under key has ended
+// or lost its routes. held means that phones and chats had not shown the question under
+// key.
 func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 {
