@@ -243,7 +243,7 @@ func bound(n *int64) (_ int64, set bool) {
 // them.
 func (t types) are(names ...string) bool { return slices.Equal(t, names) }
 
-// matches reports whether the schema's type is the one that the plan's kind checks.
+// matches reports whether the schema requires the type that the plan's kind checks.
 func (p *plan) matches(s *schema) bool {
 	switch p.kind {
 	case planText:
