@@ -44,7 +44,7 @@ type disk struct {
 	// file durable: only a sync of the directory does.
 	strict []string
 
-	rand   *rand.Rand // decides what outlives a cut
+	rand   *rand.Rand // the random choice of the data that outlives a cut
 	grave  string     // the directory for hard links to removed files
 	buried int
 }
