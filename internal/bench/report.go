@@ -10,7 +10,7 @@ import (
 
 // Report is the result of Run.
 type Report struct {
-	Version  string    `json:"version"` // nod's
+	Version  string    `json:"version"` // nod's version
 	Go       string    `json:"go"`
 	System   string    `json:"system"`
 	CPUs     int       `json:"cpus"`
@@ -22,9 +22,9 @@ type Report struct {
 	Measured []Row     `json:"measured"`
 }
 
-// Row compares nod with the callbacks on bare NATS in one measure. Ratio is nod's version
-// value divided by the value of bare NATS. Unit is "µs", "s" or "/s". The processor times are
-// those of all roles together, in µs for a request; they are 0 if they were not measured.
+// Row compares nod with the callbacks on bare NATS in one measure. Ratio is nod's value
+// divided by the value of bare NATS. Unit is "µs", "s" or "/s". The processor times are those
+// of all roles together, in µs for a request; they are 0 if they were not measured.
 type Row struct {
 	Name    string  `json:"name"`
 	Unit    string  `json:"unit"`

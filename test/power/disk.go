@@ -253,7 +253,7 @@ func (d *disk) faultsNow() faults {
 	return d.failed
 }
 
-// hold lets all syncs wait until the returned function is called, and then fail.
+// hold lets all syncs wait until the returned function is called. The syncs then fail.
 func (d *disk) hold() (release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -22,7 +22,7 @@ type permission struct {
 	id      json.RawMessage // the JSON-RPC id
 	session string          // the agent's own session id
 	request schemas.Request
-	options map[string]json.RawMessage // from an option's decoded id to the same id as the agent wrote it
+	options map[string]json.RawMessage // each option's id as the agent wrote it, by the decoded id
 }
 
 // The limits in the JSON Schema of a request: lengths in characters, and the number of options.

@@ -53,7 +53,7 @@ type reviewer struct {
 	before time.Time
 	known  map[string]uint64  // inodes of the directories that existed before the command
 	found  map[string]finding // findings that existed before the command
-	dirs   []string           // directories of the tree after the command
+	dirs   []string           // the directories that exist after the command
 	undo   []string
 	undone []string
 	moved  string // the directory to which takeAway moves paths

@@ -62,8 +62,8 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 }
 
 // readProgram calls readClaudeShape with the events of host. If the event is a signal (see
-// Call.Signal), it also sets HostResolved. It is for hosts that do not ask their own user while their
-// hook runs.
+// Call.Signal), it also sets HostResolved. readProgram is for hosts that do not ask their own user
+// while their hook runs.
 func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	s := host.Setup
 	signals := slices.Concat(s.Signals, s.Newer)
