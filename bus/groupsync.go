@@ -82,7 +82,7 @@ func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool
 
 func (g *groupSync) check() {
 	if g != nil {
-		g.join(math.MaxUint64) // the channel failed gets the error
+		g.join(math.MaxUint64) // the error goes to the channel failed
 	}
 }
 

@@ -223,8 +223,8 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 	return out
 }
 
-// hasRuleForEach reports whether, for each part of a call, one of its rules was chosen before
-// or is the rule next.
+// hasRuleForEach reports whether each part of a call has a rule that was chosen before or
+// equals the argument next.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })
