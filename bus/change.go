@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Edit says what Change does with a value. The zero Edit does nothing.
+// Edit is the action of Change on a value. The zero Edit does nothing.
 type Edit struct {
 	// Store makes Change write the value, which the broker removes after Kept unless Kept is 0.
 	Store bool

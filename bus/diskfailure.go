@@ -8,7 +8,7 @@ import (
 
 // diskFailure reports the first failure of the disk of an embedded server.
 type diskFailure struct {
-	dir     string     // the server's files
+	dir     string     // the directory of the server's files
 	durable bool       // a write is confirmed once it is on disk
 	failed  chan error // gets the first failure
 }

@@ -216,7 +216,7 @@ func freePort(host string, port int) (int, error) {
 	if err != nil {
 		var cause syscall.Errno
 		if errors.As(err, &cause) {
-			err = cause // only the error of the operating system, because the message below contains the address too
+			err = cause // take the operating system's error alone, because the message below contains the address too
 		}
 		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}

@@ -17,8 +17,8 @@ var (
 
 // groupSync makes the messages of one stream durable in groups: the server acknowledges a
 // message once the kernel has it, and one sync to disk serves all waiting callers. A nil
-// groupSync never waits. It stands for a stream that the server syncs itself, that may lose
-// messages, or that another process serves.
+// groupSync never waits. It stands for a stream that may lose messages, or is synced by the
+// server itself or served by another process.
 type groupSync struct {
 	store  syncedStore
 	failed func(error) // gets the error of the first failed sync, once
@@ -71,7 +71,8 @@ func (g *groupSync) wait(ctx context.Context, sequence uint64) error {
 	}
 }
 
-// replacing calls the storage's method replacing, unless the message replaces none.
+// replacing calls the storage's method replacing if the message replaces another
+// message.
 func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	if g == nil || revision == 0 {
 		return func(bool) {}
@@ -81,7 +82,7 @@ func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool
 
 func (g *groupSync) check() {
 	if g != nil {
-		g.join(math.MaxUint64) // the channel failed gets the error
+		g.join(math.MaxUint64) // the error goes to the channel failed
 	}
 }
 

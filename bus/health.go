@@ -106,8 +106,8 @@ func isServed(err error) bool {
 	return err == nil || errors.As(err, &e) || apiCode(err) != 0 || errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
-// isUnserved reports whether err means that the server, or a server that it depends on, did
-// not serve a try that lasted for the duration took.
+// isUnserved reports whether err means that the server, or another server behind it, did
+// not serve a try of the duration took.
 func isUnserved(err error, took time.Duration) bool {
 	var e *schemas.Error
 	switch {

@@ -146,7 +146,7 @@ func (k *kvStream) stored(ctx context.Context, msg *jetstream.RawStreamMsg) (sto
 	return storedValue{msg.Data, msg.Sequence, msg.Time}, nil
 }
 
-// publish sends a message once. If revision is not 0, the message replaces the one at that
+// publish sends a message once. If revision is not 0, the message replaces the message at
 // revision. Nil means that the message is stored and on disk.
 func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	ack, err := k.send(ctx, msg, revision, opts...)

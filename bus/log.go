@@ -69,8 +69,9 @@ const (
 )
 
 // Append adds an entry under a message id and returns its sequence. If an entry with the same
-// id was stored within the last hour, Append stores nothing, first is false, and the sequence
-// is that of the stored entry. While the outcome is unknown, Append tries again until ctx ends.
+// id was stored within the last hour, Append stores nothing, and returns the sequence of the
+// stored entry with first = false. While the outcome is unknown, Append tries again until ctx
+// ends.
 func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequence uint64, first bool, err error) {
 	data, err := schemas.Encode(&e)
 	if err != nil {

@@ -37,8 +37,8 @@ type ScannedRecord struct {
 }
 
 // Scan calls f for the records of a session, or of all sessions if session is empty, in the
-// order of their last writes. Scan begins with the first revision above the parameter after,
-// and ends when f returns false or after the last record.
+// order of their last writes. Scan begins with the first revision greater than the argument
+// after. It ends when f returns false, or after the last record.
 //
 // Scan finds every record whose last write was acknowledged before the scan began, on any
 // replica. A record that is written during the scan may be found twice. A replica may be older

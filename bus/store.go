@@ -97,8 +97,8 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 }
 
 // stream opens a stream, and calls create if it is missing. As long as ctx allows, it waits
-// for another engine that is making the stream, for the election of a leader, or for servers
-// that are to hold replicas and have not joined their cluster.
+// for another engine that is making the stream, for the election of a leader, or for the
+// servers of the replicas to join their cluster.
 func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create createStream) (jetstream.Stream, error) {
 	level := slog.LevelWarn // the first wait for servers is logged as a warning, so that the user sees the reason for the delay
 	for try := 0; ; try++ {

@@ -21,9 +21,9 @@ const RequireSecondDevice Requirement = "second_device"
 type Approver struct {
 	Name       string     `json:"name"`
 	Identities []Identity `json:"identities"`
-	// For selects the requests that the person may decide; an empty For selects all. A request
-	// without a project matches no pattern for projects, and a request without a host matches
-	// no pattern for hosts.
+	// For selects the requests that the person may decide; an empty For selects all. Patterns
+	// for projects match only requests with a project, and patterns for hosts only requests
+	// with a host.
 	For PolicyMatch `json:"for,omitzero"`
 	// MaxRisk is the highest risk that the person may decide; empty means any.
 	MaxRisk Risk `json:"max_risk,omitempty"`

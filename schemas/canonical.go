@@ -28,7 +28,8 @@ func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if json.Compact(&compact, data) != nil {
 		return data
 	}
-	// A repeated member or another spelling would change the length.
+	// If data has a repeated member or an unusual spelling, the canonical form has
+	// another length.
 	if form, ok := sortMembers(compact.Bytes()); ok && len(form) == compact.Len() && canonical(form) {
 		return form
 	}

@@ -134,9 +134,9 @@ func restructured(random *rand.Rand, data []byte) []byte {
 	at := names[random.IntN(len(names))]
 	name := slices.Clone(data[at[0]:at[1]]) // with its quotation marks, so it has two bytes or more
 	switch random.IntN(8) {
-	case 0: // another case
+	case 0: // the name in another case
 		return slices.Replace(data, at[0], at[1], bytes.ToUpper(name)...)
-	case 1: // an escape
+	case 1: // the name with an escape
 		return slices.Replace(data, at[0], at[1], bytes.Replace(name, []byte(`e`), []byte(`\u0065`), 1)...)
 	case 2, 3: // a second member of this name, also in another case
 		if random.IntN(2) == 0 {

@@ -10,8 +10,8 @@ import (
 
 // parse turns data, which must be a syntactically valid JSON object, into the maps and slices
 // that a schema validates. It refuses input that JSON readers interpret differently: duplicate
-// names, names that differ from a field's only in case (which encoding/json takes for the
-// field), halves of surrogate pairs, and numbers that RFC 8785 would change. With such input,
+// names, a field's name in another case (encoding/json would take it for the field), halves of
+// surrogate pairs, and numbers that RFC 8785 would change. With such input,
 // a person could read one text and the host could run another. parse also refuses nesting
 // deeper than maxDepth; 0 means no limit.
 func parse(data []byte, s *schema, maxDepth int) (map[string]any, error) {

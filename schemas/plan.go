@@ -17,14 +17,14 @@ import (
 type plan struct {
 	kind    planKind
 	typ     reflect.Type
-	fields  []planField // of a struct, in the order of its definition
+	fields  []planField // the fields of a struct, in the order of its definition
 	require uint64      // a bit for each field that must be there
-	item    *plan       // of a list, or of a pointer's target
+	item    *plan       // the plan for the items of a list, or for a pointer's target
 	null    bool        // null is accepted, for a nil list or pointer
 
 	// The limits that the schema sets; a plan without a schema has none.
 	checked            bool
-	minLength          int // of a text in characters, of a list in items
+	minLength          int // in characters for a text, in items for a list
 	maxLength          int // 0 means no limit
 	texts              []string
 	pattern            func(string) bool
@@ -243,7 +243,7 @@ func bound(n *int64) (_ int64, set bool) {
 // them.
 func (t types) are(names ...string) bool { return slices.Equal(t, names) }
 
-// matches reports whether the schema's type is the one that the plan's kind checks.
+// matches reports whether the schema requires the type that the plan's kind checks.
 func (p *plan) matches(s *schema) bool {
 	switch p.kind {
 	case planText:

@@ -33,8 +33,8 @@ var errClaimed = errors.New("another worker has claimed it")
 //
 // If the worker dies during the call of the channel, a message without a stored handle may
 // exist, which no worker can edit. The next attempt sends a second message, marked with Repeat.
-// On a channel that can edit messages, a message gets its buttons only after its handle is
-// stored, so a message without a stored handle has no buttons there; see showInSteps.
+// On a channel that can edit messages, a message without a stored handle has no buttons,
+// because they are added after the handle is stored; see showInSteps.
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt

@@ -44,7 +44,7 @@ func (c showAttempt) record(ctx context.Context, shown schemas.Shown) (lost bool
 }
 
 // releaseClaim ends the claim after an attempt that sent no message, so that the next attempt
-// need not wait until the claim expires. It ignores errors.
+// can begin at once. It ignores errors.
 func (c showAttempt) releaseClaim(ctx context.Context, shown schemas.Shown) {
 	if _, err := c.endClaim(ctx, shown); err != nil {
 		c.log.Info("connector: a claim was not released; it expires", "key", c.prompt.Key(), "error", err)

@@ -16,8 +16,8 @@ const (
 
 // In each interval leftoversEvery, sweepLeftovers looks once for decided requests whose
 // messages still have live buttons, and shows the outcomes of these requests. An outcome is
-// missing if the queue was lost, if the channel was out of order until the worker gave up, or
-// if the worker died.
+// missing if the queue was lost, if the worker died, or if the channel failed until the
+// worker gave up.
 func (w *Worker) sweepLeftovers(ctx context.Context) {
 	tick := time.NewTicker(leftoversEvery)
 	defer tick.Stop()

@@ -29,7 +29,7 @@ func activeKey(agent, session string) string { return "active." + agent + "." + 
 
 // activityBuffer collects foreground sessions whose last activity must be stored. It adds a
 // session at most once in activeEvery. There is one exception: if the agent's previous request
-// came from another session, it always adds the session, because the store must have the
+// came from another session, it adds the session in any case, so that the store has the
 // sessions in the order of their last use.
 type activityBuffer struct {
 	storing sync.Mutex

@@ -35,16 +35,16 @@ type scanCache struct {
 }
 
 // aheadScan holds the records that a scan of a listing found, in the order of their revisions.
-// The scan began at the revision after.
+// The field after is the revision at which the scan began.
 type aheadScan struct {
 	after uint64
 	found []bus.ScannedRecord
 	until time.Time
 }
 
-// page returns up to limit cached records of a listing, those with revisions above the revision
-// after. If more is false, the cache has no further records, and the caller must scan the
-// store.
+// page returns cached records of a listing, up to limit of them, whose revisions are greater
+// than the argument after. If more is false, the cache has no further records, and the caller
+// must scan the store.
 func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.ScannedRecord, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,7 +60,8 @@ func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Scanned
 	return slices.Clone(rest[:n]), len(rest) > n
 }
 
-// keep caches the records that a scan of a listing found; the scan began at the revision after.
+// keep caches the records that a scan of a listing found; the argument after is the revision at
+// which the scan began.
 func (a *scanCache) keep(l listing, after uint64, found []bus.ScannedRecord) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

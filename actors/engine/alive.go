@@ -13,8 +13,9 @@ import (
 )
 
 // aliveFor is how long an engine counts as running after its last sign of life; a freeze waits
-// for running engines only. aliveFor is longer than staleAfter: an engine that could not read
-// the store for staleAfter allows nothing without a person, so no freeze needs to wait for it.
+// for running engines only. aliveFor is longer than staleAfter: after staleAfter without a
+// reading of the store, an engine leaves each allow to a person, so a freeze need not wait for
+// this engine.
 const aliveFor = 20 * time.Second
 
 // leaveWithin bounds how long a stopping engine tries to remove its sign of life.

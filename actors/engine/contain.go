@@ -18,9 +18,9 @@ func (s *askState) containable() bool {
 	return s.request.Contain == schemas.ContainPossible && s.request.NodPath != "" && !s.managed && !s.ignores
 }
 
-// planRun returns the contained run of a request's call in the container c, with the
-// permissions that the call needs, and the tool input that starts this run. It returns nil if c
-// is nil, or if the call cannot run contained.
+// planRun returns the contained run of a request's call in the container c, and the tool input
+// that starts this run. The run includes the permissions that the call needs. It returns nil if
+// c is nil, or if the call cannot run contained.
 func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.RawMessage) {
 	if c == nil || !s.containable() || !c.Runs(s.request.ActionDetails) {
 		return nil, nil

@@ -70,8 +70,8 @@ func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 }
 
 // admit refuses a request with FORBIDDEN if its session has maxOpen pending questions. If the
-// settings name no approver, admit reads the settings again, because a later stage refuses
-// requests without an approver, and outdated settings must not cause such a refusal.
+// settings name no approver, admit reads the settings again: a later stage refuses requests
+// without an approver, and must do so by current settings only.
 func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	if len(s.settings.settings.People()) == 0 {
 		if err := e.readSettings(ctx); err != nil {

@@ -115,7 +115,7 @@ type base struct {
 	counts       openCounts
 	service      *bus.Service
 
-	background context.Context // for work outside calls; the method Stop cancels it
+	background context.Context // the context of work outside calls; the method Stop cancels it
 	tasks      sync.WaitGroup
 }
 

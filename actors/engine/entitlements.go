@@ -109,8 +109,8 @@ func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 }
 
 // beginEntitlements starts to read the entitlements of a request's session, its input lock and
-// the number of its pending questions. The caller must call wait once; wait returns what was
-// read.
+// the number of its pending questions. The caller must call wait once; wait returns the
+// results.
 func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
 	var held entitlements
 	var at attendance

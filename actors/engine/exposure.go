@@ -17,16 +17,16 @@ type exposures struct {
 	found map[string]*exposure
 }
 
-// exposure is the result for one directory.
+// exposure lists the exposed files below one directory.
 type exposure struct {
-	mu    sync.Mutex // covers the walk, so that calls about the same directory share one walk
+	mu    sync.Mutex // locked during the walk, so that calls about the same directory share one walk
 	at    time.Time
 	files []string
 	whole bool // false if the directory has too many names to find all files
 }
 
-// exposureAge is the time for which a result is used again. A file that is made meanwhile is found
-// afterwards.
+// exposureAge is how long a result is reused. The next walk finds files that were made in that
+// time.
 const exposureAge = 5 * time.Second
 
 // files returns the exposed files below directories of this machine, as full paths, and the

@@ -29,8 +29,8 @@ type openCounts struct {
 	count func(ctx context.Context, session string) (int, error)
 	// limit returns how many of a session's questions phones and chats show at a time.
 	limit func() int
-	// The engine calls shrank if requests may have used too high a count, because the next
-	// count failed or was small.
+	// The engine calls shrank after a count fails or is small, because earlier requests
+	// may have used a count that was too high.
 	shrank func(ctx context.Context, session string)
 	start  func(func(context.Context))
 

@@ -252,8 +252,8 @@ func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Eve
 var errRearmed = errors.New("the timer was armed again; its next delivery confirms that")
 
 // rearm sets the timer for an entry's next event. It returns errRearmed until a later delivery
-// finds the new timer. A timer that is set while the server finishes firing an older one may be
-// removed by the server, so a new timer counts only once it was found.
+// finds the new timer. While the server finishes firing an older timer, it may remove the new
+// timer. The new timer therefore counts only once it was found.
 func (e *recordLife) rearm(ctx context.Context, entry bus.Entry) error {
 	armed, err := e.store.Records.Armed(ctx, &entry)
 	switch {

@@ -37,10 +37,11 @@ func createdAt(rec *schemas.Record) time.Time {
 	return at.Add(-time.Duration(wait) * time.Second)
 }
 
-// releaseAt returns the next event of a question that phones and chats do not show yet; looked
-// is the time at which its turn was checked. The event is the next check, when the question's
-// waiting time has doubled, or the deadline if that is earlier. A delay of up to half of the
-// wait, different for each question, spreads the checks of many questions.
+// releaseAt returns the next event of a question that phones and chats do not show yet: the
+// next check of its turn, or the deadline if that is earlier. The check is due when the
+// question has waited twice as long as at the time looked, the time of the last check. A
+// further delay of up to half of that time, different for each question, spreads the checks of
+// many questions.
 func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	wait := min(max(looked.Sub(createdAt(rec)), releaseFirst), releaseLast)
 	if share, err := strconv.ParseUint(rec.Digest[:min(4, len(rec.Digest))], 16, 16); err == nil {
@@ -88,8 +89,9 @@ func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 	return e.freePlace(ctx, ended.Key, heldBack(&ended.Record))
 }
 
-// freePlace shows the next question of a session when phones and chats no longer show the
-// question under key. held means that phones and chats had not shown that question yet.
+// freePlace shows the next question of a session after the question under key has ended
+// or lost its routes. held means that phones and chats had not shown the question under
+// key.
 func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 {

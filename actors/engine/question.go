@@ -29,8 +29,8 @@ const (
 var errFull = errors.New("the question has too many waiters")
 
 // questionToken returns the token that identical calls of a session share: calls with the same
-// CallDigest, options, risk, routes, foreground session and container. A request that is not a
-// tool call has no token, and never joins another request.
+// CallDigest, options, risk, routes, foreground session and container. Only a tool call has a
+// token, so only tool calls join each other.
 func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if s.request.Kind != schemas.KindToolCall {
 		return "", nil

@@ -105,9 +105,9 @@ func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
 }
 
 // ApplySettings stores a settings.json for all engines and returns its revision. It refuses
-// settings that are not valid, or that would let this machine thaw a freeze that needs a second
-// device. Bytes that are already stored keep their revision. The log names actor as the author
-// of the change.
+// invalid settings. It also refuses settings by which this machine could thaw a freeze that
+// needs a second device. Bytes that are already stored keep their revision. The log names actor
+// as the author of the change.
 func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (uint64, error) {
 	return e.admin.applySettings(ctx, data, actor)
 }

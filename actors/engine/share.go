@@ -78,7 +78,7 @@ func (e *holdings) sharedGrant(ctx context.Context, agent string, s *schemas.Sha
 	}, nil
 }
 
-// If an equal earlier share has made a grant that is in force, matchShared replaces g by that
+// If an earlier equal share has left a grant in force, matchShared replaces g by the earlier
 // grant, so that sharing again changes nothing. The error is FORBIDDEN if the session has too
 // many shared grants.
 func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) error {
@@ -123,8 +123,8 @@ func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) 
 	return schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 }
 
-// withLiveSources returns the answers in perms that are in force and whose sources, the answers
-// that they were shared from, are in force too. The result sources lists these by grant_id. So
+// withLiveSources returns those answers in perms that are in force together with their sources,
+// the answers that they were shared from. The result sources lists these by grant_id. So
 // when a source ends, the answers that were shared from it end at once. A source that is no
 // longer stored counts as ended.
 func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {

@@ -90,8 +90,8 @@ func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) 
 // worker dies before it stores the handle of its message, a message may exist: the next claim
 // is marked as a repeat.
 //
-// claimShown returns the entry without this claim if another worker's claim is still valid, if
-// this version is already shown, or if the request ended before a worker sent anything.
+// claimShown makes no claim, and returns the entry, if another worker's claim is still valid,
+// if this version is already shown, or if the request ended before its first message.
 func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	return e.changeShown(ctx, key, s, func(stored *schemas.Shown) (bool, error) {
 		now := e.clock.now()

@@ -152,8 +152,8 @@ func (s *standingCache) stored(owner, id string, entry *standingEntry, revision 
 	}
 }
 
-// current returns the cached answers, the ids of the outdated ones, and whether the answers
-// that are not outdated may be used without a comparison with the store.
+// current returns the cached answers and the ids of the outdated ones. It also returns
+// whether the other answers may be used without a comparison with the store.
 func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 func IsSearch(tool string) bool { return tools.Named(tool).Kind == tools.Search }
 
 const (
-	maxWalked  = 200_000 // the number of names at which Exposed looks, in about 0.4 s
+	maxWalked  = 200_000 // the largest number of names that Exposed reads, which takes about 0.4 s
 	maxExposed = 64      // the largest number of files that Exposed returns
 	readAtOnce = 512     // the number of names that Exposed reads from a directory at once
 
@@ -76,8 +76,8 @@ type exposedDir struct {
 }
 
 // read looks at the names in a directory. It returns false if there are too many, or if reading
-// fails. It passes over a directory to which this user has no rights, because a search has none
-// either.
+// fails. It passes over a directory that this user may not read, because a search by this user
+// cannot read it either.
 func (w *exposedWalk) read(dir exposedDir) (whole bool) {
 	f, err := os.OpenFile(dir.name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a named pipe does not wait
 	if err != nil {

@@ -108,8 +108,8 @@ func TestSearchesOfDirectoriesWithTooManyNamesAsk(t *testing.T) {
 	}
 }
 
-// A search applies a .gitignore only in a git repository. A directory to which a path of too many
-// bytes leads, or a named pipe in place of a directory, does not stop or pass the walk.
+// A search applies a .gitignore only in a git repository. A named pipe does not block the walk,
+// and a directory whose path has too many bytes makes the result incomplete.
 func TestExposedFilesOutsideARepository(t *testing.T) {
 	dir := projectWithSecrets(t)
 	require.NoError(t, os.RemoveAll(dir+"/.git"))

@@ -14,8 +14,8 @@ import (
 )
 
 // Propose returns rules that would allow this call and similar ones, the narrowest first. It
-// returns no rules if nod does not ask about the call, if no rule can allow it, or if nod
-// cannot limit the effect of a rule, as for inline code, deletion and computed words.
+// returns rules only for a call about which nod asks, and only if nod can limit their
+// effect, which it cannot for inline code, deletion and computed words.
 func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -223,8 +223,8 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 	return out
 }
 
-// hasRuleForEach reports whether, for each part of a call, one of its rules was chosen before
-// or is the rule next.
+// hasRuleForEach reports whether each part of a call has a rule that was chosen before or
+// equals the argument next.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })

@@ -51,7 +51,8 @@ type requestRow struct {
 	Tier     schemas.Tier `json:"tier"`
 	Deadline time.Time    `json:"deadline"`
 	Revision uint64       `json:"revision"`
-	// Waiters and Waiting count the pending calls that are identical to this one: see schemas.Prompt.
+	// Waiters and Waiting count the pending calls that are identical to this call: see
+	// schemas.Prompt.
 	Waiters   int                   `json:"waiters,omitempty"`
 	Waiting   int                   `json:"waiting,omitempty"`
 	Decision  *schemas.Decision     `json:"decision,omitempty"`
@@ -155,8 +156,8 @@ func (c *answerCmd) Run(e *env) error {
 	})
 }
 
-// answerTyped shows the question that waits, or the one that the user picks, and reads the answer from
-// the terminal.
+// answerTyped shows the only pending question, or the question that the user picks, and reads the
+// answer from the terminal.
 func (e *env) answerTyped(session string, asJSON bool) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {

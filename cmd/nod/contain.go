@@ -130,7 +130,7 @@ func (c *execCmd) contained(e *env) error {
 
 // printContained prints the accesses that a contained command was refused, and the command with which
 // the user can ask for these accesses. grant is the text of that command, with %s in place of the
-// hosts. The hosts are joined by the text join.
+// hosts. The argument join is the text between two hosts.
 func (e *env) printContained(r contain.Report, limit time.Duration, grant, join string) {
 	if r.TimedOut {
 		fmt.Fprintf(e.stderr, "nod: the command was killed after %s\n", limit)

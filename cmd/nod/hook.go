@@ -152,8 +152,8 @@ func leadsElsewhere(project string) bool {
 }
 
 // ownProgram returns the absolute path of the nod program that runs now. It returns an error if
-// the program at that path is another one, as after an update, or if a contained command could
-// replace it.
+// another program is at that path, as after an update, or if a contained command could replace
+// the program.
 func ownProgram(project string) (string, error) {
 	p, err := os.Executable()
 	if err != nil {

@@ -95,7 +95,7 @@ func (c *installCmd) asksNow(e *env, path string) string {
 }
 
 // tryHooks makes a test call through each hook in a settings file, by the command in that file, and
-// returns a description of what it has seen. The error says why the hooks do not ask nod.
+// returns a description of the result. The error says why the hooks do not ask nod.
 func (e *env) tryHooks(host hook.Host, at hook.Inspection) (seen string, err error) {
 	if hint := e.startHint(); hint != "" {
 		return "", errors.New("it was not tried" + hint + ", and try the hook with: nod doctor")

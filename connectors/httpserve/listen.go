@@ -49,8 +49,8 @@ type Address struct {
 }
 
 // Open starts to listen. It returns an error if other machines could reach the server without TLS.
-// It also returns an error if other machines could reach the server and PublicURL is empty, because
-// the server could not check the host names in their requests. Each error is one line that names
+// If other machines could reach the server, PublicURL must be set, because the server checks the
+// host names in their requests. Each error is one line that names
 // the setting to change.
 func (l Listen) Open(s Server) (net.Listener, Address, error) {
 	host, _, err := net.SplitHostPort(l.Addr)

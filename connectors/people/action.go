@@ -322,8 +322,8 @@ func diffLines(lines []payload.Line) (shownLines []string, spans [][]payload.Spa
 }
 
 // lastBreak examines the old or the new text of a diff. The parameter other is the operation of the
-// lines that this text lacks. lastBreak returns 1 if the text ends with a line break, -1 if it does
-// not, and 0 if it is empty.
+// lines that only the other text has. lastBreak returns 1 if the text ends with a line break, -1 if
+// it does not, and 0 if it is empty.
 func lastBreak(lines []payload.Line, other payload.Op) int {
 	for _, l := range slices.Backward(lines) {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// Difference returns the fields of a tool's input in which an edited input differs from the original,
-// each as a diff of its text or of its JSON. If the fields of one of the two inputs do not show the
+// Difference returns the fields that a person has edited in a tool's input, each as a diff of its
+// text or of its JSON. If the fields of one of the two inputs do not show the
 // whole input, Difference returns the diff of the whole JSON.
 func Difference(original, edited json.RawMessage) []Part {
 	before, err1 := fieldsOf(bytes.TrimSpace(original))

@@ -25,8 +25,8 @@ type Utterance struct {
 	Reason string // the text after "no CODE", unchanged
 }
 
-// The code of a prompt has no vowels, so that it is never a word, and no L, which looks like 1. There
-// are 810,000 codes with CodeLength characters.
+// The code of a prompt contains no vowels, because it must not be a word, and no L, because L looks
+// like 1. There are 810,000 codes with CodeLength characters.
 const (
 	codeAlphabet = "0123456789BCDFGHJKMNPQRSTVWXYZ"
 	CodeLength   = 4

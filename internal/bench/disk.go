@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Disk is how long a write of 700 bytes at the end of a file takes until it is on disk.
+// Disk is the time of a synced write of 700 bytes at the end of a file.
 type Disk struct {
 	Median time.Duration `json:"median_ns"`
 	Worst  time.Duration `json:"p99_ns"` // 99 of 100 syncs are faster

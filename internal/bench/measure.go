@@ -15,7 +15,7 @@ import (
 // Work makes one request of a session, and returns once its decision is received.
 type Work func(ctx context.Context, session string) error
 
-// Cost is what requests took.
+// Cost is the time and the work that requests took.
 type Cost struct {
 	Each time.Duration // the median time of a request
 	Rate float64       // requests per second

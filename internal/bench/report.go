@@ -10,7 +10,7 @@ import (
 
 // Report is the result of Run.
 type Report struct {
-	Version  string    `json:"version"` // nod's
+	Version  string    `json:"version"` // nod's version
 	Go       string    `json:"go"`
 	System   string    `json:"system"`
 	CPUs     int       `json:"cpus"`

@@ -77,8 +77,8 @@ func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	})
 }
 
-// Claude Code asks its user to approve a plan. A person answers through the hook: Claude Code leaves
-// the plan mode, or the model hears what to change.
+// Claude Code asks its user to approve a plan. A person answers through the hook: Claude Code
+// leaves the plan mode, or the model gets the person's objection.
 func TestClaudeCodeAsksToApproveAPlan(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for said, heard := range map[string]string{"1": "approved your plan", "use go build": "keep planning: use go build"} {

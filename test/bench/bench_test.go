@@ -113,7 +113,7 @@ type rig struct {
 	ctx  context.Context
 	nod  *bench.Nod
 	bare *bench.Bare
-	url  string // of a server with the stores of nod, or with the bare implementation alone
+	url  string // the address of a server with nod's stores, or with those of the bare implementation alone
 }
 
 func newRig(b *testing.B, interval time.Duration) *rig {

@@ -44,7 +44,7 @@ type event struct {
 	Decision *schemas.Decision
 	Err      error
 
-	Group   string // the same for identical calls, and for all calls that one standing answer covers
+	Group   string // identical calls have the same group, and so have all calls that one standing answer covers
 	Option  string
 	Scope   schemas.Scope
 	Waiters int    // the number of calls in the answered prompt; at least 1

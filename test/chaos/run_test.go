@@ -159,7 +159,7 @@ func (p *person) lags(ctx context.Context) (bool, error) {
 // figures are a scenario's numbers for the table in docs/chaos.md.
 type figures struct {
 	requests, faults, violations int
-	p50, p99, worst              time.Duration // from the answer of an approver until the asker has the decision
+	p50, p99, worst              time.Duration // the time from an approver's answer until the asker has the decision
 }
 
 // String formats the figures as a row of the table.

@@ -53,7 +53,7 @@ func TestNoAllowedLineHarms(t *testing.T) {
 	made := &lineMaker{rand: rand.New(rand.NewPCG(1, uint64(*lineCount))), seeds: seedLines(t), attacks: bait.attacks()}
 
 	control := bait.batch(t, made.attacks)
-	out, _ := exec.Command("bash", "-c", control.runner).CombinedOutput() // without a container
+	out, _ := exec.Command("bash", "-c", control.runner).CombinedOutput() // the attacks run without a container here
 	require.True(t, tells(string(out)), "without a container the attacks find the secrets")
 	require.Eventually(t, func() bool { return bait.visits.Load() > 0 }, time.Minute, 10*time.Millisecond, "without a container the attacks reach the servers")
 	bait.restore(t)
@@ -82,7 +82,7 @@ func TestNoAllowedLineHarms(t *testing.T) {
 // directory outside the projects, and servers.
 type bait struct {
 	top, home, outside string
-	ports              []string // of TCP and UDP
+	ports              []string // the ports of the TCP and UDP servers
 	visits             atomic.Int64
 	before             map[string]string
 }

@@ -144,7 +144,7 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	stop := n.stepDowns()
 	outcomes := map[schemas.Outcome]int{}
 	var mu sync.Mutex
-	number := 0 // of the next request; no two requests are identical
+	number := 0 // the next request's number, which makes it differ from all others
 	storms := func(timeout time.Duration) {
 		var wg sync.WaitGroup
 		room := make(chan struct{}, 150)

@@ -44,7 +44,7 @@ type disk struct {
 	// file durable: only a sync of the directory does.
 	strict []string
 
-	rand   *rand.Rand // decides what outlives a cut
+	rand   *rand.Rand // the random choice of the data that outlives a cut
 	grave  string     // the directory for hard links to removed files
 	buried int
 }
@@ -253,7 +253,7 @@ func (d *disk) faultsNow() faults {
 	return d.failed
 }
 
-// hold lets all syncs wait until the returned function is called, and then fail.
+// hold lets all syncs wait until the returned function is called. The syncs then fail.
 func (d *disk) hold() (release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -122,8 +122,8 @@ func TestAPowerCutLosesWhatWasNotSynced(t *testing.T) {
 	t.Logf("%d of %d lost", len(lost), f.count())
 }
 
-// If the disk fails or is full, nod confirms nothing more, and ends with a line that says what
-// to do. It starts again once the disk works, with everything that it has told its clients.
+// If the disk fails or is full, nod confirms nothing more, and ends with a line that names the
+// remedy. It starts again once the disk works, with everything that it has told its clients.
 func TestAFailedDiskEndsNodWithoutLosingWhatItTold(t *testing.T) {
 	t.Parallel()
 	room, check := "make room on the disk, then start nod again", "check the disk, then start nod again"
@@ -243,7 +243,8 @@ func tryToStart(t *testing.T, dir string, args ...string) (*exec.Cmd, error) {
 	return up, nil
 }
 
-// lastWords waits until a process has ended with an error, and returns what it has written.
+// lastWords waits until a process has ended with an error, and returns the process's
+// output.
 func lastWords(t *testing.T, p *exec.Cmd) string {
 	t.Helper()
 	ended := make(chan error, 1)

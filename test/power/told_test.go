@@ -104,7 +104,8 @@ func (w *told) snapshot() facts {
 // of the log.
 const patience = 30 * time.Second
 
-// lost compares the facts with what the nod on dir has, and describes each difference.
+// lost compares the facts with the state of the nod on dir, and describes each
+// difference.
 func (f facts) lost(t *testing.T, dir string) (lost []string) { return f.lostAfter(t, dir, patience) }
 
 // lostAfter is lost for a nod that has had the given time to write its log.

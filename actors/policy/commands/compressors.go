@@ -11,8 +11,8 @@ type Compressor struct {
 	list  *Command
 }
 
-// Outputs compares a command's words with the harmless flags, which neither delete nor
-// overwrite files and read no lists of files. It returns the files that the command writes, and
+// Outputs compares a command's words with its harmless flags, which do not delete or overwrite
+// files or read lists of files. It returns the files that the command writes, and
 // the reason to ask, or "".
 func (c Compressor) Outputs(words []string) (writes []string, why string) {
 	if c.list == nil {

@@ -17,7 +17,7 @@ type addition struct {
 	reads string // flags whose value is a file or a directory to read
 	out   string // flags whose value is a file or a directory to write
 	rest  string // the word after which all words belong to another program
-	base  string // the list in runnerFlags that this one extends; empty means the list with the same name
+	base  string // the list in runnerFlags that the addition extends; empty means the list with the same name
 }
 
 func additions() map[string]addition {

@@ -24,8 +24,8 @@ func checkGh(_ Secrets, a *Args) string {
 	return ""
 }
 
-// addsTarget reports whether the words rest, after the runner command shown, contain a further
-// target for the runner.
+// addsTarget reports whether rest, the words after a runner's command, contains a further
+// target for the runner. The argument shown is that command.
 func addsTarget(shown, rest []string) bool {
 	c := Entry(shown[0])
 	for i, w := range rest {

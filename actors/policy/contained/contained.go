@@ -212,7 +212,8 @@ func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 // a command from waiting for a person.
 var harmlessValue = map[string]bool{"true": true, "cat": true, ":": true, "": true, "0": true, "1": true}
 
-// obeyed reports whether the value of a variable with this name can change what programs do.
+// obeyed reports whether the value of a variable with this name can change the effects of
+// programs.
 func obeyed(name string) bool {
 	switch name {
 	case "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "SHELL", "HOME", "CDPATH", "PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PERL5OPT", "PERL5LIB",
@@ -301,7 +302,8 @@ func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	}
 }
 
-// other checks a command without a check of its own. The kernel limits what it can do.
+// other checks a command without a check of its own. The kernel limits the effects of
+// this command.
 func (c *command) other() {
 	switch {
 	case pureReaders[c.name]:

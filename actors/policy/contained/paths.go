@@ -126,7 +126,7 @@ func (c *command) readsOutside(t shell.Term) {
 		part := t
 		part.Text = piece
 		// After a cd, a relative path may mean several files. If one of them is readable, no
-		// permission is added. If the command then reads another one, it fails.
+		// permission is added, and the command fails if it reads another one of them.
 		if all := c.resolve(part); len(all) > 0 && !slices.ContainsFunc(all, c.readable) {
 			c.need(c.Words, "@read:"+all[0])
 		}

@@ -13,7 +13,7 @@ import (
 
 // A line could store code in a file and run the file, at once or in a later call, and no person
 // would have read the code. So a line may store its own text only in the private /tmp and in
-// data files, and may run neither a data file nor a file in /tmp.
+// data files, and must not run these files.
 
 // dataFile matches names of data files. No program looks for code in such a file by itself.
 var dataFile = regexp.MustCompile(`(?i)^(?:.*\.(?:log|md|rst|csv|tsv|diff|patch|svg|png|jpe?g|gif|webp|pdf|html?|prof|pprof|err|sum|snap)|` +
@@ -90,7 +90,7 @@ func (c *command) elsewhere() {
 		c.refuse("runs in /tmp, where it may find code that nod has not read")
 	}
 	if interpreters[c.name] != nil || c.name == "git" {
-		return // these commands check the words before their script, or take no code from their words
+		return // the check of interpreters covers these words, and git takes no code from its words
 	}
 	for i, t := range c.args {
 		name, value, eq := strings.Cut(t.Text, "=")

@@ -135,8 +135,8 @@ var codexRule = lazyregexp.New(`^prefix_rule\(\s*pattern\s*=\s*(\[[^\[\]]*\])\s*
 
 // ImportCodex imports the rules in a Codex rules file. Each rule must be on one line, in the
 // form in which Codex itself writes rules. Every other line, except blank lines and comments,
-// is returned as NotImported. If nod cannot read such a line, or cannot import an ask or deny
-// rule, it imports no allow rules.
+// is returned as NotImported. It imports allow rules only if nod can read all these lines and
+// import every ask and deny rule.
 func ImportCodex(rules []byte) (schemas.Permissions, []NotImported, error) {
 	var in ruleImport
 	for line := range strings.Lines(string(rules)) {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// secretNames are files and directories that contain secrets, or that configure which programs
-// run. A name matches any segment of a path, a name with / matches consecutive segments, and a
+// secretNames are files and directories with secrets, or with settings for which programs run.
+// A name matches any segment of a path, a name with / matches consecutive segments, and a
 // name with a leading / matches from the root. Every path below a match matches too. Case does
 // not matter, as on macOS and Windows.
 var secretNames = []string{
@@ -299,8 +299,8 @@ func (n *Names) Own(p string, loc *pathname.Location) bool {
 	return false
 }
 
-// mayNameOwn is a fast check. Every name of nod's own files contains "nod". So if p contains
-// neither "nod" nor a wildcard, p does not mean such a file.
+// mayNameOwn is a fast check. Every name of nod's own files contains "nod". So only a p with
+// "nod" or a wildcard in it can mean such a file.
 func mayNameOwn(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {

@@ -103,8 +103,8 @@ var grammars = map[string]func(line *Line, words []word.Word) (why string, secre
 }
 
 // spelled is for commands that print only names. It cuts each word before the first path
-// segment that contains a wildcard and does not begin with a dot, because only a segment that
-// begins with a dot can match hidden names.
+// segment with a wildcard, except a segment that begins with a dot: such a segment can match
+// hidden names.
 func spelled(words []word.Word) []word.Word {
 	out := make([]word.Word, 0, len(words))
 	for _, w := range words {
@@ -220,7 +220,7 @@ func (line *Line) SearchesPrivate(paths []word.Word) bool {
 }
 
 // SearchesExposed returns a file with secrets that a search of these paths would show, or a
-// directory in which nod has not found all such files, or "".
+// directory that may contain unknown files of this kind, or "".
 func (line *Line) SearchesExposed(paths []word.Word, skips func(file string) bool) (found string, unsearched bool) {
 	texts := make([]string, len(paths))
 	for i, p := range paths {

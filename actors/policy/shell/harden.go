@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// hardened are settings with which git runs no file monitor, no hook and no program that checks
-// signatures, even if its configuration names them.
+// hardened are settings that keep git from running the file monitor, the hooks and the program
+// for signatures in its configuration.
 var hardened = []string{"core.fsmonitor=false", "log.showSignature=false", "core.hooksPath=/dev/null"}
 
 // hardenedOptions are options right after the word git. Without optional locks git does not

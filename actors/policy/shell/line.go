@@ -1,6 +1,6 @@
 // Package shell analyses command lines: the harmless commands in them, the files that they may
-// read, and the facts about all other commands that rules and people need. nod asks about a
-// line or command that is not known to be harmless, unless a rule decides.
+// read, and the facts about all other commands that rules and people need. If no rule decides,
+// nod asks about each line or command that is not known to be harmless.
 package shell
 
 import (
@@ -152,8 +152,8 @@ func plainWords(src string) []word.Word {
 	return words
 }
 
-// Read parses a command line and checks its commands. The syntax tree is nil if the line cannot
-// be parsed, or if the line is so simple that Read does not parse it.
+// Read parses a command line and checks its commands. The syntax tree is nil if parsing fails,
+// or if the line is so simple that Read needs no parser.
 func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
 	line := &Line{Location: loc, reader: r, src: src}
 	if line.Why = tooMuch(src); line.Why != "" {

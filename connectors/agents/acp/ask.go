@@ -109,8 +109,8 @@ func unavailable(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 }
 
-// submit connects to nod and sends the request. It fails after reachWithin, so that the editor's own
-// prompt does not appear later than that.
+// submit connects to nod and sends the request. It fails after reachWithin, and the editor's own
+// prompt appears then at the latest.
 func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	ctx, cancel := context.WithTimeoutCause(a.ctx, reachWithin, errLate)
 	defer cancel()

@@ -22,7 +22,7 @@ type permission struct {
 	id      json.RawMessage // the JSON-RPC id
 	session string          // the agent's own session id
 	request schemas.Request
-	options map[string]json.RawMessage // from an option's decoded id to the same id as the agent wrote it
+	options map[string]json.RawMessage // each option's id as the agent wrote it, by the decoded id
 }
 
 // The limits in the JSON Schema of a request: lengths in characters, and the number of options.
@@ -64,9 +64,9 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	return p, err
 }
 
-// readOptions parses the options, and returns those that are short enough to show in full. It returns
-// an error if an option has no unique id, if the options ask for something other than a permission, if
-// none of the returned options would allow the request, or if there are too many.
+// readOptions parses the options, and returns those that are short enough to show in full. It
+// returns an error for too many options, for options without unique ids, for options that do not
+// ask for a permission, and if no returned option would allow the request.
 func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error) {
 	var out []schemas.Option
 	p.options = map[string]json.RawMessage{}

@@ -34,8 +34,8 @@ func (s *sidecar) takeLocked(a *ask, why error) {
 }
 
 // showInEditor passes the agent's request to the editor too, while nod asks a person. It does
-// nothing if the editor has not answered an earlier request with the same id, because the editor's
-// late answer to the earlier request would count for this one.
+// nothing if the editor still owes the answer to an earlier request with the same id: that answer
+// would count for this request.
 func (s *sidecar) showInEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a || s.late[a.key] {

@@ -121,7 +121,7 @@ func TestAnAnswerOfAnEditorThatWasNotAskedIsDropped(t *testing.T) {
 // all at the same time. The agent gets exactly one answer.
 func TestTheAgentGetsExactlyOneAnswer(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
-	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // discard what the sidecar writes to the editor
+	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // discard the sidecar's output to the editor
 	for n := range 200 {
 		id := fmt.Sprint(n)
 		r.agent.says(t, request(id, "s", "make"))

@@ -52,7 +52,7 @@ type sidecar struct {
 	opts Options
 	nod  agents.Asker
 	asks sync.WaitGroup
-	half []byte // Codex's last line, as long as it has no line break
+	half []byte // the end of Codex's output that is not a complete line yet
 
 	// Do not hold mu while writing to a peer. A peer may stop reading until the sidecar reads the
 	// peer's output, and for that the sidecar needs mu.
@@ -61,8 +61,8 @@ type sidecar struct {
 	mu    sync.Mutex
 	gone  bool              // Codex or its client is gone, so the sidecar cannot deliver an answer
 	open  map[string]*ask   // the approval requests without an answer, by JSON-RPC id as Codex wrote it
-	items map[string]item   // the file changes that Codex has started, by itemKey; the size is limited: without an entry the client is asked
-	dirs  map[string]string // working directories, by thread; the size is limited: without an entry a person is asked
+	items map[string]item   // the file changes that Codex has started, by itemKey; a full map drops entries, and the client is asked about a dropped change
+	dirs  map[string]string // working directories, by thread; a full map drops entries, and a person is asked if the directory was dropped
 }
 
 // Run starts Codex's app-server with the command argv and connects it to the client at in and out.
@@ -106,7 +106,7 @@ func exitCode(cmd *exec.Cmd) int {
 }
 
 // Write receives Codex's output in pieces of any size, and handles each complete line. It never fails:
-// a client that no longer reads must not block Codex, or Codex could not end.
+// Codex must be able to end even if the client no longer reads.
 func (s *sidecar) Write(p []byte) (int, error) {
 	s.half = append(s.half, p...)
 	for {

@@ -161,8 +161,8 @@ func offers(raw json.RawMessage, d decision) bool {
 	return json.Unmarshal(raw, &all) == nil && slices.ContainsFunc(all, func(one json.RawMessage) bool { return text(one) == string(d) })
 }
 
-// isDefault reports whether a field is missing, is null, or has its usual value, which the
-// parameter mostly contains.
+// isDefault reports whether a field is missing, is null, or has its usual value. The
+// argument mostly is this value.
 func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

@@ -166,7 +166,7 @@ func (v *view) landlockRules() (*landlockRules, []string, error) {
 			err = l.give(t.top, rights)
 		}
 	}
-	for _, p := range slices.Concat(v.spec.Read, v.spec.Write) { // the trees contain the directories among these paths, so only files are left
+	for _, p := range slices.Concat(v.spec.Read, v.spec.Write) { // the loop above has given rights on the directories among these paths, so only files are left
 		rights := uint64(toRead)
 		if slices.Contains(v.spec.Write, p) {
 			rights = toWrite

@@ -15,8 +15,8 @@ import (
 // time limit.
 const reviewTime = 300 * time.Millisecond
 
-// review checks the writable directories after a command has ended. It moves away protected paths that
-// the command created, because a mount cannot protect a path that does not exist. It also lists the
+// review checks the writable directories after a command has ended. It moves away protected paths
+// that the command created, because a mount protects only existing paths. It also lists the
 // changed files.
 func (v *view) review(before time.Time, r *Report) {
 	w := &reviewer{top: v.spec.Project, names: &v.names, before: before, known: map[string]uint64{}, found: map[string]finding{}, buf: make([]byte, 64<<10)}
@@ -53,7 +53,7 @@ type reviewer struct {
 	before time.Time
 	known  map[string]uint64  // inodes of the directories that existed before the command
 	found  map[string]finding // findings that existed before the command
-	dirs   []string           // directories of the tree after the command
+	dirs   []string           // the directories that exist after the command
 	undo   []string
 	undone []string
 	moved  string // the directory to which takeAway moves paths
@@ -76,8 +76,8 @@ func (w *reviewer) existed(full string) bool {
 	return err == nil && now.dev == f.dev && now.ino == f.ino
 }
 
-// tree searches for new protected names. It skips a directory that has not changed since the command
-// began, unless the command moved the directory there.
+// tree searches for new protected names. It skips a directory if the command has neither changed
+// nor moved it.
 func (w *reviewer) tree(t tree) {
 	todo := slices.Clone(t.dirs)
 	moved := map[string]bool{}

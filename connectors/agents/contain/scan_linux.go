@@ -249,8 +249,8 @@ func eachEntry(dir string, buf []byte, f func(name string, typ byte, ino uint64)
 }
 
 // linkTargets returns findings for the targets of symbolic links with secret or protected names, as
-// far as the targets are inside the tree. Each finding has the kind of its link, except that
-// through becomes protected.
+// far as the targets are inside the tree. A finding has the kind of its link, but protected in
+// place of through.
 func (t *tree) linkTargets() []finding {
 	var out []finding
 	for _, f := range t.found {

@@ -8,8 +8,8 @@
 // input.
 //
 // Besides the permitted paths, the command may read SystemPaths and use SystemDevices. Linux cannot
-// restrict two accesses yet: the command can read the size and dates of any file whose path it knows,
-// and can change the mode and dates of files that its user owns.
+// restrict two accesses yet: the command can read the size and dates of any file at a known path,
+// and can change the mode and dates of its user's files.
 package exec
 
 import (

@@ -19,8 +19,8 @@ const (
 	preToolUse        = "PreToolUse"
 )
 
-// The events by which Claude Code reports that a call has run, that a turn or session has ended, or
-// that the user has entered a prompt. If a call ran without nod's decision, the user allowed it at the
+// The events by which Claude Code reports the end of a call, a turn or a session, or a new prompt
+// of the user. If a call ran without nod's decision, the user allowed it at the
 // terminal. PreToolUse is no such event: the calls of a turn run in parallel, so the start of one call
 // does not mean that another call no longer waits.
 const (
@@ -171,8 +171,8 @@ func claudeRules(suggestions json.RawMessage) []Rule {
 	return out
 }
 
-// name returns the option's text for a person. ok is true only if the suggestion does nothing but add
-// allow rules to one of Claude Code's four rule stores, and if its rules can be shown in full.
+// name returns the option's text for a person. ok is true only if the suggestion adds allow rules
+// to one of Claude Code's four rule stores, changes nothing else, and can be shown in full.
 func (s claudeSuggestion) name() (name string, ok bool) {
 	where, known := map[string]string{
 		"session":         "until this session ends",

@@ -28,8 +28,9 @@ type claudeInput struct {
 	MCPContext  json.RawMessage `json:"mcp_context"` // from Gemini CLI: the MCP server of the tool; absent for Gemini CLI's own tools
 }
 
-// readClaudeShape parses claudeInput into a Call. It sets Call.Ignore if the event is not in events,
-// the events that nod handles, or if the tool is in questions, the tools that ask the user a question.
+// readClaudeShape parses claudeInput into a Call. It sets Call.Ignore if events, the events that
+// nod handles, lacks the event. It also sets Call.Ignore if the tool is in questions, the tools
+// that ask the user a question.
 func readClaudeShape(input []byte, events, questions []string) (Call, claudeInput, error) {
 	var in claudeInput
 	// Parse the event first, so that after an error in another field the refusal has the format of the
@@ -61,8 +62,8 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 }
 
 // readProgram calls readClaudeShape with the events of host. If the event is a signal (see
-// Call.Signal), it also sets HostResolved. It is for hosts that do not ask their own user while their
-// hook runs.
+// Call.Signal), it also sets HostResolved. readProgram is for hosts that do not ask their own user
+// while their hook runs.
 func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	s := host.Setup
 	signals := slices.Concat(s.Signals, s.Newer)

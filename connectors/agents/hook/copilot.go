@@ -37,8 +37,8 @@ func Copilot() Host {
 
 type copilot struct{}
 
-// Read parses an input. Copilot CLI does not name the event. If the input has a reason or a prompt,
-// but not both, and no field of a tool call, it is a signal (see Call.Signal). Any other input is a
+// Read parses an input. Copilot CLI does not name the event. An input with either a reason or a
+// prompt, and no field of a tool call, is a signal (see Call.Signal). Any other input is a
 // permission request.
 func (copilot) Read(input []byte) (Call, error) {
 	call := Call{Event: copilotRequest}

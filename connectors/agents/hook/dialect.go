@@ -73,8 +73,8 @@ type Call struct {
 	// since the call was made. It is nil if there is no transcript, or if the host ends its hook when
 	// the user stops the agent.
 	Stopped func() bool
-	// Signal is true if the input is no call, but a report that the host has continued without
-	// nod's decision. HostResolved then describes the requests that the host no longer waits for.
+	// Signal is true if the input is a report: the host has continued without nod's decision.
+	// HostResolved then describes the requests that the host no longer waits for.
 	// If HostResolved has no Reason, the hook sends nothing to nod. The hook runs at such an event
 	// only because every run of a hook also withdraws the requests of hooks that died.
 	Signal       bool

@@ -75,7 +75,7 @@ func (h *run) noteUnlessSettled(r schemas.Request) (settled func(allowed bool)) 
 	}
 	note := sync.OnceFunc(func() {
 		if err := h.opts.Unsettled.Note(r.SessionID, r.ToolName); err != nil {
-			h.log(err) // without the note, nod does not learn that the call ran without nod's decision
+			h.log(err) // if the note is missing, nod is not told that the call ran without its decision
 		}
 	})
 	if r.HostAsks {

@@ -12,7 +12,8 @@ import (
 )
 
 // maxHookBody is the maximum length of a hook's input in bytes. It is far above nod's limit for a
-// request, so that the server can still parse a larger input and refuse it in the format of its event.
+// request: the server can parse an input above that limit, and refuse it in the format of its
+// event.
 const maxHookBody = 4 << 20
 
 // ProjectHeader is the HTTP header that holds the full path of the project in which Claude

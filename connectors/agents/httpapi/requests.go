@@ -51,9 +51,9 @@ func (s *Server) withCallTimeout(r *http.Request) (context.Context, context.Canc
 	return context.WithTimeout(r.Context(), callWithin)
 }
 
-// withdrawUnseen withdraws a request that nod may have stored although Submit failed. This process
-// made the request's id, and the caller did not get it, so the caller could neither wait for the
-// request nor withdraw it.
+// withdrawUnseen withdraws a request that nod may have stored although Submit failed. The caller
+// cannot do that itself, because this process made the request's id and has not sent it to the
+// caller.
 func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()

@@ -93,7 +93,7 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			Stateless: stateless, SessionTimeout: idleFor,
-			DisableLocalhostProtection: true, // authorize checks the host name more strictly
+			DisableLocalhostProtection: true, // authorize makes a stricter check of the host name
 		})
 	}
 	sessions, stateless := serve(false), serve(true)

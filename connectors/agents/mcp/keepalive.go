@@ -31,8 +31,8 @@ func every(d time.Duration, f func(n int)) (stop func()) {
 // keepAlive sends signs of life to the client, because a client or proxy may close a connection
 // without data. It sends the first one at once and another after each SignOfLife, until stop is
 // called. If the client asked for progress, a sign of life is a progress notification. Otherwise it
-// is a comment in the event stream over HTTP. Over standard output there are no comments, so a
-// client that did not ask for progress gets no sign of life.
+// is a comment in the event stream over HTTP. Standard output has no comments. A client there gets
+// signs of life only if it asked for progress.
 func (c *call) keepAlive(ctx context.Context) (stop func()) {
 	token := c.Params.GetProgressToken()
 	if c.exchange != nil {

@@ -199,7 +199,7 @@ func (c *call) request() schemas.Request {
 }
 
 // ask sends r to nod and returns the decision. While it waits, it sends signs of life to the client.
-// Without a decision it withdraws r, unless r cannot be pending.
+// Without a decision it withdraws r if r may be pending.
 func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, err error) {
 	ctx, done := c.untilGone(ctx)
 	defer done()

@@ -71,8 +71,8 @@ func (s *Server) addTools() {
 		(*call).listPermissions, failedHere)
 }
 
-// add registers one tool. The function run handles the tool's calls. If run panics, the tool's
-// result is the one that refuse returns.
+// add registers one tool. The function run handles the tool's calls. If run panics, the tool
+// returns the result of refuse.
 func (s *Server) add(name, schema, description string, run func(*call, context.Context) *mcp.CallToolResult, refuse func(why string) *mcp.CallToolResult) {
 	tool := &mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
 	s.mcp.AddTool(tool, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {

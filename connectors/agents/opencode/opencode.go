@@ -1,5 +1,5 @@
-// Package opencode connects OpenCode to nod. It reads the events of an OpenCode server, sends nod a
-// request for each permission that OpenCode asks its user for, and replies to OpenCode with nod's
+// Package opencode connects OpenCode to nod. It reads the events of an OpenCode server. For each
+// permission prompt of OpenCode it sends nod a request, and replies to OpenCode with nod's
 // decision. OpenCode's own prompt is open at the same time. The first answer counts, and the other
 // prompt closes.
 package opencode

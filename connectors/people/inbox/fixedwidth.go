@@ -44,8 +44,8 @@ func fixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
 	return b.String(), slices.DeleteFunc(moved, func(s payload.Span) bool { return s.From >= s.To })
 }
 
-// move changes offsets in moved, which is a copy of spans. If an offset in spans is one of the n bytes
-// from on, the same offset in moved becomes to.
+// move changes offsets in moved, a copy of spans: each offset of the n bytes that begin at from
+// becomes to.
 func move(moved, spans []payload.Span, from, n, to int) {
 	first, _ := slices.BinarySearchFunc(spans, from, func(s payload.Span, at int) int { return s.To - at })
 	for i := first; i < len(spans) && spans[i].From < from+n; i++ {

@@ -137,8 +137,7 @@ func (m *model) keyEffect() string {
 	return b.String()
 }
 
-// awayAfter is the time without a key after which the screen assumes that the user would not notice a
-// new request.
+// awayAfter is the time after the last key at which the screen assumes that its user is away.
 const awayAfter = 15 * time.Second
 
 // ring rings the terminal once for the requests that are new since the user's last key, if the user

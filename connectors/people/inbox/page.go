@@ -62,8 +62,7 @@ func (p *page) visibleRows(height int) []string {
 }
 
 // foldedRows returns at most height rows, for a page that does not scroll. If the essential rows do
-// not fit, it leaves out rows in the middle of the payload. A row in their place contains the number
-// of missing rows.
+// not fit, one row with the number of missing rows replaces rows in the middle of the payload.
 func (p *page) foldedRows(height int) []string {
 	if p.need <= height || height < 6 {
 		return p.visibleRows(height)

@@ -9,8 +9,8 @@ import (
 // The limits of a command line with colours. Parsing a longer or deeper command line could be slow, so
 // it has no colours.
 const (
-	maxCommand = 32 << 10 // bytes
-	maxNesting = 200      // opening brackets
+	maxCommand = 32 << 10 // in bytes
+	maxNesting = 200      // the number of opening brackets
 )
 
 // Shell returns the styles of a Bash command line. If the line does not parse, there are none.

@@ -24,7 +24,7 @@ const (
 	Faint       Style = "faint"        // text that a person need not read first
 	RiskLow     Style = "risk-low"     // a risk in a caption
 	RiskMedium  Style = "risk-medium"
-	RiskHigh    Style = "risk-high" // also a risk that this version does not know
+	RiskHigh    Style = "risk-high" // a high risk, or a risk that this version does not know
 	Mark        Style = "mark"      // a mark that nod puts in place of a deceptive character
 )
 

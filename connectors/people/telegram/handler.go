@@ -110,10 +110,10 @@ type teller func(text string, alert bool)
 func (t teller) say(text string)   { t(text, false) }
 func (t teller) alert(text string) { t(text, true) }
 
-// withRecordingNotice returns a teller that passes texts to show. If the handler has said nothing to
-// the person after recordingAfter, show gets the notice that the answer is being recorded. After the
-// notice the teller passes on only alerts, because the message of the question then shows the outcome.
-// stop cancels the notice.
+// withRecordingNotice returns a teller that passes each text to show. If the handler has told the
+// person nothing within recordingAfter, the person gets the notice that the answer is being
+// recorded. From then on the teller passes on only alerts, because the message of the question
+// shows the outcome. stop cancels the notice.
 func withRecordingNotice(show teller) (tell teller, stop func()) {
 	var mu sync.Mutex
 	over, recording := false, false

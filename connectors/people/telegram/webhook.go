@@ -20,13 +20,13 @@ import (
 
 const (
 	// hookPath is the end of the address of every webhook that nod sets. It distinguishes nod's
-	// webhooks from those of other programs. nod does not remove the latter.
+	// webhooks from those of other programs, which nod does not remove.
 	hookPath   = "/nod/telegram"
 	hookSecret = "X-Telegram-Bot-Api-Secret-Token"
 	// maxUpdate is the largest update in bytes. The longest update contains two long messages.
 	maxUpdate = 1 << 20
-	// hookCheckEvery is the interval at which nod checks that the webhook is still set, and that no
-	// update is waiting at Telegram.
+	// hookCheckEvery is the interval at which nod checks whether the webhook is still set and
+	// whether updates wait at Telegram.
 	hookCheckEvery = 30 * time.Second
 	// minSecret is the smallest length of the secret, in characters.
 	minSecret = 16

@@ -51,7 +51,7 @@ type pusher struct {
 	wake         chan struct{}
 
 	mu      sync.Mutex
-	pending map[string]pendingRequest // by request key
+	pending map[string]pendingRequest // the pending requests, by key
 }
 
 // pushKey is the VAPID key pair by which push services identify nod.

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A session's page shows what its contained calls did, as nod session show does.
+// A session's page summarizes its contained calls, as nod session show does.
 func TestASessionsPageSumsUpItsContainedRuns(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -185,7 +185,7 @@ func sortKeyOf(p *schemas.Prompt) string {
 	return fmt.Sprintf("%020d.%s", p.Request.CreatedAt.UnixNano(), p.Key())
 }
 
-// ownParts are the labels of those parts, all written by nod, that may differ between
+// ownParts are labels of parts that nod writes. These parts may differ between
 // identical requests.
 var ownParts = []string{"Request", "Session", "Calls", "Expires"}
 

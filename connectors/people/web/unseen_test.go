@@ -16,8 +16,9 @@ import (
 )
 
 // pressables is a script that returns the labels of the dialog's buttons and fields, and stores these
-// elements in globalThis.pressable. They are the answer buttons, the fold of the lasting answers, the
-// rules, and the last option of each list. A plain Deny is missing, because other tests press it.
+// elements in globalThis.pressable. They are the answer buttons, the line that unfolds the lasting
+// answers, the rules, and the last option of each list. A plain Deny is missing, because other
+// tests press it.
 const pressables = `(() => {
 	const all = [], mark = (e, label, value) => { if (e.checkVisibility()) all.push({e, label, value}); };
 	for (const b of document.querySelectorAll("dialog .actions button")) if (b.getAttribute("aria-disabled") === "false" && b.innerText !== "Deny") mark(b, b.innerText);

@@ -1,7 +1,7 @@
 // Package installs stores, in the data directory, the paths of the settings files in
 // which nod's hooks were installed, so that nod uninstall can remove all hooks. It also
-// stores when each agent program last ran its hook, so that nod doctor notices a hook
-// that never runs.
+// stores the time of each agent program's last hook run, by which nod doctor notices a
+// hook that never runs.
 package installs
 
 import (
@@ -131,8 +131,8 @@ func write(dataDir string, all []Install) error {
 	return nil
 }
 
-// Ran stores that an agent program ran its hook with this version of nod. It writes once and does not
-// sync, so that it does not delay the hook. It ignores errors. If no installation is stored, the
+// Ran stores that an agent program ran its hook with this version of nod. To be fast, it makes a
+// single write and no sync. It ignores errors. If no installation is stored, the
 // folder is missing and Ran writes nothing.
 func Ran(dataDir, agent, version string) {
 	// The file is not truncated, because some file systems flush a truncated file to disk. Every write

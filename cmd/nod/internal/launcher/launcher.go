@@ -130,7 +130,7 @@ func Check(dataDir string) error {
 // create a launcher, and does not change one with a target.
 func Repair(dataDir string) error {
 	if _, err := os.Lstat(Path(dataDir)); err != nil {
-		return nil // there is no launcher, so no hook and no service uses it
+		return nil // without a launcher there is nothing to repair
 	}
 	if err := Check(dataDir); !errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -2,7 +2,7 @@
 // macOS. The service manager starts nod at log-in, and starts it again whenever it ends.
 //
 // As a service, nod writes its log to a file and rotates the file by size, because launchd does not
-// rotate logs, and some systemd installations keep no journal for users.
+// rotate logs, and systemd may keep no journal for users.
 package service
 
 import (
@@ -53,8 +53,8 @@ type kind interface {
 	gone(context.Context) error
 	// links returns the links to the service file that the service manager may have created.
 	links(path string) []string
-	// state returns a command that prints the service's state, and the words in its output that mean
-	// that the service runs.
+	// state returns a command that prints the service's state, and the words that its output
+	// contains if the service runs.
 	state() (c command, running string)
 	// note returns a note for the user, or "".
 	note(context.Context) string

@@ -34,7 +34,7 @@ type failure struct {
 }
 
 func fail(what string, err error) *failure {
-	errno, ok := err.(syscall.Errno) // not errors.As, which would need an import
+	errno, ok := err.(syscall.Errno) // not errors.As, because this package imports only syscall
 	if !ok {
 		errno = syscall.EINVAL
 	}

@@ -30,7 +30,7 @@ type Plan struct {
 	Argv, Env  []string
 	Limits     []Limit
 	Filter     []byte // the seccomp filter: struct sock_filter, as the kernel reads it
-	Handled    uint64 // the access rights that Landlock restricts; 0 means none
+	Handled    uint64 // the access rights that Landlock restricts; 0 means that it restricts no files
 	Scoped     uint64 // the scopes that Landlock restricts
 	Rules      []Rule // the exceptions from Handled
 }

@@ -58,9 +58,9 @@ func Files(t *testing.T, test func(t *testing.T, transcript string)) {
 	}
 }
 
-// Replay plays a transcript. It fails the test if a line does not match, if the transcript leaves a
-// request pending, or if nod receives a request, a withdrawal or a call of HostResolved for which the
-// transcript has no line.
+// Replay plays a transcript. The test fails if a line does not match, if a request is still pending
+// at the end, or if nod receives a request, a withdrawal or a call of HostResolved that is not in
+// the transcript.
 func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 	t.Helper()
 	for line := range strings.SplitSeq(transcript, "\n") {

@@ -44,7 +44,7 @@ type Server struct {
 	presses  map[string]*press
 	faults   []Fault
 	calls    map[string]int
-	rate     map[int64]*bucket // by chat; key 0 is for all chats together
+	rate     map[int64]*bucket // the rate limits, by chat; key 0 is for all chats together
 	rejected []string
 
 	unlimited bool
