@@ -71,8 +71,8 @@ func (g *groupSync) wait(ctx context.Context, sequence uint64) error {
 	}
 }
 
-// replacing calls the storage's method replacing if the message replaces another
-// message.
+// replacing prepares the block files for a message that replaces the one at revision; 0 means
+// that it replaces none.
 func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	if g == nil || revision == 0 {
 		return func(bool) {}

@@ -223,8 +223,8 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 	return out
 }
 
-// hasRuleForEach reports whether each part of a call has a rule that was chosen before or
-// equals the argument next.
+// hasRuleForEach reports whether the chosen rules, together with the rule next, cover each part
+// of a call.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })
