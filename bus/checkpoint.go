@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,62 +20,89 @@ import (
 // checkpoints are signed with the key of the store's connection.
 func (s *Store) WriteCheckpoints(ctx context.Context) error {
 	sign, err := s.conn.signer()
+	if err == nil {
+		defer sign.Wipe()
+		err = s.writeCheckpoints(ctx, sign)
+	}
+	if errors.Is(err, errCovered) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("write a checkpoint of the log: %w", err)
 	}
-	defer sign.Wipe()
-	for {
-		more, err := s.writeCheckpoint(ctx, sign)
-		if err != nil {
-			return fmt.Errorf("write a checkpoint of the log: %w", err)
-		}
-		if !more {
-			return nil
-		}
-	}
+	return nil
 }
 
-// writeCheckpoint writes one checkpoint. It reports whether there may be entries without one.
-func (s *Store) writeCheckpoint(ctx context.Context, sign logchain.Signer) (more bool, err error) {
-	var before schemas.Checkpoint
+// errCovered means that another engine has covered entries, or that the log has dropped them.
+var errCovered = errors.New("covered or dropped meanwhile")
+
+func (s *Store) writeCheckpoints(ctx context.Context, sign logchain.Signer) error {
+	w := checkpointWriter{log: s.Log, sign: sign}
 	stored, err := s.Log.last(ctx, schemas.CheckpointSubject)
 	if err == nil {
-		before, err = loadCheckpoint(stored)
+		w.before, err = loadCheckpoint(stored)
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return false, err
+		return err
 	}
+	w.revision = stored.revision
 	info, err := s.Log.stream.Info(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
-	first, last := max(before.Last+1, info.State.FirstSeq), info.State.LastSeq
-	if last < first || first == last && last == stored.revision {
-		return false, nil
+	first, last := max(w.before.Last+1, info.State.FirstSeq), info.State.LastSeq
+	if last < first || first == last && last == w.revision { // a checkpoint needs no other one
+		return nil
 	}
-	last = min(last, first+logchain.MaxEntries-1)
-	entries, err := s.Log.consecutive(ctx, first, last)
-	if err != nil || len(entries) == 0 {
-		return false, err
+	w.first, w.now = first, info.TimeStamp
+	config := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: first}
+	return readLog(ctx, s.Log.stream, config, last, func(sequence uint64, entry []byte) error {
+		return w.add(ctx, sequence, entry, sequence == last)
+	})
+}
+
+// checkpointWriter collects consecutive entries, and writes a checkpoint for each group of them.
+type checkpointWriter struct {
+	log      *Log
+	sign     logchain.Signer
+	now      time.Time          // the broker's time
+	before   schemas.Checkpoint // the newest checkpoint, and its revision
+	revision uint64
+	first    uint64 // the sequence of the first collected entry
+	entries  [][]byte
+}
+
+func (w *checkpointWriter) add(ctx context.Context, sequence uint64, entry []byte, last bool) error {
+	if sequence != w.first+uint64(len(w.entries)) {
+		return errCovered
 	}
-	e, err := sign.Make(first, entries, before.Hash, info.TimeStamp)
+	if w.entries = append(w.entries, entry); !last && len(w.entries) < logchain.MaxEntries {
+		return nil
+	}
+	return w.write(ctx)
+}
+
+func (w *checkpointWriter) write(ctx context.Context) error {
+	e, err := w.sign.Make(w.first, w.entries, w.before.Hash, w.now)
 	if err != nil {
-		return false, err
+		return err
 	}
 	data, err := schemas.Encode(&e)
 	if err != nil {
-		return false, err
+		return err
 	}
 	msg := &nats.Msg{Subject: schemas.CheckpointSubject, Data: data}
-	_, err = s.Log.publish(ctx, msg, 0, jetstream.WithExpectLastSequencePerSubject(stored.revision))
+	ack, err := w.log.publish(ctx, msg, 0, jetstream.WithExpectLastSequencePerSubject(w.revision))
 	if isConflict(err) {
-		return false, nil // another engine has written a checkpoint, or an earlier try succeeded
+		return errCovered // or an earlier try has succeeded
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	s.Log.observe(&e)
-	return last < info.State.LastSeq, nil
+	w.log.observe(&e)
+	w.before, w.revision = *e.Checkpoint, ack.Sequence
+	w.first, w.entries = e.Checkpoint.Last+1, nil
+	return nil
 }
 
 // signer reads the connection's key file. A connection without one signs nothing.
@@ -103,23 +131,4 @@ func loadCheckpoint(stored storedValue) (schemas.Checkpoint, error) {
 		return schemas.Checkpoint{}, fmt.Errorf("read log entry %d: it is no checkpoint", stored.revision)
 	}
 	return *e.Checkpoint, nil
-}
-
-// consecutive returns the stored bytes of the entries from first to last. It returns none if
-// the log drops one of them meanwhile.
-func (l *Log) consecutive(ctx context.Context, first, last uint64) ([][]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, hopTimeout)
-	defer cancel()
-	var entries [][]byte
-	gap := false
-	config := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: first}
-	err := readLog(ctx, l.stream, config, last, func(sequence uint64, entry []byte) error {
-		gap = gap || sequence != first+uint64(len(entries))
-		entries = append(entries, entry)
-		return nil
-	})
-	if gap || uint64(len(entries)) != last-first+1 {
-		return nil, err
-	}
-	return entries, err
 }

@@ -94,7 +94,12 @@ func TestCheckpointsCoverTheLog(t *testing.T) {
 	write()
 	r := l.verify()
 	require.Len(t, r.Checkpoints, 4)
-	require.Equal(t, 1, r.Open, "the newest checkpoint covers the two before it")
+	require.Equal(t, 3, r.Open, "the three checkpoints that this call wrote")
+	write()
+	write()
+	r = l.verify()
+	require.Len(t, r.Checkpoints, 5, "one for these, and none for itself")
+	require.Equal(t, 1, r.Open)
 
 	// The log drops its oldest entries, with and without a checkpoint.
 	l.happens(50)

@@ -250,7 +250,7 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	env := &rig.Env{Assertions: require.New(t), T: t, Ctx: t.Context(), Dir: t.TempDir()}
 	for args, want := range map[string]string{
 		"pendign":                      `nod: no such command: pendign, did you mean "pending"? See nod --help` + "\n",
-		"log":                          `nod: no such command: log, did you mean "login"? See nod --help` + "\n",
+		"log":                          `nod: expected one of "tail", "search", "export", "verify": see nod log --help` + "\n",
 		"settings sho":                 `nod: no such command: sho, did you mean "show"? See nod settings --help` + "\n",
 		"pending x":                    "nod: unexpected argument x: see nod pending --help\n",
 		"pending --jsn":                `nod: unknown flag --jsn, did you mean "--json"? See nod pending --help` + "\n",
