@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -17,6 +18,11 @@ type Container struct {
 	ReadOnly bool   `json:"read_only,omitempty"` // the command has no right to write the project
 	// Permissions are the granted tags that the command needs besides the project.
 	Permissions []string `json:"permissions,omitempty"`
+}
+
+// Equal reports whether two containers set the same limits.
+func (c Container) Equal(o Container) bool {
+	return c.Dir == o.Dir && c.Project == o.Project && c.ReadOnly == o.ReadOnly && slices.Equal(c.Permissions, o.Permissions)
 }
 
 // ContainedRun is the one start of a call that runs contained. In a pending record it describes
