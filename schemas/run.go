@@ -40,7 +40,7 @@ type ContainedRun struct {
 type RunReport struct {
 	EndedAt  time.Time `json:"ended_at,omitzero"` // the end of the command, in broker time; the engine sets it
 	ExitCode int       `json:"exit_code"`
-	Refused  []string  `json:"refused,omitempty"` // HOST:PORT of the connections that were refused
+	Refused  []string  `json:"refused,omitempty"` // HOST:PORT of refused connections, and HOST of names that the command looked up in vain
 	Changed  []string  `json:"changed,omitempty"` // files of the project that changed, at most MaxChangedFiles
 	Changes  int       `json:"changes,omitempty"` // the number of all changed files; Changed may list fewer
 	Partial  bool      `json:"partial,omitempty"` // some changed files may be missing

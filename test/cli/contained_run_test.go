@@ -37,7 +37,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 
 	project, outside, bin := trueDir(t), trueDir(t), trueDir(t)
 	testprogram.Write(t, bin+"/nod", "echo another nod") // the host's shell finds this program by its name
-	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; printf 'CONNECT example.com:443 HTTP/1.1\\r\\n\\r\\n' | bash -c 'exec 3<>/dev/tcp/127.0.0.1/61280; cat >&3; head -1 <&3'; exit 3\n", outside), 0o600))
+	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; printf 'CONNECT example.com:443 HTTP/1.1\\r\\n\\r\\n' | bash -c 'exec 3<>/dev/tcp/127.0.0.1/61280; cat >&3; head -1 <&3'; getent ahosts db.example.org; exit 3\n", outside), 0o600))
 	environ := func(c *exec.Cmd) *exec.Cmd {
 		c.Dir = project
 		c.Env = append(c.Env, "CLAUDE_PROJECT_DIR="+project, "PATH="+bin+":"+os.Getenv("PATH"))
@@ -73,6 +73,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.Equal(t, 3, exit, text)
 	require.NotContains(t, text, "another nod")
 	require.Contains(t, text, "nod: the command could not reach example.com:443, which is not granted; to get it: nod ask --session S --permission @network:example.com:443 --reason WHY")
+	require.Contains(t, text, "nod: the command looked up db.example.org; only programs that use the proxy in http_proxy reach hosts, and only granted ones; to get one: nod ask --session S --permission @network:HOST:PORT --reason WHY")
 	require.Contains(t, text, "made\n")
 	made, err := os.ReadFile(project + "/made.txt")
 	require.NoError(t, err)
@@ -87,9 +88,9 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(shown), &row))
 	require.Equal(t, []string{"made.txt"}, row.Run.Report.Changed)
 	shown, _, _ = m.Run("show", "T1", "--session", "S")
-	require.Contains(t, strings.Join(strings.Fields(shown), " "), "ran contained: exit code 3, 1 file changed (made.txt); refused: example.com:443")
+	require.Contains(t, strings.Join(strings.Fields(shown), " "), "ran contained: exit code 3, 1 file changed (made.txt); refused: example.com:443, db.example.org")
 	summed, stderr, _ := m.Run("session", "show", "S")
-	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 1 host refused", stderr)
+	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 2 hosts refused", stderr)
 }
 
 // On a machine on which users cannot make namespaces, a person is asked, and no command runs
