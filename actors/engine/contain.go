@@ -36,7 +36,7 @@ func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.R
 }
 
 func programOf(r *schemas.Request) policy.Program {
-	return policy.Program{Path: r.NodPath, Data: r.NodData}
+	return policy.Program(r.Nod())
 }
 
 // runContained allows a call to run in the container of a verdict, with the permissions that
