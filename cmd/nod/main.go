@@ -149,16 +149,17 @@ func parserFor(args []string, stdout, stderr io.Writer, exit func(code int)) (*k
 		command = ""
 	}
 	small := func(line any, g *globals) (*kong.Kong, *globals, error) {
-		debug.SetGCPercent(-1)
-		debug.SetMemoryLimit(smallMemory)
 		parser, err := kong.New(line, kong.Name("nod"), kong.Writers(stdout, stderr), kong.Exit(exit))
 		return parser, g, err
 	}
 	switch command {
 	case "hook":
+		debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(hookMemory)
 		var h hookLine
 		return small(&h, &h.globals)
 	case "exec":
+		debug.SetGCPercent(execGC)
 		var x execLine
 		return small(&x, &x.globals)
 	}
@@ -190,9 +191,14 @@ func commandOf(args []string) (command string, own []string) {
 	return "", args
 }
 
-// smallMemory is the memory limit of hooks and of nod exec, in bytes. They collect garbage only near
-// this limit, and most of them end before they need so much memory.
-const smallMemory = 64 << 20
+// hookMemory is the memory limit of a hook, in bytes. A hook collects garbage only near this limit, and
+// most hooks end before they need so much memory.
+const hookMemory = 64 << 20
+
+// execGC is the garbage collector's target for nod exec, in percent. The first collection comes at
+// 16 MB, which most commands do not reach. There is no limit, because the list of a large project's
+// directories can be longer.
+const execGC = 400
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	switch {
