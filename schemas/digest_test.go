@@ -109,6 +109,8 @@ func TestDigestCoversOnlyTheContentOfARequest(t *testing.T) {
 		"host_asks":       {func(r *Request) { r.HostAsks = true }, false},
 		"contain":         {func(r *Request) { r.Contain = ContainPossible }, false},
 		"nod_path":        {func(r *Request) { r.NodPath = "/usr/bin/nod" }, false},
+		"nod_url":         {func(r *Request) { r.NodURL = "tls://bus.example:4222" }, false},
+		"nod_creds":       {func(r *Request) { r.NodCreds = "/etc/nod/agent.nk" }, false},
 		"nod_data":        {func(r *Request) { r.NodData = "/var/lib/nod" }, false},
 		"rejoin":          {func(r *Request) { r.Rejoin = true }, false},
 		"revision":        {func(r *Request) { r.Revision = 9 }, false},

@@ -134,8 +134,18 @@ type ExactCall struct {
 	Same     string `json:"same"` // the call's CallDigest
 	ToolName string `json:"tool_name"`
 	Title    string `json:"title,omitempty"` // the call's command, path, address or title, shortened for lists
-	// Contained means that the approval allows the call only contained.
-	Contained bool `json:"contained,omitempty"`
+	// Contained means that the approval allows the call only contained, in exactly this
+	// Container. Without a Container, as an older nod stored it, the approval allows nothing.
+	Contained bool       `json:"contained,omitempty"`
+	Container *Container `json:"container,omitempty"`
+}
+
+// SameContainer reports whether two approvals allow a call with the same limits.
+func (c *ExactCall) SameContainer(o *ExactCall) bool {
+	if c.Container == nil || o.Container == nil {
+		return c.Contained == o.Contained && c.Container == o.Container
+	}
+	return c.Contained == o.Contained && c.Container.Equal(*o.Container)
 }
 
 // Use is one call that a limited answer has allowed.

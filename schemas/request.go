@@ -106,6 +106,11 @@ type Request struct {
 	// NodData is the absolute path of the data directory of the nod that a contained call asks;
 	// empty means the default one. It is not part of the digest.
 	NodData string `json:"nod_data,omitempty"`
+	// NodURL are the addresses of the NATS servers that a contained call uses, and NodCreds is the
+	// absolute path of its key file, if the request's host names them. They are not part of the
+	// digest.
+	NodURL   string `json:"nod_url,omitempty"`
+	NodCreds string `json:"nod_creds,omitempty"`
 
 	Options []Option `json:"options,omitempty"`
 	// TimeoutSeconds is the time limit of a request of kind permission; 0 means
@@ -119,6 +124,19 @@ type Request struct {
 	// and not part of the digest.
 	Rejoin   bool   `json:"rejoin,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
+}
+
+// NodProgram tells how the shell of a request's host starts nod for a contained call: by the
+// program at Path, with the data directory, servers and key file that the hook uses. An empty
+// field but Path means the default.
+type NodProgram struct{ Path, Data, URL, Creds string }
+
+// Nod returns how the request's host starts nod. Path is empty if the host did not say it.
+func (r *Request) Nod() NodProgram { return NodProgram{r.NodPath, r.NodData, r.NodURL, r.NodCreds} }
+
+// SetNod sets how the request's host starts nod.
+func (r *Request) SetNod(p NodProgram) {
+	r.NodPath, r.NodData, r.NodURL, r.NodCreds = p.Path, p.Data, p.URL, p.Creds
 }
 
 // Key returns the key of the request's record.

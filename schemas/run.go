@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -17,6 +18,11 @@ type Container struct {
 	ReadOnly bool   `json:"read_only,omitempty"` // the command has no right to write the project
 	// Permissions are the granted tags that the command needs besides the project.
 	Permissions []string `json:"permissions,omitempty"`
+}
+
+// Equal reports whether two containers set the same limits.
+func (c Container) Equal(o Container) bool {
+	return c.Dir == o.Dir && c.Project == o.Project && c.ReadOnly == o.ReadOnly && slices.Equal(c.Permissions, o.Permissions)
 }
 
 // ContainedRun is the one start of a call that runs contained. In a pending record it describes
@@ -34,7 +40,7 @@ type ContainedRun struct {
 type RunReport struct {
 	EndedAt  time.Time `json:"ended_at,omitzero"` // the end of the command, in broker time; the engine sets it
 	ExitCode int       `json:"exit_code"`
-	Refused  []string  `json:"refused,omitempty"` // HOST:PORT of the connections that were refused
+	Refused  []string  `json:"refused,omitempty"` // HOST:PORT of refused connections, and HOST of names that the command looked up in vain
 	Changed  []string  `json:"changed,omitempty"` // files of the project that changed, at most MaxChangedFiles
 	Changes  int       `json:"changes,omitempty"` // the number of all changed files; Changed may list fewer
 	Partial  bool      `json:"partial,omitempty"` // some changed files may be missing

@@ -139,10 +139,11 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 
 // keepApproval stores an approval that a person gave while no agent waited. Each request that
 // the person approved may use it once. If an older approval of the same call has uses left,
-// these uses are added to the new approval.
+// these uses are added to the new approval. An approval for another container is replaced: it
+// was given for other limits.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
-		if old.Denies() || !old.RevokedAt.IsZero() {
+		if old.Denies() || !old.RevokedAt.IsZero() || old.Call != nil && !old.Call.SameContainer(g.Call) {
 			if !old.CreatedAt.Before(g.CreatedAt) || !old.RevokedAt.Before(g.CreatedAt) {
 				return false
 			}
@@ -152,11 +153,6 @@ func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) 
 		merged := *g
 		if old.CreatedAt.After(g.CreatedAt) {
 			merged = *old
-		}
-		if old.Call != nil && old.Call.Contained && merged.Call != nil {
-			call := *merged.Call
-			call.Contained = true
-			merged.Call = &call
 		}
 		merged.For = slices.Clone(old.For)
 		for _, id := range g.For {
@@ -235,8 +231,8 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 		return result{}, nil
 	}
 	run, input := s.planRun(s.rules.verdict.Containment)
-	if run == nil && a.Call.Contained {
-		return result{}, nil // the approval allows the call only in a container, and the call cannot run in a container now
+	if !approvedAs(a.Call, run) {
+		return result{}, nil
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)
 	if err != nil || !used {
@@ -252,7 +248,7 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 }
 
 // use counts one use of an approval for a request, and reports whether the approval allows the
-// request. A request that has used the approval before is allowed again without another use. If
+// request. It does not if an approval for another container has replaced g. A request that has used the approval before is allowed again without another use. If
 // that request has no record, it is allowed again only within usedFor, and only until the
 // approval is revoked.
 func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
@@ -263,7 +259,7 @@ func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID
 	}
 	_, err = e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(now *schemas.StandingAnswer) bool {
 		used = false
-		if !now.Limited || now.Denies() {
+		if !now.Limited || now.Denies() || g.Call == nil || now.Call == nil || !now.Call.SameContainer(g.Call) {
 			return false
 		}
 		at := e.clock.now()

@@ -36,7 +36,7 @@ func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.R
 }
 
 func programOf(r *schemas.Request) policy.Program {
-	return policy.Program{Path: r.NodPath, Data: r.NodData}
+	return policy.Program(r.Nod())
 }
 
 // runContained allows a call to run in the container of a verdict, with the permissions that
@@ -244,9 +244,17 @@ func (e *intake) stillApproved(ctx context.Context, d *schemas.Decision) (bool, 
 
 // sameRun reports whether two plans run the same words in the same container.
 func sameRun(a, b *schemas.ContainedRun) bool {
-	return a != nil && b != nil && a.Words == b.Words && a.Container.Dir == b.Container.Dir &&
-		a.Container.Project == b.Container.Project && a.Container.ReadOnly == b.Container.ReadOnly &&
-		slices.Equal(a.Container.Permissions, b.Container.Permissions)
+	return a != nil && b != nil && a.Words == b.Words && a.Container.Equal(b.Container)
+}
+
+// approvedAs reports whether an approval of a call allows the call as it would run now. run is
+// nil if the call cannot run contained. An approval without a container also allows the call in
+// a container, which only lets the call do less.
+func approvedAs(call *schemas.ExactCall, run *schemas.ContainedRun) bool {
+	if !call.Contained {
+		return true
+	}
+	return run != nil && call.Container != nil && call.Container.Equal(run.Container)
 }
 
 // ran records the end of a contained command. A repeated report changes nothing.

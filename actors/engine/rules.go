@@ -52,10 +52,13 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 		if bytes.Contains(r.ActionDetails, []byte("git")) {
 			out.call.Tops = policy.ThisDisk{}.Tops(out.call.Project)
 		}
+		out.call.Home = e.Home
 		if searches(&out.call) {
-			out.call.Exposed, out.call.Unsearched = e.exposed.files(rules, rules.Dirs(out.call)...)
+			var walk []string
+			out.call.Searched, walk = rules.Searches(out.call)
+			out.call.Exposed, out.call.Unsearched = e.exposed.files(rules, walk...)
 		}
-		if out.call.Home = e.Home; e.Projects != nil {
+		if e.Projects != nil {
 			rules, err = e.Projects.Tighten(rules, rules.Dirs(out.call)...)
 		}
 	}

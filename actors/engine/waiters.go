@@ -225,7 +225,10 @@ func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decisio
 	if err != nil {
 		return nil, err
 	}
-	g.Effect, g.Limited, g.Call.Contained = schemas.EffectAllow, true, entry.Record.Run != nil
+	g.Effect, g.Limited = schemas.EffectAllow, true
+	if run := entry.Record.Run; run != nil {
+		g.Call.Contained, g.Call.Container = true, &run.Container
+	}
 	for _, w := range gone {
 		g.For = append(g.For, w.PendingID)
 		if w.Deadline.After(g.ExpiresAt) {

@@ -3,8 +3,11 @@ package policy
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/nodbus/nod/actors/policy/contained"
 	"github.com/nodbus/nod/actors/policy/pathname"
@@ -115,11 +118,11 @@ func (c *Containment) Words() []string { return contained.Words(c.Line) }
 // RunInput returns a shell tool's input with a command line that asks the engine for the
 // decision with this key, and then runs the original line contained. The parameter by is the
 // nod program that does this. RunInput also returns the words that run contained. It returns
-// false if the input has no single text field for the command, or if a path of by is not clean
-// and absolute.
+// false if the input has no single text field for the command, if a path of by is not clean and
+// absolute, or if CheckServers refuses its servers.
 func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
 	in, err := tools.ReadInput(input)
-	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) {
+	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) || by.Creds != "" && !usable(by.Creds) || CheckServers(by.URL) != nil {
 		return nil, nil, false
 	}
 	src, _, why := in.Command()
@@ -141,3 +144,16 @@ func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMe
 
 // usable reports whether a command line may contain the path.
 func usable(p string) bool { return CheckPath(p) == nil && pathname.Clean(p) == p }
+
+// CheckServers returns an error if a command line must not contain the addresses of these NATS
+// servers. Other programs can read a command line, and it is stored, so it contains no password
+// and no token.
+func CheckServers(urls string) error {
+	switch {
+	case strings.ContainsAny(urls, "@?#"):
+		return errors.New("the address of nod's servers may hold a password: name a key file instead")
+	case len(urls) > schemas.MaxPath || !utf8.ValidString(urls) || strings.ContainsFunc(urls, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }):
+		return errors.New("the address of nod's servers is too long, or has characters that an address must not have")
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -78,12 +79,22 @@ func TestTheInputThatRunsContainedNamesTheDecision(t *testing.T) {
 	require.True(t, ok)
 	require.NoError(t, json.Unmarshal(raw, &in))
 	assert.Contains(t, in["command"], `'/nod' --data '/my data' exec --run s1.c1 -- bash -c`)
+	raw, _, ok = policy.RunInput(input, policy.Program{Path: "/nod", URL: "tls://a:4222,'b", Creds: "/my keys/a.nk"}, "s1.c1")
+	require.True(t, ok)
+	require.NoError(t, json.Unmarshal(raw, &in))
+	assert.Contains(t, in["command"], `'/nod' --nats-url 'tls://a:4222,'"'"'b' --creds '/my keys/a.nk' exec --run s1.c1 -- bash -c`)
+	for _, url := range []string{"nats://ann:pass@bus", "nats://token@bus", "bus?token=x", "bus#x", "bus\n", "bus ann", "\xff", strings.Repeat("a", schemas.MaxPath+1)} {
+		_, _, ok = policy.RunInput(input, policy.Program{Path: "/nod", URL: url}, "s1.c1")
+		assert.False(t, ok, url)
+	}
 	_, _, ok = policy.RunInput(json.RawMessage(`{"command":["make","a b"]}`), nod, "s1.c1")
 	assert.False(t, ok, "a list of words is not a line")
 	for _, unusable := range []string{"", "nod", "./nod", "/a/../nod", "/a/nod\n", "/a//nod"} {
 		_, _, ok = policy.RunInput(input, policy.Program{Path: unusable}, "s1.c1")
 		assert.False(t, ok, unusable)
 		_, _, ok = policy.RunInput(input, policy.Program{Path: "/nod", Data: unusable}, "s1.c1")
+		assert.Equal(t, unusable == "", ok, unusable)
+		_, _, ok = policy.RunInput(input, policy.Program{Path: "/nod", Creds: unusable}, "s1.c1")
 		assert.Equal(t, unusable == "", ok, unusable)
 	}
 }

@@ -36,7 +36,7 @@ func (ThisDisk) Exposed(p *Policy, dir string) (files []string, whole bool) {
 
 // exposedAmong is Exposed for a directory with at most the given number of names.
 func exposedAmong(p *Policy, dir string, names int) (files []string, whole bool) {
-	w := exposedWalk{policy: p, names: names, waiting: []exposedDir{{name: dir, repo: inRepository(dir)}}}
+	w := exposedWalk{policy: p, names: names, waiting: []exposedDir{inRepository(dir)}}
 	for len(w.waiting) > 0 {
 		next := w.waiting[len(w.waiting)-1]
 		w.waiting = w.waiting[:len(w.waiting)-1]
@@ -47,14 +47,19 @@ func exposedAmong(p *Policy, dir string, names int) (files []string, whole bool)
 	return w.files, true
 }
 
-// inRepository reports whether dir lies in a git repository.
-func inRepository(dir string) bool {
+// inRepository returns dir for a walk. If dir lies in a git repository, the .gitignore files of the
+// directories above it count too.
+func inRepository(dir string) exposedDir {
+	var ignored []ignoreFile
 	for at := dir; ; at = path.Dir(at) {
+		if own, ok := readIgnoreFile(at); ok && at != dir {
+			ignored = append(ignored, own)
+		}
 		if _, err := os.Lstat(at + "/.git"); err == nil {
-			return true
+			return exposedDir{dir, true, ignored}
 		}
 		if at == path.Dir(at) {
-			return false
+			return exposedDir{name: dir}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,14 +47,46 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	if err != nil {
 		t.Skipf("left out: the comparison with ripgrep: %v", err)
 	}
-	cmd := exec.Command(rg, "-l", "--no-require-git", "TOKEN", dir)
-	out, err := cmd.Output()
-	require.NoError(t, err)
-	for _, f := range files {
-		assert.Contains(t, string(out), f, "ripgrep shows it")
+	for _, searched := range []string{"", "/deploy", "/sub", "/out", "/node_modules/a"} {
+		cmd := exec.Command(rg, "-l", "--no-require-git", "TOKEN", dir+searched)
+		out, err := cmd.Output()
+		if cmd.ProcessState.ExitCode() != 1 { // 1 means that ripgrep found nothing
+			require.NoError(t, err)
+		}
+		shown := slices.DeleteFunc(strings.Fields(string(out)), func(f string) bool { return strings.HasSuffix(f, ".go") })
+		assert.ElementsMatch(t, shown, exposed(dir+searched), "ripgrep in %q", searched)
 	}
-	for _, hidden := range []string{"ignored.pem", "x.pem", "local.key", ".env"} {
-		assert.NotContains(t, string(out), hidden)
+}
+
+// The walk for files with secrets covers the searched paths in the directories of the call. A
+// search of any other path than those that were walked asks.
+func TestSearchesNameTheirPaths(t *testing.T) {
+	p := preset(t, "")
+	call := func(line string) policy.Call {
+		return policy.Call{ToolName: "Bash", Input: []byte(`{"command":"` + line + `"}`), Cwd: project + "/web", Project: project, Home: home}
+	}
+	web := project + "/web"
+	for line, want := range map[string]struct{ paths, walk []string }{
+		"ls":                             {[]string{}, nil},
+		"rg -l TOKEN":                    {[]string{}, nil},
+		"rg TOKEN":                       {[]string{web}, []string{web, web}},
+		"rg TOKEN src ../api/":           {[]string{project + "/api", web + "/src"}, []string{project + "/api", web + "/src", web + "/src"}},
+		"rg TOKEN a/b* a/./c/..":         {[]string{web + "/a"}, []string{web + "/a", web + "/a"}},
+		"rg TOKEN /usr/include":          {[]string{"/usr/include"}, nil},
+		"rg TOKEN .. && rg -tphp x src":  {[]string{project, web + "/src"}, []string{project, web, web + "/src", web + "/src"}},
+		"rg x 1 2 3 4 5 6 7 8 9 | rg -v": {nil, []string{web, project}},
+	} {
+		paths, walk := p.Searches(call(line))
+		assert.Equal(t, want.paths, paths, line)
+		assert.ElementsMatch(t, want.walk, walk, line)
+		c := call(line)
+		c.Searched = paths
+		assert.Equal(t, p.Check(call(line)), p.Check(c), line)
+		if c.Searched = []string{web + "/other"}; len(paths) > 0 {
+			v := p.Check(c)
+			assert.Equal(t, policy.Ask, v.Effect, line)
+			assert.Contains(t, v.Why, "too many files", line)
+		}
 	}
 }
 

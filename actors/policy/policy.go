@@ -60,6 +60,11 @@ type Call struct {
 	// Unsearched are directories that hold too many names for ThisDisk to find all such files.
 	// A search of them asks.
 	Unsearched []string
+	// Searched are the paths for which Exposed and Unsearched are complete, from Searches.
+	// A search of another path asks. nil means that they are complete for all paths.
+	Searched []string
+
+	looked *[]string // collects the paths for Searches
 }
 
 // CallOf returns the call of an agent's request.
@@ -84,6 +89,7 @@ func (c *Call) location() pathname.Location {
 	for _, dir := range c.Unsearched {
 		loc.Unsearched = append(loc.Unsearched, pathname.Clean(dir))
 	}
+	loc.Searched, loc.Looked = c.Searched, c.looked
 	return loc
 }
 

@@ -146,9 +146,32 @@ func (e *env) printContained(r contain.Report, limit time.Duration, grant, join 
 	if len(asked) > 0 {
 		fmt.Fprintf(e.stderr, "nod: the command could not reach %s, which is not granted; to get it: %s\n", strings.Join(asked, ", "), fmt.Sprintf(grant, strings.Join(asked, join)))
 	}
+	if names := unasked(r); len(names) > 0 {
+		shown := names[:min(len(names), maxNamed)]
+		fmt.Fprintf(e.stderr, "nod: the command looked up %s%s; only programs that use the proxy in http_proxy reach hosts, and only granted ones; to get one: %s\n",
+			people.Line(strings.Join(shown, ", ")), more(len(names)-len(shown)), fmt.Sprintf(grant, "HOST:PORT"))
+	}
 	if len(r.Undone) > 0 {
 		fmt.Fprintf(e.stderr, "nod: the command made files that other programs would obey, so nod moved them to %s: %s\n", people.Line(r.UndoneTo), people.Line(strings.Join(r.Undone, ", ")))
 	}
+}
+
+// maxNamed is the largest number of host names in one line.
+const maxNamed = 8
+
+// unasked returns the names that a contained command looked up, without the hosts that it then asked
+// the proxy for.
+func unasked(r contain.Report) []string {
+	return slices.DeleteFunc(slices.Clone(r.LookedUp), func(name string) bool {
+		return slices.ContainsFunc(r.Refused, func(f contain.RefusedHost) bool { return f.Host == name })
+	})
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
 }
 
 // projectAround returns the root of the git work tree that contains dir. Without a work tree it

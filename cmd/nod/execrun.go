@@ -90,11 +90,14 @@ func runSpec(c schemas.Container, args []string, session string) (contain.Spec, 
 // reportOf returns the report of a contained command, cut to the size limits of a message.
 func reportOf(r contain.Report, code int) schemas.RunReport {
 	out := schemas.RunReport{ExitCode: min(max(code, 0), 255), Changes: r.Changes, Partial: r.Partial}
-	for _, f := range r.Refused[:min(len(r.Refused), schemas.MaxRefusedHosts)] {
+	for _, f := range r.Refused {
 		out.Refused = append(out.Refused, f.String())
 	}
+	out.Refused = append(out.Refused, r.LookedUp...)
+	refused := len(out.Refused)
+	out.Refused = out.Refused[:min(refused, schemas.MaxRefusedHosts)]
 	out.Changed = append(out.Changed, r.Changed[:min(len(r.Changed), schemas.MaxChangedFiles)]...)
-	out.Partial = out.Partial || len(r.Refused) > len(out.Refused) || r.Changes > len(out.Changed)
+	out.Partial = out.Partial || refused > len(out.Refused) || r.Changes > len(out.Changed)
 	return out
 }
 

@@ -70,12 +70,12 @@ func (c *hookCmd) Run(e *env) error {
 		waits, notes = nil, nil
 	}
 	project := os.Getenv("CLAUDE_PROJECT_DIR")
-	possible, nodPath := containable(project)
+	possible, program := containable(e.place, project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
 		Host: hostname, User: name, Project: project, Waits: waits, Unsettled: notes, Stderr: e.stderr,
 		ChangesInput: c.ChangesInput,
-		Contain:      possible, NodPath: nodPath, NodData: namedData(dir),
+		Contain:      possible, Nod: program,
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
@@ -105,24 +105,25 @@ func (dir unsettled) Noted(sessionID, tool string) bool {
 func (dir unsettled) Forget(sessionID string) { hookwait.Settle(string(dir), sessionID) }
 
 // containable returns the value of hook.Options.Contain for a project, and the nod program that starts
-// its contained calls.
-func containable(project string) (possible, nodPath string) {
+// its contained calls. That program asks the same nod as this one.
+func containable(place bus.Place, project string) (possible string, program schemas.NodProgram) {
+	var none schemas.NodProgram
 	switch {
 	case runtime.GOOS != "linux":
-		return "this system cannot run it contained", ""
+		return "this system cannot run it contained", none
 	case !filepath.IsAbs(project):
-		return "the hook was given no project directory, so it cannot run contained", ""
+		return "the hook was given no project directory, so it cannot run contained", none
 	case leadsElsewhere(project):
-		return "the project's directory is a link, or lies below one, so it cannot run contained", ""
+		return "the project's directory is a link, or lies below one, so it cannot run contained", none
 	}
-	nodPath, err := ownProgram(project)
+	program, err := ownProgram(place, project)
 	if err != nil {
-		return err.Error() + ", so it cannot run contained", ""
+		return err.Error() + ", so it cannot run contained", none
 	}
 	if level, why := knownSupport(); level != contain.Namespaces {
-		return fmt.Sprintf("this machine cannot run it contained (%v): nod doctor", why), ""
+		return fmt.Sprintf("this machine cannot run it contained (%v): nod doctor", why), none
 	}
-	return schemas.ContainPossible, nodPath
+	return schemas.ContainPossible, program
 }
 
 // knownSupport returns how this machine can contain commands. The check takes longer than a hook
@@ -151,19 +152,38 @@ func leadsElsewhere(project string) bool {
 	return err != nil || real != filepath.Clean(project)
 }
 
-// ownProgram returns the absolute path of the nod program that runs now. It returns an error if
-// another program is at that path, as after an update, or if a contained command could replace
-// the program.
-func ownProgram(project string) (string, error) {
+// ownProgram returns the nod program that runs now, with the data directory, servers and key file
+// with which it asks at place. It returns an error if the program at that path is another one, as
+// after an update, if a contained command could replace it, or if a command line cannot name the rest.
+func ownProgram(place bus.Place, project string) (schemas.NodProgram, error) {
+	var none schemas.NodProgram
+	place, err := place.WithDefaults()
+	if err != nil {
+		return none, err
+	}
+	dir, err := filepath.Abs(place.DataDir)
+	if err != nil {
+		return none, err
+	}
+	program := schemas.NodProgram{Data: namedData(dir), URL: place.URL}
+	if err := policy.CheckServers(place.URL); err != nil {
+		return none, err
+	}
+	if place.Creds != "" {
+		if program.Creds, err = filepath.Abs(place.Creds); err != nil || policy.CheckPath(program.Creds) != nil {
+			return none, errors.New("the path of nod's key file has characters that a command line must not have")
+		}
+	}
 	p, err := os.Executable()
 	if err != nil {
-		return "", errors.New("nod cannot tell where its own program is")
+		return none, errors.New("nod cannot tell where its own program is")
 	}
 	running, err := os.Stat("/proc/self/exe")
 	if err != nil {
-		return "", errors.New("nod cannot tell where its own program is")
+		return none, errors.New("nod cannot tell where its own program is")
 	}
-	return checkedProgram(p, running, project)
+	program.Path, err = checkedProgram(p, running, project)
+	return program, err
 }
 
 // checkedProgram returns the real path of p. It returns an error unless this path leads to the running

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
@@ -45,20 +46,31 @@ func TestAContainedCallStartsTheRunningProgramByItsPath(t *testing.T) {
 	assert.ErrorContains(t, err, "has been replaced")
 }
 
-func TestAProjectThatIsALinkRunsNothingContained(t *testing.T) {
+func TestACallRunsContainedOnlyIfALineCanNameItsPlaces(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(top+"/project", 0o755))
 	require.NoError(t, os.Symlink(top+"/project", top+"/link"))
 	t.Setenv("XDG_CACHE_HOME", top+"/cache")
 	if level, _ := knownSupport(); level == contain.Namespaces {
-		possible, nodPath := containable(top + "/project")
+		possible, program := containable(bus.Place{URL: "tls://a:4222,b", Creds: top + "/agent.nk", DataDir: top}, top+"/project")
 		assert.Equal(t, schemas.ContainPossible, possible)
-		assert.True(t, filepath.IsAbs(nodPath))
+		assert.True(t, filepath.IsAbs(program.Path))
+		assert.Equal(t, schemas.NodProgram{Path: program.Path, Data: top, URL: "tls://a:4222,b", Creds: top + "/agent.nk"}, program)
 	}
-	possible, nodPath := containable(top + "/link")
+	possible, program := containable(bus.Place{}, top+"/link")
 	assert.NotEqual(t, schemas.ContainPossible, possible)
-	assert.Empty(t, nodPath)
+	assert.Empty(t, program)
+
+	for place, says := range map[bus.Place]string{
+		{URL: "nats://ann:s3cret@bus:4222"}: "name a key file", {URL: "wss://bus/ws?token=s3cret"}: "name a key file",
+		{URL: "nats://bus\n"}: "characters", {Creds: "/keys/a\nb"}: "characters",
+	} {
+		possible, program := containable(place, top+"/project")
+		assert.Contains(t, possible, says)
+		assert.NotContains(t, possible, "s3cret")
+		assert.Empty(t, program)
+	}
 
 	_, err = runSpec(schemas.Container{Project: top + "/project", Dir: top + "/project"}, []string{"true"}, "S")
 	require.NoError(t, err)

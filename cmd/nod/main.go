@@ -129,31 +129,77 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// hookLine is the part of cli that a hook needs. Reading the whole cli takes milliseconds, which
-// each tool call of an agent would wait for.
+// hookLine and execLine are the parts of cli that a hook and nod exec need. Reading the whole cli
+// takes milliseconds, which each tool call of an agent would wait for.
 type hookLine struct {
 	globals
 
 	Hook hookCmd `cmd:""`
 }
 
+type execLine struct {
+	globals
+
+	Exec execCmd `cmd:""`
+}
+
 // parserFor returns the parser for a command line, and the global flags that this parser sets.
 func parserFor(args []string, stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, *globals, error) {
-	if args[0] == "hook" && !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
+	command, ownArgs := commandOf(args)
+	if slices.Contains(ownArgs, "--help") || slices.Contains(ownArgs, "-h") {
+		command = ""
+	}
+	small := func(line any, g *globals) (*kong.Kong, *globals, error) {
+		parser, err := kong.New(line, kong.Name("nod"), kong.Writers(stdout, stderr), kong.Exit(exit))
+		return parser, g, err
+	}
+	switch command {
+	case "hook":
 		debug.SetGCPercent(-1)
 		debug.SetMemoryLimit(hookMemory)
 		var h hookLine
-		parser, err := kong.New(&h, kong.Name("nod"), kong.Writers(stdout, stderr), kong.Exit(exit))
-		return parser, &h.globals, err
+		return small(&h, &h.globals)
+	case "exec":
+		debug.SetGCPercent(execGC)
+		var x execLine
+		return small(&x, &x.globals)
 	}
 	var c cli
 	parser, err := newParser(&c, stdout, stderr, exit)
 	return parser, &c.globals, err
 }
 
+// commandOf returns the command in a command line, and the arguments before --. It returns "" if
+// another flag than a global one comes before the command.
+func commandOf(args []string) (command string, own []string) {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	for i := 0; i < len(args); i++ {
+		name, _, hasValue := strings.Cut(args[i], "=")
+		switch {
+		case slices.Contains([]string{"--data", "--nats-url", "--creds"}, name):
+			if !hasValue {
+				i++
+			}
+		case name == "-v", name == "--verbose":
+		case strings.HasPrefix(name, "-"):
+			return "", args
+		default:
+			return args[i], args
+		}
+	}
+	return "", args
+}
+
 // hookMemory is the memory limit of a hook, in bytes. A hook collects garbage only near this limit, and
 // most hooks end before they need so much memory.
 const hookMemory = 64 << 20
+
+// execGC is the garbage collector's target for nod exec, in percent. The first collection comes at
+// 16 MB, which most commands do not reach. There is no limit, because the list of a large project's
+// directories can be longer.
+const execGC = 400
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	switch {

@@ -42,10 +42,7 @@ func (c *mcpCmd) Run(e *env) error {
 		o.Project, _ = os.Getwd() // if the directory is unknown, allow rules that depend on the directory do not apply
 	}
 	if c.HTTP == "" {
-		o.Contain, o.NodPath = containable(o.Project)
-		if dir, err := e.dataDir(); err == nil {
-			o.NodData = namedData(dir)
-		}
+		o.Contain, o.Nod = containable(e.place, o.Project)
 	} else {
 		o.Contain = "a client over HTTP may be on another machine, so the call cannot run contained"
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/actors/policy/contained"
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/internal/testprogram"
@@ -37,7 +38,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 
 	project, outside, bin := trueDir(t), trueDir(t), trueDir(t)
 	testprogram.Write(t, bin+"/nod", "echo another nod") // the host's shell finds this program by its name
-	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; printf 'CONNECT example.com:443 HTTP/1.1\\r\\n\\r\\n' | bash -c 'exec 3<>/dev/tcp/127.0.0.1/61280; cat >&3; head -1 <&3'; exit 3\n", outside), 0o600))
+	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; printf 'CONNECT example.com:443 HTTP/1.1\\r\\n\\r\\n' | bash -c 'exec 3<>/dev/tcp/127.0.0.1/61280; cat >&3; head -1 <&3'; getent ahosts db.example.org; exit 3\n", outside), 0o600))
 	environ := func(c *exec.Cmd) *exec.Cmd {
 		c.Dir = project
 		c.Env = append(c.Env, "CLAUDE_PROJECT_DIR="+project, "PATH="+bin+":"+os.Getenv("PATH"))
@@ -73,6 +74,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.Equal(t, 3, exit, text)
 	require.NotContains(t, text, "another nod")
 	require.Contains(t, text, "nod: the command could not reach example.com:443, which is not granted; to get it: nod ask --session S --permission @network:example.com:443 --reason WHY")
+	require.Contains(t, text, "nod: the command looked up db.example.org; only programs that use the proxy in http_proxy reach hosts, and only granted ones; to get one: nod ask --session S --permission @network:HOST:PORT --reason WHY")
 	require.Contains(t, text, "made\n")
 	made, err := os.ReadFile(project + "/made.txt")
 	require.NoError(t, err)
@@ -87,9 +89,52 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(shown), &row))
 	require.Equal(t, []string{"made.txt"}, row.Run.Report.Changed)
 	shown, _, _ = m.Run("show", "T1", "--session", "S")
-	require.Contains(t, strings.Join(strings.Fields(shown), " "), "ran contained: exit code 3, 1 file changed (made.txt); refused: example.com:443")
+	require.Contains(t, strings.Join(strings.Fields(shown), " "), "ran contained: exit code 3, 1 file changed (made.txt); refused: example.com:443, db.example.org")
 	summed, stderr, _ := m.Run("session", "show", "S")
-	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 1 host refused", stderr)
+	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 2 hosts refused", stderr)
+}
+
+// A hook that names servers and a key file has the changed line name them too. The host's shell
+// knows neither, and has another data directory.
+func TestAContainedLineNamesTheServersOfItsHook(t *testing.T) {
+	t.Parallel()
+	if level, err := contain.Support(); level != contain.Namespaces {
+		t.Skipf("left out: this machine cannot contain commands: %v", err)
+	}
+	m := rig.NewMachine(t)
+	m.StartNod()
+	settings := filepath.Join(t.TempDir(), "settings.json")
+	require.NoError(t, os.WriteFile(settings, rig.Apart(`{"permissions":{"preset":"contained"}}`), 0o600))
+	_, stderr, code := m.Run("settings", "apply", settings)
+	require.Zero(t, code, stderr)
+	run, err := bus.ReadRun(m.Dir)
+	require.NoError(t, err)
+	project, other, keys := trueDir(t), trueDir(t), trueDir(t)
+	require.NoError(t, os.WriteFile(project+"/task.sh", []byte("echo made > made.txt\n"), 0o600))
+	key, err := os.ReadFile(filepath.Join(m.Dir, "keys", "agent-local.nk"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(keys+"/my agent.nk", key, 0o600))
+	program, err := filepath.EvalSymlinks(m.Nod)
+	require.NoError(t, err)
+
+	hook := m.Command("hook", "claude-code", "--data", other, "--nats-url", run.URL, "--creds", keys+"/my agent.nk")
+	hook.Dir, hook.Env = project, append(hook.Env, "CLAUDE_PROJECT_DIR="+project)
+	hook.Stdin = strings.NewReader(fmt.Sprintf(`{"hook_event_name":"PreToolUse","session_id":"S","tool_use_id":"T1","cwd":%q,"tool_name":"Bash","tool_input":{"command":"bash task.sh"}}`, project))
+	out, err := hook.Output()
+	require.NoError(t, err)
+	var reply struct {
+		HookSpecificOutput struct{ UpdatedInput struct{ Command string } }
+	}
+	require.NoError(t, json.Unmarshal(out, &reply), string(out))
+	line := reply.HookSpecificOutput.UpdatedInput.Command
+	require.Equal(t, contained.Quote(program)+" --data "+contained.Quote(other)+" --nats-url "+contained.Quote(run.URL)+" --creds "+contained.Quote(keys+"/my agent.nk")+
+		" exec --run S.T1 -- bash -c 'bash task.sh'", line, string(out))
+
+	c := exec.Command("bash", "-c", line)
+	c.Dir, c.Env = project, append(m.Command().Env, "NOD_DATA=")
+	text, err := c.CombinedOutput()
+	require.NoError(t, err, string(text))
+	require.FileExists(t, project+"/made.txt")
 }
 
 // On a machine on which users cannot make namespaces, a person is asked, and no command runs

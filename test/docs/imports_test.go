@@ -118,6 +118,7 @@ func TestImportsGoOneWay(t *testing.T) {
 func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 	owners := map[string][]string{
 		"github.com/nats-io/nats.go":            {"bus/...", "internal/bench", "test/..."},
+		"golang.org/x/net":                      {"connectors/agents/contain/egress"},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -188,6 +189,103 @@ func TestAnApprovalOfAContainedCallIsForItsContainer(t *testing.T) {
 	next := line("S", "next", "npm ci")
 	startsOnce(env, ada, next, ada.Gets(next))
 	ada.Asks(line("S", "third", "npm ci")).Drop()
+}
+
+// changeApproval changes the stored approval of a decision, as if another version of nod, or
+// nod with other settings, had stored it.
+func changeApproval(env *rig.Env, d schemas.Decision, change func(*schemas.StandingAnswer)) {
+	env.T.Helper()
+	key := "standing.session." + d.SessionID + "." + d.Grant.GrantID
+	env.Soon("the approval is stored", func() bool {
+		var page schemas.Grants
+		_, err := env.Store.Sessions.Get(env.Ctx, key, &page)
+		return err == nil
+	})
+	_, _, err := bus.Change(env.Ctx, env.Store.Sessions, key, func(page *schemas.Grants, _ bool) (bus.Edit, error) {
+		change(&page.Grants[0])
+		return bus.Edit{Store: true, Kept: time.Hour}, nil
+	})
+	env.NoError(err)
+}
+
+func in(change func(*schemas.Container)) func(*schemas.StandingAnswer) {
+	return func(g *schemas.StandingAnswer) {
+		c := *g.Call.Container
+		change(&c)
+		g.Call.Container = &c
+	}
+}
+
+// An approval of a contained call is for the container that the person saw. If nod would now run
+// the call with other limits, a person is asked again.
+func TestAnApprovalForAnotherContainerAsks(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(joined())
+	ada := env.Agent("ada")
+	for name, change := range map[string]func(*schemas.StandingAnswer){
+		"dir":     in(func(c *schemas.Container) { c.Dir = "/app/web" }),
+		"project": in(func(c *schemas.Container) { c.Project = "/" }),
+		"write":   in(func(c *schemas.Container) { c.ReadOnly = true }),
+		"none":    in(func(c *schemas.Container) { c.Permissions = nil }),
+		"host":    in(func(c *schemas.Container) { c.Permissions = []string{"@network:example.org:443"} }),
+		"old":     func(g *schemas.StandingAnswer) { g.Call.Container = nil },
+	} {
+		d := env.Ann().Allows(ada.Detaches(line(name, "c0", "npm ci")))
+		env.Equal(&schemas.Container{Dir: "/app", Project: "/app", Permissions: []string{npm}}, d.Grant.Call.Container)
+		changeApproval(env, d, change)
+		ada.Asks(line(name, "next", "npm ci")).Drop()
+	}
+}
+
+// Approvals of one call for two containers are not added up: the newer one replaces the older
+// one, and no call uses it in place of the older one.
+func TestApprovalsForTwoContainersAreNotAddedUp(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*schemas.StandingAnswer){
+		"another container": in(func(c *schemas.Container) { c.Project = "/" }),
+		"no container":      func(g *schemas.StandingAnswer) { g.Call.Contained, g.Call.Container = false, nil },
+		"an older nod":      func(g *schemas.StandingAnswer) { g.Call.Container = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := rig.Start(t)
+			env.Apply(joined())
+			ada := env.Agent("ada")
+			first, second := ada.Detaches(line("S", "c0", "npm ci")), line("S", "c1", "npm ci")
+			second.NodPath = "/opt/nod" // so that it joins no question
+			other := ada.Detaches(second)
+			changeApproval(env, env.Ann().Allows(first), change)
+			d := env.Ann().Allows(other)
+			env.Soon("the newer approval is stored", func() bool {
+				s, err := ada.Holds("S")
+				env.NoError(err)
+				return len(s.Grants) == 1 && s.Grants[0].Question == "c1"
+			})
+			s, err := ada.Holds("S")
+			env.NoError(err)
+			env.Equal(d.Grant.Call, s.Grants[0].Call)
+			env.Equal([]string{"c1"}, s.Grants[0].For)
+			env.Equal(1, s.Grants[0].Uses)
+
+			next := line("S", "next", "npm ci")
+			startsOnce(env, ada, next, ada.Gets(next))
+			ada.Asks(line("S", "third", "npm ci")).Drop()
+		})
+	}
+}
+
+// A call that was approved for one container does not use the approval for another one when its
+// agent sends it again.
+func TestACallDoesNotUseTheApprovalOfAnotherContainer(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(joined())
+	ada := env.Agent("ada")
+	first := line("S", "c0", "npm ci")
+	changeApproval(env, env.Ann().Allows(ada.Detaches(first)), in(func(c *schemas.Container) { c.Project = "/" }))
+	_, err := ada.Sends(first, true)
+	env.Contains(env.Refusal(err, schemas.CodeConflict).Message, "ask again")
 }
 
 // A call whose host cannot run it contained does not join the question of a call that can.

@@ -3,6 +3,7 @@ package rules
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,29 @@ func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	ada.Asks(search("here"))
 	env.Equal(schemas.Allowed, ada.Gets(search("there")).Outcome, "the engine does not see the files of another machine")
 	env.Equal(schemas.Allowed, ada.Gets(ask("here", "rg TOKEN")).Outcome, "a project without such a file")
+
+	// In a directory with too many files with secrets, a search of a small directory is still known
+	// to show none.
+	exposed = t.TempDir()
+	for i := range 65 {
+		require.NoError(t, os.WriteFile(filepath.Join(exposed, strconv.Itoa(i)+".key"), nil, 0o600))
+	}
+	for _, dir := range []string{"src", "keys"} {
+		require.NoError(t, os.Mkdir(filepath.Join(exposed, dir), 0o700))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(exposed, "keys", "client.key"), nil, 0o600))
+	for line, allowed := range map[string]bool{
+		"rg TOKEN src": true, "rg TOKEN src/missing src": true, "cd src && rg TOKEN": false, "rg TOKEN keys": false, "rg TOKEN .": false,
+		"rg TOKEN s*": false, "rg TOKEN src src/..": false, "rg TOKEN src/1 src/2 src/3 src/4 src/5 src/6 src/7 src/8 src/9": false,
+	} {
+		r := ask("here", line)
+		r.Project, r.ActionDetails = exposed, []byte(`{"command":"`+line+`","cwd":"`+exposed+`"}`)
+		if allowed {
+			env.Equal(schemas.Allowed, ada.Gets(r).Outcome, line)
+		} else {
+			ada.Asks(r).Drop()
+		}
+	}
 
 	writeRules(t, project, `{"permissions":{"deny":["Bash(ls:*)"]}}`, 1)
 	env.Equal(schemas.Denied, ada.Gets(ask("here", "ls")).Outcome)

@@ -2,12 +2,12 @@ package contained
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // flags checks the flags of a command. It checks a runner's flags by the runner's list, and the
@@ -73,7 +73,7 @@ func (c *command) output(out shell.Term, compiler bool) {
 }
 
 // generated matches the names of files and directories that only tools write.
-var generated = regexp.MustCompile(`(?i)^(?:.+\.(?:o|so|a|lib|dll|dylib|exe|obj|class|jar|whl|wasm|test|bin|elf|hex|map|prof|pprof|log|tsbuildinfo|tgz|min\.js|min\.css|pb\.go|g\.dart)|` +
+var generated = lazyregexp.New(`(?i)^(?:.+\.(?:o|so|a|lib|dll|dylib|exe|obj|class|jar|whl|wasm|test|bin|elf|hex|map|prof|pprof|log|tsbuildinfo|tgz|min\.js|min\.css|pb\.go|g\.dart)|` +
 	`(?:c|cover|coverage|test|tests|bench|result|results|report|trace|mem|cpu|block|mutex)[\w-]*\.(?:out|txt|trace|html|json|xml|svg)|[\w-]*junit[\w-]*\.xml|` +
 	`(?:gen|generated|__generated__|bin|obj|tmp|temp|logs?|reports?|test-results|artifacts|site|_site|public/build|\.?cache)(?:-[\w-]+)?)$`)
 
@@ -92,9 +92,9 @@ func writesTo(flag string) bool {
 	return len(flag) > 2 && flag[0] == '-' && outputFlag.MatchString(camel.ReplaceAllString(strings.TrimLeft(flag, "-"), "$1-$2"))
 }
 
-var camel = regexp.MustCompile(`([a-z])([A-Z])`)
+var camel = lazyregexp.New(`([a-z])([A-Z])`)
 
-var outputFlag = regexp.MustCompile(`(?i)^(?:.*[-_.])?(?:out|outs|outdir|outfile|outputs?|outputfile|outputdir|dest|destdir|destination|dst|save|write|dump|export|emit|backup|artifacts?|basetemp|logfile|cachedir|destdir|` +
+var outputFlag = lazyregexp.New(`(?i)^(?:.*[-_.])?(?:out|outs|outdir|outfile|outputs?|outputfile|outputdir|dest|destdir|destination|dst|save|write|dump|export|emit|backup|artifacts?|basetemp|logfile|cachedir|destdir|` +
 	`(?:coverage?|cover|cpu|mem|block|mutex)profile|trace|(?:target|log|report|reports|cache|build|install|scratch|temp|tmp|work|results?|stats|coverage|profile|declaration|bin|pack|gen|data|state|site|html|xml|json|junit|log-junit|test)[-_]?(?:dir|directory|file|path|folder|root|location|prefix|destination|name))(?:[-_](?:to|dir|directory|file|path|folder|name|prefix|location))?$`)
 
 // namedHarm checks a command for which this package has no list of harmless flags. It looks for a
@@ -124,6 +124,6 @@ func (c *command) namedHarm(args []shell.Term) {
 }
 
 var (
-	harmfulFlag = regexp.MustCompile(`(?i)^--?(?:.*-)?(?:rm|del|delete|deletes?|remove|purge|prune|clean|wipe|erase|reset|force|overwrite|clobber|in-?place|replace|truncate|discard|uninstall|move)(?:-.*)?$`)
-	harmfulVerb = regexp.MustCompile(`(?i)^(?:rm|del|delete|remove|purge|prune|destroy|drop|wipe|erase|reset|uninstall|truncate|revert|restore|rollback|discard|abandon|gc|clean|cleanup|clear|nuke|overwrite|obliterate|expunge|unset|undo)$`)
+	harmfulFlag = lazyregexp.New(`(?i)^--?(?:.*-)?(?:rm|del|delete|deletes?|remove|purge|prune|clean|wipe|erase|reset|force|overwrite|clobber|in-?place|replace|truncate|discard|uninstall|move)(?:-.*)?$`)
+	harmfulVerb = lazyregexp.New(`(?i)^(?:rm|del|delete|remove|purge|prune|destroy|drop|wipe|erase|reset|uninstall|truncate|revert|restore|rollback|discard|abandon|gc|clean|cleanup|clear|nuke|overwrite|obliterate|expunge|unset|undo)$`)
 )

@@ -5,10 +5,13 @@ import "strings"
 // Words returns the words of the command that runs a line contained.
 func Words(line string) []string { return []string{"bash", "-c", line} }
 
-// Program is the nod program that starts a contained command. Its paths are absolute.
+// Program is the nod program that starts a contained command. Its paths are absolute. An empty field
+// but Path means the default.
 type Program struct {
-	Path string
-	Data string // the data directory; empty means the default one
+	Path  string
+	Data  string // the data directory
+	URL   string // the NATS servers, without passwords
+	Creds string // the key file
 }
 
 // RunLine returns the command line by which the program p runs the decided line. The key names
@@ -16,8 +19,10 @@ type Program struct {
 // command, nod exec, with the line as its last word.
 func RunLine(p Program, key, line string) string {
 	words := []string{Quote(p.Path)}
-	if p.Data != "" {
-		words = append(words, "--data", Quote(p.Data))
+	for _, option := range [][2]string{{"--data", p.Data}, {"--nats-url", p.URL}, {"--creds", p.Creds}} {
+		if option[1] != "" {
+			words = append(words, option[0], Quote(option[1]))
+		}
 	}
 	words = append(words, "exec", "--run", key, "--")
 	w := Words(line)

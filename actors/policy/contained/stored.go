@@ -2,13 +2,13 @@ package contained
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // A line could store code in a file and run the file, at once or in a later call, and no person
@@ -16,14 +16,14 @@ import (
 // data files, and must not run these files.
 
 // dataFile matches names of data files. No program looks for code in such a file by itself.
-var dataFile = regexp.MustCompile(`(?i)^(?:.*\.(?:log|md|rst|csv|tsv|diff|patch|svg|png|jpe?g|gif|webp|pdf|html?|prof|pprof|err|sum|snap)|` +
+var dataFile = lazyregexp.New(`(?i)^(?:.*\.(?:log|md|rst|csv|tsv|diff|patch|svg|png|jpe?g|gif|webp|pdf|html?|prof|pprof|err|sum|snap)|` +
 	`(?:c|cover|coverage|test|tests|bench|result|results|report|log|trace|mem|cpu|block|mutex)[\w-]*\.(?:out|txt|trace)|` +
 	`[\w.-]*(?:out|result|report|response|data|coverage|log|dump|list|stats|before|after|diff|junit)[\w.-]*\.(?:json|jsonl|xml|txt)|` +
 	`[\w-]+\.txt|logs?|out|output|err|errors|results?|\.(?:git|docker|npm|prettier|eslint)ignore)$`)
 
 // codeNames matches names that look like names of data files, although programs obey these
 // files.
-var codeNames = regexp.MustCompile(`(?i)^(?:cmakelists|requirements[\w-]*|constraints[\w-]*)\.txt$|config`)
+var codeNames = lazyregexp.New(`(?i)^(?:cmakelists|requirements[\w-]*|constraints[\w-]*)\.txt$|config`)
 
 func isData(p string) bool {
 	base := path.Base(p)
@@ -123,7 +123,7 @@ func attachedValue(text string) string {
 }
 
 // targetVariable matches variables of make that name a directory to write.
-var targetVariable = regexp.MustCompile(`^(?:[A-Z]+_)?(?:PREFIX|DESTDIR|OUT|OUTPUT|OUTDIR|BUILDDIR|BUILD_DIR)$`)
+var targetVariable = lazyregexp.New(`^(?:[A-Z]+_)?(?:PREFIX|DESTDIR|OUT|OUTPUT|OUTDIR|BUILDDIR|BUILD_DIR)$`)
 
 // codeFlag matches flags whose value may be a file with code or settings.
-var codeFlag = regexp.MustCompile(`(?i)^(?:-[fcrRpPIiSsTuM]|--?[\w-]*(?:file|config|conf|rc|require|import|preload|loader|plugin|script|init|settings|runner|setup|preset|rules?dir|rulesdir|parser|resolver|project))$`)
+var codeFlag = lazyregexp.New(`(?i)^(?:-[fcrRpPIiSsTuM]|--?[\w-]*(?:file|config|conf|rc|require|import|preload|loader|plugin|script|init|settings|runner|setup|preset|rules?dir|rulesdir|parser|resolver|project))$`)

@@ -12,16 +12,18 @@ import (
 // Location is the directory in which a call runs, with the directories that relative paths and
 // ~ refer to.
 type Location struct {
-	Dirs          []string // the directories in which the command may run, in the form of Clean; empty if unknown
-	Project       string   // the project's root, in the form of Clean; "" if unknown
-	Main          string   // the project to which the work tree Project belongs, or Project itself if it is no work tree
-	Tops          []string // the tops of the project and of its work trees, in the form of Clean; nil if unknown
-	Exposed       []string // files with secrets in the project that a search of their directory would show, in the form of Clean
-	Unsearched    []string // directories in which nod has not found all such files, because they hold too many names, in the form of Clean
-	Home          string   // the home directory, in the form of Clean; "" if unknown
-	Lost          bool     // the command may run in any directory
-	NamesOnly     bool     // the command prints only names, so hidden files outside the project are no secrets
-	LeadsToSecret bool     // a directory in Dirs is outside the project, or may be part of a secret's path: in ~/.config, the word gh means ~/.config/gh
+	Dirs          []string  // the directories in which the command may run, in the form of Clean; empty if unknown
+	Project       string    // the project's root, in the form of Clean; "" if unknown
+	Main          string    // the project to which the work tree Project belongs, or Project itself if it is no work tree
+	Tops          []string  // the tops of the project and of its work trees, in the form of Clean; nil if unknown
+	Exposed       []string  // files with secrets in the project that a search of their directory would show, in the form of Clean
+	Unsearched    []string  // directories in which nod has not found all such files, because they hold too many names, in the form of Clean
+	Searched      []string  // the paths for which Exposed and Unsearched are complete, in the form of Clean; nil means all paths
+	Looked        *[]string // if not nil, ExposedBelow appends the paths at which it looks, in the form of Clean
+	Home          string    // the home directory, in the form of Clean; "" if unknown
+	Lost          bool      // the command may run in any directory
+	NamesOnly     bool      // the command prints only names, so hidden files outside the project are no secrets
+	LeadsToSecret bool      // a directory in Dirs is outside the project, or may be part of a secret's path: in ~/.config, the word gh means ~/.config/gh
 }
 
 // Locate returns the location of a call with the working directory cwd. If project is empty,
@@ -54,29 +56,35 @@ func (loc *Location) SetTops(dirs []string) {
 // ExposedBelow returns the first exposed file that is one of these paths or lies below one of
 // them. If there are no paths, it returns the first exposed file below the current directory.
 // It leaves out files for which the function skips returns true. If no file remains, and the
-// search enters a directory of Unsearched, it returns that directory and unsearched = true. It
-// returns "" if the search shows no such file.
+// search enters a directory of Unsearched or a path that is not in Searched, it returns that
+// directory or path and unsearched = true. It returns "" if the search shows no such file.
 func (loc *Location) ExposedBelow(paths []string, skips func(file string) bool) (found string, unsearched bool) {
-	for _, file := range loc.Exposed {
-		if loc.anyPath(paths, func(p string) bool { return Within(file, p) }) && !skips(file) {
-			return file, false
-		}
-	}
-	for _, dir := range loc.Unsearched {
-		if loc.anyPath(paths, func(p string) bool { return Within(dir, p) || Within(p, dir) }) {
-			return dir, true
-		}
-	}
-	return "", false
-}
-
-// anyPath reports whether holds returns true for a full form of one of these paths, or of the
-// current directory if there are no paths.
-func (loc *Location) anyPath(paths []string, holds func(full string) bool) bool {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	return slices.ContainsFunc(paths, func(p string) bool { return slices.ContainsFunc(loc.Resolve(p), holds) })
+	var full []string
+	for _, p := range paths {
+		full = append(full, loc.Resolve(p)...)
+	}
+	if loc.Looked != nil {
+		*loc.Looked = append(*loc.Looked, full...)
+	}
+	for _, file := range loc.Exposed {
+		if slices.ContainsFunc(full, func(p string) bool { return Within(file, p) }) && !skips(file) {
+			return file, false
+		}
+	}
+	for _, p := range full {
+		for _, dir := range loc.Unsearched {
+			if Within(dir, p) || Within(p, dir) {
+				return dir, true
+			}
+		}
+		if loc.Searched != nil && !slices.Contains(loc.Searched, p) {
+			return p, true
+		}
+	}
+	return "", false
 }
 
 // worktreeDirs are the directories in which tools make further work trees of a project: below

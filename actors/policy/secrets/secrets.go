@@ -221,7 +221,7 @@ func (n *Names) listed(t string, dots bool) bool {
 			return dir > 0 && low != "/dev/null" && !strings.HasPrefix(low, "/proc/") && n.secrets.Has(low[:dir], dots)
 		}
 	}
-	if workflows.MatchString(t) { // a workflow is no secret, even if its name is secrets.yml
+	if strings.Contains(t, ".github/workflows/") && workflows.MatchString(t) { // a workflow is no secret, even if its name is secrets.yml
 		return n.secrets.Has(t[:strings.LastIndexByte(t, '/')], dots)
 	}
 	return n.secrets.Has(t, dots)

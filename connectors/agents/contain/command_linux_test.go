@@ -209,6 +209,38 @@ python3 -c 'import socket; socket.create_connection(("` + at.Host + `", ` + fmt.
 	assert.Equal(t, "hello from /whole\n", res.out, res.err)
 }
 
+// A program that does not use the proxy is told at once that it has no name server, and nod notes the
+// name.
+func TestLookedUpNamesAreNoted(t *testing.T) {
+	r := newRig(t)
+	script := `
+import socket
+for name in ("db.example.com", "DB.example.com", "queue.example.org", "printer.local", "buildhost", "localhost", socket.gethostname()):
+    try: print(name, "resolves", socket.getaddrinfo(name, 5432, type=socket.SOCK_STREAM)[0][4][0])
+    except socket.gaierror as e: print(name, e.errno == socket.EAI_AGAIN)
+try: socket.create_connection(("192.0.2.1", 443))
+except OSError as e: print(e.strerror)
+for sent in (b"", b"x", b"\xff" * 600, b"\0\1" + b"\0" * 10, b"\0\1\1\0\0\1" + b"\0" * 6 + b"\xc0\x0c\0\1\0\1"):
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(sent, ("127.0.0.1", 53))
+try: socket.getaddrinfo("last.example.org", 80)
+except socket.gaierror: print("still answered")
+`
+	res := r.run("python3", "-c", script)
+	assert.Equal(t, []string{"db.example.com", "queue.example.org", "last.example.org"}, res.LookedUp, res.out+res.err)
+	assert.Contains(t, res.out, "db.example.com True\n")
+	assert.Contains(t, res.out, "buildhost True\n")
+	assert.Contains(t, res.out, "localhost resolves")
+	assert.Contains(t, res.out, "Network is unreachable\n")
+	assert.Contains(t, res.out, "still answered\n")
+
+	r.change = func(o *order) { o.Spec.AnyNetwork = true }
+	res = r.sh("cat /etc/resolv.conf")
+	own, err := os.ReadFile("/etc/resolv.conf")
+	require.NoError(t, err)
+	assert.Equal(t, string(own), res.out)
+	assert.Empty(t, res.LookedUp)
+}
+
 func TestTestsMayListenAndConnectInside(t *testing.T) {
 	r := newRig(t)
 	res := r.run("python3", "-c", `

@@ -94,6 +94,7 @@ type Report struct {
 	ExitCode int           // 128 + N if signal N ended the command
 	TimedOut bool          // Run killed the command after Limits.Time
 	Refused  []RefusedHost // the hosts to which the proxy refused to connect
+	LookedUp []string      // the host names that the command looked up itself instead of asking the proxy, which cannot succeed
 	Changed  []string      // changed files, relative to the project, at most MaxChanged of them
 	Changes  int           // the number of all changed files, which may exceed MaxChanged
 	Partial  bool          // Changed and Changes may lack some files

@@ -48,7 +48,7 @@ func unavailable(err error) bool {
 // innerCapabilities are the capabilities that the inner process has in its own namespaces, to build
 // the file system. It drops them all before it starts the command.
 var innerCapabilities = []uintptr{
-	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN, unix.CAP_MKNOD,
+	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_ADMIN, unix.CAP_MKNOD,
 }
 
 // launch runs the command of plan p and waits until it has ended.
@@ -181,12 +181,12 @@ func (j *job) kill() {
 func (j *job) send(m inner.Message) { _, _ = j.control.Write(m.Encode()) }
 
 // receive sends the inner process's messages to the channel messages. When the message with the
-// proxy's socket arrives, receive starts the proxy instead. receive closes the channel when the
+// proxy's sockets arrives, receive starts the proxy instead. receive closes the channel when the
 // inner process has ended.
 func (j *job) receive(messages chan<- inner.Message) {
 	defer close(messages)
 	fd := int(j.control.Fd())
-	head, oob := make([]byte, inner.MessageHead), make([]byte, unix.CmsgSpace(4))
+	head, oob := make([]byte, inner.MessageHead), make([]byte, unix.CmsgSpace(2*4))
 	for {
 		n, oobn, err := readWithFiles(fd, head, oob)
 		if err != nil || n == 0 {
@@ -223,7 +223,7 @@ func readWithFiles(fd int, b, oob []byte) (n, oobn int, err error) {
 	return n, oobn, nil
 }
 
-// serve starts the proxy on the socket from a message. It ignores errors. That is safe: without the
+// serve starts the proxy on the sockets from a message. It ignores errors. That is safe: without the
 // proxy the command has no network at all.
 func (j *job) serve(oob []byte) {
 	parts, err := unix.ParseSocketControlMessage(oob)
@@ -231,12 +231,18 @@ func (j *job) serve(oob []byte) {
 		return
 	}
 	fds, err := unix.ParseUnixRights(&parts[0])
-	if err != nil || len(fds) != 1 {
+	if err != nil {
 		return
 	}
-	f := os.NewFile(uintptr(fds[0]), "proxy")
-	defer f.Close()
-	if l, err := net.FileListener(f); err == nil {
-		go j.proxy.Serve(l)
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "proxy")
+		if i == 0 {
+			if l, err := net.FileListener(f); err == nil {
+				go j.proxy.Serve(l)
+			}
+		} else if c, err := net.FilePacketConn(f); err == nil {
+			go j.proxy.ServeNames(c)
+		}
+		f.Close()
 	}
 }

@@ -25,6 +25,13 @@ type layout struct {
 	shown   []string        // paths of the host that the command sees
 }
 
+// In its own network namespace the command reaches no name server but the proxy, which resolves no
+// names and notes them.
+const (
+	resolverFile = "/etc/resolv.conf"
+	resolver     = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
+)
+
 const harmless = inner.NoSuid | inner.NoDev
 
 // maxCopied is the largest file, in bytes, to copy into the command's file system.
@@ -142,6 +149,10 @@ func (l *layout) system() error {
 		}
 		if p == systemGit {
 			l.git(p)
+			continue
+		}
+		if p == resolverFile && !l.spec.AnyNetwork {
+			l.file(p, resolver)
 			continue
 		}
 		if err := l.show(p, harmless|inner.ReadOnly); err != nil {

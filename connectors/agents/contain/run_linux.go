@@ -86,7 +86,7 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 		return Report{}, err
 	}
 	report.ExitCode, report.TimedOut = end.code, end.timedOut
-	report.Refused = proxy.Refused()
+	report.Refused, report.LookedUp = proxy.Refused(), proxy.LookedUp()
 	v.review(before, &report)
 	report.Elapsed = time.Since(begun)
 	return report, nil

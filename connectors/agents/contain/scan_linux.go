@@ -77,6 +77,10 @@ func (n *names) leads(rel string) bool {
 	})
 }
 
+// enoughForOne is the number of waiting directories that one goroutine reads before another one
+// could have started.
+const enoughForOne = 4
+
 type subdir struct {
 	path string
 	ino  uint64
@@ -92,6 +96,8 @@ type scanner struct {
 	wake    *sync.Cond
 	todo    []subdir
 	busy    int
+	workers int // how many more goroutines may be started, because most scanned trees are small
+	wait    sync.WaitGroup
 	entries int
 	tree    tree
 	err     error
@@ -101,11 +107,9 @@ type scanner struct {
 func scan(top string, n *names, depth int) (tree, error) {
 	s := &scanner{names: n, top: top, depth: depth, todo: []subdir{{path: top}}, tree: tree{top: top}}
 	s.wake = sync.NewCond(&s.mu)
-	var wait sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), 8) {
-		wait.Go(s.work)
-	}
-	wait.Wait()
+	s.workers = min(runtime.GOMAXPROCS(0), 8) - 1
+	s.work()
+	s.wait.Wait()
 	if s.err != nil {
 		return tree{}, fmt.Errorf("look for secrets in %s: %w", top, s.err)
 	}
@@ -138,6 +142,9 @@ func (s *scanner) work() {
 		s.tree.dirs, s.tree.inos = append(s.tree.dirs, dir.path), append(s.tree.inos, dir.ino)
 		s.tree.found = append(s.tree.found, found...)
 		s.todo = append(s.todo, sub...)
+		for ; s.workers > 0 && len(s.todo) > enoughForOne; s.workers-- {
+			s.wait.Go(s.work)
+		}
 		if err == nil && s.entries > maxEntries {
 			err = fmt.Errorf("it has more than %d files: contain a part of it", maxEntries)
 		}

@@ -46,10 +46,9 @@ type Options struct {
 	// Otherwise it is the reason why calls cannot run contained. It has no effect if the host does not
 	// let a hook change a call.
 	Contain string
-	// NodPath is the absolute path of the nod program that a call starts to run contained. If it is
-	// empty, no call runs contained. NodData is nod's data directory, or empty for the default
-	// directory.
-	NodPath, NodData string
+	// Nod is the nod program that a call starts to run contained. If its Path is empty, no call
+	// runs contained.
+	Nod schemas.NodProgram
 	// ChangesInput is true if the host's version is Host.ChangesSince or newer.
 	ChangesInput bool
 	// DeferAfter is how long the hook waits for a decision; zero means without limit. After

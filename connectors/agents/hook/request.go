@@ -41,7 +41,8 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		r.SessionLabel = filepath.Base(dir)
 	}
 	if call.ChangesInput {
-		r.Contain, r.NodPath, r.NodData = o.Contain, o.NodPath, o.NodData
+		r.Contain = o.Contain
+		r.SetNod(o.Nod)
 	}
 	for _, rule := range call.Rules {
 		r.Options = append(r.Options, rule.Option)

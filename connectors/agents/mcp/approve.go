@@ -80,7 +80,8 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	if err != nil {
 		return deny("nod refused the call: " + err.Error())
 	}
-	r.Contain, r.NodPath, r.NodData = c.server.opts.containable(), c.server.opts.NodPath, c.server.opts.NodData
+	r.Contain = c.server.opts.containable()
+	r.SetNod(c.server.opts.Nod)
 	d, err := c.ask(ctx, r)
 	if err != nil {
 		return deny("Not allowed, because nod could not get a decision: " + errorText(err))

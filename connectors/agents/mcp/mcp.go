@@ -47,10 +47,9 @@ type Options struct {
 	// the reason why not; empty means the same as an unknown reason. It has an effect on the
 	// tool approve alone, and only with InProject.
 	Contain string
-	// NodPath is the absolute path of the nod program that a call starts to run contained. If it is
-	// empty, no call runs contained. NodData is nod's data directory, or empty for the default
-	// directory.
-	NodPath, NodData string
+	// Nod is the nod program that a call starts to run contained. If its Path is empty, no call
+	// runs contained.
+	Nod schemas.NodProgram
 	// Version is nod's version, which the server sends to clients.
 	Version string
 	// SignOfLife is the interval at which the server sends data to a client whose call waits for a

@@ -31,7 +31,8 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	refused []Refusal
-	open    map[net.Conn]bool
+	names   []string // the names that clients looked up without the proxy
+	open    map[io.Closer]bool
 	closed  bool
 }
 
@@ -47,7 +48,7 @@ const (
 // New returns a proxy that connects to the granted endpoints.
 func New(granted []Endpoint) *Proxy {
 	return &Proxy{
-		granted: granted, public: Public, open: map[net.Conn]bool{},
+		granted: granted, public: Public, open: map[io.Closer]bool{},
 		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		},
@@ -59,7 +60,7 @@ func (p *Proxy) AllowAddresses(test func(netip.Addr) bool) { p.public = test }
 
 // Serve accepts clients on l until Close.
 func (p *Proxy) Serve(l net.Listener) {
-	if !p.keep(nil, l) {
+	if !p.keep(l) {
 		l.Close()
 		return
 	}
@@ -68,7 +69,7 @@ func (p *Proxy) Serve(l net.Listener) {
 		if err != nil {
 			return
 		}
-		if !p.keep(conn, nil) {
+		if !p.keep(conn) {
 			conn.Close()
 			continue
 		}
@@ -79,29 +80,18 @@ func (p *Proxy) Serve(l net.Listener) {
 	}
 }
 
-// listenerConn makes a listener look like a connection, so that Proxy.Close closes the listener as
-// it closes the connections.
-type listenerConn struct {
-	net.Conn
-	l net.Listener
-}
-
-func (c listenerConn) Close() error { return c.l.Close() }
-
-func (p *Proxy) keep(c net.Conn, l net.Listener) bool {
+// keep has Close close c. It returns false if the proxy is closed or has too many connections.
+func (p *Proxy) keep(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || len(p.open) >= maxConnections {
 		return false
 	}
-	if l != nil {
-		c = listenerConn{l: l}
-	}
 	p.open[c] = true
 	return true
 }
 
-func (p *Proxy) drop(c net.Conn) {
+func (p *Proxy) drop(c io.Closer) {
 	p.mu.Lock()
 	delete(p.open, c)
 	p.mu.Unlock()
@@ -227,7 +217,7 @@ func (p *Proxy) serveHTTP(conn net.Conn, in *bufio.Reader) {
 		answer(conn, status, err.Error())
 		return
 	}
-	if !p.keep(out, nil) {
+	if !p.keep(out) {
 		out.Close()
 		return
 	}

@@ -53,7 +53,7 @@ func (p *Proxy) serveSocks(conn net.Conn, in *bufio.Reader) {
 		}
 		return
 	}
-	if !p.keep(out, nil) {
+	if !p.keep(out) {
 		out.Close()
 		return
 	}

@@ -263,7 +263,7 @@ func writeFile(path, content string) error {
 }
 
 // network starts the loopback interface. If the plan says so, it also listens for the proxy's clients
-// and sends the socket to nod.
+// and for DNS queries, and sends the sockets to nod.
 func network(p *Plan) *failure {
 	if p.ShareNet {
 		return nil
@@ -295,8 +295,26 @@ func network(p *Plan) *failure {
 	if err := syscall.Listen(listener, 128); err != nil {
 		return fail("listen for the proxy", err)
 	}
-	if err := syscall.Sendmsg(Control, Message{Kind: Listener}.Encode(), syscall.UnixRights(listener), nil, 0); err != nil {
+	sockets := []int{listener}
+	if names, err := nameSocket(); err == nil { // an error leaves names unnoted; the command has no name server either way
+		defer syscall.Close(names)
+		sockets = append(sockets, names)
+	}
+	if err := syscall.Sendmsg(Control, Message{Kind: Listener}.Encode(), syscall.UnixRights(sockets...), nil, 0); err != nil {
 		return fail("hand over the proxy's socket", err)
 	}
 	return nil
+}
+
+// nameSocket returns a socket at the address of the name server in the command's resolv.conf.
+func nameSocket() (int, error) {
+	names, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := syscall.Bind(names, &syscall.SockaddrInet4{Port: 53, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		syscall.Close(names)
+		return -1, err
+	}
+	return names, nil
 }

@@ -23,7 +23,7 @@ const ProxyPort = 61280 // above the ports that Linux assigns by itself
 type Plan struct {
 	Namespaces bool   // the process is in new namespaces, and must execute Steps
 	ShareNet   bool   // the command shares this machine's network
-	Listen     bool   // listen on a loopback port for the proxy, and send the socket to nod
+	Listen     bool   // listen on loopback ports for the proxy and for DNS queries, and send the sockets to nod
 	Foreground bool   // make the command the foreground job of the terminal
 	Steps      []Step // how to build the file system
 	Dir        string
@@ -75,7 +75,7 @@ type Step struct {
 const (
 	Failed   = 'E' // the command did not start: Text is the reason, Value the errno
 	NotRun   = 'N' // the program could not be executed; Value is the errno
-	Listener = 'L' // the message carries the socket for the proxy
+	Listener = 'L' // the message carries the sockets for the proxy and, if possible, for DNS queries
 	Stopped  = 'S' // the signal Value stopped the command
 	Ended    = 'X' // the command ended with the wait status Value
 
