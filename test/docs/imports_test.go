@@ -128,8 +128,8 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode", "connectors/agents/mcpgate"},
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "connectors/agents/mcpgate", "test/..."}, // mcpgate imports this module only in tests
-		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // acp imports this module only in tests
-		"github.com/anishathalye/porcupine":     {"test/chaos"},                        // only tests import this module
+		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."},                              // acp imports this module only in tests
+		"github.com/anishathalye/porcupine":     {"test/chaos"},                                                     // only tests import this module
 		"charm.land/":                           {"connectors/people/inbox"},
 		"github.com/charmbracelet/":             {"connectors/people/inbox"},
 	}
