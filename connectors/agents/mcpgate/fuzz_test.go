@@ -3,6 +3,7 @@ package mcpgate_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"regexp"
@@ -42,13 +43,31 @@ func sorted(v any) string {
 func (*tally) Withdraw(context.Context, string, string, string) error { return nil }
 func (*tally) Detach(context.Context, string, string, string) error   { return nil }
 
-// serverInput collects the bytes for the server, and ends the server's output when it is closed.
+// serverInput collects the bytes for the server, and ends the server's output when it is closed. It
+// closes the channel last when it gets the last call.
 type serverInput struct {
 	bytes.Buffer
 	output io.Closer
+	last   chan struct{}
+}
+
+func (s *serverInput) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(lastID)) && bytes.Contains(line, []byte(`"last"`)) {
+		close(s.last)
+	}
+	return s.Buffer.Write(line)
 }
 
 func (s *serverInput) Close() error { return s.output.Close() }
+
+// lastID is the id of the call that ends the client's input, which no other message has.
+var lastID = rand.Text()
+
+// Read ends the client's input, once the server has the last call.
+func (s *serverInput) Read([]byte) (int, error) {
+	<-s.last
+	return 0, io.EOF
+}
 
 // lineEnds are the line ends of all readers of lines: Node's, Python's and those of Unicode.
 var lineEnds = regexp.MustCompile("\r\n|[\n\r\v\f\x1c-\x1e\u0085\u2028\u2029]")
@@ -76,9 +95,10 @@ func FuzzNothingUnjudged(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said []byte) {
 		nod := &tally{allowed: map[string]int{}}
 		out, end := io.Pipe()
-		server := &serverInput{output: end}
+		server := &serverInput{output: end, last: make(chan struct{})}
+		client := io.MultiReader(bytes.NewReader(said), strings.NewReader("\n"+call(`"`+lastID+`"`, `{"name":"last","arguments":{"ok":1}}`)+"\n"), struct{ io.Reader }{server})
 		var told bytes.Buffer
-		err := mcpgate.Run(t.Context(), mcpgate.Peer{In: &told, Out: bytes.NewReader(said)}, server, out, nod, mcpgate.Options{Name: "fs", Session: "s1"})
+		err := mcpgate.Run(t.Context(), mcpgate.Peer{In: &told, Out: client}, server, out, nod, mcpgate.Options{Name: "fs", Session: "s1"})
 		require.NoError(t, err)
 		for _, line := range lineEnds.Split(server.String(), -1) {
 			for _, got := range callsIn([]byte(line)) {
