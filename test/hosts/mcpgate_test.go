@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -139,4 +140,40 @@ func TestMCPGateChecksItsFlags(t *testing.T) {
 		require.Equal(t, 1, code, args)
 		require.Contains(t, stderr, "nod: ")
 	}
+}
+
+// nod install mcp-gate puts the gate before a client's servers, and nod uninstall removes it byte for
+// byte.
+func TestInstallMCPGate(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	file := filepath.Join(t.TempDir(), ".mcp.json")
+	text := "{\n  \"mcpServers\": {\n    \"files\": {\n      \"command\": \"sh\",\n      \"args\": [\"-c\", \"exit 7\"]\n    },\n    \"bare\": {\"command\": \"cat\"}\n  }\n}\n"
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	out, stderr, code := m.Run("install", "mcp-gate", "--settings", file, "--dry-run")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, `"gate"`)
+	for range 2 {
+		_, stderr, code = m.Run("install", "mcp-gate", "--settings", file)
+		require.Zero(t, code, stderr)
+	}
+	var settings struct {
+		Servers map[string]struct {
+			Command string
+			Args    []string
+		} `json:"mcpServers"`
+	}
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, &settings))
+	server := settings.Servers["files"]
+	var exit *exec.ExitError
+	require.ErrorAs(t, exec.Command(server.Command, server.Args...).Run(), &exit)
+	require.Equal(t, 7, exit.ExitCode(), "the server runs behind the gate")
+
+	_, stderr, code = m.Run("uninstall")
+	require.Zero(t, code, stderr)
+	data, err = os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, text, string(data))
 }
