@@ -66,7 +66,7 @@ func (c *httpCmd) Run(e *env) error {
 	for _, name := range c.Agent {
 		fmt.Fprintf(e.stdout, "  agent     %s, by the token in %s\n", name, tokenPath(place, name))
 	}
-	fmt.Fprintf(e.stdout, "  describes itself at %s/api/v1/openapi.json\n", server.URL())
+	fmt.Fprintf(e.stdout, "  describes itself at %s/openapi.json\n", server.URL())
 	select {
 	case err := <-server.Done():
 		return fmt.Errorf("the HTTP API stopped listening: %w", err)

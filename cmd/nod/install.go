@@ -14,10 +14,11 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/connectors/agents/mcpgate"
 )
 
 type installCmd struct {
-	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini, copilot or opencode; or mcp or acp, for a host whose settings list such programs."`
+	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini, copilot or opencode; or mcp or acp, for a host whose settings list such programs; or mcp-gate, for the MCP servers in a client's settings."`
 	Command       []string      `arg:"" optional:"" passthrough:"" help:"For acp: the agent's command, after --."`
 	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool          `help:"Only for the project in the current directory."`
@@ -162,10 +163,13 @@ func (c *installCmd) install(e *env) (installed, error) {
 	case hook.MCPName, hook.ACPName:
 		change, err := c.installServer(e)
 		return installed{Change: change}, err
+	case hook.MCPGateName:
+		change, err := c.installGate(e)
+		return installed{Change: change}, err
 	}
 	host, err := hostNamed(c.Agent)
 	if err != nil {
-		return installed{}, fmt.Errorf("%w, %s, %s and %s", err, hook.OpenCodeName, hook.MCPName, hook.ACPName)
+		return installed{}, fmt.Errorf("%w, %s, %s, %s and %s", err, hook.OpenCodeName, hook.MCPName, hook.ACPName, hook.MCPGateName)
 	}
 	o, err := c.options(e)
 	if err != nil {
@@ -269,8 +273,47 @@ func (c *installCmd) installServer(e *env) (hook.Change, error) {
 	return change, e.remember(c.Agent, change, o)
 }
 
-// remember stores the path of the changed settings file. nod uninstall reads it later.
-func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) error {
+// installGate puts nod mcp gate before the MCP servers in a client's settings, or removes it.
+func (c *installCmd) installGate(e *env) (hook.Change, error) {
+	if c.Settings == "" {
+		c.Settings = ".mcp.json" // the project's file, which Claude Code reads
+	}
+	o, err := c.options(e)
+	if err != nil {
+		return hook.Change{}, err
+	}
+	if !c.Uninstall {
+		change, gated, err := hook.GateServers(o, mcpgate.CheckName)
+		if err != nil {
+			return change, err
+		}
+		return change, e.remember(c.Agent, change, o, gated...)
+	}
+	dir, err := e.dataDir()
+	if err != nil {
+		return hook.Change{}, err
+	}
+	path, err := filepath.Abs(c.Settings)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return hook.Change{}, fmt.Errorf("find the client's settings: %w", err)
+	}
+	was, err := installs.Find(dir, c.Agent, path)
+	if err != nil {
+		return hook.Change{}, err
+	}
+	change, err := hook.UngateServers(o, was.Servers)
+	if err != nil {
+		return change, err
+	}
+	return change, e.remember(c.Agent, change, o)
+}
+
+// remember stores the path of the changed settings file, and the MCP servers that have the gate. nod
+// uninstall reads it later.
+func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions, gated ...hook.GatedServer) error {
 	if o.DryRun {
 		return nil
 	}
@@ -278,7 +321,7 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) 
 	if err != nil {
 		return err
 	}
-	in := installs.Install{Agent: agent, Path: change.Path, At: time.Now().UTC(), Created: change.Creates(), Dirs: change.NewDirectories, EmptyHooks: change.EmptyHooks}
+	in := installs.Install{Agent: agent, Path: change.Path, At: time.Now().UTC(), Created: change.Creates(), Dirs: change.NewDirectories, EmptyHooks: change.EmptyHooks, Servers: gated}
 	if o.Uninstall {
 		was, err := installs.Find(dir, agent, change.Path)
 		if err == nil {

@@ -16,7 +16,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
+// mcpCmd serves nod's own tools, or stands before another MCP server.
 type mcpCmd struct {
+	Serve mcpServeCmd `cmd:"" default:"withargs" help:"Serve nod's own tools (the default)."`
+	Gate  mcpGateCmd  `cmd:"" help:"Run an MCP server for its client, and ask nod before each call of its tools."`
+}
+
+type mcpServeCmd struct {
 	HTTP      string   `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP at this address, such as 127.0.0.1:4281, in place of standard input and output."`
 	Session   string   `placeholder:"S" help:"The session of the requests (a new one)."`
 	Project   string   `placeholder:"DIR" type:"path" help:"The project that the agent works in (the current directory; over HTTP none)."`
@@ -27,7 +33,7 @@ type mcpCmd struct {
 
 // Run serves MCP until the client disconnects or the process gets a signal to stop. While nod does not
 // run, every call is refused.
-func (c *mcpCmd) Run(e *env) error {
+func (c *mcpServeCmd) Run(e *env) error {
 	if c.Session != "" && !schemas.ValidID(c.Session) {
 		return fmt.Errorf("--session %q is no id: use 1 to 128 letters, digits, _ or -", c.Session)
 	}
@@ -56,7 +62,7 @@ func (c *mcpCmd) Run(e *env) error {
 	return server.ServeStdio(ctx, io.NopCloser(e.stdin), os.Stdout)
 }
 
-func (c *mcpCmd) http(e *env, server *mcp.Server) error {
+func (c *mcpServeCmd) http(e *env, server *mcp.Server) error {
 	file := c.TokenFile
 	if file == "" {
 		place, err := e.place.WithDefaults()
@@ -142,6 +148,20 @@ func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	}
 	_, err := client.Withdraw(ctx, sessionID, pendingID, reason)
 	return err
+}
+
+// Detach leaves a request pending. Without a connection it does nothing, because then no request was
+// sent.
+func (l *lateNod) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
+	if err := l.lock(ctx); err != nil {
+		return err
+	}
+	client := l.client
+	l.unlock()
+	if client == nil {
+		return nil
+	}
+	return client.Detach(ctx, sessionID, pendingID, reason)
 }
 
 func (l *lateNod) Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error) {

@@ -66,13 +66,13 @@ func (e *env) removeHooks(dir string) error {
 		return err
 	}
 	var errs []error
-	names := []string{hook.OpenCodeName, hook.MCPName, hook.ACPName}
+	names := []string{hook.OpenCodeName, hook.MCPName, hook.ACPName, hook.MCPGateName}
 	for _, host := range hook.Hosts() {
 		names = append(names, host.Name)
 	}
 	for _, name := range names {
 		var places []string
-		if name != hook.MCPName && name != hook.ACPName {
+		if name != hook.MCPName && name != hook.ACPName && name != hook.MCPGateName {
 			places = []string{""} // "" means the user's settings
 		}
 		for _, in := range remembered {

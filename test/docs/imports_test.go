@@ -88,7 +88,8 @@ var mayImport = []struct {
 	{"connectors/agents/readable", nil},
 	{"connectors/agents/contain", []string{"connectors/agents", "connectors/agents/contain/...", "connectors/agents/exec", "connectors/agents/readable"}},
 	{"connectors/agents/exec", []string{"schemas", "connectors/agents", "connectors/agents/readable"}},
-	{"connectors/agents/...", []string{"schemas", "connectors/agents"}},
+	{"connectors/agents/relay", []string{"schemas"}},
+	{"connectors/agents/...", []string{"schemas", "connectors/agents", "connectors/agents/relay"}},
 	{"embed/metrics", []string{"bus", "connectors/httpserve", "schemas"}},
 	{"embed", []string{"embed/metrics", "actors/...", "bus/...", "connectors/people/...", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas"}},
 	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
@@ -122,17 +123,17 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
-		"github.com/aymanbagabas/go-udiff":      {"connectors/people/payload"},
+		"github.com/aymanbagabas/go-udiff":      {"connectors/people/payload", "connectors/agents/mcpgate"},
 		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests: see schemas/schema.go
 		"github.com/prometheus/":                {"embed/metrics"},
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests
-		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode"},
+		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode", "connectors/agents/mcpgate"},
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
-		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
-		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // acp imports this module only in tests
-		"github.com/anishathalye/porcupine":     {"test/chaos"},                        // only tests import this module
+		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "connectors/agents/mcpgate", "test/..."}, // mcpgate imports this module only in tests
+		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."},                              // acp imports this module only in tests
+		"github.com/anishathalye/porcupine":     {"test/chaos"},                                                     // only tests import this module
 		"charm.land/":                           {"connectors/people/inbox"},
 		"github.com/charmbracelet/":             {"connectors/people/inbox"},
 	}

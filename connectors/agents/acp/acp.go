@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nodbus/nod/connectors/agents/relay"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -87,13 +88,13 @@ type sidecar struct {
 	opts     Options
 	nod      link
 	cache    *sessionCache
-	toEditor lineWriter
-	toAgent  lineWriter
+	toEditor *relay.LineWriter
+	toAgent  *relay.LineWriter
 	agent    io.Writer
 	asks     sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]*ask // requests without an answer, by id key (see idKey)
+	open map[string]*ask // requests without an answer, by id key (see relay.IDKey)
 	// late contains the id keys of requests that the editor still shows although they were answered
 	// elsewhere. The sidecar drops the editor's late answer.
 	late map[string]bool
@@ -106,7 +107,7 @@ type sidecar struct {
 func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options) error {
 	s := &sidecar{
 		opts: o, nod: newLink(connect), cache: newSessionCache(), agent: agent.In,
-		toEditor: lineWriter{w: editor.In}, toAgent: lineWriter{w: agent.In},
+		toEditor: relay.NewLineWriter(editor.In), toAgent: relay.NewLineWriter(agent.In),
 		open: map[string]*ask{}, late: map[string]bool{},
 	}
 	if s.opts.Log == nil {
@@ -115,10 +116,10 @@ func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options)
 	stop := context.AfterFunc(ctx, func() { s.editorGone(context.Cause(ctx)) })
 	defer stop()
 	go func() {
-		_ = eachLine(editor.Out, s.fromEditor) // an error means that the output has ended
+		_ = relay.EachLine(editor.Out, s.fromEditor) // an error means that the output has ended
 		s.editorGone(errEditorGone)
 	}()
-	err := eachLine(agent.Out, s.fromAgent)
+	err := relay.EachLine(agent.Out, s.fromAgent)
 	s.endAll(errAgentGone)
 	s.closeAgent()
 	s.asks.Wait()
@@ -135,7 +136,7 @@ func (s *sidecar) fromAgent(line []byte) error {
 	case m.method == methodUpdate:
 		s.cache.recordUpdate(m)
 	case m.method == methodCancelCall:
-		s.dropRequest(idKey(object(m.params)["requestId"]))
+		s.dropRequest(relay.IDKey(object(m.params)["requestId"]))
 	case m.response():
 		s.cache.recordResponse(m)
 	}
@@ -149,7 +150,7 @@ func (s *sidecar) fromEditor(line []byte) error {
 		return nil
 	}
 	s.cache.recordRequest(m)
-	if err := s.toAgent.write(line); err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
+	if err := s.toAgent.WriteLine(line); err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
 	if m.method == methodCancel || m.method == methodClose {
@@ -161,7 +162,7 @@ func (s *sidecar) fromEditor(line []byte) error {
 // tellEditor writes a line to the editor. If the write fails, the sidecar treats the editor as gone.
 // It still reads the agent's output, so that a full pipe does not keep the agent from ending.
 func (s *sidecar) tellEditor(line []byte) {
-	if err := s.toEditor.write(line); err != nil {
+	if err := s.toEditor.WriteLine(line); err != nil {
 		s.editorGone(errEditorGone)
 	}
 }
@@ -169,7 +170,7 @@ func (s *sidecar) tellEditor(line []byte) {
 func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 	line, err := reply(id, o)
 	if err == nil {
-		err = s.toAgent.write(line)
+		err = s.toAgent.WriteLine(line)
 	}
 	if err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
 		s.opts.Log.Debug("acp: a decision could not be sent to the agent", "error", err)

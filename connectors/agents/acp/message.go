@@ -3,8 +3,8 @@ package acp
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 
+	"github.com/nodbus/nod/connectors/agents/relay"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -28,7 +28,7 @@ const (
 type message struct {
 	method string
 	id     json.RawMessage // exactly as the peer wrote it; nil for a notification
-	key    string          // the normalised id (see idKey); "" for a notification
+	key    string          // the normalised id (see relay.IDKey); "" for a notification
 	params json.RawMessage
 	result json.RawMessage
 	failed bool // the message is an error response
@@ -39,7 +39,7 @@ type message struct {
 func parseMessage(line []byte) message {
 	fields := object(line)
 	m := message{method: text(fields["method"]), id: fields["id"], params: fields["params"], result: fields["result"]}
-	m.key = idKey(m.id)
+	m.key = relay.IDKey(m.id)
 	if m.key == "" {
 		m.id = nil
 	}
@@ -82,31 +82,6 @@ func text(raw json.RawMessage) string {
 		return ""
 	}
 	return s
-}
-
-// idKey returns a key that is the same for all spellings of a JSON-RPC id: 1 and 1.0 have one key, and
-// so have "a" and "\u0061". The keys of 1 and "1" differ. For a value that cannot be an id, such as
-// null, idKey returns "".
-func idKey(raw json.RawMessage) string {
-	if len(raw) == 0 {
-		return ""
-	}
-	if raw[0] == '"' {
-		var s string
-		if json.Unmarshal(raw, &s) != nil {
-			return ""
-		}
-		return `"` + s
-	}
-	var n json.Number
-	if json.Unmarshal(raw, &n) != nil || n == "" {
-		return ""
-	}
-	const exact = 1 << 53
-	if f, err := n.Float64(); err == nil && f == float64(int64(f)) && f > -exact && f < exact {
-		return strconv.FormatInt(int64(f), 10)
-	}
-	return n.String()
 }
 
 // outcome is ACP's answer to a permission request: a chosen option, or "cancelled".

@@ -73,7 +73,7 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 // person. sessionCache is safe for concurrent use.
 type sessionCache struct {
 	mu       sync.Mutex
-	requests map[string]editorRequest // the editor's requests that have no response yet, by id key (see idKey)
+	requests map[string]editorRequest // the editor's requests that have no response yet, by id key (see relay.IDKey)
 	dirs     map[string]string        // working directories, by session
 	calls    map[[2]string]toolCall   // running tool calls, by session and tool call id
 	agent    string                   // the agent's own name

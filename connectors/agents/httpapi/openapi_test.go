@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/httpapi"
+	"github.com/nodbus/nod/schemas"
 )
 
 // checkedTransport sends HTTP requests. It fails if the OpenAPI document does not list the response's
@@ -169,14 +170,17 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 
 func TestTheDocumentIsServedWhole(t *testing.T) {
 	r := fake(t, func(*httpapi.Options) {})
-	got := r.does("GET", "/api/v1/openapi.json", "", func(req *http.Request) { req.Header.Del("Authorization") })
-	r.Equal(http.StatusOK, got.status)
-	r.NotContains(got.body, "schema.json", "a reference that leads out of it")
-	var doc map[string]any
-	r.NoError(json.Unmarshal([]byte(got.body), &doc))
-	r.Equal("3.1.0", doc["openapi"])
-	r.refused(r.does("GET", "/api/v1/openapi.json", "", header("Origin", "https://evil.example")), 403, "FORBIDDEN")
-	r.refused(r.does("GET", "/api/v1/openapi.json", "", func(req *http.Request) { req.Host = "evil.example" }), 421, "FORBIDDEN")
+	for _, path := range []string{"/openapi.json", "/api/v1/openapi.json"} {
+		got := r.does("GET", path, "", func(req *http.Request) { req.Header.Del("Authorization") })
+		r.Equal(http.StatusOK, got.status)
+		r.NotContains(got.body, "schema.json", "a reference that leads out of it")
+		var doc map[string]any
+		r.NoError(json.Unmarshal([]byte(got.body), &doc))
+		r.Equal("3.1.0", doc["openapi"])
+		r.Empty(got.header.Values("Access-Control-Allow-Origin"), "web pages may not read it")
+		r.refused(r.does("GET", path, "", header("Origin", "https://evil.example")), 403, "FORBIDDEN")
+		r.refused(r.does("GET", path, "", func(req *http.Request) { req.Host = "evil.example" }), 421, "FORBIDDEN")
+	}
 
 	// The schema in the document accepts request bodies that the server accepts. It rejects a body
 	// without a title.
@@ -184,4 +188,37 @@ func TestTheDocumentIsServedWhole(t *testing.T) {
 	r.NoError(document().validate([]byte(deploy("S", "1")), slices.Clone(in)...))
 	r.NoError(document().validate([]byte(`{"session_id":"S","kind":"question","title":"T","action_type":"other","action_details":{}}`), slices.Clone(in)...))
 	r.Error(document().validate([]byte(`{"session_id":"S","kind":"question","action_type":"other","action_details":{}}`), slices.Clone(in)...))
+}
+
+// A nod takes each request of the document's examples. Each response of the examples matches its schema
+// and is one that nod could send.
+func TestTheExamplesOfTheDocument(t *testing.T) {
+	r := start(t)
+	body := []string{"paths", "/api/v1/requests", "post", "requestBody", "content", "application/json"}
+	requests := at(document().tree, append(body, "examples")...)
+	r.Len(requests, 4)
+	for name := range requests {
+		example, err := json.Marshal(requests[name].(map[string]any)["value"])
+		r.NoError(err)
+		r.NoError(document().validate(example, append(slices.Clone(body), "schema")...), name)
+		r.Equal(http.StatusAccepted, r.does("POST", "/api/v1/requests", string(example)).status, name)
+	}
+	seen := 0
+	for path, methods := range at(document().tree, "paths") {
+		for method := range methods.(map[string]any) {
+			for status := range at(methods, method, "responses") {
+				content := []string{"paths", path, method, "responses", status, "content", "application/json"}
+				for name, example := range at(document().tree, append(content, "examples")...) {
+					data, err := json.Marshal(example.(map[string]any)["value"])
+					r.NoError(err)
+					r.NoError(document().validate(data, append(slices.Clone(content), "schema")...), name)
+					if status == "200" {
+						r.NoError(schemas.Decode(data, new(schemas.Decision)), name)
+					}
+					seen++
+				}
+			}
+		}
+	}
+	r.Greater(seen, 8)
 }

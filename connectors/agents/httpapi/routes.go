@@ -26,6 +26,7 @@ func (s *Server) routes() []route {
 		{"GET", "/api/v1/requests/{id}", false, s.await},
 		{"DELETE", "/api/v1/requests/{id}", false, s.withdraw},
 		{"GET", "/api/v1/openapi.json", true, s.serveOpenAPI},
+		{"GET", "/openapi.json", true, s.serveOpenAPI},
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
 // Install is one settings file with nod's hook in it.
@@ -30,6 +32,8 @@ type Install struct {
 	// the installation.
 	Blank      *string `json:"blank,omitempty"`
 	EmptyHooks bool    `json:"empty_hooks,omitempty"`
+	// Servers are the MCP servers of the file that run through nod mcp gate.
+	Servers []hook.GatedServer `json:"servers,omitempty"`
 }
 
 func (i Install) sameAs(other Install) bool { return i.Agent == other.Agent && i.Path == other.Path }
@@ -86,9 +90,21 @@ func Remember(dataDir string, in Install, changed bool) error {
 		if was := all[i]; !in.Created { // the file already had nod's hook, so the stored state from before the first installation stays
 			in.Created, in.Dirs, in.Blank, in.EmptyHooks = was.Created, was.Dirs, was.Blank, was.EmptyHooks
 		}
+		in.Servers = merge(all[i].Servers, in.Servers)
 		all[i] = in
 	}
 	return write(dataDir, all)
+}
+
+// merge returns the servers of both lists. A server in both is that of newer.
+func merge(older, newer []hook.GatedServer) []hook.GatedServer {
+	merged := slices.Clone(newer)
+	for _, s := range older {
+		if !slices.ContainsFunc(newer, func(n hook.GatedServer) bool { return n.List == s.List && n.Name == s.Name }) {
+			merged = append(merged, s)
+		}
+	}
+	return merged
 }
 
 // Forget removes an installation. With the last installation it also removes the files about hook

@@ -23,6 +23,12 @@ var (
 	Codex    = Agent{"codex", "@openai/codex", "0.169.0", "codex"}
 )
 
+// Inspector is the official MCP client for the command line, and Filesystem an official MCP server.
+var (
+	Inspector  = Agent{"inspector", "@modelcontextprotocol/inspector", "2.12.0", "mcp-inspector"}
+	Filesystem = Agent{"filesystem", "@modelcontextprotocol/server-filesystem", "2026.8.31", "mcp-server-filesystem"}
+)
+
 // In returns the path of the agent's program. If the program is not installed, In installs it into a
 // subdirectory of dir. Later runs use that installation.
 func (a Agent) In(dir string) (string, error) {

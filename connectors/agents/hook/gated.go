@@ -1,0 +1,288 @@
+package hook
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/tailscale/hujson"
+)
+
+// MCPGateName is the name in `nod install NAME` that puts nod before the MCP servers of a client.
+const MCPGateName = "mcp-gate"
+
+// GatedServer is one MCP server in a client's settings, before and after the installation of the gate.
+type GatedServer struct {
+	List string `json:"list"` // the path of the list of servers, such as mcpServers
+	Name string `json:"name"`
+	Was  string `json:"was"` // the user's entry, byte for byte
+	Is   string `json:"is"`  // the entry with the gate
+}
+
+// gatedLists are the names of lists of MCP servers: of Claude Code, Cursor and Gemini CLI, and of VS
+// Code. Claude Code also has a list in each of its projects.
+var gatedLists = []string{"mcpServers", "servers"}
+
+const projectsMember = "projects"
+
+// GateServers puts nod mcp gate before each MCP server in the file o.Settings that a command starts. It
+// returns the changed servers, and names in Change.Note those that it left alone. It keeps everything
+// else in the file.
+func GateServers(o InstallOptions, validName func(string) error) (Change, []GatedServer, error) {
+	change, doc, err := openServers(o)
+	if err != nil {
+		return change, nil, err
+	}
+	var gated []GatedServer
+	var alone []string
+	err = doc.eachServer(func(list, name string, value *hujson.Value) error {
+		was := string(plainValue(*value))
+		switch left, err := doc.gate(value, name, o, validName); {
+		case err != nil:
+			return err
+		case left != "":
+			alone = append(alone, name+" ("+left+")")
+		case string(plainValue(*value)) != was:
+			gated = append(gated, GatedServer{list, name, was, string(plainValue(*value))})
+		}
+		return nil
+	})
+	if err != nil {
+		return Change{}, nil, err
+	}
+	change.After = doc.bytes()
+	if len(alone) > 0 {
+		change.Note = "left alone: " + strings.Join(alone, ", ")
+	}
+	if o.DryRun {
+		return change, gated, nil
+	}
+	return change, gated, change.Write()
+}
+
+// UngateServers removes nod mcp gate from the file o.Settings. A server that still is as GateServers
+// left it becomes what it was, byte for byte; a server that was edited since loses only the gate.
+func UngateServers(o InstallOptions, known []GatedServer) (Change, error) {
+	change, doc, err := openServers(o)
+	if err != nil {
+		return change, err
+	}
+	changed := false
+	err = doc.eachServer(func(list, name string, value *hujson.Value) error {
+		entry, args := gatedEntry(*value)
+		if entry == nil {
+			return nil
+		}
+		changed = true
+		for _, s := range known {
+			if s.List == list && s.Name == name && sameJSON(s.Is, *value) {
+				was, err := hujson.Parse([]byte(s.Was))
+				value.Value = was.Value
+				return err
+			}
+		}
+		ungate(entry, args)
+		return nil
+	})
+	if err != nil {
+		return Change{}, err
+	}
+	if change.After = change.Before; changed {
+		change.After = doc.bytes()
+	}
+	if o.DryRun {
+		return change, nil
+	}
+	return change, change.Write()
+}
+
+func openServers(o InstallOptions) (Change, *document, error) {
+	path, err := filepath.Abs(o.Settings)
+	if err != nil {
+		return Change{}, nil, fmt.Errorf("find the client's settings: %w", err)
+	}
+	change, err := openChange(path)
+	if err != nil {
+		return Change{}, nil, err
+	}
+	if change.isNew {
+		return Change{}, nil, fmt.Errorf("%s does not exist: name the file with the client's MCP servers with --settings", path)
+	}
+	doc, err := parseJSONC(change.Path, change.Before)
+	return change, doc, err
+}
+
+// eachServer calls f with every entry in the lists of MCP servers.
+func (d *document) eachServer(f func(list, name string, entry *hujson.Value) error) error {
+	tops := map[string]*hujson.Object{"": d.top}
+	order := []string{""}
+	if i := agents.Member(d.top, projectsMember); i >= 0 {
+		if projects, ok := d.top.Members[i].Value.Value.(*hujson.Object); ok {
+			for _, m := range projects.Members {
+				if project, ok := m.Value.Value.(*hujson.Object); ok {
+					at := projectsMember + "/" + literal(m.Name) + "/"
+					tops[at], order = project, append(order, at)
+				}
+			}
+		}
+	}
+	for _, at := range order {
+		for _, list := range gatedLists {
+			i := agents.Member(tops[at], list)
+			if i < 0 {
+				continue
+			}
+			servers, ok := tops[at].Members[i].Value.Value.(*hujson.Object)
+			if !ok {
+				return fmt.Errorf("%s: %q is not an object; correct it first, nothing was changed", d.path, at+list)
+			}
+			for j := range servers.Members {
+				if err := f(at+list, literal(servers.Members[j].Name), &servers.Members[j].Value); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// gate puts the gate before one server. left is the reason why the server stays as it is; a server that
+// has the gate already stays without a reason.
+func (d *document) gate(value *hujson.Value, name string, o InstallOptions, validName func(string) error) (left string, err error) {
+	if entry, _ := gatedEntry(*value); entry != nil {
+		return "", nil
+	}
+	entry, ok := value.Value.(*hujson.Object)
+	if !ok {
+		return "it is not an object", nil
+	}
+	at := agents.Member(entry, "command")
+	if at < 0 {
+		return "no command starts it: see nod mcp gate --upstream", nil
+	}
+	command := literal(entry.Members[at].Value)
+	words := append([]string{"mcp", "gate"}, o.Args...)
+	if validName(name) == nil {
+		words = append(words, "--name", name)
+	}
+	words = append(words, "--", command)
+	list := agents.Member(entry, "args")
+	if list < 0 {
+		if err := d.addMember(entry, 3, "args", words); err != nil {
+			return "", err
+		}
+	} else {
+		args, ok := entry.Members[list].Value.Value.(*hujson.Array)
+		if !ok || slices.ContainsFunc(args.Elements, func(v hujson.Value) bool { return !isString(v) }) {
+			return "its args are not a list of texts", nil
+		}
+		if isOwnServer(command, args) {
+			return "it is nod itself", nil
+		}
+		d.prepend(args, words)
+	}
+	if command == "" {
+		return "", errors.New(d.path + ": the server " + name + " has a command that is not a text; correct it first, nothing was changed")
+	}
+	entry.Members[at].Value.Value = hujson.String(o.Program)
+	return "", nil
+}
+
+// prepend adds words before the elements of args, in the layout of its first element.
+func (d *document) prepend(args *hujson.Array, words []string) {
+	first, rest := hujson.Extra(nil), hujson.Extra(" ")
+	if len(args.Elements) > 0 {
+		first = args.Elements[0].BeforeExtra
+		if _, multi := lastLine(first); multi {
+			rest = d.withoutComments(first)
+		} else {
+			args.Elements[0].BeforeExtra = rest
+		}
+	}
+	var added []hujson.Value
+	for i, word := range words {
+		before := rest
+		if i == 0 {
+			before = d.withoutComments(first)
+		}
+		added = append(added, hujson.Value{BeforeExtra: before, Value: hujson.String(word)})
+	}
+	args.Elements = append(added, args.Elements...)
+}
+
+// isOwnServer reports whether a command is nod mcp.
+func isOwnServer(command string, args *hujson.Array) bool {
+	return strings.TrimSuffix(filepath.Base(command), ".exe") == "nod" && len(args.Elements) > 0 && literal(args.Elements[0]) == "mcp"
+}
+
+// gatedEntry returns a server's entry and its arguments if the entry has the gate, and nil otherwise.
+func gatedEntry(value hujson.Value) (*hujson.Object, *hujson.Array) {
+	entry, ok := value.Value.(*hujson.Object)
+	if !ok {
+		return nil, nil
+	}
+	i := agents.Member(entry, "args")
+	if i < 0 || agents.Member(entry, "command") < 0 {
+		return nil, nil
+	}
+	args, ok := entry.Members[i].Value.Value.(*hujson.Array)
+	if !ok || len(args.Elements) < 4 || literal(args.Elements[0]) != "mcp" || literal(args.Elements[1]) != "gate" {
+		return nil, nil
+	}
+	if at := commandAt(args); at < 0 || at+1 == len(args.Elements) {
+		return nil, nil
+	}
+	return entry, args
+}
+
+// commandAt returns the index of the argument before the server's command.
+func commandAt(args *hujson.Array) int {
+	return slices.IndexFunc(args.Elements, func(v hujson.Value) bool { return literal(v) == "--" })
+}
+
+// ungate removes the gate from an entry.
+func ungate(entry *hujson.Object, args *hujson.Array) {
+	at := commandAt(args) + 1
+	entry.Members[agents.Member(entry, "command")].Value.Value = hujson.String(literal(args.Elements[at]))
+	first := args.Elements[0].BeforeExtra
+	if args.Elements = args.Elements[at+1:]; len(args.Elements) == 0 {
+		return
+	}
+	if _, multi := lastLine(args.Elements[0].BeforeExtra); !multi {
+		args.Elements[0].BeforeExtra = first
+	}
+}
+
+// plainValue returns the bytes of a value without the space and comments around it.
+func plainValue(v hujson.Value) []byte {
+	v.BeforeExtra, v.AfterExtra = nil, nil
+	return v.Pack()
+}
+
+// sameJSON reports whether text and v differ at most in space and comments.
+func sameJSON(text string, v hujson.Value) bool {
+	other, err := hujson.Parse([]byte(text))
+	if err != nil {
+		return false
+	}
+	is := v.Clone()
+	is.Minimize()
+	other.Minimize()
+	return string(is.Pack()) == string(other.Pack())
+}
+
+func isString(v hujson.Value) bool {
+	l, ok := v.Value.(hujson.Literal)
+	return ok && l.Kind() == '"'
+}
+
+// literal returns the text of a JSON string, and "" for any other value.
+func literal(v hujson.Value) string {
+	if !isString(v) {
+		return ""
+	}
+	return v.Value.(hujson.Literal).String()
+}

@@ -1,0 +1,107 @@
+package hook_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+)
+
+func validServer(name string) error {
+	if strings.ContainsAny(name, " ") {
+		return errors.New("a blank")
+	}
+	return nil
+}
+
+// gatedFiles are settings with MCP servers in the shapes of several clients.
+var gatedFiles = map[string]string{
+	"Claude Code":       "{\n  \"mcpServers\": {\n    \"fs\": {\n      \"command\": \"npx\",\n      \"args\": [\"-y\", \"server-fs\", \"/srv\"],\n      \"env\": {\"A\": \"b\"}\n    }\n  }\n}\n",
+	"one line":          `{"mcpServers":{"fs":{"command":"npx","args":["-y","server-fs"]}},"x":1}`,
+	"no args":           `{"mcpServers":{"fs":{"command":"server-fs"}}}`,
+	"no args, in lines": "{\n\t\"mcpServers\": {\n\t\t\"fs\": {\n\t\t\t\"command\": \"server-fs\"\n\t\t}\n\t}\n}\n",
+	"empty args":        "{\r\n  \"mcpServers\": {\"fs\": {\"args\": [ ], \"command\": \"server-fs\"}}\r\n}\r\n",
+	"args in lines":     "{\"mcpServers\": {\"fs\": {\"command\": \"npx\", \"args\": [\n  // quiet\n  \"-y\",\n  \"--\", \"server-fs\",\n]}}}",
+	"VS Code":           "{\n  // my servers\n  \"servers\": {\"my fs\": {\"type\": \"stdio\", \"command\": \"uvx\", \"args\": [\"fs\"]},},\n}",
+	"projects":          `{"projects":{"/a/b":{"mcpServers":{"fs":{"command":"npx","args":["x"]}}},"/c":{}},"mcpServers":{"other":{"command":"y"}}}`,
+	"escapes":           `{"mcpServers":{"f\u0073":{"command":"n\u0070x","args":["\u00e9"]}}}`,
+}
+
+// The gate comes before each server, and leaves the file as it was, byte for byte.
+func TestTheGateComesAndGoes(t *testing.T) {
+	for name, text := range gatedFiles {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "mcp.json")
+			require.NoError(t, os.WriteFile(file, []byte(text), 0o640))
+			o := hook.InstallOptions{Settings: file, Program: "/opt/nod", Args: []string{"--data", "/d"}}
+			change, gated, err := hook.GateServers(o, validServer)
+			require.NoError(t, err)
+			require.NotEmpty(t, gated)
+			assert.Empty(t, change.Note)
+			is := string(change.After)
+			assert.Equal(t, len(gated), strings.Count(is, `"/opt/nod"`), is)
+			again, none, err := hook.GateServers(o, validServer)
+			require.NoError(t, err)
+			assert.Empty(t, none)
+			assert.False(t, again.Changed(), "a second installation changes nothing")
+
+			_, err = hook.UngateServers(o, gated)
+			require.NoError(t, err)
+			was, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.Equal(t, text, string(was))
+
+			// Without the record of the installation, the servers run as before.
+			require.NoError(t, os.WriteFile(file, []byte(is), 0o640))
+			_, err = hook.UngateServers(o, nil)
+			require.NoError(t, err)
+			was, err = os.ReadFile(file)
+			require.NoError(t, err)
+			assert.NotContains(t, string(was), "/opt/nod")
+			assert.NotContains(t, string(was), `"gate"`)
+			if strings.Contains(text, "args") && !strings.Contains(text, `\u`) && !strings.Contains(text, "other") {
+				assert.Equal(t, strings.Join(strings.Fields(text), ""), strings.Join(strings.Fields(string(was)), ""))
+			}
+		})
+	}
+}
+
+// A gated server starts through nod mcp gate, with its own words after --.
+func TestAGatedServer(t *testing.T) {
+	file := filepath.Join(t.TempDir(), ".mcp.json")
+	text := `{"mcpServers": {"fs": {"command": "npx", "args": ["-y", "server-fs"]}, "a b": {"command": "x"}, "web": {"type": "http", "url": "https://x"}, "nod": {"command": "/opt/nod", "args": ["mcp"]}, "odd": 7}}`
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o640))
+	change, gated, err := hook.GateServers(hook.InstallOptions{Settings: file, Program: "/opt/nod", Args: []string{"--data", "/d"}}, validServer)
+	require.NoError(t, err)
+	assert.Equal(t, `{"mcpServers": {"fs": {"command": "/opt/nod", "args": ["mcp", "gate", "--data", "/d", "--name", "fs", "--", "npx", "-y", "server-fs"]}, "a b": {"command": "/opt/nod","args": ["mcp","gate","--data","/d","--","x"]}, "web": {"type": "http", "url": "https://x"}, "nod": {"command": "/opt/nod", "args": ["mcp"]}, "odd": 7}}`, string(change.After))
+	assert.Equal(t, "left alone: web (no command starts it: see nod mcp gate --upstream), nod (it is nod itself), odd (it is not an object)", change.Note)
+	require.Len(t, gated, 2)
+
+	// A server that the user has edited since loses the gate alone.
+	edited := strings.Replace(string(change.After), `"server-fs"`, `"server-fs", "/home"`, 1)
+	require.NoError(t, os.WriteFile(file, []byte(edited), 0o640))
+	change, err = hook.UngateServers(hook.InstallOptions{Settings: file}, gated)
+	require.NoError(t, err)
+	assert.Equal(t, strings.Replace(text, `"server-fs"`, `"server-fs", "/home"`, 1), string(change.After))
+}
+
+func TestAFileWithoutReadableServersIsLeftAlone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), ".mcp.json")
+	o := hook.InstallOptions{Settings: file, Program: "/opt/nod"}
+	_, _, err := hook.GateServers(o, validServer)
+	require.ErrorContains(t, err, "does not exist")
+	for _, text := range []string{`{"mcpServers": []}`, `{`, `[]`, `{"mcpServers":{"fs":{"command":7}}}`} {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o640))
+		_, _, err := hook.GateServers(o, validServer)
+		require.Error(t, err, text)
+		is, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Equal(t, text, string(is))
+	}
+}

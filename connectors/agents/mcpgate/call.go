@@ -1,0 +1,388 @@
+package mcpgate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/agents/relay"
+	"github.com/nodbus/nod/internal/lazyregexp"
+	"github.com/nodbus/nod/schemas"
+)
+
+// call is a tools/call without a decision. It gets only one answer: a goroutine may answer it, or send
+// it to the server, only after taking it out of gate.open.
+type call struct {
+	id       json.RawMessage
+	key      string
+	tool     string
+	params   map[string]json.RawMessage
+	progress json.RawMessage // the client's progress token; nil if it wants no notifications
+	ctx      context.Context
+	stop     context.CancelCauseFunc
+}
+
+// callFields are the parameters of tools/call in all versions of the protocol. The gate refuses a call
+// with others, because people would not see them.
+var callFields = []string{"name", "arguments", "_meta", "task", "inputResponses", "requestState"}
+
+// readCall reads the parameters of a tools/call. Its errors are for the client.
+func readCall(m message) (*call, error) {
+	fields, err := members(m.params, callFields...)
+	if err != nil {
+		return nil, fmt.Errorf("params: %w", err)
+	}
+	for name := range fields {
+		if !slices.Contains(callFields, name) {
+			return nil, fmt.Errorf("params: nod does not know the field %q of a tools/call", name)
+		}
+	}
+	c := &call{id: m.id, key: m.key, params: fields}
+	if name := fields["name"]; json.Unmarshal(name, &c.tool) != nil || c.tool == "" {
+		return nil, errors.New("params.name: the name of the tool is missing")
+	}
+	if !agents.IsObject(c.arguments()) {
+		return nil, errors.New("params.arguments: must be a JSON object")
+	}
+	if meta, err := members(fields["_meta"], "progressToken"); err == nil && relay.IDKey(meta["progressToken"]) != "" {
+		c.progress = meta["progressToken"]
+	}
+	return c, nil
+}
+
+// arguments returns the arguments of the call; {} if it has none.
+func (c *call) arguments() json.RawMessage {
+	if raw := bytes.TrimSpace(c.params["arguments"]); len(raw) > 0 && string(raw) != "null" {
+		return raw
+	}
+	return json.RawMessage("{}")
+}
+
+// line returns the message for the server, with the arguments that were allowed.
+func (c *call) line(allowed json.RawMessage) ([]byte, error) {
+	if _, there := c.params["arguments"]; there || string(allowed) != "{}" {
+		c.params["arguments"] = allowed
+	}
+	line, err := encode(envelope{ID: c.id, Method: methodCall, Params: c.params})
+	return oneLine(line), err
+}
+
+// judge starts to ask nod about a call. A call without an id gets no answer, so it does not reach the
+// server.
+func (g *gate) judge(m message) {
+	if m.key == "" {
+		g.opts.Log.Warn("mcp gate: a tools/call without an id was dropped")
+		return
+	}
+	c, err := readCall(m)
+	if err != nil {
+		g.refuse(refusal{code: codeParams, id: m.id, error: err})
+		return
+	}
+	c.ctx, c.stop = context.WithCancelCause(context.Background())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.gone {
+		c.stop(errClientGone)
+		return
+	}
+	g.open[c.key] = c
+	g.calls.Go(func() { g.run(c) })
+}
+
+// run asks nod about a call, and sends the call to the server or answers it with a denial.
+func (g *gate) run(c *call) {
+	defer c.stop(nil)
+	defer func() {
+		if p := recover(); p != nil {
+			g.opts.Log.Error("mcp gate: a call failed and was refused", "panic", p)
+			g.deny(c, "nod failed on this call and refused it.")
+		}
+	}()
+	stopProgress := g.keepAlive(c)
+	arguments, denied := g.decide(c)
+	stopProgress() // no notification may follow the response
+	if denied != "" {
+		g.deny(c, denied)
+		return
+	}
+	line, err := c.line(arguments)
+	if err != nil {
+		g.deny(c, "nod could not write the call and refused it: "+err.Error())
+		return
+	}
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	if g.take(c) {
+		g.send(line)
+	}
+}
+
+// take removes a call from the open ones. It returns false if the call is over: only the caller that
+// gets true may answer or send it.
+func (g *gate) take(c *call) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open[c.key] != c {
+		return false
+	}
+	delete(g.open, c.key)
+	return true
+}
+
+func (g *gate) deny(c *call, why string) {
+	if g.take(c) {
+		g.tell(denial(c.id, why))
+	}
+}
+
+// decide asks nod about a call. It returns the arguments for the server, or the reason for the denial.
+func (g *gate) decide(c *call) (arguments json.RawMessage, denied string) {
+	if why := g.acceptChange(c); why != "" {
+		return nil, why
+	}
+	r, err := g.request(c)
+	if err != nil {
+		return nil, "nod refused the call: " + err.Error()
+	}
+	d, err := g.ask(c, r)
+	if err != nil {
+		return nil, "Not allowed, because nod could not get a decision: " + err.Error()
+	}
+	if reply := agents.DescribeDecision(&r, &d); !reply.Allowed {
+		return nil, reply.Text
+	}
+	arguments = c.arguments()
+	if d.UpdatedInput != nil {
+		if arguments, err = agents.WithoutCwd(d.UpdatedInput, arguments, ""); err != nil {
+			return nil, "Allowed with an edit that cannot be carried out: " + err.Error()
+		}
+	}
+	if err := g.tools.allow(c.tool); err != nil {
+		return nil, "nod refused the call: " + err.Error()
+	}
+	return arguments, ""
+}
+
+// acceptChange asks a person about a tool whose definition has changed since a call of it was last
+// allowed. No rule answers this question. It returns the reason for a denial, or "".
+func (g *gate) acceptChange(c *call) (denied string) {
+	_, _, change, changed := g.tools.find(c.tool)
+	if !changed {
+		return ""
+	}
+	r := g.describe(c)
+	r.Kind, r.ActionType, r.Title = schemas.KindQuestion, schemas.ActionOther, "An MCP tool has changed"
+	r.Options = []schemas.Option{
+		{OptionID: "accept", Name: "Accept the change", Kind: schemas.AllowOnce},
+		{OptionID: "refuse", Name: "Refuse the call", Kind: schemas.RejectOnce},
+	}
+	var err error
+	r.ActionDetails, err = schemas.Encode(map[string]string{
+		"question":   fmt.Sprintf("The server %s now describes its tool %q differently. Accept it as it is now? The call itself is decided afterwards.", g.opts.Name, c.tool),
+		"difference": change.difference(), "server": g.opts.Server,
+	})
+	var d schemas.Decision
+	if err == nil {
+		d, err = g.ask(c, r)
+	}
+	if err == nil && agents.Allows(r, d) && d.By.Kind == schemas.ByHuman && d.OptionID == "accept" {
+		err = g.tools.accept(c.tool, change)
+		if err == nil {
+			return g.acceptChange(c) // the tool may have changed again in the meantime
+		}
+	}
+	why := "The tool has changed since it was last allowed, and the change was not accepted."
+	if err != nil {
+		return why + " " + err.Error()
+	}
+	return why + " " + agents.DescribeDecision(&r, &d).Text
+}
+
+// describe returns the fields that are the same in all requests about a call.
+func (g *gate) describe(c *call) schemas.Request {
+	g.mu.Lock()
+	client := g.client
+	g.mu.Unlock()
+	r := schemas.Request{
+		Type: schemas.TypeRequest, SessionID: g.opts.Session, PendingID: agents.NewID(),
+		AgentName: "an MCP client", Host: g.opts.Host, User: g.opts.User, Project: g.opts.Project,
+		CreatedAt: time.Now().UTC(),
+	}
+	if client != "" && utf8.RuneCountInString(client) <= maxLabel {
+		r.AgentName = client
+	}
+	if r.Project != "" {
+		r.SessionLabel = filepath.Base(r.Project)
+	}
+	return r
+}
+
+// maxLabel and maxReason are limits of the JSON Schema of a request, in characters.
+const (
+	maxLabel  = 512
+	maxReason = 16384
+)
+
+// request returns nod's request for a call. Its digest covers the arguments as the server will get
+// them.
+func (g *gate) request(c *call) (r schemas.Request, err error) {
+	r = g.describe(c)
+	r.Kind, r.ActionType, r.ToolName = schemas.KindToolCall, schemas.ActionMCPTool, "mcp__"+g.opts.Name+"__"+c.tool
+	r.Title, r.Options, r.Reason = agents.Title(r.ActionType), schemas.DefaultOptions(), g.reason(c)
+	r.ActionDetails, err = agents.WithCwd(c.arguments(), "")
+	return r, err
+}
+
+// reason returns the server's own claims about the tool, which prove nothing, and its requests to the
+// client so far.
+func (g *gate) reason(c *call) string {
+	d, listed, _, _ := g.tools.find(c.tool)
+	text := "The server " + g.opts.Server + " did not list this tool to the client."
+	if listed {
+		text = d.claims() + " The server is " + g.opts.Server + "."
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, of := range []struct{ method, what string }{
+		{methodSampling, "has its own requests answered by the client's model"},
+		{methodElicit, "asks the client's user questions of its own"},
+	} {
+		if n := g.asked[of.method]; n > 0 {
+			text += fmt.Sprintf(" The server also %s (%s, %d so far).", of.what, of.method, n)
+		}
+	}
+	if all := []rune(strings.ToValidUTF8(text, "�")); len(all) > maxReason {
+		return string(all[:maxReason-1]) + "…"
+	}
+	return text
+}
+
+// ask sends r to nod and returns the decision. Without a decision it withdraws r. If the client's own
+// time limit ended the call, it detaches r instead, so that a later allow lets the repeated call
+// through.
+func (g *gate) ask(c *call, r schemas.Request) (d schemas.Decision, err error) {
+	open := true
+	defer func() {
+		if open {
+			g.leave(c, r)
+		}
+	}()
+	d, err = g.nod.Ask(c.ctx, r)
+	open = err != nil && agents.MayBeOpen(err)
+	var refused *schemas.Error
+	switch {
+	case err == nil:
+	case c.ctx.Err() != nil:
+		err = context.Cause(c.ctx)
+	case errors.As(err, &refused):
+		err = errors.New(agents.DescribeError(refused).Text)
+	}
+	return d, err
+}
+
+func (g *gate) leave(c *call, r schemas.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), withdrawWithin)
+	defer cancel()
+	cause := context.Cause(c.ctx)
+	reason := "nod could not be asked"
+	if cause != nil {
+		reason = cause.Error()
+	}
+	how := g.nod.Withdraw
+	if errors.Is(cause, errTimedOut) && r.Kind == schemas.KindToolCall {
+		how = g.nod.Detach
+	}
+	if err := how(ctx, r.SessionID, r.PendingID, reason); err != nil {
+		g.opts.Log.Warn("mcp gate: a question could not be withdrawn; it ends at its deadline", "session", r.SessionID, "id", r.PendingID, "error", err)
+	}
+}
+
+// timeoutWords occur in the reasons of clients whose own time limit ended a call. For other reasons,
+// such as a user who pressed Esc, the question ends too.
+var timeoutWords = lazyregexp.New(`(?i)time(d)?[ -]?out|deadline`)
+
+// cancel ends the call that the client cancelled, and returns true. It returns false if the server has
+// the call already, or if the request is of another kind: the server must then get the notification.
+func (g *gate) cancel(m message) bool {
+	fields, _ := members(m.params)
+	var reason string
+	_ = json.Unmarshal(fields["reason"], &reason) // a reason of another type is unknown
+	cause := errCancelled
+	if timeoutWords.MatchString(reason) {
+		cause = errTimedOut
+	}
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	return g.end(relay.IDKey(fields["requestId"]), cause) != nil
+}
+
+// end takes the open call with this id key and ends it. It returns nil if there is none.
+func (g *gate) end(key string, why error) *call {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.open[key]
+	if c != nil {
+		delete(g.open, key)
+		c.stop(why)
+	}
+	return c
+}
+
+// endReused refuses a request with the id of a call without a decision, and that call too: the client
+// could take the answer to one for the answer to the other. It returns false if there is no such call.
+func (g *gate) endReused(m message) bool {
+	c := g.end(m.key, errReused)
+	if c == nil {
+		return false
+	}
+	g.tell(denial(c.id, "nod refused the call: "+errReused.Error()))
+	g.refuse(refusal{code: codeRequest, id: m.id, error: errors.New("its id is that of another request")})
+	return true
+}
+
+// keepAlive sends the client progress notifications until the caller calls stop, if the client wants
+// them. The first one comes after firstProgress, so that a call that a rule decides has none. Their progress stays far below 1, so that the server's own progress is higher.
+func (g *gate) keepAlive(c *call) (stop func()) {
+	if c.progress == nil {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(c.ctx)
+	go func() {
+		defer close(ended)
+		tick := time.NewTimer(min(firstProgress, g.opts.Progress))
+		defer tick.Stop()
+		for n := 1; ; n++ {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			g.tell(envelope{Method: methodProgress, Params: map[string]any{
+				"progressToken": c.progress, "progress": float64(n) / 1e6, "message": "waiting for nod's decision; a person may have to answer",
+			}})
+			tick.Reset(g.opts.Progress)
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+var serverName = lazyregexp.New(`^[A-Za-z0-9](?:[A-Za-z0-9.-]|_[A-Za-z0-9.-])*$`)
+
+// CheckName returns an error if a server's name could make two tools of different servers have one
+// name in rules.
+func CheckName(name string) error {
+	if !serverName.MatchString(name) || len(name) > 100 {
+		return fmt.Errorf("%q cannot name an MCP server in rules: use 1 to 100 letters, digits, . and -, and single _ between them", name)
+	}
+	return nil
+}

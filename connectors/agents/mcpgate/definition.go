@@ -1,0 +1,227 @@
+package mcpgate
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/nodbus/nod/connectors/agents"
+)
+
+// definition is a tool as its server describes it.
+type definition struct {
+	// text has the fields by which a model chooses its calls: title, description and input schema. They
+	// are indented JSON with sorted names, so that only their content counts.
+	text        string
+	description string
+	// annotations are the server's claims about the tool, such as readOnlyHint. People see them; they
+	// decide nothing.
+	annotations map[string]json.RawMessage
+}
+
+// readDefinition reads one element of a list of tools.
+func readDefinition(raw json.RawMessage) (name string, d definition, err error) {
+	var fields map[string]json.RawMessage // a struct would also take the field "Description"
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return "", d, err
+	}
+	if err := json.Unmarshal(fields["name"], &name); err != nil {
+		return "", d, errors.New("a tool has no name")
+	}
+	seen := map[string]any{}
+	for _, field := range []string{"title", "description", "inputSchema"} {
+		if len(fields[field]) == 0 {
+			continue
+		}
+		var value any
+		dec := json.NewDecoder(bytes.NewReader(fields[field]))
+		dec.UseNumber()
+		if err := dec.Decode(&value); err != nil {
+			return "", d, err
+		}
+		seen[field] = value
+	}
+	d.description, _ = seen["description"].(string)
+	_ = json.Unmarshal(fields["annotations"], &d.annotations) // other values than an object claim nothing
+	var text strings.Builder
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err = enc.Encode(seen)
+	d.text = text.String()
+	return name, d, err
+}
+
+// tools knows the definitions that the client has seen, and stores in a folder, for each tool, the
+// definition with which a call was last allowed. Several gates of one server may share the folder.
+type tools struct {
+	dir string // empty: the definitions are kept in memory alone
+
+	mu     sync.Mutex
+	listed map[string]definition
+	// changed holds the definitions that differ from the allowed ones. A later listing with the allowed
+	// definition does not remove them, because the model has read the other one.
+	changed map[string]change
+	pinned  map[string]string // without dir: text by tool
+}
+
+// change is a definition that differs from the one with which a call was last allowed.
+type change struct{ was, is string }
+
+func newTools(dir string) *tools {
+	return &tools{dir: dir, listed: map[string]definition{}, changed: map[string]change{}, pinned: map[string]string{}}
+}
+
+// record notes the tools of a server's response to tools/list. It returns an error if it cannot read
+// each definition or a stored one; the client must then not see the response.
+func (t *tools) record(result json.RawMessage) error {
+	var fields map[string]json.RawMessage
+	var list []json.RawMessage
+	err := json.Unmarshal(result, &fields)
+	if err == nil && len(fields["tools"]) > 0 {
+		err = json.Unmarshal(fields["tools"], &list)
+	}
+	if err != nil {
+		return fmt.Errorf("read the server's list of tools: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, raw := range list {
+		name, d, err := readDefinition(raw)
+		if err != nil {
+			return fmt.Errorf("read the server's list of tools: %w", err)
+		}
+		was, known, err := t.pin(name)
+		if err != nil {
+			return err
+		}
+		agents.PutBounded(t.listed, name, d)
+		if known && was != d.text {
+			agents.PutBounded(t.changed, name, change{was, d.text})
+		}
+	}
+	return nil
+}
+
+// find returns the definition that the client saw last, and the change that no person has accepted.
+func (t *tools) find(name string) (d definition, listed bool, c change, changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d, listed = t.listed[name]
+	c, changed = t.changed[name]
+	return d, listed, c, changed
+}
+
+// accept stores that a person accepted the change c.
+func (t *tools) accept(name string, c change) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.setPin(name, c.is); err != nil {
+		return err
+	}
+	if newest := t.changed[name]; newest.is == c.is {
+		delete(t.changed, name)
+	} else { // another change came while the person looked at c
+		t.changed[name] = change{c.is, newest.is}
+	}
+	return nil
+}
+
+// allow stores the listed definition of a tool when its first call is allowed.
+func (t *tools) allow(name string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d, listed := t.listed[name]
+	if _, known, err := t.pin(name); !listed || known || err != nil {
+		return err
+	}
+	return t.setPin(name, d.text)
+}
+
+func (t *tools) file(name string) string {
+	sum := sha256.Sum256([]byte(name)) // a tool's name may contain a path
+	return filepath.Join(t.dir, hex.EncodeToString(sum[:12])+".json")
+}
+
+// pin returns the text of the definition with which a call was last allowed.
+func (t *tools) pin(name string) (text string, known bool, err error) {
+	if t.dir == "" {
+		text, known = t.pinned[name]
+		return text, known, nil
+	}
+	data, err := os.ReadFile(t.file(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("read the allowed definition of the tool %q: %w", name, err)
+	}
+	return string(data), true, nil
+}
+
+func (t *tools) setPin(name, text string) error {
+	if t.dir == "" {
+		t.pinned[name] = text
+		return nil
+	}
+	err := os.MkdirAll(t.dir, 0o700)
+	if err != nil {
+		return fmt.Errorf("store the allowed definition of the tool %q: %w", name, err)
+	}
+	f, err := os.CreateTemp(t.dir, "new-*")
+	if err == nil {
+		_, err = f.WriteString(text)
+		err = errors.Join(err, f.Close())
+		if err == nil {
+			err = os.Rename(f.Name(), t.file(name))
+		}
+		if err != nil {
+			_ = os.Remove(f.Name()) // it has been renamed, or stays as an unused file
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("store the allowed definition of the tool %q: %w", name, err)
+	}
+	return nil
+}
+
+// difference returns the change line by line.
+func (c change) difference() string {
+	return udiff.Unified("when it was last allowed", "now", c.was, c.is)
+}
+
+// claims returns the server's own words about a tool, for people.
+func (d definition) claims() string {
+	var parts []string
+	for _, hint := range []struct{ name, is, isNot string }{
+		{"readOnlyHint", "only reads", "does not only read"},
+		{"destructiveHint", "may destroy", "destroys nothing"},
+		{"idempotentHint", "does the same when repeated", "does more when repeated"},
+		{"openWorldHint", "reaches beyond this machine", "stays within a closed world"},
+	} {
+		switch string(d.annotations[hint.name]) {
+		case "true":
+			parts = append(parts, hint.is)
+		case "false":
+			parts = append(parts, hint.isNot)
+		}
+	}
+	text := "The server describes no effects of this tool."
+	if len(parts) > 0 {
+		text = "The server claims, unchecked, that this tool " + strings.Join(parts, ", ") + "."
+	}
+	if d.description != "" {
+		text += " Its description: " + d.description
+	}
+	return text
+}

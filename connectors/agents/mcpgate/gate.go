@@ -1,0 +1,290 @@
+// Package mcpgate is a program before an MCP server: the client starts it instead of the server. It
+// passes every message on, except that nod decides each tools/call before the server gets it.
+//
+// No byte from the client reaches the server before the gate has understood it as one message that
+// every reader understands in the same way. The gate writes that message anew, in one line. A tools/call
+// reaches the server only if nod's decision allowed exactly this tool with exactly these arguments.
+package mcpgate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/connectors/agents/relay"
+)
+
+// Nod is the interface to nod that the gate needs.
+type Nod interface {
+	agents.Asker
+	// Detach keeps a request pending although the client no longer waits. If a person allows the
+	// request, the next identical call of the session is allowed, once.
+	Detach(ctx context.Context, sessionID, pendingID, reason string) error
+}
+
+// Options configure a gate.
+type Options struct {
+	// Name is the server's name in rules and prompts: nod decides calls of mcp__NAME__TOOL. CheckName
+	// tells whether a name is valid.
+	Name string
+	// Server describes the server to people: its command or its URL.
+	Server string
+	// Session is the nod session of the calls.
+	Session string
+	// Host and User are the names of the client's machine and user, for people. Project is the full
+	// path of the client's project; empty means unknown.
+	Host, User, Project string
+	// Definitions is the folder for the definitions of tools with which calls were allowed. If it is
+	// empty, the gate notices only changes while it runs.
+	Definitions string
+	// Progress is the interval of progress notifications to a client whose call waits; 0 means 20 s.
+	Progress time.Duration
+	// Log gets failures and the requests of the server to the client, never the content of a message.
+	// nil discards them.
+	Log *slog.Logger
+}
+
+const (
+	progressEvery  = 20 * time.Second
+	firstProgress  = time.Second
+	withdrawWithin = 5 * time.Second
+)
+
+// The reasons that people read if the gate withdraws a question.
+var (
+	errClientGone = errors.New("the client is gone")
+	errServerGone = errors.New("the MCP server is gone")
+	errCancelled  = errors.New("the client cancelled the call")
+	errTimedOut   = errors.New("the client no longer waits for the answer")
+	errReused     = errors.New("the client sent another request with the same id")
+)
+
+type gate struct {
+	nod      Nod
+	opts     Options
+	tools    *tools
+	server   io.Closer
+	toClient *relay.LineWriter
+	calls    sync.WaitGroup
+
+	// toServer is guarded by sending. A goroutine that sends an allowed call holds sending from the
+	// moment at which it takes the call, so that a later cancellation reaches the server after the call.
+	sending  sync.Mutex
+	toServer io.Writer
+
+	mu       sync.Mutex
+	open     map[string]*call    // calls without a decision, by id key (see relay.IDKey)
+	listings map[string]struct{} // id keys of the client's open requests for the list of tools
+	client   string              // the client's name, as it reports it
+	asked    map[string]int      // the server's requests to the client, by method
+	gone     bool                // the client or the server is gone: no call can be sent or answered
+}
+
+// Peer is the client or the server: In is the peer's input, Out its output.
+type Peer struct {
+	In  io.Writer
+	Out io.Reader
+}
+
+// Run passes messages between client and server until the server's output ends. When the client is
+// gone or ctx ends, Run closes the server's input and withdraws all pending questions. A goroutine may
+// still read the client's output after Run has returned. Errors of Run are those of reading the
+// server's output.
+func Run(ctx context.Context, client Peer, serverIn io.WriteCloser, serverOut io.Reader, nod Nod, o Options) error {
+	if o.Progress <= 0 {
+		o.Progress = progressEvery
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	g := &gate{
+		nod: nod, opts: o, tools: newTools(o.Definitions), server: serverIn,
+		toClient: relay.NewLineWriter(client.In), toServer: serverIn,
+		open: map[string]*call{}, listings: map[string]struct{}{}, asked: map[string]int{},
+	}
+	stop := context.AfterFunc(ctx, func() { g.clientGone(context.Cause(ctx)) })
+	defer stop()
+	go func() {
+		_ = relay.EachLine(client.Out, g.fromClient) // an error means that the output has ended
+		g.clientGone(errClientGone)
+	}()
+	err := relay.EachLine(serverOut, g.fromServer)
+	g.endAll(errServerGone)
+	_ = serverIn.Close() // Close fails if the input is closed already
+	g.calls.Wait()
+	return err
+}
+
+// fromClient handles one line of the client. Each message of a batch is handled alone, and gets a
+// response of its own.
+func (g *gate) fromClient(line []byte) error {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return nil
+	}
+	all, err := split(line)
+	for _, raw := range all {
+		var m message
+		if m, err = parse(raw); err != nil {
+			g.refuse(err)
+			continue
+		}
+		g.receive(m)
+	}
+	if len(all) == 0 {
+		g.refuse(err)
+	}
+	return nil
+}
+
+// receive handles one message of the client. It decides what the server gets: an allowed call is sent
+// by conclude, and every other message here.
+func (g *gate) receive(m message) {
+	if m.method == methodCancelled && g.cancel(m) {
+		return
+	}
+	if m.key != "" && m.method != "" && g.endReused(m) {
+		return
+	}
+	switch m.method {
+	case methodCall:
+		g.judge(m)
+		return
+	case methodList:
+		g.noteListing(m.key)
+	case methodInitialize:
+		g.noteClient(m.params)
+	}
+	g.sending.Lock()
+	defer g.sending.Unlock()
+	g.send(m.line)
+}
+
+// send writes a line to the server. The caller must hold sending.
+func (g *gate) send(line []byte) {
+	if _, err := g.toServer.Write(append(line, '\n')); err != nil { // if the server is gone, its output ends, and that ends Run
+		g.opts.Log.Debug("mcp gate: the server does not read any more", "error", err)
+	}
+}
+
+// tell writes a message to the client. If the client does not read any more, the gate treats it as
+// gone.
+func (g *gate) tell(e envelope) {
+	line, err := encode(e)
+	if err == nil {
+		err = g.toClient.WriteLine(line)
+	}
+	if err != nil {
+		g.clientGone(errClientGone)
+	}
+}
+
+// refuse tells the client that a message does not reach the server.
+func (g *gate) refuse(err error) {
+	why := refusal{code: codeRequest, error: err}
+	errors.As(err, &why)
+	g.opts.Log.Warn("mcp gate: a message of the client was refused", "reason", err)
+	g.tell(failure(why.id, why.code, "nod refused the message: "+err.Error()))
+}
+
+// fromServer handles one line of the server. It drops a line that is no message of the protocol: a
+// client could read in it what the gate has not seen.
+func (g *gate) fromServer(line []byte) error {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return nil
+	}
+	all, err := split(line)
+	if err != nil {
+		g.opts.Log.Warn("mcp gate: a line of the server was dropped", "reason", err)
+		return nil
+	}
+	for _, raw := range all {
+		m, err := parse(raw)
+		if err != nil {
+			g.opts.Log.Warn("mcp gate: a message of the server was dropped", "reason", err)
+			continue
+		}
+		if err := g.note(m); err != nil {
+			g.opts.Log.Warn("mcp gate: a response of the server was refused", "reason", err)
+			if !errors.Is(err, errUnasked) {
+				g.tell(failure(m.id, codeServer, "nod refused the server's response: "+err.Error()))
+			}
+			continue
+		}
+		if err := g.toClient.WriteLine(append(m.line, '\n')); err != nil {
+			g.clientGone(errClientGone)
+		}
+	}
+	return nil
+}
+
+var errUnasked = errors.New("it answers a call that the server did not get")
+
+// note notes the messages of the server that concern the gate. An error means that the client must not
+// get the message.
+func (g *gate) note(m message) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch m.method {
+	case "":
+	case methodSampling, methodElicit:
+		g.asked[m.method]++
+		g.opts.Log.Info("mcp gate: the server makes a request of its own to the client", "method", m.method)
+		return nil
+	default:
+		return nil
+	}
+	if g.open[m.key] != nil {
+		return errUnasked
+	}
+	if _, listing := g.listings[m.key]; listing && m.key != "" {
+		delete(g.listings, m.key)
+		if m.result != nil {
+			return g.tools.record(m.result)
+		}
+	}
+	return nil
+}
+
+func (g *gate) noteListing(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if key != "" {
+		g.listings[key] = struct{}{}
+	}
+}
+
+// noteClient keeps the client's name for people.
+func (g *gate) noteClient(params json.RawMessage) {
+	var p struct{ ClientInfo struct{ Name, Title string } }
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.client = p.ClientInfo.Title; g.client == "" {
+		g.client = p.ClientInfo.Name
+	}
+}
+
+// clientGone withdraws the pending questions and closes the server's input.
+func (g *gate) clientGone(why error) {
+	g.endAll(why)
+	_ = g.server.Close() // Close fails if the input is closed already
+}
+
+// endAll ends all calls without a decision, and makes the gate refuse later ones.
+func (g *gate) endAll(why error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gone = true
+	for key, c := range g.open {
+		delete(g.open, key)
+		c.stop(why)
+	}
+}

@@ -1,0 +1,228 @@
+package mcpgate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nodbus/nod/connectors/agents/relay"
+	"github.com/nodbus/nod/schemas"
+)
+
+// The JSON-RPC methods that the gate handles. It passes messages with other methods on.
+const (
+	methodCall       = "tools/call"
+	methodList       = "tools/list"
+	methodInitialize = "initialize"
+	methodReady      = "notifications/initialized"
+	methodCancelled  = "notifications/cancelled"
+	methodProgress   = "notifications/progress"
+	methodSampling   = "sampling/createMessage"
+	methodElicit     = "elicitation/create"
+)
+
+// The error codes of JSON-RPC that the gate sends.
+const (
+	codeParse   = -32700
+	codeRequest = -32600
+	codeParams  = -32602
+	codeServer  = -32000
+)
+
+// message is one JSON-RPC message that every reader of JSON understands in the same way.
+type message struct {
+	method string
+	id     json.RawMessage // exactly as the peer wrote it; nil for a notification
+	key    string          // the normalised id (see relay.IDKey); "" for a notification
+	params json.RawMessage
+	result json.RawMessage
+	line   []byte // the whole message in one line, without its line break
+}
+
+// refusal is an error with the code and the id for the reply to the peer.
+type refusal struct {
+	code int
+	id   json.RawMessage
+	error
+}
+
+// split returns the messages of one line: several if the line is a batch.
+func split(line []byte) ([]json.RawMessage, error) {
+	line = bytes.TrimSpace(line)
+	if !json.Valid(line) {
+		return nil, refusal{code: codeParse, error: errors.New("the message is not valid JSON")}
+	}
+	if line[0] != '[' {
+		return []json.RawMessage{line}, nil
+	}
+	var all []json.RawMessage
+	if err := json.Unmarshal(line, &all); err != nil || len(all) == 0 {
+		return nil, refusal{code: codeRequest, error: errors.New("the batch is empty")}
+	}
+	return all, nil
+}
+
+// parse reads one valid JSON value as a message. It returns a refusal if readers of JSON could
+// understand the value in different ways: names that occur twice, names of the protocol in another
+// case, text that is not UTF-8, or a method that is not plain text. The peer behind the gate could
+// otherwise read another call than the gate.
+func parse(raw json.RawMessage) (m message, err error) {
+	if !utf8.Valid(raw) {
+		return m, refusal{code: codeParse, error: errors.New("the message is not UTF-8")}
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return m, refusal{code: codeRequest, error: errors.New("the message is not a JSON object")}
+	}
+	fields, err := members(raw, "jsonrpc", "id", "method", "params", "result", "error")
+	m.id = fields["id"]
+	if m.key = relay.IDKey(m.id); m.key == "" {
+		m.id = nil
+	}
+	if err == nil {
+		err = onceEach(raw)
+	}
+	if method, there := fields["method"]; err == nil && there {
+		m.method, err = methodOf(method)
+		if err == nil && (fields["result"] != nil || fields["error"] != nil) {
+			err = errors.New("the message is a request and a response at once")
+		}
+	}
+	if err != nil {
+		return m, refusal{code: codeRequest, id: m.id, error: err}
+	}
+	m.params, m.result, m.line = fields["params"], fields["result"], oneLine(raw)
+	return m, nil
+}
+
+// methodOf decodes the name of a method. It refuses a name that a reader could take for tools/call
+// although it is another text.
+func methodOf(raw json.RawMessage) (method string, err error) {
+	if json.Unmarshal(raw, &method) != nil || raw[0] != '"' {
+		return "", errors.New("the method is not a string")
+	}
+	for _, c := range []byte(method) {
+		if c <= ' ' || c > '~' {
+			return "", errors.New("the method is not plain text without spaces")
+		}
+	}
+	if strings.EqualFold(method, methodCall) && method != methodCall {
+		return "", fmt.Errorf("the method %s is not %s", method, methodCall)
+	}
+	return method, nil
+}
+
+// members returns the members of a JSON object. It returns an error, with the members that it has read,
+// if a name differs from one of known only in case: some readers would take it for the known one.
+func members(raw json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil || fields == nil {
+		return nil, errors.New("it is not a JSON object")
+	}
+	for name := range fields {
+		for _, k := range known {
+			if name != k && strings.EqualFold(name, k) {
+				return fields, fmt.Errorf("the field %q is not a field: write %s", name, k)
+			}
+		}
+	}
+	return fields, nil
+}
+
+// onceEach returns an error if an object anywhere in valid JSON has two members of one name. Readers
+// differ in the member that they use.
+func onceEach(raw json.RawMessage) error {
+	type level struct {
+		names map[string]bool // nil for an array
+		value bool            // the next token is a member's value
+	}
+	var open []level
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return nil // the end: raw is valid
+		}
+		at := len(open) - 1
+		switch {
+		case token == json.Delim('}') || token == json.Delim(']'):
+			open = open[:at]
+			continue
+		case at >= 0 && open[at].names != nil && !open[at].value:
+			name := token.(string) // a member begins with its name
+			if open[at].names[name] {
+				return fmt.Errorf("the field %q is given twice", name)
+			}
+			open[at].names[name], open[at].value = true, true
+			continue
+		case at >= 0:
+			open[at].value = false
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, level{names: map[string]bool{}})
+		case json.Delim('['):
+			open = append(open, level{})
+		}
+	}
+}
+
+// oneLine returns valid JSON without the characters at which any reader could end a line. Outside of
+// texts it leaves spaces out; within texts it writes U+0085, U+2028 and U+2029 as escapes.
+func oneLine(raw json.RawMessage) []byte {
+	var out bytes.Buffer
+	_ = json.Compact(&out, raw) // raw is valid
+	line := out.Bytes()
+	for char, escape := range map[string]string{"\u0085": `\u0085`, "\u2028": `\u2028`, "\u2029": `\u2029`} {
+		line = bytes.ReplaceAll(line, []byte(char), []byte(escape))
+	}
+	return line
+}
+
+// envelope is a JSON-RPC message that the gate writes.
+type envelope struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  any             `json:"params,omitempty"`
+	Result  any             `json:"result,omitempty"`
+	Error   *rpcError       `json:"error,omitempty"`
+}
+
+type rpcError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// encode returns e as one line with its line break.
+func encode(e envelope) ([]byte, error) {
+	e.Version = "2.0"
+	line, err := schemas.Encode(e)
+	return append(line, '\n'), err
+}
+
+// failure returns the response that refuses a message.
+func failure(id json.RawMessage, code int, why string) envelope {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	return envelope{ID: id, Error: &rpcError{Code: code, Message: why}}
+}
+
+// toolResult is the result of a tools/call that the gate answers itself.
+type toolResult struct {
+	Content []textContent `json:"content"`
+	IsError bool          `json:"isError"`
+}
+
+type textContent struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+func denial(id json.RawMessage, text string) envelope {
+	return envelope{ID: id, Result: toolResult{Content: []textContent{{"text", text}}, IsError: true}}
+}

@@ -1,0 +1,56 @@
+// Package relay contains code that the programs between a host and its agent or server share: lines,
+// JSON-RPC ids, and the process of the agent or server.
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+)
+
+// EachLine calls f with every line of r, including its line break, and with the unfinished last line
+// if there is one. It does not limit the length of a line, because a truncated line could hide a
+// request for permission. f may keep the line. EachLine returns the first error of f or of reading r.
+func EachLine(r io.Reader, f func(line []byte) error) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	for {
+		line, err := in.ReadBytes('\n')
+		if len(line) > 0 {
+			if failed := f(line); failed != nil {
+				return failed
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// LineWriter writes whole lines from several goroutines. If a peer's output ends in the middle of a
+// line, LineWriter writes that fragment, and every later write fails: the next line would become part
+// of the fragment.
+type LineWriter struct {
+	mu    sync.Mutex
+	w     io.Writer
+	ended bool
+}
+
+// NewLineWriter returns a LineWriter that writes to w.
+func NewLineWriter(w io.Writer) *LineWriter { return &LineWriter{w: w} }
+
+// WriteLine writes a line, which may lack its line break only if it is the last one.
+func (l *LineWriter) WriteLine(line []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return io.ErrClosedPipe
+	}
+	l.ended = !bytes.HasSuffix(line, []byte("\n"))
+	_, err := l.w.Write(line)
+	return err
+}
