@@ -19,7 +19,7 @@ type Gate struct {
 	Permissions []string `json:"permissions"`
 }
 
-// GateReply is the reply to a Gate: the missing permissions, in the words of the Gate.
+// GateReply is the reply to a Gate: the missing permissions, as the Gate names them.
 type GateReply struct {
 	Type    string   `json:"type"`
 	Missing []string `json:"missing"`

@@ -66,8 +66,8 @@ func runInput(entry *bus.Entry, pendingID string) (json.RawMessage, error) {
 	return input, nil
 }
 
-// verdictOn is Record.Verdict with the tool input of a contained run. The input contains the id
-// of its own call, because each id starts one command only.
+// verdictOn is Record.Verdict, except that a contained run gets its tool input. That input
+// contains the id of its own call, because each id starts only one command.
 func verdictOn(entry *bus.Entry, pendingID string) (*schemas.Decision, error) {
 	d := entry.Record.Verdict(pendingID)
 	if d == nil || entry.Record.Run == nil || d.Outcome != schemas.Allowed || pendingID == ownID(entry) {

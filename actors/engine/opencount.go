@@ -29,8 +29,8 @@ type openCounts struct {
 	count func(ctx context.Context, session string) (int, error)
 	// limit returns how many of a session's questions phones and chats show at a time.
 	limit func() int
-	// The engine calls shrank after a count fails or is small, because earlier requests
-	// may have used a count that was too high.
+	// shrank is called after a cached count was used and the next count is small or
+	// fails: requests may have used a count that was too high.
 	shrank func(ctx context.Context, session string)
 	start  func(func(context.Context))
 

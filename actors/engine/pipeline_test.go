@@ -355,7 +355,7 @@ func TestStageTurn(t *testing.T) {
 	b.Equal(schemas.EventDeadline, b.s.plan.next.Kind, "no phone or chat shows it")
 }
 
-// Another command, or other routes, make another question token.
+// Calls with different commands or different routes have different question tokens.
 func TestIdenticalCallsHaveTheSameQuestionToken(t *testing.T) {
 	token := func(command, id, recipient string) string {
 		b := newStageBench(t, stageSettings, command)

@@ -216,7 +216,7 @@ func (l *promptLine) list(ctx context.Context, e *effects) error {
 	for _, p := range l.places {
 		known[p.key] = p
 	}
-	found := make([]linePlace, len(keys)) // for a question that is not in line, the element stays empty
+	found := make([]linePlace, len(keys)) // the place stays empty if the question is not in line
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		if p, ok := known[keys[i]]; ok && !p.shown {

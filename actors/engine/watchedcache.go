@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// knownKept bounds the keys in a cache. knownFor bounds the age of a current value, because
-	// a watch can stop without an error, for example if its stream has lost its newest
-	// messages.
+	// knownKept bounds the number of keys in a cache. A value that is older than knownFor is
+	// read again, because a watch can stop without an error, for example if its stream has lost
+	// its newest messages.
 	knownKept = 16384
 	knownFor  = 15 * time.Second
 )

@@ -13,9 +13,9 @@ type Answers struct {
 	all []schemas.RememberedRule
 
 	index   sync.Once
-	byWords map[string][]int // the rules for commands, as indexes of all; a key is the words of a command, each followed by wordEnd
+	byWords map[string][]int // the rules for commands, as indexes in the slice all; a key is the words of a command, each followed by wordEnd
 	longest int              // the number of words of the longest command in byWords
-	others  []int            // the other rules, as indexes of all
+	others  []int            // the other rules, as indexes in the slice all
 }
 
 // NewAnswers returns an index of the rules in all. It does not copy this slice, so the caller

@@ -25,15 +25,15 @@ func (p *Policy) WithLists(lists ...*Answers) *Policy {
 	return &out
 }
 
-// rememberedCommand returns the first remembered rule that the function covers accepts, with
-// the rule's position. It tries the rules for the commands that argv begins with, in each list
-// those with fewer words first.
+// rememberedCommand returns the first remembered rule for which the function covers returns
+// true, with the rule's position. It tries the rules for the commands that argv begins with,
+// in each list those with fewer words first.
 func (p *Policy) rememberedCommand(argv []string, covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, covers)
 }
 
-// rememberedTool returns the first remembered rule that the function covers accepts, with the
-// rule's position. It tries the rules that are not for commands.
+// rememberedTool returns the first remembered rule for which the function covers returns
+// true, with the rule's position. It tries the rules that are not for commands.
 func (p *Policy) rememberedTool(covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered((*Answers).tools, covers)
 }

@@ -101,7 +101,8 @@ func (n *Nod) forPerson(session string) schemas.Request {
 	return Request(session, "Frobnicate", details, schemas.ActionOther)
 }
 
-// Ask sends a request. It returns an error unless this kind of decider allows the request.
+// Ask sends a request. It returns an error unless a decider of the kind by allows the
+// request.
 func (n *Nod) Ask(ctx context.Context, q schemas.Request, by schemas.ByKind) error {
 	d, err := n.asker.Ask(ctx, q)
 	if err == nil && (d.Outcome != schemas.Allowed || d.By.Kind != by) {

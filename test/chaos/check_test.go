@@ -44,7 +44,6 @@ var checks = []struct {
 	{"linearizable", linearizable},
 }
 
-// inspect runs all checks.
 func (e *evidence) inspect() (found []violation) {
 	for _, c := range checks {
 		for _, v := range c.check(e) {

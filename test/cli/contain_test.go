@@ -48,7 +48,6 @@ func TestExecContainsACommandInItsProject(t *testing.T) {
 	require.Contains(t, stderr, "--session S")
 }
 
-// writer collects what a process prints.
 type writer struct{ text string }
 
 func (w *writer) Write(p []byte) (int, error) {

@@ -91,8 +91,8 @@ func (loc *Location) ExposedBelow(paths []string, skips func(file string) bool) 
 // the project, or beside it with the project's name in front.
 var worktreeDirs = []string{"/.claude/worktrees/", "/.worktrees/", "__worktrees/", ".worktrees/"}
 
-// MainTree returns the project to which the work tree dir belongs, judging only by the name
-// dir, or dir itself if it is no work tree.
+// MainTree returns the project to which the work tree dir belongs, or dir itself if it is
+// no work tree. It judges only by the path, without reading files.
 func MainTree(dir string) string {
 	for _, w := range worktreeDirs {
 		if i := strings.Index(dir, w); i > 0 && dir[i-1] != '/' {
@@ -102,8 +102,8 @@ func MainTree(dir string) string {
 	return dir
 }
 
-// WorkTree returns the top of the work tree that contains the clean path p, judging only by the
-// name p, or "".
+// WorkTree returns the top of the work tree that contains the clean path p, or "". It judges
+// only by the path.
 func WorkTree(p string) string {
 	main := MainTree(p)
 	for _, w := range worktreeDirs {

@@ -158,7 +158,7 @@ var literal = strings.NewReplacer("*", "_", "?", "_", "[", "_", "]", "_", `\`, "
 // commands cannot change them. It is immutable and safe for concurrent use.
 type Protected struct{ names *pathname.Names }
 
-// CompileProtected compiles the list.
+// CompileProtected compiles the names of the Protected files.
 func CompileProtected() *Protected {
 	list := slices.DeleteFunc(pathname.NeverRememberedNames(), func(name string) bool { return name == "head" }) // other files may be named head as well; package contain looks for repositories itself
 	return &Protected{pathname.Compile(list, agentNames, instructions, ownNames)}

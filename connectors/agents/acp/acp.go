@@ -50,9 +50,9 @@ type Connect func(ctx context.Context) (Nod, error)
 type Options struct {
 	// Race makes the editor also show each request that waits for a person. The first answer counts.
 	Race bool
-	// Deny makes the sidecar refuse a request after any failure of nod. If Deny is false, the
-	// editor asks its own user if nod is unavailable or if Race is true. After any other failure
-	// the sidecar refuses the request.
+	// Deny makes the sidecar refuse a request after each failure of nod. If Deny is false, the
+	// editor asks its own user if nod is unavailable, and with Race after each failure. In all
+	// other cases the sidecar refuses the request.
 	Deny bool
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.

@@ -177,7 +177,7 @@ func object(raw []byte) map[string]json.RawMessage {
 	return fields
 }
 
-// text returns the value of a JSON string, or "" for any other value.
+// text returns a JSON string's value, or "" for any other value.
 func text(raw json.RawMessage) string {
 	var s string
 	_ = json.Unmarshal(raw, &s) // after an error s stays empty

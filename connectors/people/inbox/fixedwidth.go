@@ -58,7 +58,6 @@ func move(moved, spans []payload.Span, from, n, to int) {
 	}
 }
 
-// fixedWidthParts applies fixedWidth to all texts of parts.
 func fixedWidthParts(parts []people.Part) []people.Part {
 	parts = slices.Clone(parts)
 	for n, part := range parts {

@@ -87,7 +87,6 @@ func (m *model) changeChoice(by int) bool {
 	return v.kind == choose
 }
 
-// runKey runs the action of a key.
 func (m *model) runKey(name string) tea.Cmd {
 	v := m.top()
 	items := pending(m.itemsOf(v))

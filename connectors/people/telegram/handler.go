@@ -43,7 +43,6 @@ type handler struct {
 // unknown is the error for a request that does not exist, or that this person may not see.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
-// handlePress handles the press of a button.
 func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	tell, stop := withRecordingNotice(func(text string, alert bool) { h.toast(ctx, t, text, alert) })
 	defer stop()

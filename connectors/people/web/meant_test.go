@@ -38,8 +38,9 @@ func TestAHeldKeyAnswersOneRequest(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 }
 
-// While a user writes a message, another approver answers the request and the field ends. The
-// rest of the message presses no shortcuts, which would open the next request and allow it.
+// While a user writes a message, another approver answers the request, and the field
+// disappears. The rest of the message presses no shortcuts, which would open the next request
+// and allow it.
 func TestTheRestOfAMessageIsNoShortcut(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -140,7 +140,6 @@ func partsIn(all []people.Part) []part {
 	return out
 }
 
-// spansOf splits a line into spans.
 func spansOf(line string, styles []payload.Span) []span {
 	all, at := []span{}, 0
 	for _, s := range append(styles[:len(styles):len(styles)], payload.Span{From: len(line), To: len(line)}) {

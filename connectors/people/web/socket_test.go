@@ -73,7 +73,6 @@ type socket struct {
 	conn *websocket.Conn
 }
 
-// dials opens a socket, or returns the error.
 func (r *rig) dials(change ...func(*http.Request)) (*socket, *http.Response, error) {
 	req, err := http.NewRequest("GET", r.web.URL(), nil)
 	r.NoError(err)

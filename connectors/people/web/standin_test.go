@@ -56,7 +56,6 @@ func (s *standIn) learns(p schemas.Prompt) {
 	s.prompts[p.Key()] = p
 }
 
-// withdraws withdraws a pending request.
 func (s *standIn) withdraws(key string) {
 	s.mu.Lock()
 	p := s.prompts[key]
