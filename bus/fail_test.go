@@ -36,3 +36,29 @@ func TestErrorsAreSentWithTheirCodes(t *testing.T) {
 		}
 	}
 }
+
+// electing is a stream whose first calls find no leader.
+type electing struct {
+	jetstream.Stream
+	calls int
+}
+
+func (s *electing) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	if s.calls++; s.calls <= 2 {
+		return nil, &jetstream.APIError{Code: 503, ErrorCode: 10008, Description: "JetStream system temporarily unavailable"}
+	}
+	return &jetstream.StreamInfo{State: jetstream.StreamState{LastSeq: 7}}, nil
+}
+
+func TestNewestWaitsForALeader(t *testing.T) {
+	b := &Bucket{kvStream: &kvStream{name: "KV_test", stream: &electing{}}}
+	newest, err := b.Newest(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 7, newest)
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	b.stream = &electing{}
+	_, err = b.Newest(ended)
+	require.ErrorIs(t, err, ErrUnknown)
+}

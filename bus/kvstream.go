@@ -59,14 +59,13 @@ func (k *kvStream) allowDirect(ctx context.Context) error {
 		return nil
 	}
 	config.AllowDirect = alone
-	hop, cancel := context.WithTimeout(ctx, hopTimeout)
-	defer cancel()
-	stream, err := k.conn.js.UpdateStream(hop, config)
-	if err != nil {
-		return fmt.Errorf("open the store %s: set its read mode: %w", k.name, err)
-	}
-	k.stream = stream
-	return nil
+	return retryOperation(ctx, "open the store "+k.name+": set its read mode", func(ctx context.Context) error {
+		stream, err := k.conn.js.UpdateStream(ctx, config)
+		if err == nil {
+			k.stream = stream
+		}
+		return err
+	})
 }
 
 // storedValue is the stored value of a key with its revision.

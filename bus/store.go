@@ -275,11 +275,16 @@ func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision ui
 	return nil
 }
 
-// Newest returns the revision of the newest change in the bucket.
+// Newest returns the revision of the newest change in the bucket. While a leader is elected, it
+// tries again until ctx ends.
 func (b *Bucket) Newest(ctx context.Context) (uint64, error) {
-	info, err := b.stream.Info(ctx)
+	var info *jetstream.StreamInfo
+	err := retryOperation(ctx, "read the state of "+b.name, func(ctx context.Context) (err error) {
+		info, err = b.stream.Info(ctx)
+		return err
+	})
 	if err != nil {
-		return 0, fmt.Errorf("read the state of %s: %w", b.name, err)
+		return 0, err
 	}
 	return info.State.LastSeq, nil
 }

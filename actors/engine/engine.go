@@ -275,11 +275,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 			e.stop = append(e.stop, e.Store.OnReconnect(c.missed))
 		}
 	}
-	var newest uint64
-	err := bus.Retry(ctx, func(ctx context.Context) (err error) {
-		newest, err = e.store.Sessions.Newest(ctx)
-		return err
-	})
+	newest, err := e.store.Sessions.Newest(ctx)
 	if err != nil {
 		return err
 	}

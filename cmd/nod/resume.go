@@ -1,10 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os/exec"
+	"sync"
 	"time"
 
 	"github.com/nodbus/nod/actors"
@@ -51,22 +51,14 @@ func (e *env) awaitDecisions(session string) error {
 		return err
 	}
 	defer done()
-	watching, stopWatching := context.WithCancel(e.ctx)
-	changes := make(chan schemas.Prompt)
+	decided := newDecisions(session)
 	sys := actors.NewSystem(e.log)
 	defer sys.Stop()
-	viewer, err := connector.View(ctx, sys, conn, schemas.ConnectorTerminal, e.log, func(p schemas.Prompt) {
-		select {
-		case changes <- p:
-		case <-watching.Done():
-		}
-	})
+	viewer, err := connector.View(ctx, sys, conn, schemas.ConnectorTerminal, e.log, decided.add)
 	if err != nil {
-		stopWatching()
 		return err
 	}
 	defer func() {
-		stopWatching()
 		_ = viewer.Stop(e.ctx) // the viewer has no work left, so an error has no effect
 	}()
 	pending, err := connector.NewDesk(conn, schemas.ConnectorTerminal).Pending(ctx, schemas.Query{SessionID: session})
@@ -78,16 +70,55 @@ func (e *env) awaitDecisions(session string) error {
 		open[p.Key()] = true
 		fmt.Fprintf(e.stderr, "waiting for %s: %s (until %s)\n", p.PendingID, people.Summary(&p, 60), p.Deadline.Local().Format(time.DateTime))
 	}
-	for len(open) > 0 {
-		select {
-		case p := <-changes:
-			if p.Decision != nil && open[p.Key()] {
+	for {
+		for _, p := range decided.take() {
+			if open[p.Key()] {
 				delete(open, p.Key())
 				fmt.Fprintf(e.stderr, "%s  %s\n", p.PendingID, people.Outcome(p.Decision, &p))
 			}
+		}
+		if len(open) == 0 {
+			return nil
+		}
+		select {
+		case <-decided.added:
 		case <-e.ctx.Done():
 			return errors.New("stopped waiting; pending requests stay pending")
 		}
 	}
-	return nil
+}
+
+// decisions collects the decided requests of a session from a viewer. It never blocks the viewer,
+// which shows the pending requests before it returns.
+type decisions struct {
+	session string
+	added   chan struct{} // has a value if there are new decisions
+
+	mu  sync.Mutex
+	new []schemas.Prompt
+}
+
+func newDecisions(session string) *decisions {
+	return &decisions{session: session, added: make(chan struct{}, 1)}
+}
+
+func (d *decisions) add(p schemas.Prompt) {
+	if p.SessionID != d.session || p.Decision == nil {
+		return
+	}
+	d.mu.Lock()
+	d.new = append(d.new, p)
+	d.mu.Unlock()
+	select {
+	case d.added <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the decisions since the last call of take.
+func (d *decisions) take() (all []schemas.Prompt) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all, d.new = d.new, nil
+	return all
 }

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"bufio"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -106,7 +107,13 @@ func TestResumeContinuesADeferredRun(t *testing.T) {
 	resume := m.Command("resume", "S-1", "--claude", claude, "--", "--model", "opus")
 	var out strings.Builder
 	resume.Stdout = &out
+	said, err := resume.StderrPipe()
+	require.NoError(t, err)
 	require.NoError(t, resume.Start())
+	defer func() { _ = resume.Process.Kill() }() // fails unless the test has failed
+	waiting, err := bufio.NewReader(said).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, waiting, "waiting for toolu_1")
 	_, stderr, code := m.Run("allow", "toolu_1")
 	require.Zero(t, code, stderr)
 	var ended *exec.ExitError

@@ -21,6 +21,14 @@ func joined() string {
 	return strings.Replace(containedSettings(""), `"permissions":{`, `"permissions":{"join_identical":true,`, 1)
 }
 
+// startJoined starts a nod with these settings, and an agent.
+func startJoined(t *testing.T) (*rig.Env, *rig.Agent) {
+	t.Helper()
+	env := rig.Start(t)
+	env.Apply(joined())
+	return env, env.Agent("ada")
+}
+
 // npmCI returns calls of `npm ci`, which needs the network, that wait for one question.
 func npmCI(a *rig.Agent, session string, calls int) (requests []schemas.Request, asked []*rig.Question) {
 	a.T.Helper()
@@ -42,6 +50,14 @@ func startsOnce(env *rig.Env, a *rig.Agent, r schemas.Request, d schemas.Decisio
 	env.Contains(env.Refusal(err, schemas.CodeConflict).Message, "has run already")
 }
 
+// startsNot requires that nod refuses to start the command of a call of npmCI, and returns the
+// refusal.
+func startsNot(env *rig.Env, a *rig.Agent, r schemas.Request) *schemas.Error {
+	env.T.Helper()
+	_, err := starts(a, r, "bash", "-c", "npm ci")
+	return env.Refusal(err, schemas.CodeForbidden)
+}
+
 func TestAnAllowedCallRunsContainedWithWhatItLacked(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*schemas.Answer){
@@ -53,16 +69,13 @@ func TestAnAllowedCallRunsContainedWithWhatItLacked(t *testing.T) {
 		for _, calls := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s, %d calls", name, calls), func(t *testing.T) {
 				t.Parallel()
-				env := rig.Start(t)
-				env.Apply(joined())
-				ada := env.Agent("ada")
+				env, ada := startJoined(t)
 				requests, asked := npmCI(ada, "S", calls)
 				prompt, _, err := env.Ann().Show(env.Ctx, "S", "c0")
 				env.NoError(err)
 				env.Equal(calls, prompt.Waiters)
 				env.Nil(prompt.Run, "nothing may run yet")
-				_, err = starts(ada, requests[0], "bash", "-c", "npm ci")
-				env.Refusal(err, schemas.CodeForbidden)
+				startsNot(env, ada, requests[0])
 
 				a := env.Ann().AnswerTo(asked[0], "allow_once")
 				a.Waiters = calls
@@ -92,9 +105,8 @@ func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 	for name, scope := range map[string]schemas.Scope{"once": schemas.ScopeOnce, "session": schemas.ScopeSession} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := rig.Start(t)
-			env.Apply(joined())
-			requests, asked := npmCI(env.Agent("ada"), "S", 2)
+			env, ada := startJoined(t)
+			requests, asked := npmCI(ada, "S", 2)
 			env.StopOutbox() // the decision is stored, and its effects are not
 			a := env.Ann().AnswerTo(asked[0], "allow_once")
 			a.Waiters, a.Scope = 2, scope
@@ -106,7 +118,7 @@ func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 			env.Down()
 			env.Up(rig.Setup{Engines: 1})
 
-			ada := env.Agent("ada")
+			ada = env.Agent("ada")
 			for _, r := range requests {
 				startsOnce(env, ada, r, ada.Gets(r))
 			}
@@ -117,9 +129,7 @@ func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 // An engine starts a command although the decision is not yet in the call's own record.
 func TestAJoinedCallStartsBeforeItsOwnRecordIsDecided(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t)
-	env.Apply(joined())
-	ada := env.Agent("ada")
+	env, ada := startJoined(t)
 	requests, asked := npmCI(ada, "S", 2)
 	env.StopOutbox()
 	_, err := env.Ann().SaysOf(asked[0], "allow_once", 2)
@@ -132,53 +142,43 @@ func TestAJoinedCallStartsBeforeItsOwnRecordIsDecided(t *testing.T) {
 
 func TestADeniedOrWithdrawnCallDoesNotStart(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t)
-	env.Apply(joined())
-	ada := env.Agent("ada")
+	env, ada := startJoined(t)
 	requests, asked := npmCI(ada, "S", 2)
 	ada.Withdraws("S", "c0")
 	_, err := env.Ann().SaysOf(asked[0], "allow_once", 2)
 	env.NoError(err)
 	startsOnce(env, ada, requests[1], asked[1].Ends(schemas.Allowed))
-	_, err = starts(ada, requests[0], "bash", "-c", "npm ci")
-	env.Refusal(err, schemas.CodeForbidden)
+	startsNot(env, ada, requests[0])
 
 	requests, asked = npmCI(ada, "T", 1)
 	env.Ann().Denies(asked[0])
 	env.Nil(env.Stored(requests[0].Key()).Record.Run)
-	_, err = starts(ada, requests[0], "bash", "-c", "npm ci")
-	env.Refusal(err, schemas.CodeForbidden)
+	startsNot(env, ada, requests[0])
 }
 
 // If a rule denies the call or its permission is revoked between answer and start, the call
 // does not start.
 func TestAnApprovedCallIsCheckedAgainBeforeItStarts(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t)
-	env.Apply(joined())
-	ada := env.Agent("ada")
+	env, ada := startJoined(t)
 	requests, asked := npmCI(ada, "S", 1)
 	env.Ann().Remembers(asked[0], schemas.ScopeSession, 0)
 	s, err := ada.Holds("S")
 	env.NoError(err)
 	env.NoError(env.Owner().Revoke(env.Ctx, &s.Grants[0]))
-	_, err = starts(ada, requests[0], "bash", "-c", "npm ci")
-	env.Refusal(err, schemas.CodeForbidden)
+	startsNot(env, ada, requests[0])
 
 	requests, asked = npmCI(ada, "T", 1)
 	env.Ann().Allows(asked[0])
 	env.Apply(containedSettings("Bash"))
-	_, err = starts(ada, requests[0], "bash", "-c", "npm ci")
-	env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "deny Bash")
+	env.Contains(startsNot(env, ada, requests[0]).Message, "deny Bash")
 }
 
 // If a call is allowed after its agent has stopped waiting, the next identical call uses the
 // approval, contained. A call that cannot run contained does not use it.
 func TestAnApprovalOfAContainedCallIsForItsContainer(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t)
-	env.Apply(joined())
-	ada := env.Agent("ada")
+	env, ada := startJoined(t)
 	q := ada.Detaches(line("S", "c0", "npm ci"))
 	d := env.Ann().Allows(q)
 	env.NotNil(d.Grant)
@@ -291,9 +291,7 @@ func TestACallDoesNotUseTheApprovalOfAnotherContainer(t *testing.T) {
 // A call whose host cannot run it contained does not join the question of a call that can.
 func TestCallsOfOtherContainersAskForThemselves(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t)
-	env.Apply(joined())
-	ada := env.Agent("ada")
+	env, ada := startJoined(t)
 	requests, asked := npmCI(ada, "S", 1)
 	bare, elsewhere := line("S", "bare", "npm ci"), line("S", "elsewhere", "npm ci")
 	bare.Contain, elsewhere.NodPath = "", "/opt/nod"
@@ -310,9 +308,7 @@ func TestCallsOfOtherContainersAskForThemselves(t *testing.T) {
 // again.
 func TestAWaitingCallThatIsSentAgainUsesTheNewPermission(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t)
-	env.Apply(joined())
-	ada := env.Agent("ada")
+	env, ada := startJoined(t)
 	requests, asked := npmCI(ada, "S", 2)
 	env.Ann().Remembers(ada.Asks(rig.Permission("S", "p1", "to install", npm)), schemas.ScopeSession, 0)
 	reply, err := ada.Sends(requests[1], true)
@@ -325,9 +321,8 @@ func TestAWaitingCallThatIsSentAgainUsesTheNewPermission(t *testing.T) {
 
 func TestACallThatRunsContainedIsNotEdited(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t)
-	env.Apply(joined())
-	requests, asked := npmCI(env.Agent("ada"), "S", 1)
+	env, ada := startJoined(t)
+	requests, asked := npmCI(ada, "S", 1)
 	a := env.Ann().AnswerTo(asked[0], "allow_once")
 	a.UpdatedInput = []byte(`{"command":"npm ci --ignore-scripts"}`)
 	_, err := env.Ann().Answer(env.Ctx, a)
@@ -337,9 +332,7 @@ func TestACallThatRunsContainedIsNotEdited(t *testing.T) {
 
 func TestACommandStartsSoonAfterItsDecisionOrNot(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t)
-	env.Apply(joined())
-	ada := env.Agent("ada")
+	env, ada := startJoined(t)
 	for age, starting := range map[time.Duration]bool{schemas.MaxRunAge: false, schemas.MaxRunAge - time.Minute: true} {
 		for _, byPerson := range []bool{false, true} {
 			session := fmt.Sprintf("S%d%v", int(age.Seconds()), byPerson)

@@ -126,15 +126,11 @@ func (r *rig) decidedAtOnce(request schemas.Request) schemas.Outcome {
 func TestAQuestionIsAnsweredByADigit(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	request := r.submits(schemas.Request{
-		SessionID: "S", PendingID: "one", Kind: schemas.KindQuestion, Title: "Question", ActionType: schemas.ActionOther,
-		ActionDetails: []byte(`{"question":"Which database?"}`),
-		Options: []schemas.Option{
-			{OptionID: "pg", Name: "Postgres", Kind: schemas.AllowOnce},
-			{OptionID: "my", Name: "MariaDB", Kind: schemas.AllowOnce},
-			{OptionID: "no", Name: "Leave it", Kind: schemas.RejectOnce},
-		},
-	})
+	request := r.submits(question("one", "Which database?",
+		schemas.Option{OptionID: "pg", Name: "Postgres", Kind: schemas.AllowOnce},
+		schemas.Option{OptionID: "my", Name: "MariaDB", Kind: schemas.AllowOnce},
+		schemas.Option{OptionID: "no", Name: "Leave it", Kind: schemas.RejectOnce},
+	))
 	p := r.visits("ann", 1024, 768)
 	p.sees(row("one"))
 	p.presses("j")

@@ -277,15 +277,11 @@ func (p *page) keeps(name string) {
 func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	request := r.submits(schemas.Request{
-		SessionID: "S", PendingID: "one", Kind: schemas.KindQuestion, Title: "Question", ActionType: schemas.ActionOther,
-		ActionDetails: []byte(`{"question":"Which database?"}`),
-		Options: []schemas.Option{
-			{OptionID: "answer_1", Name: "Postgres", Kind: schemas.AllowOnce},
-			{OptionID: "own_words", Name: "Something else", Kind: schemas.AllowOnce, Text: true},
-			{OptionID: "no_answer", Name: "Leave it", Kind: schemas.RejectOnce},
-		},
-	})
+	request := r.submits(question("one", "Which database?",
+		schemas.Option{OptionID: "answer_1", Name: "Postgres", Kind: schemas.AllowOnce},
+		schemas.Option{OptionID: "own_words", Name: "Something else", Kind: schemas.AllowOnce, Text: true},
+		schemas.Option{OptionID: "no_answer", Name: "Leave it", Kind: schemas.RejectOnce},
+	))
 	p := r.visits("ann", 1024, 768)
 	p.opens("one")
 	p.Contains(p.text("dialog .message"), "in your own words")
@@ -307,14 +303,10 @@ func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	r.Equal("MariaDB, please", d.Message)
 
 	// Without a text, a user can choose any other option.
-	two := r.submits(schemas.Request{
-		SessionID: "S", PendingID: "two", Kind: schemas.KindQuestion, Title: "Question", ActionType: schemas.ActionOther,
-		ActionDetails: []byte(`{"question":"Which cache?"}`),
-		Options: []schemas.Option{
-			{OptionID: "answer_1", Name: "Redis", Kind: schemas.AllowOnce},
-			{OptionID: "own_words", Name: "Something else", Kind: schemas.AllowOnce, Text: true},
-		},
-	})
+	two := r.submits(question("two", "Which cache?",
+		schemas.Option{OptionID: "answer_1", Name: "Redis", Kind: schemas.AllowOnce},
+		schemas.Option{OptionID: "own_words", Name: "Something else", Kind: schemas.AllowOnce, Text: true},
+	))
 	p.does(script("document.querySelector('.close').click()"))
 	p.opens("two")
 	p.ready("allow")

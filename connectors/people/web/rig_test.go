@@ -138,6 +138,14 @@ func deploy(session, id, input string) schemas.Request {
 	}
 }
 
+// question returns a question with options to choose from.
+func question(id, text string, options ...schemas.Option) schemas.Request {
+	r := deploy("S", id, `{}`)
+	r.Kind, r.Title, r.ToolName, r.Options = schemas.KindQuestion, "Question", "", options
+	r.ActionDetails = fmt.Appendf(nil, `{"question":%q}`, text)
+	return r
+}
+
 // pours sends many requests at once, in five sessions. The function wait returns when all are stored.
 func (r *rig) pours(n int, input string) (wait func()) {
 	const askers = 8
