@@ -156,6 +156,9 @@ func (b *hub) nextAnnounced(c *client, n int) (rows []*pendingRow) {
 			rows = append(rows, r)
 		}
 	}
+	if len(c.announced) == 0 {
+		c.announced = nil // frees the array
+	}
 	return rows
 }
 
