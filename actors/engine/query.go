@@ -256,15 +256,9 @@ func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]stri
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)
 	}
-	exact, err := e.store.Records.Named(ctx, q.PendingID)
-	if err != nil {
-		return nil, err
-	}
-	if q.SessionID != "" {
-		exact = slices.DeleteFunc(exact, func(k string) bool { return k != schemas.Key(q.SessionID, q.PendingID) })
-	}
-	if len(exact) > 0 && q.SessionID != "" || len(q.PendingID) < schemas.MinPrefix {
-		return exact, nil
+	exact, err := e.exactKeys(ctx, q)
+	if err != nil || len(exact) > 0 && q.SessionID != "" || len(q.PendingID) < schemas.MinPrefix {
+		return exact, err
 	}
 	var keys []string
 	err = e.store.Records.Scan(ctx, q.SessionID, 0, func(r bus.ScannedRecord) bool {
@@ -275,6 +269,23 @@ func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]stri
 		return len(keys) <= someKeys
 	})
 	return keys, err
+}
+
+// exactKeys returns the keys of the requests with the id of a query. If the query names a session, it
+// reads one key, because a listing of the keys takes longer the more records are stored.
+func (e *connectors) exactKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
+	if q.SessionID == "" {
+		return e.store.Records.Named(ctx, q.PendingID)
+	}
+	key := schemas.Key(q.SessionID, q.PendingID)
+	_, err := e.store.Records.Get(ctx, key)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return nil, nil
+	case err != nil && !noRecord(err):
+		return nil, err
+	}
+	return []string{key}, nil
 }
 
 // someKeys bounds the requests that the error about an ambiguous id counts.

@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// cpuTime returns 0: the processor time is not known here.
-func cpuTime() time.Duration { return 0 }
+// CPUTime returns 0: the processor time is not known here.
+func CPUTime() time.Duration { return 0 }

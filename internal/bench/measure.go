@@ -25,7 +25,7 @@ type Cost struct {
 // OneByOne makes n requests one after another.
 func OneByOne(ctx context.Context, w Work, n int) (Cost, error) {
 	times := make([]time.Duration, 0, n)
-	began, cpu := time.Now(), cpuTime()
+	began, cpu := time.Now(), CPUTime()
 	for range n {
 		start := time.Now()
 		if err := w(ctx, "bench"); err != nil {
@@ -33,7 +33,7 @@ func OneByOne(ctx context.Context, w Work, n int) (Cost, error) {
 		}
 		times = append(times, time.Since(start))
 	}
-	return cost(Median(times), n, time.Since(began), cpuTime()-cpu), nil
+	return cost(Median(times), n, time.Since(began), CPUTime()-cpu), nil
 }
 
 // AtOnce makes n requests of many sessions. A session asks one request after another.
@@ -49,7 +49,7 @@ func atOnce(ctx context.Context, w Work, n, callers int, session func(caller, re
 	var all sync.WaitGroup
 	var next atomic.Int64
 	times := make([]time.Duration, n)
-	began, cpu := time.Now(), cpuTime()
+	began, cpu := time.Now(), CPUTime()
 	for caller := range callers {
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -70,7 +70,7 @@ func atOnce(ctx context.Context, w Work, n, callers int, session func(caller, re
 	if ctx.Err() != nil {
 		return Cost{}, context.Cause(ctx)
 	}
-	return cost(Median(times), n, time.Since(began), cpuTime()-cpu), nil
+	return cost(Median(times), n, time.Since(began), CPUTime()-cpu), nil
 }
 
 // untilIdle waits, for a few seconds at most, until the work that follows decisions is done,
@@ -78,9 +78,9 @@ func atOnce(ctx context.Context, w Work, n, callers int, session func(caller, re
 func untilIdle() {
 	const window = 50 * time.Millisecond
 	for range 100 {
-		before := cpuTime()
+		before := CPUTime()
 		time.Sleep(window)
-		if cpuTime()-before < window/20 {
+		if CPUTime()-before < window/20 {
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +179,28 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.Equal("denied", shown["decision"].(map[string]any)["outcome"])
 	env.NoError(json.Unmarshal([]byte(env.Nod("pending", "--json").Stdout), &list))
 	env.Len(list, 2)
+}
+
+// A list of several pages names each request once, under one header.
+func TestALongListOfPendingRequests(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, rig.AtTheTerminal(t))
+	const n = 501 // a page has 500
+	ada := env.Agent("ada")
+	var ids []string
+	for i := range n {
+		r := rig.Deploy("T", fmt.Sprintf("r%03d", i))
+		r.ActionDetails = fmt.Appendf(nil, `{"to":"production","call":%d}`, i)
+		ada.Asks(r)
+		ids = append(ids, r.PendingID)
+	}
+	env.Equal(ids, strings.Fields(env.Nod("pending", "--ids").Stdout))
+	table := strings.Split(strings.TrimSpace(env.Nod("pending").Stdout), "\n")
+	env.Len(table, n+1)
+	env.Contains(table[0], "AGENT")
+	for i, line := range table[1:] {
+		env.Contains(line, ids[i])
+	}
 }
 
 func without(object any, field string) map[string]any {

@@ -77,14 +77,13 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 	}
 	switch m.Action {
 	case "inbox.subscribe":
-		c.hub.subscribe(c, m, "")
+		c.hub.subscribe(c, m, "", max(0, a.Limit))
 		return nil
 	case "permissions.list":
 		if a.Limit <= 0 || a.Limit > listLimit {
 			a.Limit = listLimit
 		}
-		c.reply(m, c.hub.list(a.SessionID, a.After, a.Limit, c.clock.now()))
-		return nil
+		return c.call(ctx, func(ctx context.Context) { c.listPending(ctx, m, a) })
 	case "permissions.history":
 		return c.call(ctx, func(ctx context.Context) { c.listHistory(ctx, m, a) })
 	case "sessions.list":
@@ -109,7 +108,7 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 	}
 	switch m.Action {
 	case "session.subscribe":
-		c.hub.subscribe(c, m, a.SessionID)
+		c.hub.subscribe(c, m, a.SessionID, 0)
 	case "session.unsubscribe":
 		c.hub.unsubscribe(c, m, a.SessionID)
 	case "session.lock.acquire":

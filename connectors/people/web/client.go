@@ -41,6 +41,7 @@ type outgoing struct {
 	id, typ, action string
 	payload         any
 	live            bool // the message counts towards maxBacklog
+	fresh           bool // the message is about a request that arrived after the client's subscription
 }
 
 // client is one WebSocket connection of one user.
@@ -53,16 +54,17 @@ type client struct {
 	calls          chan struct{}
 	rate           *rate.Limiter
 
-	// The hub's lock guards the next fields.
-	inbox    bool
-	sessions map[string]bool
-	sent     map[string]string // the version of each pending request that this client last got, by request key
+	wakeLoad chan struct{} // wakes the goroutine load
+
+	subscription // guarded by the hub's lock
 
 	mu     sync.Mutex
 	queue  []outgoing
 	live   int // number of messages in queue whose field live is set
 	ended  *websocket.CloseError
 	wake   chan struct{}
+	empty  chan struct{}   // gets a value when the queue has become empty
+	counts bool            // a count is in the queue
 	locked map[string]bool // sessions whose input lock this client has requested
 }
 
@@ -79,7 +81,8 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	c := &client{
 		Server: s, session: p, user: p.User, name: name, id: rand.Text(), log: s.opts.Log,
 		calls: make(chan struct{}, maxCalls), rate: rate.NewLimiter(messagesEach, messagesAtOnce),
-		sessions: map[string]bool{}, sent: map[string]string{}, locked: map[string]bool{}, wake: make(chan struct{}, 1),
+		subscription: subscription{sessions: map[string]bool{}, sent: map[string]sentVersion{}},
+		locked:       map[string]bool{}, wake: make(chan struct{}, 1), empty: make(chan struct{}, 1), wakeLoad: make(chan struct{}, 1),
 	}
 	if !s.hub.join(c) {
 		refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "too many clients: close one"))
@@ -101,6 +104,7 @@ func (c *client) run() {
 	var tasks sync.WaitGroup
 	tasks.Go(func() { defer cancel(); c.write(ctx) })
 	tasks.Go(func() { c.keepCurrent(ctx) })
+	tasks.Go(func() { c.load(ctx) })
 	c.read(ctx)
 	c.end(websocket.StatusNormalClosure, "")
 	tasks.Wait()
@@ -128,15 +132,27 @@ func (c *client) read(ctx context.Context) {
 	}
 }
 
-// subscribedTo reports whether the client gets the requests of a session.
-func (c *client) subscribedTo(session string) bool { return c.inbox || c.sessions[session] }
+// sendRequest queues the view of a pending request as the message m, unless the client has got that
+// version or a newer one. The caller holds the hub's lock.
+func (c *client) sendRequest(p *schemas.Prompt, view *requestView, m outgoing) {
+	key := p.Key()
+	last := c.sent[key]
+	if p.Revision < last.revision || view.version == last.text {
+		return
+	}
+	c.sent[key] = sentVersion{p.Revision, view.version}
+	m.action, m.payload = notifyRequested, view
+	c.enqueue(m)
+}
 
-// sendRequest queues a version of a request, unless it has already queued that version for this
-// client.
-func (c *client) sendRequest(key string, q *requestView, live bool) {
-	if c.sent[key] != q.version {
-		c.sent[key] = q.version
-		c.enqueue(outgoing{action: notifyRequested, payload: q, live: live})
+// enqueueCount queues a count, unless one is queued.
+func (c *client) enqueueCount() {
+	c.mu.Lock()
+	queued := c.counts
+	c.counts = true
+	c.mu.Unlock()
+	if !queued {
+		c.enqueue(outgoing{action: notifyCount, payload: countNotice{}})
 	}
 }
 
@@ -187,11 +203,26 @@ func (c *client) endLocked(code websocket.StatusCode, reason string) {
 	}
 }
 
-func (c *client) signal() {
+func (c *client) signal() { signalOn(c.wake) }
+
+// signalOn sends to a channel that holds one value, unless the channel is full.
+func signalOn(c chan<- struct{}) {
 	select {
-	case c.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
+}
+
+// awaitQueue returns when the queue is empty. If ctx ends first, it returns an error.
+func (c *client) awaitQueue(ctx context.Context) error {
+	for c.backlog() > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.empty:
+		}
+	}
+	return nil
 }
 
 // next removes the first message from the queue and returns it. If end was called, ended is the reason
@@ -207,6 +238,12 @@ func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	c.queue = c.queue[1:]
 	if m.live {
 		c.live--
+	}
+	if m.action == notifyCount {
+		c.counts = false
+	}
+	if len(c.queue) == 0 {
+		signalOn(c.empty)
 	}
 	return m, true, nil
 }
@@ -235,11 +272,13 @@ func (c *client) send(ctx context.Context, m outgoing) error {
 	switch p := m.payload.(type) {
 	case *requestView: // copy the view, because all clients share it
 		q := *p
-		q.ServerTime = now
+		q.ServerTime, q.New = now, m.fresh
 		m.payload = q
 	case resolvedNotice:
 		p.ServerTime = now
 		m.payload = p
+	case countNotice:
+		m.payload = c.hub.count(c, now)
 	}
 	if m.typ == "" {
 		m.typ = typeNotification

@@ -14,3 +14,13 @@ func (s *Server) Pace(burst int) {
 		l.mu.Unlock()
 	}
 }
+
+// Queued returns the largest number of queued messages of a client.
+func (s *Server) Queued() (most int) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	for c := range s.hub.clients {
+		most = max(most, c.backlog())
+	}
+	return most
+}

@@ -304,6 +304,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	for range 240 { // more messages than the buffers of the socket hold, but fewer than maxBacklog
 		slow.asksFor("permissions.list", nil)
 	}
+	r.Eventually(func() bool { return r.web.Queued() > 200 }, 25*time.Second, 10*time.Millisecond) // the socket has taken fewer than 40 of the replies
 	quick.gets("inbox.subscribe", nil)
 	const n = 60 // nod can send this many requests within 30 s; after 30 s nod disconnects a client that does not read, and sends no reason
 	poured := r.pours(n, `{}`)

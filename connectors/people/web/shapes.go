@@ -38,6 +38,7 @@ const (
 	notifyResolved  = "session.permission.resolved"
 	notifyDecided   = "session.permission.decided" // a rule decided a request; sent only to subscribers of its session
 	notifyTime      = "server.time"
+	notifyCount     = "inbox.count" // sent only to clients that subscribe to the inbox with a limit
 )
 
 // clientMessage is an envelope from a client.
@@ -92,6 +93,9 @@ type requestView struct {
 	// Same is a hash of the request as people see it. Two requests have the same hash if they differ
 	// only in ids, deadlines and numbers of calls.
 	Same string `json:"same"`
+
+	// New is true if the request arrived after the client's subscription.
+	New bool `json:"new,omitempty"`
 
 	version string // a text that changes when something changes that the page shows
 }
@@ -179,11 +183,6 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	return q
 }
 
-// sortKeyOf orders requests by creation time, then by key.
-func sortKeyOf(p *schemas.Prompt) string {
-	return fmt.Sprintf("%020d.%s", p.Request.CreatedAt.UnixNano(), p.Key())
-}
-
 // ownParts are labels of parts that nod writes. These parts may differ between
 // identical requests.
 var ownParts = []string{"Request", "Session", "Calls", "Expires"}
@@ -239,11 +238,19 @@ type listReply struct {
 }
 
 // subscribeReply is the reply to a subscription. Pending is the number of pending requests that the
-// gateway sends next.
+// gateway sends next: each with its content, or with its end if it ends first. Unlisted is the
+// number of pending requests beyond the limit of the subscription to the inbox.
 type subscribeReply struct {
 	Success   bool   `json:"success"`
 	SessionID string `json:"session_id,omitempty"`
 	Pending   int    `json:"pending"`
+	Unlisted  int    `json:"unlisted"`
+}
+
+// countNotice is the number of pending requests beyond the limit of a client's subscription.
+type countNotice struct {
+	Unlisted   int       `json:"unlisted"`
+	ServerTime time.Time `json:"server_time"`
 }
 
 // respondReply is the reply to permission.respond.

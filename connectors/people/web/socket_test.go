@@ -37,10 +37,12 @@ type said struct {
 		Same       string            `json:"same"`
 		Created    time.Time         `json:"created_at"`
 		Decision   *schemas.Decision `json:"decision"`
+		New        bool              `json:"new"`
 		// Fields of a reply.
 		Success     bool   `json:"success"`
 		PublicKey   string `json:"public_key"`
 		Pending     int    `json:"pending"`
+		Unlisted    int    `json:"unlisted"`
 		Granted     bool   `json:"granted"`
 		Holder      string `json:"holder"`
 		Next        string `json:"next"`

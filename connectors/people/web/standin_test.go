@@ -24,6 +24,7 @@ type standIn struct {
 	grants  []schemas.StandingAnswer
 	freezes []schemas.Freeze
 	noThaw  *schemas.Error // the reply to every thaw, if not nil
+	noShow  *schemas.Error // the reply to every Show, if not nil
 	web     *web.Server
 }
 
@@ -109,6 +110,9 @@ func (s *standIn) Show(_ context.Context, session, id string) (schemas.Prompt, s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, known := s.prompts[schemas.Key(session, id)]
+	if s.noShow != nil {
+		return p, schemas.Page{}, s.noShow
+	}
 	if !known {
 		return p, schemas.Page{}, schemas.Errorf(schemas.CodeNotFound, "unknown")
 	}

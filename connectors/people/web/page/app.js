@@ -17,6 +17,7 @@ import "./sessions.js";
 import "./toasts.js";
 
 const wide = matchMedia("(min-width: 900px)"); // the list and the request are side by side; see style.css
+const windowSize = 1000; // the largest number of requests that the list gets at a time
 const undoText = "Taken back: if the agent asks again, you are asked again.";
 const notConfirmed = "Not confirmed: nod could not be reached. Look at the request again before you answer anew.";
 
@@ -37,6 +38,8 @@ class App extends HTMLElement {
   #freeze = document.createElement("nod-freeze");
   #connected = false;
   #awaited = 0; // number of pending requests that nod has announced and that have not arrived yet
+  #window = windowSize; // number of pending requests that the list has at most
+  #unlisted = 0; // number of further pending requests
   #pending = new Map(); // requests by key
   #presence = null;
   #subscribed = ""; // the subscribed session
@@ -81,6 +84,7 @@ class App extends HTMLElement {
   #addHandlers() {
     this.#logout.addEventListener("click", () => this.#leave());
     this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));
+    this.#views.inbox.addEventListener("more", () => this.#more());
     this.addEventListener("answer", (e) => this.#answer(e.target, e.detail));
     this.#views.session.addEventListener("agent", (e) => this.#freeze.setContext({ session: location.hash.split("/")[2], agent: e.detail }));
     this.#dialog.addEventListener("closed", (e) => this.#closed(e.detail));
@@ -174,9 +178,9 @@ class App extends HTMLElement {
     this.#views.inbox.clear();
     this.#views.session.clear();
     this.#pending.clear();
+    this.#setUnlisted(0);
     try {
-      const reply = await this.#link.ask("inbox.subscribe");
-      this.#awaited = reply.pending;
+      await this.#listMore();
       this.#online(true);
       this.#freeze.hidden = false;
       this.#freeze.load();
@@ -186,6 +190,28 @@ class App extends HTMLElement {
     } catch (failure) {
       if (failure) this.#showState(failure.message);
     }
+  }
+
+  // Subscribes to the inbox. After the first time, this makes the list longer.
+  async #listMore() {
+    const reply = await this.#link.ask("inbox.subscribe", { limit: this.#window });
+    this.#awaited += reply.pending;
+    this.#setUnlisted(reply.unlisted);
+  }
+
+  async #more() {
+    this.#window += windowSize;
+    try {
+      await this.#listMore();
+    } catch (failure) {
+      if (failure) this.#showState(failure.message);
+    }
+  }
+
+  #setUnlisted(n) {
+    this.#unlisted = n;
+    this.#views.inbox.unlisted = n;
+    this.#count();
   }
 
   #down(reason) {
@@ -198,7 +224,7 @@ class App extends HTMLElement {
     this.#pending.clear();
     this.#views.inbox.clear();
     this.#views.session.clear();
-    this.#count();
+    this.#setUnlisted(0);
   }
 
   #online(yes, text = "") {
@@ -227,10 +253,10 @@ class App extends HTMLElement {
     switch (action) {
       case "session.permission.requested":
         if (this.#pending.has(key)) this.#dialog.updateWaiters(payload);
-        else this.#awaited--;
+        else if (!payload.new) this.#awaited = Math.max(0, this.#awaited - 1);
         this.#pending.set(key, payload);
         this.#views.inbox.add(payload);
-        if (this.#awaited < 0) this.#notices.tell(payload); // it arrived after the page was opened
+        if (payload.new) this.#notices.tell(payload);
         if (this.#view !== this.#views.inbox) this.#view.add?.(payload);
         break;
       case "session.permission.resolved":
@@ -238,6 +264,9 @@ class App extends HTMLElement {
         break;
       case "session.permission.decided": // by a rule, without a person
         this.#views.session.decided(payload);
+        break;
+      case "inbox.count":
+        this.#setUnlisted(payload.unlisted);
         break;
       case "server.time":
         if (payload.reachable) this.#freeze.frozen = payload.frozen;
@@ -260,7 +289,7 @@ class App extends HTMLElement {
   // When all pending requests have arrived, an open request that is not among them has ended.
   #checkOpen() {
     const open = this.#dialog.shows;
-    if (this.#awaited <= 0 && open && !this.#pending.has(open)) {
+    if (this.#awaited <= 0 && this.#unlisted === 0 && open && !this.#pending.has(open)) {
       this.#dialog.gone("This has ended while the page was disconnected. The history tells how.");
     }
   }
@@ -327,7 +356,7 @@ class App extends HTMLElement {
   }
 
   #count() {
-    const n = this.#pending.size;
+    const n = this.#pending.size + this.#unlisted;
     document.title = n ? `(${n}) nod` : "nod";
     this.#nav.firstElementChild.dataset.count = n || "";
     const icon = n ? `icon/${Math.min(n, 100)}` : "icon.svg";

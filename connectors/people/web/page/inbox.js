@@ -20,6 +20,8 @@ export class Inbox extends HTMLElement {
   #search = el("input");
   #risk = el("select");
   #order = el("select");
+  #unlisted = 0; // number of pending requests that the page has not got
+  #more = el("button", "more", "List more");
   #blank = el("div", "blank", el("p", "", "Nothing waits for an answer."),
     el("p", "explains", "If a rule does not settle a call of an agent, the call appears here. Leave this page open: it updates by itself."));
 
@@ -39,7 +41,9 @@ export class Inbox extends HTMLElement {
     filters.addEventListener("submit", (e) => e.preventDefault());
     filters.addEventListener("input", () => this.#filter());
     this.#order.addEventListener("change", () => this.#reorder());
-    this.replaceChildren(el("h2", "unseen", "Inbox"), filters, this.#total, this.#list, this.#blank);
+    this.replaceChildren(el("h2", "unseen", "Inbox"), filters, this.#total, this.#list, this.#more, this.#blank);
+    this.#more.type = "button";
+    this.#more.addEventListener("click", () => this.dispatchEvent(new Event("more")));
     this.addEventListener("keydown", (e) => this.#move(e));
     this.#count();
   }
@@ -50,6 +54,12 @@ export class Inbox extends HTMLElement {
     this.#groups.clear();
     this.#shown = 0;
     this.#list.replaceChildren();
+    this.#count();
+  }
+
+  /** unlisted is the number of pending requests beyond those of the list. */
+  set unlisted(n) {
+    this.#unlisted = n;
     this.#count();
   }
 
@@ -208,10 +218,12 @@ export class Inbox extends HTMLElement {
   }
 
   #count() {
-    const n = this.#rows.size, shown = this.#shown;
+    const listed = this.#rows.size, n = listed + this.#unlisted, shown = this.#shown;
     const words = n === 0 ? "Nothing waits for an answer." : n === 1 ? "1 request waits." : `${n} requests wait.`;
-    this.#total.textContent = shown === n ? words : `${words} ${shown} of them shown.`;
+    const part = this.#unlisted ? ` ${listed} of them are listed.` : "";
+    this.#total.textContent = shown === listed ? words + part : `${words}${part} ${shown} of them shown.`;
     this.#blank.hidden = n > 0;
+    this.#more.hidden = this.#unlisted === 0;
     this.#total.classList.toggle("unseen", n === 0); // the text of the empty list says the same
   }
 

@@ -1,0 +1,264 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// loadAtOnce is the number of requests that are read from nod together for one client.
+const loadAtOnce = 16
+
+// subscription is the part of a client that the hub's lock guards.
+type subscription struct {
+	inbox    bool
+	sessions map[string]bool
+	// window is the number of pending requests that the client holds at most, unless it subscribes to
+	// their sessions. 0 means that the client holds all.
+	window int
+	// sent contains the version that the client last got of each pending request, by request key. A
+	// request that was announced and not sent yet has the zero version.
+	sent map[string]sentVersion
+	// unlisted is the number of pending requests beyond the window that the client was last told.
+	unlisted int
+	// announced are the requests that the client's goroutine load has to read and send, in order. It
+	// may contain requests that have ended or were sent meanwhile.
+	announced []*pendingRow
+}
+
+// sentVersion is a version of a request that a client got. text changes when something changes that the
+// page shows.
+type sentVersion struct {
+	revision uint64
+	text     string
+}
+
+// takes reports whether the client gets a request now: it has it already, it subscribes to its session,
+// or its window has room.
+func (s *subscription) takes(r *pendingRow) bool {
+	_, has := s.sent[r.key]
+	return has || s.sessions[r.session()] || s.inbox && (s.window == 0 || len(s.sent) < s.window)
+}
+
+// subscribe subscribes a client to a session or, if session is empty, to the inbox. It first sends the
+// reply, which announces the pending requests that this client has not got before, up to limit; 0 means
+// all. Then the client's goroutine load sends these requests, oldest first.
+func (b *hub) subscribe(c *client, to clientMessage, session string, limit int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.backlog() > maxBacklog {
+		c.end(websocket.StatusPolicyViolation, tooSlow)
+		return
+	}
+	if session == "" {
+		c.inbox, c.window = true, limit
+	} else if c.sessions[session] = true; len(c.sessions) > maxSessions {
+		c.end(websocket.StatusPolicyViolation, "too many sessions: subscribe to the inbox")
+		return
+	}
+	n := 0
+	if free := limit - len(c.sent); limit == 0 || free > 0 {
+		n = b.announce(c, session, max(0, free))
+	}
+	c.unlisted = b.unlisted(c)
+	c.reply(to, subscribeReply{Success: true, SessionID: session, Pending: n, Unlisted: c.unlisted})
+	c.signalLoad() // after the reply, so that the requests follow it
+}
+
+// announce adds pending requests that the client has not got to those that it gets next, up to limit; 0
+// means all. It returns their number. The caller holds the hub's lock and then calls signalLoad.
+func (b *hub) announce(c *client, session string, limit int) int {
+	rows, _ := b.pending.after("", session, limit, func(r *pendingRow) bool {
+		_, has := c.sent[r.key]
+		return !has
+	})
+	for _, r := range rows {
+		c.sent[r.key] = sentVersion{}
+	}
+	c.announced = append(c.announced, rows...)
+	return len(rows)
+}
+
+// refill sends further pending requests to a client if half of its window has become free.
+func (b *hub) refill(c *client) {
+	if free := c.window - len(c.sent); c.inbox && c.window > 0 && free > c.window/2 && len(b.pending.rows) > len(c.sent) {
+		b.announce(c, "", free)
+		c.signalLoad()
+	}
+}
+
+// unsubscribe ends a client's subscription to a session. Unless the client also subscribes to the
+// inbox, a later subscription sends the session's pending requests again.
+func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(c.sessions, session)
+	for key := range c.sent {
+		if of, _ := schemas.SplitKey(key); !c.inbox && of == session {
+			delete(c.sent, key)
+		}
+	}
+	c.reply(to, subscribeReply{Success: true, SessionID: session, Unlisted: b.unlisted(c)})
+}
+
+// unlisted returns the number of pending requests that the client has not got, although it subscribes
+// to the inbox. The caller holds the hub's lock.
+func (b *hub) unlisted(c *client) int {
+	if !c.inbox {
+		return 0
+	}
+	return len(b.pending.rows) - len(c.sent)
+}
+
+// recount queues the number of unlisted requests if it has changed. The number is read when the message
+// is sent, so one message in the queue is enough. The caller holds the hub's lock.
+func (b *hub) recount(c *client) {
+	n := b.unlisted(c)
+	if n == c.unlisted {
+		return
+	}
+	c.unlisted = n
+	c.enqueueCount()
+}
+
+// count returns the message that enqueueCount has queued, with the number of the moment.
+func (b *hub) count(c *client, now time.Time) countNotice {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return countNotice{b.unlisted(c), now}
+}
+
+// page returns the rows of one page of the pending requests, oldest first, and the cursor of the next
+// page. The page has only rows after the cursor after.
+func (b *hub) page(session, after string, limit int) (rows []*pendingRow, next string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	rows, more := b.pending.after(after, session, limit, anyRow)
+	if more {
+		next = rows[len(rows)-1].cursor()
+	}
+	return rows, next
+}
+
+// nextAnnounced removes up to n announced requests that are still pending and not sent yet, and returns
+// them.
+func (b *hub) nextAnnounced(c *client, n int) (rows []*pendingRow) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(c.announced) > 0 && len(rows) < n {
+		r := c.announced[0]
+		c.announced = c.announced[1:]
+		if v, announced := c.sent[r.key]; announced && v == (sentVersion{}) && !r.ended {
+			rows = append(rows, r)
+		}
+	}
+	if len(c.announced) == 0 {
+		c.announced = nil // frees the array
+	}
+	return rows
+}
+
+// sendLoaded sends announced requests that were read from nod. It leaves out those that have ended
+// meanwhile, or whose newer version the client has already got.
+func (b *hub) sendLoaded(c *client, prompts []*schemas.Prompt, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range prompts {
+		if v, announced := c.sent[p.Key()]; announced && v == (sentVersion{}) {
+			c.sendRequest(p, newRequestView(p, now), outgoing{})
+		}
+	}
+}
+
+// load sends the announced requests until ctx ends. It reads each group of them after the client has
+// got the group before, so that a slow client does not fill the memory. If nod cannot be reached, it
+// disconnects the client, which then connects and subscribes again.
+func (c *client) load(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wakeLoad:
+		}
+		for rows := c.hub.nextAnnounced(c, loadAtOnce); len(rows) > 0; rows = c.hub.nextAnnounced(c, loadAtOnce) {
+			prompts, err := c.readRows(ctx, rows)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				c.end(websocket.StatusTryAgainLater, "the pending requests could not be read")
+				return
+			}
+			c.hub.sendLoaded(c, prompts, c.clock.now())
+			if c.awaitQueue(ctx) != nil {
+				return
+			}
+		}
+	}
+}
+
+func (c *client) signalLoad() { signalOn(c.wakeLoad) }
+
+// readRows reads requests from nod, at the same time. It leaves out requests that have ended.
+func (s *Server) readRows(ctx context.Context, rows []*pendingRow) ([]*schemas.Prompt, error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	type result struct {
+		prompt *schemas.Prompt
+		err    error
+	}
+	results := make([]chan result, len(rows))
+	for i, r := range rows {
+		results[i] = make(chan result, 1)
+		go func() {
+			session, id := schemas.SplitKey(r.key)
+			p, _, err := s.opts.Desk.Show(ctx, session, id)
+			results[i] <- result{&p, err}
+		}()
+	}
+	var prompts []*schemas.Prompt
+	var errs []error
+	for i, r := range rows {
+		read := <-results[i]
+		switch {
+		case errors.Is(read.err, &schemas.Error{Code: schemas.CodeNotFound}):
+		case read.err != nil:
+			errs = append(errs, read.err)
+		case read.prompt.Decision == nil && read.prompt.Key() == r.key:
+			prompts = append(prompts, read.prompt)
+		}
+	}
+	return prompts, errors.Join(errs...)
+}
+
+// listPending replies with one page of the pending requests.
+func (c *client) listPending(ctx context.Context, m clientMessage, a actionPayload) {
+	rows, next := c.hub.page(a.SessionID, a.After, a.Limit)
+	now := c.clock.now()
+	page := listReply{Permissions: []requestView{}, ServerTime: now}
+	for size := 0; len(rows) > 0; {
+		some := rows[:min(loadAtOnce, len(rows))]
+		rows = rows[len(some):]
+		prompts, err := c.readRows(ctx, some)
+		if err != nil {
+			c.fail(m, failureOf(err))
+			return
+		}
+		for _, p := range prompts {
+			q := *newRequestView(p, now)
+			q.ServerTime = now
+			page.Permissions = append(page.Permissions, q)
+			if size += len(q.ActionDetails); size > pageBytes {
+				page.Next = rowOf(p).cursor()
+				c.reply(m, page)
+				return
+			}
+		}
+	}
+	page.Next = next
+	c.reply(m, page)
+}
