@@ -123,7 +123,8 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests: see schemas/schema.go
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
-		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests
+		"github.com/chromedp":                   {"connectors/people/web"},  // imported only in tests
+		"github.com/standard-webhooks/":         {"connectors/people/wake"}, // imported only in tests
 		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode"},
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
