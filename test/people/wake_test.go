@@ -54,17 +54,17 @@ func TestAPersonWhoIsOnlyToldIsNotAsked(t *testing.T) {
 	q.Ends(schemas.Denied)
 }
 
-// told is a server that counts webhooks by target, event and request. It does not reply to the target
+// hooks is a server that counts webhooks by target, event and request. It does not reply to the target
 // dead before the test ends.
-type told struct {
+type hooks struct {
 	*httptest.Server
 	mu    sync.Mutex
 	count map[string]int
 	done  chan struct{}
 }
 
-func newTold(t *testing.T) *told {
-	s := &told{count: map[string]int{}, done: make(chan struct{})}
+func newHooks(t *testing.T) *hooks {
+	s := &hooks{count: map[string]int{}, done: make(chan struct{})}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var body struct {
 			Type string
@@ -87,7 +87,7 @@ func newTold(t *testing.T) *told {
 	return s
 }
 
-func (s *told) times(what string) int {
+func (s *hooks) times(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count[what]
@@ -113,7 +113,7 @@ func TestWakeupsAreStaggeredAndEndWithTheirRequest(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, outgoing(`{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "dead"},
 		{"connector": "tg", "user_id": "first"}, {"connector": "tg", "user_id": "later"}`))
-	server := newTold(t)
+	server := newHooks(t)
 	file := filepath.Join(t.TempDir(), "key")
 	env.NoError(os.WriteFile(file, []byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), 0o600))
 	s := wake.Settings{WebURL: "https://nod.example.com"}

@@ -121,7 +121,7 @@ func TestTheJavaScriptLibraryVerifiesAWebhook(t *testing.T) {
 	_, err := open(t, r, unchanged).Prompt(t.Context(), asks("make"))
 	require.NoError(t, err)
 	dir := t.TempDir()
-	out, err := exec.Command("npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "standardwebhooks@1.0.0").CombinedOutput()
+	out, err := exec.Command("npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "standardwebhooks@1.1.1").CombinedOutput()
 	require.NoError(t, err, string(out))
 	m := r.last()
 	headers, err := json.Marshal(map[string]string{
