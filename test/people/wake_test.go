@@ -12,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodbus/nod/actors"
-	"github.com/nodbus/nod/actors/connector"
-	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people/wake"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
@@ -93,17 +90,11 @@ func (s *hooks) times(what string) int {
 	return s.count[what]
 }
 
-// wakeWorker starts a worker that sends wake-ups for tg. It returns a function that stops the worker.
-func wakeWorker(env *rig.Env, s wake.Settings) (stop func()) {
+// wakeWorker starts a worker that sends wake-ups for tg.
+func wakeWorker(env *rig.Env, s wake.Settings) *worker {
 	carrier, err := wake.New(s, rig.Quiet())
 	env.NoError(err)
-	sys := actors.NewSystem(rig.Quiet())
-	w, err := connector.Work(env.Ctx, sys, env.Dial(roles.ConnectorID("tg"), env.Server.URL()), "tg", carrier, rig.Quiet())
-	env.NoError(err)
-	var once sync.Once
-	stop = func() { once.Do(func() { env.NoError(w.Stop(env.Ctx)); sys.Stop() }) }
-	env.Wires = append(env.Wires, stop)
-	return stop
+	return startWorker(env, carrier)
 }
 
 // The first target is told at once and the second after its time, each once, although two workers run
@@ -121,7 +112,7 @@ func TestWakeupsAreStaggeredAndEndWithTheirRequest(t *testing.T) {
 		s.Targets = append(s.Targets, wake.Target{Name: name, Kind: wake.Webhook, URL: server.URL, SecretFile: file, AfterSeconds: after})
 	}
 	wakeWorker(env, s)
-	stop := wakeWorker(env, s)
+	second := wakeWorker(env, s)
 	ask := func(id string) *rig.Question {
 		r := rig.Deploy("S", id)
 		r.CreatedAt = time.Now()
@@ -134,7 +125,7 @@ func TestWakeupsAreStaggeredAndEndWithTheirRequest(t *testing.T) {
 	env.Soon("the first target is told", func() bool { return server.times("first waiting short") == 1 })
 	env.Ann().Denies(short)
 	env.Soon("the first target hears the end", func() bool { return server.times("first ended short") == 1 })
-	stop()
+	second.stop()
 	wakeWorker(env, s)
 	last := ask("last") // after this request's time, the time of the earlier requests is over too
 	env.Soon("the second target is told", func() bool { return server.times("later waiting last") == 1 })
