@@ -18,7 +18,11 @@ func TestChannelsAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range embed.Channels() {
 		require.FileExists(t, filepath.Join("..", c.Guide))
-		require.Contains(t, string(readme), "`nod pair "+c.Name()+"` (["+c.Guide+"]("+c.Guide+"))")
+		starts := "`nod pair " + c.Name() + "`"
+		if c.Settings.Outgoing {
+			starts = "`connectors." + c.Name() + "`"
+		}
+		require.Contains(t, string(readme), starts+" (["+c.Guide+"]("+c.Guide+"))")
 		require.NotEmpty(t, c.Account)
 		require.Contains(t, string(schema), `"`+c.Name()+`": {`)
 	}

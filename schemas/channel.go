@@ -19,6 +19,10 @@ type ChannelSettings struct {
 	// it may be nil. An error of Check is a VALIDATION_ERROR of one line that begins with the
 	// field's path in settings.json.
 	Check func(settings json.RawMessage) error
+	// Outgoing means that the channel only tells people about requests. Answers, freezes and
+	// thaws through it are refused, and it counts neither as a way to ask a person nor as a
+	// second device.
+	Outgoing bool
 }
 
 // DecodeSettings decodes and checks a settings.json in which nod's own connectors and the given

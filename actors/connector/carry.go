@@ -78,6 +78,7 @@ func (q promptJob) finish(ctx context.Context, err error) {
 	known, claimed := errors.As(err, &e), errors.Is(err, errClaimed)
 	state := schemas.DeliveryFailed
 	wait := backoff(err, q.delivery.Times)
+	wait += jitter(wait)
 	if claimed {
 		wait = min(claimedMin<<min(q.delivery.Times-1, 10), claimedMax)
 	}

@@ -23,3 +23,16 @@ func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	}
 	require.True(t, time.Now().Add(wait).Before(retryUntil(&p)))
 }
+
+// A pause is never shorter than the channel asked, and at most a quarter longer.
+func TestPausesDiffer(t *testing.T) {
+	for wait, most := range map[time.Duration]time.Duration{0: 0, retryMin: retryMin / 4, time.Hour: maxJitter} {
+		seen := map[time.Duration]bool{}
+		for range 100 {
+			j := jitter(wait)
+			require.True(t, j >= 0 && j <= most, "%v after %v", j, wait)
+			seen[j] = true
+		}
+		require.Equal(t, wait > 0, len(seen) > 1, wait)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ const (
 	// channel asks for a longer pause.
 	retryMin = 500 * time.Millisecond
 	retryMax = time.Minute
+	// maxJitter bounds the random addition to a pause.
+	maxJitter = 5 * time.Second
 )
 
 // Worker runs one carrier. It takes the connector's prompts from the queue. It shows the
@@ -142,6 +145,12 @@ func backoff(err error, times uint64) time.Duration {
 		wait = e.After
 	}
 	return wait
+}
+
+// jitter returns a random addition to a pause, at most a quarter of the pause. With it, prompts that
+// failed together are not tried again together.
+func jitter(wait time.Duration) time.Duration {
+	return rand.N(min(wait/4, maxJitter) + 1)
 }
 
 // accept passes a prompt to its recipient's lane. It drops a message that is no prompt for this

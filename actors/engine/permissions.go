@@ -263,7 +263,7 @@ func (e *intake) holder(ctx context.Context, s *askState) (id string, holds enti
 }
 
 // markRouteFailed stores that a prompt could not be shown on one route. last is true if the
-// request is pending and this was its last route.
+// request is pending and this was its last route on which a person can answer.
 func (e *effects) markRouteFailed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
 	left := false
 	entry, err = e.life.update(ctx, entry, func(rec *schemas.Record) bool {
@@ -275,7 +275,7 @@ func (e *effects) markRouteFailed(ctx context.Context, entry bus.Entry, connecto
 			if r.Connector == connector && r.Recipient == recipient && !r.Failed {
 				r.Failed, changed = true, true
 			}
-			left = left || !r.Failed
+			left = left || !r.Failed && !e.outgoing(r.Connector)
 		}
 		return changed
 	})

@@ -27,6 +27,9 @@ func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, erro
 		}
 		for _, id := range people[i].Identities {
 			routes = append(routes, schemas.Route{Connector: id.Connector, Recipient: id.UserID})
+			if e.outgoing(id.Connector) {
+				continue // a person who is only told cannot decide
+			}
 			if carriers[id.Connector] = !schemas.IsViewer(id.Connector); !carriers[id.Connector] {
 				inbox = true
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -164,9 +165,17 @@ func (e *admin) changeSettings(ctx context.Context, c *caller, change *schemas.S
 	return schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: s}, nil
 }
 
+// outgoing reports whether a connector only tells people about requests.
+func (o *Options) outgoing(connector string) bool {
+	return slices.ContainsFunc(o.Channels, func(c schemas.ChannelSettings) bool { return c.Name == connector && c.Outgoing })
+}
+
 // approver returns the approver with an identity on a connector. It reads the settings again
 // before it refuses an unknown identity, because the cached settings may be old.
 func (e *base) approver(ctx context.Context, connector, userID string) (schemas.Approver, error) {
+	if e.outgoing(connector) {
+		return schemas.Approver{}, schemas.Errorf(schemas.CodeForbidden, "%s only tells people about requests: answer in the web inbox, the terminal or a chat", connector)
+	}
 	a, ok := e.settings.now().settings.Approver(connector, userID)
 	if !ok {
 		if err := e.readSettings(ctx); err != nil {

@@ -21,7 +21,7 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 		return err
 	}
 	now := e.settings.now().settings
-	if there := secondDevices(now); len(there) > 0 {
+	if there := e.secondDevices(now); len(there) > 0 {
 		return schemas.Errorf(schemas.CodeForbidden, "a thaw never comes from the agents' machine alone: send /thaw on %s", there[0].Connector)
 	}
 	return checkCodeWord(now, word)
@@ -46,11 +46,11 @@ func checkCodeWord(s *schemas.Settings, said string) error {
 
 // secondDevices returns the identities that may thaw from another machine than the agents'
 // machine.
-func secondDevices(s *schemas.Settings) []schemas.Identity {
+func (o *Options) secondDevices(s *schemas.Settings) []schemas.Identity {
 	var all []schemas.Identity
 	for _, who := range s.People() {
 		for _, id := range who.Identities {
-			if who.Everything() && !schemas.IsViewer(id.Connector) {
+			if who.Everything() && !schemas.IsViewer(id.Connector) && !o.outgoing(id.Connector) {
 				all = append(all, id)
 			}
 		}
@@ -71,7 +71,7 @@ func (e *admin) checkThawKept(ctx context.Context, next *schemas.Settings) error
 	if err := e.readSettings(ctx); err != nil {
 		return err
 	}
-	then, now := secondDevices(next), secondDevices(e.settings.now().settings)
+	then, now := e.secondDevices(next), e.secondDevices(e.settings.now().settings)
 	added := slices.ContainsFunc(then, func(id schemas.Identity) bool { return !slices.Contains(now, id) })
 	if len(now) > 0 && (added || len(then) == 0) {
 		return schemas.Errorf(schemas.CodeForbidden, "approvers.people: nod is frozen, so no approver who could thaw from a second device is added, and the last one stays: send /thaw on %s first", now[0].Connector)

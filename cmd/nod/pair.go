@@ -88,6 +88,9 @@ func (c *pairCmd) checkChannel(ctx context.Context, owner *connector.Owner) erro
 	if known := embed.ChannelNames(); !slices.Contains(known, c.Channel) {
 		return fmt.Errorf("there is no channel %q: there is %s", c.Channel, strings.Join(known, ", "))
 	}
+	if !slices.ContainsFunc(answering(), func(ch people.Channel) bool { return ch.Name() == c.Channel }) {
+		return fmt.Errorf("%s needs no pairing, because nobody answers there: name its targets under approvers.people in settings.json", c.Channel)
+	}
 	state, err := owner.Settings(ctx)
 	if err != nil {
 		return err
@@ -96,6 +99,11 @@ func (c *pairCmd) checkChannel(ctx context.Context, owner *connector.Owner) erro
 		return fmt.Errorf("connectors.%s is not in the settings: add it, run nod settings apply and start nod up again", c.Channel)
 	}
 	return nil
+}
+
+// answering returns the channels through which people can answer.
+func answering() []people.Channel {
+	return slices.DeleteFunc(embed.Channels(), func(ch people.Channel) bool { return ch.Settings.Outgoing })
 }
 
 // awaitCode waits until a person has sent the code. It returns that person's identity on the channel.

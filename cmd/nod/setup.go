@@ -15,7 +15,6 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/connectors/people"
-	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -167,8 +166,10 @@ func (c *setupCmd) phone(e *env) error {
 	if err != nil {
 		return err
 	}
-	channels := embed.Channels()
-	if slices.ContainsFunc(state.Settings.Identities(), func(id schemas.Identity) bool { return slices.Contains(embed.ChannelNames(), id.Connector) }) {
+	channels := answering()
+	if slices.ContainsFunc(state.Settings.Identities(), func(id schemas.Identity) bool {
+		return slices.ContainsFunc(channels, func(ch people.Channel) bool { return ch.Name() == id.Connector })
+	}) {
 		return nil
 	}
 	i := slices.IndexFunc(channels, func(ch people.Channel) bool { return state.Settings.Connectors.Channels[ch.Name()] != nil })

@@ -10,8 +10,9 @@ import (
 
 // Features are the optional abilities of a channel. For a declared feature the suite runs every test
 // of the feature. For an undeclared one it runs a test that fails if the channel has the feature.
-// Every channel must have Buttons or Replies.
+// Every channel must either be Outgoing, without other features, or have Buttons or Replies.
 type Features struct {
+	Outgoing     bool // messages tell that a request waits or has ended, without its payload, and take no answers
 	Buttons      bool // messages have buttons
 	Replies      bool // a person can reply to a message with yes or no
 	Edits        bool // the channel can edit messages; the carrier must be a people.Reviser
@@ -51,7 +52,7 @@ var absences = map[feature]func(*stage){
 
 func runAbsences(t *testing.T, features Features, stage func(*testing.T) *stage) {
 	for name, declared := range features.declared() {
-		if !declared {
+		if !declared && !(features.Outgoing && (name == scopes || name == agentOptions)) { // an outgoing channel without buttons and replies takes no lasting answer either
 			t.Run("without "+string(name), func(t *testing.T) { absences[name](stage(t)) })
 		}
 	}

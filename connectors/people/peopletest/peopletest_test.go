@@ -127,6 +127,8 @@ var wrong = map[string]struct {
 	"scopes declared":        {peopletest.Features{Buttons: true, Replies: true, Edits: true, Scopes: true}, "nothing_lasts_that_was_not_on_the_screen"},
 	"agent options declared": {peopletest.Features{Buttons: true, Replies: true, Edits: true, AgentOptions: true}, "an_option_that_the_agent_remembers_takes_two_steps"},
 	"no answers declared":    {peopletest.Features{Edits: true}, "takes no answers"},
+	"outgoing declared":      {peopletest.Features{Outgoing: true}, "a_message_tells_of_the_request_without_its_payload"},
+	"outgoing with buttons":  {peopletest.Features{Outgoing: true, Buttons: true}, "takes no answers"},
 }
 
 // variable is an environment variable that makes a child process run the suite.

@@ -57,10 +57,31 @@ var tests = []struct {
 	{"cancelling ends it promptly", nil, cancelled},
 }
 
+// outgoingTests are the tests of the suite for an outgoing channel.
+var outgoingTests = []struct {
+	name  string
+	needs []feature
+	run   func(*stage)
+}{
+	{"a message tells of the request without its payload", nil, told},
+	{"the outcome is a message of its own, without its words", nil, toldOutcome},
+	{"faults are told apart", nil, faults},
+	{"a message that may be there already says so", nil, toldAgain},
+	{"hostile text is shown for what it is", nil, toldHostile},
+	{"one person's trouble is not another's", nil, toldApart},
+	{"cancelling ends it promptly", nil, cancelled},
+}
+
 // Run runs the suite on a channel with these features. Each test gets a new rig. A test fails if an
 // error or a log line contains one of secrets.
 func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ...string) {
-	require.True(t, features.Buttons || features.Replies, "a channel without Buttons and Replies takes no answers")
+	tests := tests
+	if features.Outgoing {
+		require.Equal(t, Features{Outgoing: true}, features, "an outgoing channel takes no answers")
+		tests = outgoingTests
+	} else {
+		require.True(t, features.Buttons || features.Replies, "a channel without Buttons and Replies takes no answers")
+	}
 	stage := func(t *testing.T) *stage { return newStage(t, features, rig(t), secrets) }
 	declared := features.declared()
 	for _, test := range tests {

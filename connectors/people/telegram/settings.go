@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
@@ -87,7 +85,7 @@ func openSettings(data json.RawMessage, log *slog.Logger) (people.Carrier, error
 // Open creates the carrier for the bot in the settings. It reads the token, and the webhook's secret,
 // from the files or environment variables that the settings name.
 func Open(s Settings, log *slog.Logger) (*Carrier, error) {
-	token, err := readSecret("connectors.telegram.token", s.TokenEnv, s.TokenFile, "the bot's token")
+	token, err := people.ReadSecret("connectors.telegram.token", s.TokenEnv, s.TokenFile, "the bot's token")
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +106,7 @@ func Open(s Settings, log *slog.Logger) (*Carrier, error) {
 // readWebhook returns the Webhook in the settings. It reads the webhook's secret and certificate.
 func readWebhook(s *WebhookSettings) (w Webhook, err error) {
 	w = Webhook{Listen: s.Listen, PublicURL: s.PublicURL}
-	w.Secret, err = readSecret("connectors.telegram.webhook.secret", s.SecretEnv, s.SecretFile, "a secret of your own")
+	w.Secret, err = people.ReadSecret("connectors.telegram.webhook.secret", s.SecretEnv, s.SecretFile, "a secret of your own")
 	if err != nil || s.CertFile == "" {
 		return w, err
 	}
@@ -118,21 +116,4 @@ func readWebhook(s *WebhookSettings) (w Webhook, err error) {
 	}
 	w.TLS = &cert
 	return w, nil
-}
-
-// readSecret reads a secret from the file or the environment variable that a setting names.
-func readSecret(setting, env, file, what string) (string, error) {
-	if file != "" {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return "", fmt.Errorf("%s_file: %w", setting, err)
-		}
-		return strings.TrimSpace(string(data)), nil
-	}
-	secret := os.Getenv(env)
-	if secret == "" {
-		name := setting[strings.LastIndexByte(setting, '.')+1:]
-		return "", fmt.Errorf("%s_env: the environment variable %s is not set: put %s there, or name a file in %s_file", setting, env, what, name)
-	}
-	return secret, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
@@ -102,7 +103,7 @@ func (o *Options) roles() []roles.ID {
 }
 
 // approvers returns a fault if no approver may answer. Otherwise it returns a finding for each
-// approver: a note if the approver has no identity on a channel.
+// approver: a note if the approver has no identity on a channel that takes answers.
 func approvers(s *schemas.Settings) []Finding {
 	const check = "approvers"
 	if len(s.Identities()) == 0 {
@@ -113,10 +114,12 @@ func approvers(s *schemas.Settings) []Finding {
 	for _, p := range s.Approvers.People {
 		var at []string
 		for _, id := range p.Identities {
-			at = append(at, id.Connector)
+			if !slices.ContainsFunc(embed.Channels(), func(c people.Channel) bool { return c.Name() == id.Connector && c.Settings.Outgoing }) {
+				at = append(at, id.Connector)
+			}
 		}
 		if len(at) == 0 {
-			found = append(found, note(check, p.Name+" has no identity, and so cannot answer", "add one under approvers.people, then nod settings apply"))
+			found = append(found, note(check, p.Name+" has no identity on a channel that takes answers, and so cannot answer", "add one under approvers.people, then nod settings apply"))
 			continue
 		}
 		found = append(found, ok(check, fmt.Sprintf("%s may answer on %s", p.Name, strings.Join(at, ", "))))

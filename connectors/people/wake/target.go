@@ -1,0 +1,179 @@
+package wake
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/connectors/httpserve"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// message is one message to one target.
+type message struct {
+	people.Wakeup
+	id     string // the webhook-id
+	event  string
+	at     time.Time // the time of this attempt
+	prompt *schemas.Prompt
+}
+
+// text returns the message's text, with the payload if the target's settings allow it and the text then
+// has at most limit bytes.
+func (m *message) text(t *target, limit int) string {
+	if !t.Payload {
+		return m.Text
+	}
+	return m.Text + "\n\n" + people.Payload(m.prompt, m.at, limit-len(m.Text)-2)
+}
+
+// target is a Target whose secrets have been read.
+type target struct {
+	*Target
+	url    *url.URL
+	secret string
+	key    []byte // the key of a webhook's signature
+}
+
+// newTarget reads the address and the secret of a target.
+func newTarget(s *Target) (*target, error) {
+	t, setting := &target{Target: s}, "connectors.wake.targets "+s.Name+"."
+	address := s.URL
+	var err error
+	if address == "" {
+		if address, err = people.ReadSecret(setting+"url", s.URLEnv, s.URLFile, "the address"); err != nil {
+			return nil, err
+		}
+	}
+	if t.url, err = parseURL(address); err != nil {
+		return nil, fmt.Errorf("%surl: %w", setting, err)
+	}
+	if s.SecretEnv+s.SecretFile != "" {
+		if t.secret, err = people.ReadSecret(setting+"secret", s.SecretEnv, s.SecretFile, "the secret"); err != nil {
+			return nil, err
+		}
+	}
+	if s.Kind == Webhook {
+		if t.key, err = webhookKey(t.secret); err != nil {
+			return nil, fmt.Errorf("%ssecret: %w", setting, err)
+		}
+	}
+	if strings.ContainsFunc(t.secret, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil, fmt.Errorf("%ssecret: it must be one line of ASCII characters", setting)
+	}
+	return t, nil
+}
+
+// parseURL parses an address to which nod sends messages. Its errors do not contain the address.
+func parseURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
+		return nil, errors.New("it must be a plain address such as https://ntfy.example.com")
+	case u.Scheme != "https" && !(u.Scheme == "http" && httpserve.Loopback(u.Hostname())):
+		return nil, errors.New("it must begin with https://; http:// is for this machine alone")
+	}
+	return u, nil
+}
+
+// webhookKey decodes a secret of Standard Webhooks.
+func webhookKey(secret string) ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil || len(key) < 24 || len(key) > 64 {
+		return nil, errors.New("a webhook's secret is whsec_ and 24 to 64 bytes in base64: make one with `echo whsec_$(openssl rand -base64 32)`")
+	}
+	return key, nil
+}
+
+// hostPort returns the address of the target's server.
+func (t *target) hostPort() string {
+	if t.url.Port() != "" {
+		return t.url.Host
+	}
+	if t.url.Scheme == "http" {
+		return t.url.Host + ":80"
+	}
+	return t.url.Host + ":443"
+}
+
+// wait returns how long p must still wait before the target is told, or at most 0 if it is due.
+func (t *target) wait(p *schemas.Prompt, now time.Time) time.Duration {
+	waited := now.Sub(p.Request.CreatedAt)
+	if waited < -maxSkew {
+		return 0
+	}
+	return time.Duration(t.AfterSeconds)*time.Second - waited
+}
+
+// request returns the HTTP request that sends m.
+func (t *target) request(ctx context.Context, m *message) (*http.Request, error) {
+	var body []byte
+	header := http.Header{}
+	var err error
+	switch t.Kind {
+	case Webhook:
+		body, err = t.webhook(m, header)
+	case Ntfy:
+		body, err = t.ntfy(m, header)
+	default:
+		body, err = t.template(m, header)
+	}
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("the address is not valid")
+	}
+	header.Set("User-Agent", "nod")
+	req.Header = header
+	return req, nil
+}
+
+// result returns the error that a response means.
+func (t *target) result(resp *http.Response, now time.Time) error {
+	code := resp.StatusCode
+	if code/100 == 2 {
+		return nil
+	}
+	e := &people.Error{Err: fmt.Errorf("wake %s: its server replied %d %s", t.Name, code, http.StatusText(code))}
+	after, asked := retryAfter(resp.Header.Get("Retry-After"), now)
+	switch {
+	case code == http.StatusGone:
+		e.Unreachable = true
+	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable && asked:
+		e.After = max(after, time.Second)
+	case code == http.StatusRequestTimeout, code >= 500: // a temporary fault
+	case code/100 == 3:
+		e.Permanent = true
+		e.Err = fmt.Errorf("wake %s: its server redirects, which nod does not follow: put the new address into connectors.wake.targets", t.Name)
+	default:
+		e.Permanent = true
+		e.Err = fmt.Errorf("%w: check its address, fields and secret under connectors.wake.targets", e.Err)
+	}
+	return e
+}
+
+// maxRetryAfter bounds the wait that a server may ask for.
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter parses a Retry-After header: a number of seconds, or a date. asked is false if the header
+// is missing or malformed.
+func retryAfter(text string, now time.Time) (after time.Duration, asked bool) {
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return min(time.Duration(n)*time.Second, maxRetryAfter), true
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0, false
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter), true
+}

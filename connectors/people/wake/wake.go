@@ -1,0 +1,158 @@
+// Package wake tells people who are away that a request waits: by signed webhooks (Standard Webhooks),
+// by ntfy, and by services that take a form or JSON, such as Pushover and Gotify.
+//
+// The channel is outgoing only. A message contains the request's id, project and risk, and a link to
+// the web inbox, where a person logs in to decide. It contains the payload only if the target's
+// setting says so. Each target is one recipient, so a slow target delays no other. A target with
+// after_seconds is told only if the request still waits by then. The worker makes all retries, and
+// stops them if the request ends.
+package wake
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// callTimeout is the time limit of one HTTP call.
+	callTimeout = 10 * time.Second
+	// maxSkew is how far a request's time may lie in the future. A request from further ahead counts
+	// as due, because its agent writes that time and must not be able to hold messages back.
+	maxSkew = time.Minute
+)
+
+// Carrier implements people.Carrier for the targets in the settings. It has no state of its own.
+type Carrier struct {
+	web     string
+	targets map[string]*target
+	client  *http.Client
+}
+
+var _ people.Carrier = (*Carrier)(nil)
+
+// New creates the carrier. It reads the secrets that the settings name, and connects to no server.
+func New(s Settings, _ *slog.Logger) (*Carrier, error) {
+	c := &Carrier{web: s.WebURL, targets: map[string]*target{}, client: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // a redirect would send the message, and perhaps a secret, to another address
+		},
+	}}
+	for i := range s.Targets {
+		t, err := newTarget(&s.Targets[i])
+		if err != nil {
+			return nil, err
+		}
+		c.targets[t.Name] = t
+	}
+	return c, nil
+}
+
+// Run waits until ctx ends, because nobody can answer on this channel.
+func (c *Carrier) Run(ctx context.Context, _ people.Desk) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Prompt sends the message about p to the target p.Recipient. Before the target's time it sends
+// nothing, and the error says how long to wait.
+func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
+	t := c.targets[p.Recipient]
+	if t == nil {
+		return "", &people.Error{Permanent: true, Err: fmt.Errorf("connectors.wake.targets has no target %q, which approvers.people names: add it and run `nod settings apply`", p.Recipient)}
+	}
+	if wait := t.wait(&p, time.Now()); p.Decision == nil && wait > 0 {
+		return "", &people.Error{After: wait, Err: fmt.Errorf("wake %s: the request has waited less than after_seconds", t.Name)}
+	}
+	id := messageID(&p)
+	return people.Ref(id), c.send(ctx, t, id, &p)
+}
+
+// Settle sends the outcome of p in a message of its own. If it is called twice, both messages have the
+// same webhook-id.
+func (c *Carrier) Settle(ctx context.Context, _ people.Ref, p schemas.Prompt) error {
+	t := c.targets[p.Recipient]
+	if t == nil {
+		return nil // the target has been removed from the settings
+	}
+	return c.send(ctx, t, messageID(&p), &p)
+}
+
+// messageID returns the id of the message to one target about the wait or the end of a request. Each
+// retry has the same id.
+func messageID(p *schemas.Prompt) string {
+	sum := sha256.Sum256([]byte(p.SessionID + "\x00" + p.PendingID + "\x00" + p.Digest + "\x00" + p.Recipient + "\x00" + event(p)))
+	return "msg_" + hex.EncodeToString(sum[:16])
+}
+
+// The events of a request.
+const (
+	waiting = "nod.request.waiting"
+	ended   = "nod.request.ended"
+)
+
+func event(p *schemas.Prompt) string {
+	if p.Decision != nil {
+		return ended
+	}
+	return waiting
+}
+
+// send makes one call. Its errors are *people.Error or, after ctx has ended, ctx's own. They contain
+// neither the target's address nor its secret.
+func (c *Carrier) send(ctx context.Context, t *target, id string, p *schemas.Prompt) error {
+	hop, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	req, err := t.request(hop, &message{Wakeup: people.NewWakeup(p, c.web), id: id, event: event(p), at: time.Now(), prompt: p})
+	if err != nil {
+		return &people.Error{Permanent: true, Err: fmt.Errorf("wake %s: %w", t.Name, err)}
+	}
+	resp, err := c.client.Do(req)
+	switch {
+	case ctx.Err() != nil:
+		if err == nil {
+			resp.Body.Close()
+		}
+		return ctx.Err()
+	case err != nil:
+		return &people.Error{Err: fmt.Errorf("wake %s: %w", t.Name, withoutURL(err))}
+	}
+	defer resp.Body.Close()
+	return t.result(resp, time.Now())
+}
+
+// withoutURL returns the cause of an HTTP client's error. The text of the client's own error contains
+// the URL, which may contain a secret.
+func withoutURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// Check connects to the server of each target and sends nothing.
+func (c *Carrier) Check(ctx context.Context) error {
+	var errs []error
+	for _, t := range c.targets {
+		hop, cancel := context.WithTimeout(ctx, callTimeout)
+		conn, err := new(net.Dialer).DialContext(hop, "tcp", t.hostPort())
+		cancel()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("wake %s: %w", t.Name, err))
+			continue
+		}
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,70 @@
+package people
+
+import (
+	"path"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Wakeup is a message that tells a person that a request waits, or that it has ended. It takes no
+// answer, and may pass through servers of other people: it contains nothing of the request's payload,
+// except for Payload.
+type Wakeup struct {
+	ID, Session string
+	Project     string // the name of the project's directory; may be empty
+	Risk        schemas.Risk
+	Title       string // one line
+	Text        string // the title's details, one or two lines
+	Link        string // the session's page in the web inbox
+	Outcome     schemas.Outcome
+	Deadline    time.Time
+}
+
+// NewWakeup returns the message about p, with a link to the web inbox at web.
+func NewWakeup(p *schemas.Prompt, web string) Wakeup {
+	w := Wakeup{
+		ID: p.PendingID, Session: p.SessionID, Risk: p.Risk, Link: SessionLink(web, p.SessionID),
+		Title: "nod: a request waits", Deadline: p.Deadline,
+	}
+	if p.Request.Project != "" {
+		w.Project = captionItem(path.Base(p.Request.Project))
+	}
+	if p.Decision != nil {
+		w.Outcome, w.Title = p.Decision.Outcome, "nod: "+ending(p.Decision.Outcome)
+	}
+	w.Text = join([]string{w.Project, riskWord(p.Risk) + " risk", "request " + p.PendingID})
+	if p.Repeat {
+		w.Text += "\nThis message may be here twice: it was sent again."
+	}
+	return w
+}
+
+// ending returns a line about an outcome without the person's words and without the rule of a lasting
+// answer, both of which can quote the payload.
+func ending(o schemas.Outcome) string {
+	switch o {
+	case schemas.Allowed:
+		return "the request was allowed"
+	case schemas.Denied:
+		return "the request was denied"
+	case schemas.Cancelled:
+		return "the request was dismissed"
+	case schemas.TimedOut:
+		return "the request expired: denied automatically"
+	case schemas.Withdrawn:
+		return "the agent stopped waiting"
+	}
+	return "the request ended without an allow"
+}
+
+// Payload returns the whole text of p for a channel whose setting allows the payload. If the text is
+// longer than limit bytes, it returns a line that says so, and never a part of the payload.
+func Payload(p *schemas.Prompt, now time.Time, limit int) string {
+	text := Text(p, now, 0)
+	if len(text) > limit {
+		return "The request is too long to be shown here: read it in the web inbox, or with nod show " + p.PendingID
+	}
+	return strings.TrimSpace(text)
+}
