@@ -117,6 +117,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 	owners := map[string][]string{
 		"github.com/nats-io/nats.go":            {"bus/...", "internal/bench", "test/..."},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
+		"github.com/minio/highwayhash":          {"bus"}, // the checksum of nats-server's descriptions
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
 		"github.com/aymanbagabas/go-udiff":      {"connectors/people/payload"},
