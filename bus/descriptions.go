@@ -167,13 +167,13 @@ func (d description) sum(data []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// replaceFile replaces a file as a whole, durably.
+// replaceFile replaces a file as a whole, durably. Its temporary file has the name of the
+// server's own one, so the next write replaces a file that a crash has left.
 func replaceFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".repair-*")
+	tmp, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(data)
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err

@@ -183,6 +183,21 @@ func TestAConsumerWithADamagedPositionDeliversAgain(t *testing.T) {
 	}
 }
 
+// A description that cannot be read may be intact, so it is not replaced.
+func TestADescriptionThatCannotBeReadIsNamed(t *testing.T) {
+	for _, file := range []string{"meta.inf", "meta.sum", "obs/nod-outbox/meta.inf", "obs/nod-outbox/o.dat"} {
+		t.Run(file, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "nats/jetstream/STORE/streams/KV_pending_permissions", file)
+			require.NoError(t, os.MkdirAll(path, 0o700)) // a directory has no content to read
+			_, users := keysOf(t, dir, asEngineStore)
+			_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet()})
+			requireOneLine(t, err, path, "check the disk")
+			require.DirExists(t, path)
+		})
+	}
+}
+
 // A description that is intact stays as it is, also if it differs from nod's own configuration.
 func TestAnIntactDescriptionStays(t *testing.T) {
 	d := &described{t: t, dir: t.TempDir()}
