@@ -199,15 +199,34 @@ func TestADescriptionThatCannotBeReadIsNamed(t *testing.T) {
 }
 
 // A description that is intact stays as it is, also if it differs from nod's own configuration.
+// So does a position with unacknowledged and redelivered messages.
 func TestAnIntactDescriptionStays(t *testing.T) {
 	d := &described{t: t, dir: t.TempDir()}
 	d.start()
 	d.fill()
-	require.NoError(t, d.open().Log.Retain(t.Context(), time.Hour, 1<<20))
+	store := d.open()
+	require.NoError(t, store.Log.Retain(t.Context(), time.Hour, 1<<20))
+	_, err := store.Records.Create(t.Context(), pendingEntry("3"))
+	require.NoError(t, err)
+	outbox, err := store.Records.Outbox(t.Context(), time.Minute)
+	require.NoError(t, err)
+	redelivered := make(chan bool, 1)
+	stop, err := outbox.Consume(func(m *bus.Delivery) {
+		if m.Times < 3 {
+			m.Again(time.Millisecond)
+			return
+		}
+		redelivered <- true
+	})
+	require.NoError(t, err)
+	<-redelivered
+	stop()
 	d.stop()
 	before := d.files()
 	d.start()
 	require.Empty(t, d.said.String())
+	require.Equal(t, 1, d.outbox().NumAckPending)
+	require.Equal(t, 1, d.outbox().NumRedelivered)
 	d.stop()
 	require.True(t, maps.Equal(before, d.files()))
 }
