@@ -97,6 +97,11 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	if err := syncTree(storeDir); err != nil {
 		return nil, JoinErrors(fmt.Errorf("sync the stores to disk: %w", err), lock.release())
 	}
+	if o.ClusterName == "" {
+		if err := repairStores(storeDir, cmp.Or(o.Log, slog.Default())); err != nil {
+			return nil, JoinErrors(err, lock.release())
+		}
+	}
 	disk := newDiskFailure(storeDir, o)
 	ns, err := startEmbedded(ctx, o, disk)
 	if err != nil {

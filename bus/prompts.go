@@ -29,6 +29,14 @@ const PromptGrace = time.Hour
 // OpenPrompts opens the stream, and makes it if it is missing. The stream is in the account of
 // the stores; connectors use it through an import.
 func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
+	stream, err := c.stream(ctx, promptsConfig(replicas), c.js.CreateStream)
+	if err != nil {
+		return nil, err
+	}
+	return &Prompts{conn: c, stream: stream}, nil
+}
+
+func promptsConfig(replicas int) jetstream.StreamConfig {
 	config := jetstream.StreamConfig{
 		Name:        "permission_prompts",
 		Subjects:    []string{"nod.v1.prompt.>"},
@@ -41,11 +49,7 @@ func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 	if replicas <= 1 {
 		config.PersistMode = jetstream.AsyncPersistMode // prompts may be lost in a crash; the sweep sends them again
 	}
-	stream, err := c.stream(ctx, config, c.js.CreateStream)
-	if err != nil {
-		return nil, err
-	}
-	return &Prompts{conn: c, stream: stream}, nil
+	return config
 }
 
 // Send queues a prompt for its connector. Within two minutes, the server drops a repetition for

@@ -130,13 +130,17 @@ func sessionFilter(session string) string {
 // version goes to one of the engines, and to another engine if it is not acknowledged within
 // ackWait. A version that is replaced before its delivery is skipped.
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
-	return r.conn.queue(ctx, r.stream, r.disk, jetstream.ConsumerConfig{
+	return r.conn.queue(ctx, r.stream, r.disk, outboxConfig(ackWait))
+}
+
+func outboxConfig(ackWait time.Duration) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
 		FilterSubject: recordPrefix + "*.*", // this filter leaves out the barriers of scans
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxAckPending: 512,
-	})
+	}
 }
 
 // Entry decodes a delivery of the outbox. The error is ErrNotFound for a deleted key.

@@ -74,16 +74,7 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 		records.disk, log.disk = c.server.syncs.of(records.name), c.server.syncs.of(log.name)
 	}
 	s.Records, s.Log = &Records{kvStream: records}, &Log{kvStream: log}
-	for _, b := range []struct {
-		into  **Bucket
-		name  string
-		async bool // the server acknowledges a write before it is on disk, because this content may be lost
-	}{
-		{&s.Sessions, "permission_sessions", false},
-		{&s.Presence, "client_presence", true},
-		{&s.Shown, "shown_prompts", false}, // after a lost claim, a prompt could be shown twice without a notice of the repeat
-		{&s.Settings, "permission_settings", false},
-	} {
+	for _, b := range s.buckets() {
 		k, err := open(bucketConfig(b.name, b.async, replicas), "$KV."+b.name+".")
 		if err == nil {
 			err = setReads(k, ctx)
@@ -94,6 +85,21 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 		*b.into = &Bucket{kvStream: k, confirms: newActionGroup()}
 	}
 	return s, nil
+}
+
+type bucketSpec struct {
+	into  **Bucket
+	name  string
+	async bool // the server acknowledges a write before it is on disk, because this content may be lost
+}
+
+func (s *Store) buckets() []bucketSpec {
+	return []bucketSpec{
+		{&s.Sessions, "permission_sessions", false},
+		{&s.Presence, "client_presence", true},
+		{&s.Shown, "shown_prompts", false}, // after a lost claim, a prompt could be shown twice without a notice of the repeat
+		{&s.Settings, "permission_settings", false},
+	}
 }
 
 // stream opens a stream, and calls create if it is missing. As long as ctx allows, it waits

@@ -252,13 +252,17 @@ func QuestionToken(digest string) string { return questionMark + digest }
 // Due returns the queue that delivers every fired timer to one of the engines, and to another
 // engine if it is not acknowledged within ackWait.
 func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error) {
-	return r.conn.queue(ctx, r.stream, r.disk, jetstream.ConsumerConfig{
+	return r.conn.queue(ctx, r.stream, r.disk, clockConfig(ackWait))
+}
+
+func clockConfig(ackWait time.Duration) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
 		Durable:       "nod-clock",
 		FilterSubject: duePrefix + ">",
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxAckPending: 512,
-	})
+	}
 }
 
 // Fired decodes a fired timer. ok is false if the delivery is no timer.

@@ -102,6 +102,18 @@ func (c *upCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	served := make(chan error, 1)
+	go func() { served <- c.serve(e, n, place.DataDir, port) }()
+	select {
+	case err := <-served:
+		return err
+	case err := <-n.Failed(): // the process ends at once: all that nod confirmed is stored, and an orderly stop would wait for the failed disk
+		return err
+	}
+}
+
+// serve returns once nod has stopped after a signal.
+func (c *upCmd) serve(e *env, n *embed.Nod, dataDir string, port int) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
@@ -109,12 +121,12 @@ func (c *upCmd) Run(e *env) error {
 			fmt.Fprintf(e.stderr, "nod: stopping: %v\n", err)
 		}
 	}()
-	if err := c.welcome(e, n, place.DataDir, port); err != nil {
+	if err := c.welcome(e, n, dataDir, port); err != nil {
 		return err
 	}
 	sweeping, stop := context.WithCancel(e.ctx)
 	swept := make(chan struct{})
-	go func() { defer close(swept); e.runSweeps(sweeping, place.DataDir) }()
+	go func() { defer close(swept); e.runSweeps(sweeping, dataDir) }()
 	defer func() { stop(); <-swept }()
 	return c.watch(e, n)
 }
@@ -189,11 +201,7 @@ func (c *upCmd) watch(e *env, n *embed.Nod) error {
 		}
 		defer stop()
 	}
-	select {
-	case err := <-n.Failed():
-		return err
-	case <-e.ctx.Done():
-	}
+	<-e.ctx.Done()
 	fmt.Fprintln(e.stdout, "stopping; pending requests stay pending")
 	return nil
 }

@@ -148,11 +148,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	if errno != 0 {
 		return nil, nil, 0, errno
 	}
-	if flags&syscall.O_SYNC != 0 {
-		n.disk.mu.Lock()
-		defer n.disk.mu.Unlock()
-		n.disk.direct[inodeOf(filepath.Join(n.path(), name))] = true
-	}
+	n.disk.noteDirect(filepath.Join(n.path(), name), flags)
 	return inode, &file{h.(*fs.LoopbackFile)}, f, 0
 }
 
@@ -161,7 +157,18 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	if errno != 0 {
 		return nil, 0, errno
 	}
+	n.disk.noteDirect(n.path(), flags)
 	return &file{h.(*fs.LoopbackFile)}, f, 0
+}
+
+// noteDirect notes a file that is opened with these flags.
+func (d *disk) noteDirect(path string, flags uint32) {
+	if flags&syscall.O_SYNC == 0 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.direct[inodeOf(path)] = true
 }
 
 // file is an open file. The kernel writes to the file through the file's node.
