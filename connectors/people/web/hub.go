@@ -21,6 +21,7 @@ type hub struct {
 
 	mu      sync.Mutex
 	pending pendingList
+	views   viewCache
 	clients map[*client]bool
 	closed  bool
 }
@@ -48,7 +49,7 @@ func (b *hub) add(p *schemas.Prompt, now time.Time) {
 	for c := range b.clients {
 		if c.takes(row) {
 			if view == nil {
-				view = newRequestView(p, now)
+				view = b.views.of(p, now)
 			}
 			_, known := c.sent[row.key]
 			c.sendRequest(p, view, outgoing{live: true, fresh: !known})
@@ -66,6 +67,7 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pending.remove(key)
+	b.views.forget(key)
 	for c := range b.clients {
 		last, announced := c.sent[key]
 		switch {

@@ -169,7 +169,7 @@ func (b *hub) sendLoaded(c *client, prompts []*schemas.Prompt, now time.Time) {
 	defer b.mu.Unlock()
 	for _, p := range prompts {
 		if v, announced := c.sent[p.Key()]; announced && v == (sentVersion{}) {
-			c.sendRequest(p, newRequestView(p, now), outgoing{})
+			c.sendRequest(p, b.views.of(p, now), outgoing{})
 		}
 	}
 }
@@ -249,7 +249,7 @@ func (c *client) listPending(ctx context.Context, m clientMessage, a actionPaylo
 			return
 		}
 		for _, p := range prompts {
-			q := *newRequestView(p, now)
+			q := *c.hub.views.of(p, now)
 			q.ServerTime = now
 			page.Permissions = append(page.Permissions, q)
 			if size += len(q.ActionDetails); size > pageBytes {

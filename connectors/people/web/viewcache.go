@@ -1,0 +1,47 @@
+package web
+
+import (
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// maxCachedViews bounds the views that a viewCache keeps. At the bound it forgets all.
+const maxCachedViews = 256
+
+// viewCache keeps the views that were made last, because several clients often need the same ones.
+type viewCache struct {
+	mu    sync.Mutex
+	views map[string]cachedView // by request key
+}
+
+type cachedView struct {
+	revision uint64
+	view     *requestView
+}
+
+// of returns the view of a pending request. The caller must not change it.
+func (v *viewCache) of(p *schemas.Prompt, now time.Time) *requestView {
+	key := p.Key()
+	v.mu.Lock()
+	cached, ok := v.views[key]
+	v.mu.Unlock()
+	if ok && cached.revision == p.Revision && p.Revision != 0 {
+		return cached.view
+	}
+	made := cachedView{p.Revision, newRequestView(p, now)}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.views == nil || len(v.views) >= maxCachedViews {
+		v.views = map[string]cachedView{}
+	}
+	v.views[key] = made
+	return made.view
+}
+
+func (v *viewCache) forget(key string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.views, key)
+}
