@@ -51,7 +51,7 @@ def main(what, text):
             out = nod.withdraw(given["id"], reason="not needed")
         else:
             out = {"ran": nod.guard(given["toolName"], lambda input: input)(given["input"], tool_call_id=given["toolCallId"])}
-    except (NodError, NotAllowed, TimeoutError) as err:
+    except (NodError, NotAllowed, TimeoutError, TypeError) as err:
         out = {"error": type(err).__name__, "code": getattr(err, "code", None), "message": str(err), "refused": isinstance(err, NotAllowed)}
     print(json.dumps(dataclasses.asdict(out) if dataclasses.is_dataclass(out) else out))
 

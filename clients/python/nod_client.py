@@ -221,6 +221,8 @@ def _id_of(id: str) -> str:
 
 def _details(call: Call) -> dict[str, Any]:
     """nod reads the field "cwd" as the directory of the call, so only the app may set it."""
+    if not isinstance(call.input, Mapping):
+        raise TypeError("nod: the input is not a mapping")
     details = dict(call.input)
     if "cwd" in details:
         if _OWN_CWD in details:

@@ -1,6 +1,6 @@
 // The program of the tests: it makes one call of the client, checks each HTTP exchange against the
 // OpenAPI document of the server, and prints the result as one line of JSON.
-import { Nod, NotAllowed } from "./nod.js";
+import { Nod, NodError, NotAllowed } from "./nod.js";
 
 const url = process.env.NOD_HTTP;
 const document = await (await fetch(`${url}/openapi.json`)).json();
@@ -33,6 +33,6 @@ try {
   else if (what === "abort") out = await nod.ask(call, { signal: AbortSignal.timeout(call.after) });
   else out = { ran: await nod.guard(call.toolName, (input) => input)(call.input, { toolCallId: call.toolCallId }) };
 } catch (err) {
-  out = { error: err.name, code: err.code, message: err.message, refused: err instanceof NotAllowed };
+  out = { error: err.name, code: err instanceof NodError ? err.code : "", message: err.message, refused: err instanceof NotAllowed };
 }
 console.log(JSON.stringify(out));

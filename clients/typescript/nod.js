@@ -183,6 +183,7 @@ function pathOf(request) {
 const ownCwd = "cwd, in the input";
 
 function detailsOf(input, cwd) {
+  if (typeof input !== "object" || input === null || Array.isArray(input)) throw new TypeError("nod: the input is not an object");
   const { cwd: own, ...rest } = input;
   if (own !== undefined) {
     if (ownCwd in rest) throw new TypeError(`nod: the input has a field "${ownCwd}", which nod reserves`);

@@ -85,6 +85,7 @@ func FuzzNothingUnjudged(f *testing.F) {
 		`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + "\r" + readCall + "\r}",
 		`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"` + "\u2028" + `"}}`,
 		`{"jsonrpc":"2.0","id":1,"Method":"tools/call","method":"ping","params":{"name":"x"}}`,
+		`{"method":"0tools/CAll"}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/Call","params":{"name":"x","Arguments":{"ok":1}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n" + readCall,
 		`{"id":1,"method":"tools/call","params":{"name":"x","arguments":{"ok":1,"ok":2}}}`,

@@ -97,8 +97,8 @@ func parse(raw json.RawMessage) (m message, err error) {
 	return m, nil
 }
 
-// methodOf decodes the name of a method. It refuses a name that a reader could take for tools/call
-// although it is another text.
+// methodOf decodes the name of a method. It refuses a name that contains tools/call, in any case, but is
+// another text: a careless reader could take it for tools/call.
 func methodOf(raw json.RawMessage) (method string, err error) {
 	if json.Unmarshal(raw, &method) != nil || raw[0] != '"' {
 		return "", errors.New("the method is not a string")
@@ -108,7 +108,7 @@ func methodOf(raw json.RawMessage) (method string, err error) {
 			return "", errors.New("the method is not plain text without spaces")
 		}
 	}
-	if strings.EqualFold(method, methodCall) && method != methodCall {
+	if strings.Contains(strings.ToLower(method), methodCall) && method != methodCall {
 		return "", fmt.Errorf("the method %s is not %s", method, methodCall)
 	}
 	return method, nil
