@@ -165,7 +165,7 @@ func (p *page) readsBy(scrolled, hint string) {
 	p.t.Helper()
 	p.does(script(scrolled + ".scrollTop = 0; globalThis.turned = Date.now()"))
 	p.sees(`(() => {
-		if (!/^Read (to the end|the part)/.test(` + hint + `.innerText)) return true;
+		if (!/^Read (to the end|the part|the lasting rule)/.test(` + hint + `.innerText)) return true;
 		const at = ` + scrolled + `, now = Date.now();
 		if (now - turned > 300) {
 			globalThis.turned = now;
