@@ -69,6 +69,8 @@ func ParseRememberedRule(text string) (RememberedRule, error) {
 			r.Argv, r.Prefix = words, p.skip(":*")
 		case len(words) == 1:
 			r.Path = words[0]
+		default:
+			p.failed = true // only a command has several words
 		}
 		p.expect(")")
 	}

@@ -64,7 +64,8 @@ func TestARuleWithAnUnreadablePlaceIsRefused(t *testing.T) {
 		"Edit(/app/a) at /app":              "only a rule for a command",
 		"WebFetch in /app":                  "web address",
 		"mcp__notes__add(x) in /app":        "no patterns",
-		"run_shell_command(npm ci) in /app": "covers no command",
+		"run_shell_command(npm ci) in /app": "cannot read it",
+		"run_shell_command(make) in /app":   "covers no command",
 	} {
 		_, err := policy.New(schemas.Permissions{Allow: []string{rule}})
 		assert.ErrorContains(t, err, want, rule)
