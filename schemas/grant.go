@@ -16,58 +16,6 @@ const (
 	ScopeAgent   Scope = "agent"   // later calls of the same agent, in any session
 )
 
-// RememberedRule is a rule of a grant. It covers a parsed command (all its words or the first
-// ones), a path, or a tool, in one project. It allows only calls about which a person is asked
-// because no rule of the policy matches. Deny and ask rules outrank it.
-type RememberedRule struct {
-	Tool    string   `json:"tool"`
-	Argv    []string `json:"argv,omitempty"`
-	Prefix  bool     `json:"prefix,omitempty"` // a command may have more words after Argv
-	Path    string   `json:"path,omitempty"`   // the covered file, or directory if it ends in a slash
-	Project string   `json:"project,omitempty"`
-	// Dirs are the directories in which the command may run: elsewhere its words would mean
-	// other files. The command of a task runner has no Dirs; it may run anywhere in the
-	// project.
-	Dirs []string `json:"dirs,omitempty"`
-}
-
-// String returns the rule as people see it.
-func (a *RememberedRule) String() string {
-	var b strings.Builder
-	b.WriteString(a.Tool)
-	switch {
-	case len(a.Argv) > 0:
-		b.WriteString("(" + ShellLine(a.Argv))
-		if a.Prefix {
-			b.WriteString(":*")
-		}
-		b.WriteString(")")
-	case a.Path != "":
-		b.WriteString("(" + a.Path + ")")
-	}
-	if a.Project != "" {
-		b.WriteString(" in " + a.Project)
-	}
-	if len(a.Dirs) > 0 && !slices.Equal(a.Dirs, []string{a.Project}) {
-		b.WriteString(" at " + strings.Join(a.Dirs, " or "))
-	}
-	return b.String()
-}
-
-// ShellLine joins words into a line that a shell splits into the same words.
-func ShellLine(argv []string) string {
-	out := make([]string, len(argv))
-	for i, a := range argv {
-		if out[i] = a; a == "" || a[0] == '=' || strings.Trim(a, plainBytes) != "" {
-			out[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(out, " ")
-}
-
-// plainBytes are the bytes that need no quotes in any shell, except "=" at the start of a word.
-const plainBytes = "=abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:@_"
-
 // Reach is the set of later calls that one answer would allow: all calls that match one of
 // Rules, or that need one of Permissions.
 type Reach struct {

@@ -74,6 +74,8 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 			switch {
 			case t == nil:
 				return !allow
+			case r.Placed != nil:
+				return coversTool(r.Placed, ev, t)
 			case allow && slices.ContainsFunc(t.paths, func(p string) bool {
 				return (ev.tool.Kind == tools.Edit || ev.hiddenOutside(p)) && !r.SpellsOut(p, ev.location)
 			}):

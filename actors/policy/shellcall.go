@@ -154,7 +154,13 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 		}
 		argv[i] = w.Text
 	}
-	if r := ev.firstRule(allowRules, true, func(r *rules.Rule) bool { return r.CoversArgv(argv, true, &ev.line.Location) }); r != nil {
+	covers := func(r *rules.Rule) bool {
+		if r.Placed != nil {
+			return !p.HasInput && coversArgv(r.Placed, ev, argv)
+		}
+		return r.CoversArgv(argv, true, &ev.line.Location)
+	}
+	if r := ev.firstRule(allowRules, true, covers); r != nil {
 		return "allow " + r.Text
 	}
 	if p.HasInput {

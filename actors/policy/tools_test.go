@@ -95,7 +95,7 @@ func TestPropose(t *testing.T) {
 	for _, c := range []string{"rm -rf x", "curl https://x.test", "python3 -c 'x'", "bash x.sh", "git push", "echo $X", "npm test > x", "cat .env", "sudo make", "make $(id)", "make CC=x", "xargs go test", "nod allow x", "npm test # x", "for i in 1; do npm test; done", "ls", "kubectl get pods", "go test .env", "mysterious"} {
 		assert.Empty(t, p.Propose(bash(t, c)), c)
 	}
-	for c, want := range map[string]string{"npm test": "Bash(npm test:*) in " + project, "make check": "Bash(make check:*) in " + project, "mkdir -p 'a b'": "Bash(mkdir -p 'a b') in " + project} {
+	for c, want := range map[string]string{"npm test": "Bash(npm test:*) in " + project, "make check": "Bash(make check:*) in " + project, "mkdir -p 'a b'": "Bash(mkdir -p 'a b') at " + project} {
 		got := p.Propose(bash(t, c))
 		require.NotEmpty(t, got, c)
 		assert.Equal(t, want, got[len(got)-1].String())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/embed"
@@ -30,7 +31,8 @@ type policyCmd struct {
 
 // rulesFlag is the flag that names the settings with the rules to use.
 type rulesFlag struct {
-	Settings string `placeholder:"FILE" type:"path" help:"Use the rules of this settings.json (DATA/settings.json, if there is one)."`
+	Settings string   `placeholder:"FILE" type:"path" help:"Use the rules of this settings.json (DATA/settings.json, if there is one)."`
+	tried    []string // further allow rules, which the settings do not have
 }
 
 func (f rulesFlag) permissions(e *env) (schemas.Settings, error) {
@@ -50,7 +52,14 @@ func (f rulesFlag) policy(e *env) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := policy.New(s.Permissions, s.Policies...)
+	var tried []schemas.PolicyLayer
+	for _, rule := range f.tried {
+		if _, err := rules.Parse(rule); err != nil {
+			return nil, fmt.Errorf("--rule %w", err)
+		}
+		tried = append(tried, schemas.PolicyLayer{Permissions: schemas.Rules{Allow: []string{rule}}})
+	}
+	p, err := policy.New(s.Permissions, append(tried, s.Policies...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +84,18 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 	return files.Tighten(p, here().Cwd, here().Project)
 }
 
+// triedRules are the flags of a command that also tries rules that the settings do not have.
+type triedRules struct {
+	rulesFlag
+	Rules []string `name:"rule" sep:"none" placeholder:"RULE" help:"Also use this allow rule, which the settings do not have; can be repeated."`
+}
+
+// policyHere returns the policy for the project in the current directory, with the tried rules.
+func (t triedRules) policyHere(e *env) (*policy.Policy, error) {
+	t.rulesFlag.tried = t.Rules
+	return t.rulesFlag.policyHere(e)
+}
+
 // here returns a policy.Call without a tool. The call's agent is "local", and its directory and host
 // are those of this process.
 func here() policy.Call {
@@ -92,7 +113,7 @@ func locate(c *policy.Call) {
 	c.Tops = policy.ThisDisk{}.Tops(c.Project)
 }
 
-type policyCheckCmd struct{ rulesFlag }
+type policyCheckCmd struct{ triedRules }
 
 // Run writes one verdict per line, in the order of the calls.
 func (c *policyCheckCmd) Run(e *env) error {
@@ -104,7 +125,7 @@ func (c *policyCheckCmd) Run(e *env) error {
 }
 
 type policyExplainCmd struct {
-	rulesFlag
+	triedRules
 	Command []string `arg:"" passthrough:"" help:"The command, as one argument or several."`
 }
 

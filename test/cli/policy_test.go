@@ -106,6 +106,10 @@ func TestPolicyExplain(t *testing.T) {
 	for _, want := range []string{"ask  by default", "ok   cd src", "ask  go test ./...", "a rule that would allow it: Bash(go test:*) in "} {
 		require.Contains(t, r.Stdout, want)
 	}
+	_, rule, _ := strings.Cut(r.Stdout, "a rule that would allow it: Bash(go test:*)")
+	rule, _, _ = strings.Cut("Bash(go test:*)"+rule, "\n")
+	require.Contains(t, b.policy("", "explain", "--rule", rule, "go", "test", "./...").Stdout, "allow  by allow "+rule, "a printed rule can be tried")
+	require.Contains(t, b.policy("", "explain", "--rule", rule+" or so", "go", "test", "./...").Err, "--rule")
 	require.Contains(t, b.policy("", "explain", "git", "diff").Stdout, "allow  by default")
 	require.Contains(t, b.policy("", "explain", "ls", "-la").Stdout, "allow  by default")
 

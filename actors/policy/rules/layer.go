@@ -29,6 +29,9 @@ func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
 			if err != nil {
 				return Layer{}, fmt.Errorf("%s.%s[%d]: %w", at, list.name, i, err)
 			}
+			if r.Placed != nil && list.name != "allow" {
+				return Layer{}, fmt.Errorf("%s.%s[%d]: %q: a rule with a place can only allow: write the rule without it, in a layer of policies whose match names the project", at, list.name, i, text)
+			}
 			*list.into = append(*list.into, r)
 		}
 	}

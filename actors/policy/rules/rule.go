@@ -12,6 +12,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/internal/lazyregexp"
+	"github.com/nodbus/nod/schemas"
 )
 
 // Rule is one compiled rule of the settings.
@@ -26,6 +27,10 @@ type Rule struct {
 	root   byte     // the directory in which paths begin: '/', '~', 'p' for the project, '*' for any directory
 	dir    string   // the directory of the project whose settings contain the rule; "" for the user's own rules
 	domain string   // for WebFetch: the domain of the URL
+
+	// Placed is the rule if it names its project, as nod prints remembered rules; else nil.
+	// Only an allow rule has it, and it covers the calls that a remembered rule covers.
+	Placed *schemas.RememberedRule
 }
 
 // HasPath reports whether the rule covers only certain files.
@@ -40,6 +45,9 @@ var toolPattern = lazyregexp.New(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
 func Parse(text string) (Rule, error) {
 	m := toolPattern.FindStringSubmatch(text)
 	if m == nil {
+		if placedPattern.MatchString(text) {
+			return parsePlaced(text)
+		}
 		if strings.HasPrefix(text, "mcp__") && strings.HasSuffix(text, "*") && toolPattern.MatchString(strings.TrimRight(text, "*")) {
 			m = []string{text, text, ""}
 		} else {

@@ -167,7 +167,7 @@ func (p *page) readsBy(scrolled, hint string) {
 	p.t.Helper()
 	p.does(script(scrolled + ".scrollTop = 0; globalThis.turned = Date.now(); globalThis.pause = 300"))
 	p.sees(`(() => {
-		if (!/^Read (to the end|the part)/.test(` + hint + `.innerText)) return true;
+		if (!/^Read (to the end|the part|the lasting rule)/.test(` + hint + `.innerText)) return true;
 		const at = ` + scrolled + `, now = Date.now();
 		if (now - turned < pause) return false;
 		globalThis.turned = now;

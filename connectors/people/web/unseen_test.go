@@ -126,6 +126,9 @@ func TestALastingRuleIsReadBeforeItIsAllowed(t *testing.T) {
 		p.does(script("document.querySelector('dialog .reach .end:" + end + "-child').scrollIntoView()"))
 		p.frames()
 	}
+	p.sees("document.querySelector('dialog .hint').innerText === 'Read the part of the lasting rule that you skipped to allow.'")
+	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"), "the beginning and the end are not the whole rule")
+	p.readsBy("document.querySelector('dialog .foot')", "document.querySelector('dialog .hint')")
 	p.ready("allow")
 	p.does(script(button("allow") + ".click()"))
 	p.ends("Allowed once")
@@ -139,14 +142,13 @@ func (w *onPage) rests() {
 	w.ready("deny")
 }
 
-// scrolls scrolls to the lasting rule and then to the buttons. Each time it waits long enough for the
-// page to notice that the element is visible.
+// scrolls reads the lasting rule and then scrolls to the buttons. It waits until the page has noticed
+// both.
 func (p *page) scrolls() {
 	p.t.Helper()
-	for _, to := range []string{".reach", ".actions"} {
-		p.does(script("document.querySelector('dialog " + to + "').scrollIntoView({block: 'end'})"))
-		p.frames()
-	}
+	p.readsBy("document.querySelector('dialog .foot')", "document.querySelector('dialog .hint')")
+	p.does(script("document.querySelector('dialog .actions').scrollIntoView({block: 'end'})"))
+	p.frames()
 }
 
 // frames waits until the browser has drawn the page twice.

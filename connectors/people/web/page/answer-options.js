@@ -6,8 +6,8 @@ import { Lasting } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 
 /** AnswerOptions is the part of an answer panel with these options. It calls changed when
- * the effect of the buttons has changed, and seen when the lasting rule has been read. ask
- * sends a request to nod. */
+ * the effect of the buttons has changed, and seen when more of the lasting rule has been read.
+ * ask sends a request to nod. */
 export class AnswerOptions {
   element = el("div", "answer-options");
   #request;
@@ -84,6 +84,7 @@ export class AnswerOptions {
   /** fault is the reason why the user cannot allow, or "". */
   get fault() {
     if (this.#editing && this.#edit.fault) return this.#edit.fault;
+    if (this.#lasting.skipped) return "Read the part of the lasting rule that you skipped to allow.";
     if (!this.#lasting.read) return "Read the lasting rule to its end to allow.";
     if (this.#codeWord && !this.#codeWord.value) return "To allow, enter the code word.";
     return "";
@@ -126,7 +127,7 @@ export class AnswerOptions {
     return true;
   }
 
-  /** close stops observing whether the lasting rule is visible. */
+  /** close stops observing which parts of the lasting rule are in view. */
   close() {
     this.#lasting.close();
   }

@@ -35,9 +35,9 @@ export class Answer extends HTMLElement {
     this.#message.addEventListener("input", () => { if (this.#takesText) this.arm(); });
   }
 
-  /** open offers the answers to a request. ends are the elements at its beginning and its end, root
-   * is the element that scrolls them, and others are the identical requests. */
-  open({ request, ends, root = null, others = [] }) {
+  /** open offers the answers to a request. ends are the elements at its beginning and its end, and
+   * others are the identical requests. */
+  open({ request, ends, others = [] }) {
     this.#request = request;
     this.#busy = this.#hasEnded = false;
     this.#message.rows = 1; // it grows with its text
@@ -54,7 +54,7 @@ export class Answer extends HTMLElement {
       this.#options.element, this.#hint, this.#actions, this.#status);
     this.#addButtons(request);
     this.#reading?.close();
-    this.#reading = new Reading(...ends, root, () => this.#update());
+    this.#reading = new Reading(...ends, () => this.#update());
     this.arm();
   }
 

@@ -55,7 +55,7 @@ export class Dialog extends HTMLElement {
     this.#text.replaceChildren(start, parts(request, this.#end));
     this.#dialog.open = true; // without show(), which would move the focus
     this.#text.scrollTop = 0;
-    this.#answer.open({ request, ends: [start, this.#end], root: this.#text, others });
+    this.#answer.open({ request, ends: [start, this.#end], others });
   }
 
   /** focusFirst puts the focus on a button that does not allow, if there is one. */

@@ -1,13 +1,14 @@
 // The lasting effect of an answer: a rule that nod stores, or an option that the agent remembers.
 
 import { el, keyOf } from "./parts.js";
+import { Reading } from "./reading.js";
 
 const lengths = [["30 minutes", 1800], ["1 hour", 3600], ["8 hours", 28800], ["until it is revoked", 0]];
 const places = [["in this session", "session"], ["in every session of this agent", "agent"]];
 
 /** Lasting is the only control for a lasting answer. The user chooses a rule, its scope and its
- * duration, and one line shows the whole choice. Allow is inactive until that whole line has
- * been visible. Lasting then calls seen. */
+ * duration, and one line shows the whole choice. Allow is inactive until every part of that line
+ * has been in view. Lasting calls seen if read or skipped has changed. */
 export class Lasting {
   line = el("div", "reach"); // the page shows it beside the buttons
   details = null;
@@ -18,8 +19,7 @@ export class Lasting {
   #place = selectOf(places);
   #length = selectOf(lengths);
   #text = el("p", "line");
-  #unseen = new Set();
-  #observer = null;
+  #reading = null; // which parts of the line have been in view; null without a line
 
   constructor(request, seen) {
     this.#request = request;
@@ -63,9 +63,14 @@ export class Lasting {
     return this.chosen ? this.#picked.option ?? null : null;
   }
 
-  /** read is true if the whole line has been visible. */
+  /** read is true if every part of the line has been in view, or there is no line. */
   get read() {
-    return !this.#unseen.size;
+    return !this.#reading || this.#reading.finished;
+  }
+
+  /** skipped is true if the end of the line has been in view, but a part before it has not. */
+  get skipped() {
+    return Boolean(this.#reading?.skipped);
   }
 
   /** extra returns the fields that the lasting choice adds to the answer. */
@@ -81,15 +86,10 @@ export class Lasting {
     const text = this.#sentence();
     if (this.#text.textContent === text) return;
     this.#text.textContent = text;
-    this.#observer?.disconnect();
+    this.close();
     const start = el("div", "end"), end = el("div", "end");
-    this.#unseen = new Set(text ? [start, end] : []);
     this.line.replaceChildren(...text ? [start, this.#text, end] : []);
-    this.#observer = new IntersectionObserver((entries) => {
-      for (const e of entries) if (e.isIntersecting) this.#unseen.delete(e.target);
-      if (!this.#unseen.size) this.#seen();
-    });
-    for (const e of this.#unseen) this.#observer.observe(e);
+    this.#reading = text ? new Reading(start, end, this.#seen) : null;
   }
 
   // The text of the line: the full effect of the choice, or "" if the answer would not last.
@@ -105,9 +105,9 @@ export class Lasting {
     return `${this.#permission ? "To allow this lets the agent hold" : "Besides this call, nod will allow from now on"}: ${rule}, ${where}, ${long}.`;
   }
 
-  /** close stops observing whether the line is visible. */
+  /** close stops observing which parts of the line are in view. */
   close() {
-    this.#observer?.disconnect();
+    this.#reading?.close();
   }
 }
 

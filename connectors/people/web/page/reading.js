@@ -7,17 +7,16 @@ const moment = 100; // ms for which a part of the text must stay in view
 export class Reading {
   #first;
   #last;
-  #root;
   #changed;
   #timer = 0;
   #height = 0; // of the text, in pixels
   #view = [0, 0]; // the part that was in view at the last look, in pixels from the start
   #parts = []; // the parts that have stayed in view, in order and disjoint
 
-  /** The text lies between the elements first and last. root is the element that scrolls it, or null
-   * for the window. changed is called if finished or skipped has changed. */
-  constructor(first, last, root, changed) {
-    [this.#first, this.#last, this.#root, this.#changed] = [first, last, root, changed];
+  /** The text lies between the elements first and last, which have the same parent or the same
+   * scrolling ancestors. changed is called if finished or skipped has changed. */
+  constructor(first, last, changed) {
+    [this.#first, this.#last, this.#changed] = [first, last, changed];
     this.#timer = setInterval(() => this.#look(), moment);
   }
 
@@ -35,11 +34,10 @@ export class Reading {
   }
 
   #look() {
-    if (document.hidden || !this.#first.isConnected || !this.#last.isConnected) return;
+    if (document.hidden || !this.#first.checkVisibility() || !this.#last.checkVisibility()) return;
     const start = this.#first.getBoundingClientRect().top;
     const height = Math.max(this.#last.getBoundingClientRect().top - start, 1);
-    const frame = this.#root?.getBoundingClientRect() ?? new DOMRect(0, 0, innerWidth, innerHeight);
-    const top = Math.max(frame.top, 0) - start, bottom = Math.min(frame.bottom, innerHeight) - start;
+    const frame = frameOf(this.#first), top = frame.top - start, bottom = frame.bottom - start;
     if (Math.abs(height - this.#height) >= 1) { // another layout: only the parts above the view have kept their places
       this.#parts = this.#parts.filter((p) => p[0] < top).map((p) => [p[0], Math.min(p[1], top)]);
       this.#height = height;
@@ -61,4 +59,18 @@ export class Reading {
     apart.push([Math.min(from, ...joined.map((p) => p[0])), Math.max(to, ...joined.map((p) => p[1]))]);
     this.#parts = apart.sort((a, b) => a[0] - b[0]);
   }
+}
+
+// The part of the window, from top to bottom in pixels, in which an element can be in view: no
+// ancestor that scrolls hides it there.
+function frameOf(element) {
+  let top = 0, bottom = innerHeight;
+  for (let e = element.parentElement; e; e = e.parentElement) {
+    const { overflowY, position } = getComputedStyle(e), box = e.getBoundingClientRect();
+    if (overflowY !== "visible" && e !== document.body && e !== document.documentElement) {
+      [top, bottom] = [Math.max(top, box.top), Math.min(bottom, box.bottom)];
+    }
+    if (position === "fixed") break; // the ancestors of a fixed element hide no part of it
+  }
+  return { top, bottom };
 }
