@@ -236,7 +236,7 @@ type LogEntry struct {
 	SessionID        string     `json:"session_id,omitempty"`
 	PendingID        string     `json:"pending_id,omitempty"`
 	Actor            string     `json:"actor,omitempty"`
-	Agent            string     `json:"agent,omitempty"` // the agent of a decided request, if Actor is not the agent
+	Agent            string     `json:"agent,omitempty"`   // the agent of a decided request, if Actor is not the agent
 	AskedAt          time.Time  `json:"asked_at,omitzero"` // the time of the question, in the entry of its decision
 	ToolName         string     `json:"tool_name,omitempty"`
 	Digest           string     `json:"digest,omitempty"`

@@ -46,6 +46,7 @@ func newServer(asks bool) *sdk.Server {
 			if _, err := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "sure?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}); err != nil {
 				return nil, err
 			}
+			//lint:ignore SA1019 servers of older protocol versions sample, and the gate passes it on
 			if _, err := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1}); err != nil {
 				return nil, err
 			}
@@ -77,7 +78,9 @@ func through(t *testing.T, version string, n mcpgate.Nod, serve func(pass func(i
 		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{}}, nil
 		},
+		//lint:ignore SA1019 servers of older protocol versions sample, and the gate passes it on
 		CreateMessageHandler: func(context.Context, *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
+			//lint:ignore SA1019 as above
 			return &sdk.CreateMessageResult{Content: &sdk.TextContent{Text: "m"}, Model: "m", Role: "assistant"}, nil
 		},
 	})
