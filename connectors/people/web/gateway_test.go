@@ -297,7 +297,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	var big []string
 	for i := range 10 {
 		big = append(big, fmt.Sprint("big", i))
-		r.asks("S", big[i], `{"text":"`+strings.Repeat("x", 40<<10)+`"}`)
+		r.asks("S", big[i], `{"text":"`+strings.Repeat("x", 14<<10)+`"}`)
 	}
 	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
