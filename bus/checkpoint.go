@@ -51,7 +51,7 @@ func (s *Store) writeCheckpoints(ctx context.Context, sign logchain.Signer) erro
 		return err
 	}
 	first, last := max(w.before.Last+1, info.State.FirstSeq), info.State.LastSeq
-	if last < first || first == last && last == w.revision { // a checkpoint needs no other one
+	if last < first || first == last && last == w.revision { // the newest entry is a checkpoint, which alone needs no further one
 		return nil
 	}
 	w.first, w.now = first, info.TimeStamp
@@ -94,7 +94,7 @@ func (w *checkpointWriter) write(ctx context.Context) error {
 	msg := &nats.Msg{Subject: schemas.CheckpointSubject, Data: data}
 	ack, err := w.log.publish(ctx, msg, 0, jetstream.WithExpectLastSequencePerSubject(w.revision))
 	if isConflict(err) {
-		return errCovered // or an earlier try has succeeded
+		return errCovered // by another engine, or by an earlier try of this one whose reply was lost
 	}
 	if err != nil {
 		return err
