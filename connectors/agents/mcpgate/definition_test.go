@@ -124,6 +124,8 @@ func TestAListHidesNoChange(t *testing.T) {
 		r.server.says(t, answer)
 		assert.Contains(t, r.client.hears(t), "nod refused the server's response")
 	}
+	r.client.says(t, `{"jsonrpc":"2.0","id":"list","method":"tools/list"}`)
+	r.server.hears(t)
 	for _, answer := range []string{
 		`{"jsonrpc":"2.0","id":"list","result":{"tools":[]},"result":{"tools":[` + rogue + `]}}`,
 		`{"jsonrpc":"2.0","id":"list","result":{"tools":[` + rogue + `],"x":NaN}}`,

@@ -90,6 +90,9 @@ func parse(raw json.RawMessage) (m message, err error) {
 			err = errors.New("the message is a request and a response at once")
 		}
 	}
+	if id := fields["id"]; err == nil && m.method == "" && m.key == "" && id != nil && string(id) != "null" {
+		err = errors.New("the id of the response is neither a text nor a number")
+	}
 	if err != nil {
 		return m, refusal{code: codeRequest, id: m.id, error: err}
 	}
