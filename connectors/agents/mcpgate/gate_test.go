@@ -128,6 +128,7 @@ func TestNothingUnjudgedReachesTheServer(t *testing.T) {
 		"a request and a response":       `{"jsonrpc":"2.0","id":1,"method":"tools/call","result":{},"params":{"name":"x"}}`,
 		"params twice":                   `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"},"params":{"name":"y"}}`,
 		"the name twice":                 call(`{"name":"x","name":"y"}`),
+		"the method before a zero":       `{"jsonrpc":"2.0","id":1,"method\u0000":"tools/call","method":"ping","params":{"name":"x"}}`,
 		"the name in another case":       call(`{"name":"x","Name":"y"}`),
 		"the arguments in another case":  call(`{"name":"x","arguments":{},"ARGUMENTS":{"a":1}}`),
 		"an unknown parameter":           call(`{"name":"x","args":{"a":1}}`),

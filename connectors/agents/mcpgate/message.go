@@ -118,13 +118,17 @@ func methodOf(raw json.RawMessage) (method string, err error) {
 }
 
 // members returns the members of a JSON object. It returns an error, with the members that it has read,
-// if a name differs from one of known only in case: some readers would take it for the known one.
+// if a name differs from one of known only in case, or contains a zero: some readers would take it for
+// the known one.
 func members(raw json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
 		return nil, errors.New("it is not a JSON object")
 	}
 	for name := range fields {
+		if strings.ContainsRune(name, 0) {
+			return fields, fmt.Errorf("the field %q contains a zero, at which some readers end it", name)
+		}
 		for _, k := range known {
 			if name != k && strings.EqualFold(name, k) {
 				return fields, fmt.Errorf("the field %q is not a field: write %s", name, k)
