@@ -15,7 +15,7 @@ import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = ["Call", "Nod", "NodError", "NotAllowed", "Result"]
@@ -90,6 +90,7 @@ class Nod:
         """Asks nod and waits for the decision, across restarts of nod and failures of the network. After
         ``timeout`` seconds it withdraws the request and raises TimeoutError. It raises NodError if nod
         refuses the request, such as with the code UNDELIVERABLE if no approver can be asked."""
+        call = _copied(call)
         request = self._request(call)
         end = None if timeout is None else time.monotonic() + timeout
         asked, retry = False, _FIRST_RETRY
@@ -130,6 +131,7 @@ class Nod:
 
     def submit(self, call: Call) -> tuple[str, Result | None]:
         """Asks once and returns at once: the request's id, and the result if nod has decided."""
+        call = _copied(call)
         request = self._request(call)
         decision, _ = self._submit(request)
         return request["pending_id"], None if decision is None else _result(decision, request, call)
@@ -219,10 +221,15 @@ def _id_of(id: str) -> str:
     return "h-" + hashlib.sha256(id.encode()).hexdigest()[:32]
 
 
-def _details(call: Call) -> dict[str, Any]:
-    """nod reads the field "cwd" as the directory of the call, so only the app may set it."""
+def _copied(call: Call) -> Call:
+    """The call with the input as nod gets it, so that a change by the app during the wait does not run."""
     if not isinstance(call.input, Mapping):
         raise TypeError("nod: the input is not a mapping")
+    return replace(call, input=json.loads(json.dumps(dict(call.input), allow_nan=False)))
+
+
+def _details(call: Call) -> dict[str, Any]:
+    """nod reads the field "cwd" as the directory of the call, so only the app may set it."""
     details = dict(call.input)
     if "cwd" in details:
         if _OWN_CWD in details:

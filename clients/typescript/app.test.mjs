@@ -17,6 +17,7 @@ async function checked(address, init) {
     if (!described.parameters.some((p) => p.in === "query" && p.name === name)) throw new Error(`${path} has no parameter ${name}`);
   }
   const response = await fetch(address, init);
+  if (init.body && call.input) call.input.later = true; // the app changes its input while it waits
   if (!described.responses[response.status]) throw new Error(`${init.method} ${path}: the status ${response.status} is not described`);
   return response;
 }

@@ -41,8 +41,9 @@ export class Nod {
   }
 
   async ask(call, { signal, onAbort = "withdraw" } = {}) {
+    call = copyOf(call);
     const request = await this.#request(call);
-    const { input = {}, cwd } = call;
+    const { input, cwd } = call;
     let asked = false;
     try {
       let decision = null;
@@ -79,9 +80,10 @@ export class Nod {
   }
 
   async submit(call, { signal } = {}) {
+    call = copyOf(call);
     const request = await this.#request(call);
     const { decision, receipt } = await this.#submit(request, signal);
-    return decision ? { id: request.pending_id, result: resultOf(decision, request, call.input ?? {}, call.cwd) } : { id: request.pending_id, deadline: receipt.deadline };
+    return decision ? { id: request.pending_id, result: resultOf(decision, request, call.input, call.cwd) } : { id: request.pending_id, deadline: receipt.deadline };
   }
 
   async status(id, { wait = 0, signal } = {}) {
@@ -98,7 +100,7 @@ export class Nod {
   }
 
   async #request(call) {
-    const { toolName, input = {}, toolCallId, id, kind = "tool_call", actionType = "other", title, reason, options, permissions, timeoutSeconds, cwd } = call;
+    const { toolName, input, toolCallId, id, kind = "tool_call", actionType = "other", title, reason, options, permissions, timeoutSeconds, cwd } = call;
     return withoutUndefined({
       ...this.#defaults, session_id: this.#session, pending_id: await idOf(id ?? toolCallId), kind,
       title: title ?? (toolName ? `Use ${toolName}` : "Permission request"), tool_name: toolName,
@@ -178,12 +180,19 @@ function pathOf(request) {
   return `/api/v1/requests/${request.session_id}.${request.pending_id}`;
 }
 
+// copyOf returns the call with the input as nod gets it, so that a change by the app during the wait does
+// not run.
+function copyOf(call) {
+  const input = JSON.parse(JSON.stringify(call.input === undefined ? {} : call.input) ?? "null");
+  if (typeof input !== "object" || input === null || Array.isArray(input)) throw new TypeError("nod: the input is not an object");
+  return { ...call, input };
+}
+
 // nod reads the field "cwd" as the directory of the call, so only the app may set it. A field of the
 // model's input with that name gets another one, which no rule matches.
 const ownCwd = "cwd, in the input";
 
 function detailsOf(input, cwd) {
-  if (typeof input !== "object" || input === null || Array.isArray(input)) throw new TypeError("nod: the input is not an object");
   const { cwd: own, ...rest } = input;
   if (own !== undefined) {
     if (ownCwd in rest) throw new TypeError(`nod: the input has a field "${ownCwd}", which nod reserves`);

@@ -38,7 +38,9 @@ func GateServers(o InstallOptions, validName func(string) error) (Change, []Gate
 	}
 	var gated []GatedServer
 	var alone []string
+	found := false
 	err = doc.eachServer(func(list, name string, value *hujson.Value) error {
+		found = true
 		was := string(plainValue(*value))
 		switch left, err := doc.gate(value, name, o, validName); {
 		case err != nil:
@@ -50,6 +52,9 @@ func GateServers(o InstallOptions, validName func(string) error) (Change, []Gate
 		}
 		return nil
 	})
+	if err == nil && !found {
+		err = fmt.Errorf("%s lists no MCP servers under %s: name the client's file with --settings, or put nod mcp gate before each server yourself", change.Path, strings.Join(gatedLists, " or "))
+	}
 	if err != nil {
 		return Change{}, nil, err
 	}
@@ -72,8 +77,8 @@ func UngateServers(o InstallOptions, known []GatedServer) (Change, error) {
 	}
 	changed := false
 	err = doc.eachServer(func(list, name string, value *hujson.Value) error {
-		entry, args := gatedEntry(*value)
-		if entry == nil {
+		entry, args, command := gatedEntry(*value)
+		if entry == nil || !isNamedNod(command) {
 			return nil
 		}
 		changed = true
@@ -152,8 +157,11 @@ func (d *document) eachServer(f func(list, name string, entry *hujson.Value) err
 // gate puts the gate before one server. left is the reason why the server stays as it is; a server that
 // has the gate already stays without a reason.
 func (d *document) gate(value *hujson.Value, name string, o InstallOptions, validName func(string) error) (left string, err error) {
-	if entry, _ := gatedEntry(*value); entry != nil {
-		return "", nil
+	if entry, _, command := gatedEntry(*value); entry != nil {
+		if command != o.Program { // a settings file that others wrote could name a program that never asks nod
+			left = fmt.Sprintf("its gate is another program, %s: remove it from the entry first, if you do not trust it", command)
+		}
+		return left, nil
 	}
 	entry, ok := value.Value.(*hujson.Object)
 	if !ok {
@@ -179,7 +187,7 @@ func (d *document) gate(value *hujson.Value, name string, o InstallOptions, vali
 		if !ok || slices.ContainsFunc(args.Elements, func(v hujson.Value) bool { return !isString(v) }) {
 			return "its args are not a list of texts", nil
 		}
-		if isOwnServer(command, args) {
+		if isOwnServer(command, args, o.Program) {
 			return "it is nod itself", nil
 		}
 		d.prepend(args, words)
@@ -213,29 +221,35 @@ func (d *document) prepend(args *hujson.Array, words []string) {
 	args.Elements = append(added, args.Elements...)
 }
 
-// isOwnServer reports whether a command is nod mcp.
-func isOwnServer(command string, args *hujson.Array) bool {
-	return strings.TrimSuffix(filepath.Base(command), ".exe") == "nod" && len(args.Elements) > 0 && literal(args.Elements[0]) == "mcp"
+// isOwnServer reports whether a command is nod mcp. Another program may have the name nod too, so that only
+// nod's own path and the name alone count.
+func isOwnServer(command string, args *hujson.Array, program string) bool {
+	return (command == program || command == "nod") && len(args.Elements) > 0 && literal(args.Elements[0]) == "mcp"
 }
 
-// gatedEntry returns a server's entry and its arguments if the entry has the gate, and nil otherwise.
-func gatedEntry(value hujson.Value) (*hujson.Object, *hujson.Array) {
+func isNamedNod(command string) bool {
+	return strings.TrimSuffix(filepath.Base(command), ".exe") == "nod"
+}
+
+// gatedEntry returns a server's entry, its arguments and its command if the arguments are those of nod
+// mcp gate. Otherwise the entry is nil. The caller must check that the command is nod.
+func gatedEntry(value hujson.Value) (entry *hujson.Object, args *hujson.Array, command string) {
 	entry, ok := value.Value.(*hujson.Object)
 	if !ok {
-		return nil, nil
+		return nil, nil, ""
 	}
-	i := agents.Member(entry, "args")
-	if i < 0 || agents.Member(entry, "command") < 0 {
-		return nil, nil
+	i, at := agents.Member(entry, "args"), agents.Member(entry, "command")
+	if i < 0 || at < 0 {
+		return nil, nil, ""
 	}
-	args, ok := entry.Members[i].Value.Value.(*hujson.Array)
+	args, ok = entry.Members[i].Value.Value.(*hujson.Array)
 	if !ok || len(args.Elements) < 4 || literal(args.Elements[0]) != "mcp" || literal(args.Elements[1]) != "gate" {
-		return nil, nil
+		return nil, nil, ""
 	}
 	if at := commandAt(args); at < 0 || at+1 == len(args.Elements) {
-		return nil, nil
+		return nil, nil, ""
 	}
-	return entry, args
+	return entry, args, literal(entry.Members[at].Value)
 }
 
 // commandAt returns the index of the argument before the server's command.

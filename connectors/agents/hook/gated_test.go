@@ -91,12 +91,29 @@ func TestAGatedServer(t *testing.T) {
 	assert.Equal(t, strings.Replace(text, `"server-fs"`, `"server-fs", "/home"`, 1), string(change.After))
 }
 
+// A program that only looks like nod is not taken for it: its server is named to the user or gets the gate,
+// and its entry stays when the gate goes.
+func TestAProgramThatLooksLikeNod(t *testing.T) {
+	file := filepath.Join(t.TempDir(), ".mcp.json")
+	text := `{"mcpServers": {"a": {"command": "./evil", "args": ["mcp", "gate", "--", "x"]}, "b": {"command": "./nod", "args": ["mcp"]}}}`
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o640))
+	change, gated, err := hook.GateServers(hook.InstallOptions{Settings: file, Program: "/opt/nod"}, validServer)
+	require.NoError(t, err)
+	assert.Contains(t, change.Note, "left alone: a (its gate is another program, ./evil")
+	require.Len(t, gated, 1)
+	assert.Equal(t, "b", gated[0].Name)
+	assert.Contains(t, string(change.After), `{"command": "/opt/nod", "args": ["mcp", "gate", "--name", "b", "--", "./nod", "mcp"]}`)
+	change, err = hook.UngateServers(hook.InstallOptions{Settings: file}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, text, string(change.After))
+}
+
 func TestAFileWithoutReadableServersIsLeftAlone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".mcp.json")
 	o := hook.InstallOptions{Settings: file, Program: "/opt/nod"}
 	_, _, err := hook.GateServers(o, validServer)
 	require.ErrorContains(t, err, "does not exist")
-	for _, text := range []string{`{"mcpServers": []}`, `{`, `[]`, `{"mcpServers":{"fs":{"command":7}}}`} {
+	for _, text := range []string{`{}`, `{"context_servers":{"fs":{"command":"x"}}}`, `{"mcpServers": {}}`, `{"mcpServers": []}`, `{`, `[]`, `{"mcpServers":{"fs":{"command":7}}}`} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o640))
 		_, _, err := hook.GateServers(o, validServer)
 		require.Error(t, err, text)

@@ -121,25 +121,28 @@ func (g *gate) run(c *call) {
 	}
 	g.sending.Lock()
 	defer g.sending.Unlock()
-	if g.take(c) {
+	if g.take(c, true) {
 		g.send(line)
 	}
 }
 
-// take removes a call from the open ones. It returns false if the call is over: only the caller that
-// gets true may answer or send it.
-func (g *gate) take(c *call) bool {
+// take removes a call from the open ones; if toServer is true, the server may then answer it. It
+// returns false if the call is over: only the caller that gets true may answer or send it.
+func (g *gate) take(c *call, toServer bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open[c.key] != c {
 		return false
 	}
 	delete(g.open, c.key)
+	if toServer {
+		g.sent[c.key] = methodCall
+	}
 	return true
 }
 
 func (g *gate) deny(c *call, why string) {
-	if g.take(c) {
+	if g.take(c, false) {
 		g.tell(denial(c.id, why))
 	}
 }
@@ -337,14 +340,20 @@ func (g *gate) end(key string, why error) *call {
 	return c
 }
 
-// endReused refuses a request with the id of a call without a decision, and that call too: the client
-// could take the answer to one for the answer to the other. It returns false if there is no such call.
-func (g *gate) endReused(m message) bool {
+// refuseReused refuses a request with the id of a request without a response, and that one too if it is
+// a call without a decision: the client could take the answer to one for the answer to the other. It
+// returns false if there is no such request.
+func (g *gate) refuseReused(m message) bool {
 	c := g.end(m.key, errReused)
-	if c == nil {
+	g.mu.Lock()
+	_, sent := g.sent[m.key]
+	g.mu.Unlock()
+	if c == nil && !sent {
 		return false
 	}
-	g.tell(denial(c.id, "nod refused the call: "+errReused.Error()))
+	if c != nil {
+		g.tell(denial(c.id, "nod refused the call: "+errReused.Error()))
+	}
 	g.refuse(refusal{code: codeRequest, id: m.id, error: errors.New("its id is that of another request")})
 	return true
 }

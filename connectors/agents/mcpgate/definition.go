@@ -20,8 +20,7 @@ import (
 
 // definition is a tool as its server describes it.
 type definition struct {
-	// text has the fields by which a model chooses its calls: title, description and input schema. They
-	// are indented JSON with sorted names, so that only their content counts.
+	// text has the fields readByModels. They are indented JSON with sorted names, so that only their content counts.
 	text        string
 	description string
 	// annotations are the server's claims about the tool, such as readOnlyHint. People see them; they
@@ -29,17 +28,21 @@ type definition struct {
 	annotations map[string]json.RawMessage
 }
 
-// readDefinition reads one element of a list of tools.
+// readByModels are the fields of a tool by which a model chooses its calls.
+var readByModels = []string{"title", "description", "inputSchema", "outputSchema"}
+
+// readDefinition reads one element of a list of tools. It returns an error for fields such as
+// "Description", which some clients take for description.
 func readDefinition(raw json.RawMessage) (name string, d definition, err error) {
-	var fields map[string]json.RawMessage // a struct would also take the field "Description"
-	if err := json.Unmarshal(raw, &fields); err != nil {
+	fields, err := members(raw, append(readByModels, "name", "annotations")...)
+	if err != nil {
 		return "", d, err
 	}
 	if err := json.Unmarshal(fields["name"], &name); err != nil {
 		return "", d, errors.New("a tool has no name")
 	}
 	seen := map[string]any{}
-	for _, field := range []string{"title", "description", "inputSchema"} {
+	for _, field := range readByModels {
 		if len(fields[field]) == 0 {
 			continue
 		}
@@ -85,9 +88,8 @@ func newTools(dir string) *tools {
 // record notes the tools of a server's response to tools/list. It returns an error if it cannot read
 // each definition or a stored one; the client must then not see the response.
 func (t *tools) record(result json.RawMessage) error {
-	var fields map[string]json.RawMessage
 	var list []json.RawMessage
-	err := json.Unmarshal(result, &fields)
+	fields, err := members(result, "tools")
 	if err == nil && len(fields["tools"]) > 0 {
 		err = json.Unmarshal(fields["tools"], &list)
 	}
@@ -101,13 +103,16 @@ func (t *tools) record(result json.RawMessage) error {
 		if err != nil {
 			return fmt.Errorf("read the server's list of tools: %w", err)
 		}
+		if _, listed := t.listed[name]; !listed && len(t.listed) >= agents.MaxKept { // to forget a tool would hide its changes
+			return fmt.Errorf("the server lists more than %d tools", agents.MaxKept)
+		}
 		was, known, err := t.pin(name)
 		if err != nil {
 			return err
 		}
-		agents.PutBounded(t.listed, name, d)
+		t.listed[name] = d
 		if known && was != d.text {
-			agents.PutBounded(t.changed, name, change{was, d.text})
+			t.changed[name] = change{was, d.text}
 		}
 	}
 	return nil

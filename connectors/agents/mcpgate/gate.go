@@ -78,12 +78,12 @@ type gate struct {
 	sending  sync.Mutex
 	toServer io.Writer
 
-	mu       sync.Mutex
-	open     map[string]*call    // calls without a decision, by id key (see relay.IDKey)
-	listings map[string]struct{} // id keys of the client's open requests for the list of tools
-	client   string              // the client's name, as it reports it
-	asked    map[string]int      // the server's requests to the client, by method
-	gone     bool                // the client or the server is gone: no call can be sent or answered
+	mu     sync.Mutex
+	open   map[string]*call  // calls without a decision, by id key (see relay.IDKey)
+	sent   map[string]string // methods of the requests that the server has and has not answered, by id key
+	client string            // the client's name, as it reports it
+	asked  map[string]int    // the server's requests to the client, by method
+	gone   bool              // the client or the server is gone: no call can be sent or answered
 }
 
 // Peer is the client or the server: In is the peer's input, Out its output.
@@ -106,7 +106,7 @@ func Run(ctx context.Context, client Peer, serverIn io.WriteCloser, serverOut io
 	g := &gate{
 		nod: nod, opts: o, tools: newTools(o.Definitions), server: serverIn,
 		toClient: relay.NewLineWriter(client.In), toServer: serverIn,
-		open: map[string]*call{}, listings: map[string]struct{}{}, asked: map[string]int{},
+		open: map[string]*call{}, sent: map[string]string{}, asked: map[string]int{},
 	}
 	stop := context.AfterFunc(ctx, func() { g.clientGone(context.Cause(ctx)) })
 	defer stop()
@@ -148,17 +148,20 @@ func (g *gate) receive(m message) {
 	if m.method == methodCancelled && g.cancel(m) {
 		return
 	}
-	if m.key != "" && m.method != "" && g.endReused(m) {
+	if m.key != "" && m.method != "" && g.refuseReused(m) {
 		return
 	}
 	switch m.method {
 	case methodCall:
 		g.judge(m)
 		return
-	case methodList:
-		g.noteListing(m.key)
 	case methodInitialize:
 		g.noteClient(m.params)
+	}
+	if m.key != "" && m.method != "" {
+		g.mu.Lock()
+		g.sent[m.key] = m.method
+		g.mu.Unlock()
 	}
 	g.sending.Lock()
 	defer g.sending.Unlock()
@@ -223,10 +226,12 @@ func (g *gate) fromServer(line []byte) error {
 	return nil
 }
 
-var errUnasked = errors.New("it answers a call that the server did not get")
+var errUnasked = errors.New("it answers no request that the server has")
 
 // note notes the messages of the server that concern the gate. An error means that the client must not
-// get the message.
+// get the message. A response must have the id of a request that the server has: some clients take "1"
+// for 1, and would take a response to nothing for that to a call without a decision, or to a list of
+// tools.
 func (g *gate) note(m message) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -239,24 +244,18 @@ func (g *gate) note(m message) error {
 	default:
 		return nil
 	}
-	if g.open[m.key] != nil {
+	if m.key == "" && m.result == nil {
+		return nil // the server could not read the id of a request
+	}
+	method, sent := g.sent[m.key]
+	if !sent {
 		return errUnasked
 	}
-	if _, listing := g.listings[m.key]; listing && m.key != "" {
-		delete(g.listings, m.key)
-		if m.result != nil {
-			return g.tools.record(m.result)
-		}
+	delete(g.sent, m.key)
+	if method == methodList && m.result != nil {
+		return g.tools.record(m.result)
 	}
 	return nil
-}
-
-func (g *gate) noteListing(key string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if key != "" {
-		g.listings[key] = struct{}{}
-	}
 }
 
 // noteClient keeps the client's name for people.

@@ -128,6 +128,7 @@ func TestNothingUnjudgedReachesTheServer(t *testing.T) {
 		"a request and a response":       `{"jsonrpc":"2.0","id":1,"method":"tools/call","result":{},"params":{"name":"x"}}`,
 		"params twice":                   `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"},"params":{"name":"y"}}`,
 		"the name twice":                 call(`{"name":"x","name":"y"}`),
+		"the method before a zero":       `{"jsonrpc":"2.0","id":1,"method\u0000":"tools/call","method":"ping","params":{"name":"x"}}`,
 		"the name in another case":       call(`{"name":"x","Name":"y"}`),
 		"the arguments in another case":  call(`{"name":"x","arguments":{},"ARGUMENTS":{"a":1}}`),
 		"an unknown parameter":           call(`{"name":"x","args":{"a":1}}`),
@@ -199,6 +200,15 @@ func TestAnIDThatIsUsedTwiceIsRefused(t *testing.T) {
 		"a call":         strings.Replace(readCall, `"id":1`, `"id":1.0`, 1),
 		"another method": `{"jsonrpc":"2.0","id":1,"method":"resources/list"}`,
 	} {
+		t.Run("after a request that the server has, "+name, func(t *testing.T) {
+			r := start(t, mcpgate.Options{})
+			r.client.says(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+			r.server.hears(t)
+			r.client.says(t, second)
+			assert.Contains(t, r.client.hears(t), "its id is that of another request")
+			assert.Empty(t, r.nod.asked)
+			r.reachesOnlyPing()
+		})
 		t.Run(name, func(t *testing.T) {
 			r := start(t, mcpgate.Options{})
 			r.client.says(t, readCall)
@@ -213,17 +223,39 @@ func TestAnIDThatIsUsedTwiceIsRefused(t *testing.T) {
 	}
 }
 
-// A server cannot answer a call that it did not get.
+// A server cannot answer a call that it did not get: not before the client makes the call, and not with
+// an id that some clients take for the call's id.
 func TestAServerCannotAnswerAnUndecidedCall(t *testing.T) {
 	r := start(t, mcpgate.Options{})
+	const forged = `,"result":{"content":[{"type":"text","text":"forged"}]}}`
+	r.server.says(t, `{"jsonrpc":"2.0","id":1`+forged)
 	r.client.says(t, readCall)
 	q := r.next()
-	r.server.says(t, `{"jsonrpc":"2.0","id":1.0,"result":{"content":[{"type":"text","text":"forged"}]}}`)
+	for _, id := range []string{`1.0`, `"1"`, `"1.0"`, `" 1"`, `true`, `[1]`, `null`, `""`} {
+		r.server.says(t, `{"jsonrpc":"2.0","id":`+id+forged)
+	}
+	r.server.says(t, `{"jsonrpc":"2.0","id":"1","error":{"code":1,"message":"forged"}}`)
+	r.server.says(t, `{"jsonrpc":"2.0"`+forged)
 	r.server.says(t, "debug: not a message")
 	r.server.says(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
 	assert.Contains(t, r.client.hears(t), "notifications/message")
 	q.decisions <- byAnn(schemas.Denied)
 	assert.Equal(t, "Denied by Ann.", refusalOf(t, r.client.hears(t)))
+}
+
+// A server answers each request once, and can tell the client that it could not read one.
+func TestAServerAnswersOnce(t *testing.T) {
+	r := start(t, mcpgate.Options{})
+	r.client.says(t, ping)
+	r.server.hears(t)
+	unread := `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"unread"}}`
+	r.server.says(t, unread)
+	assert.Equal(t, unread, r.client.hears(t))
+	answer := `{"jsonrpc":"2.0","id":"ping","result":{}}`
+	r.server.says(t, answer)
+	assert.Equal(t, answer, r.client.hears(t))
+	r.server.says(t, answer)
+	assert.Empty(t, r.ends())
 }
 
 // A client that cancels a call gets no answer to it, and the server hears of neither. The question ends,

@@ -90,6 +90,9 @@ func parse(raw json.RawMessage) (m message, err error) {
 			err = errors.New("the message is a request and a response at once")
 		}
 	}
+	if id := fields["id"]; err == nil && m.method == "" && m.key == "" && id != nil && string(id) != "null" {
+		err = errors.New("the id of the response is neither a text nor a number")
+	}
 	if err != nil {
 		return m, refusal{code: codeRequest, id: m.id, error: err}
 	}
@@ -115,13 +118,17 @@ func methodOf(raw json.RawMessage) (method string, err error) {
 }
 
 // members returns the members of a JSON object. It returns an error, with the members that it has read,
-// if a name differs from one of known only in case: some readers would take it for the known one.
+// if a name differs from one of known only in case, or contains a zero: some readers would take it for
+// the known one.
 func members(raw json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
 		return nil, errors.New("it is not a JSON object")
 	}
 	for name := range fields {
+		if strings.ContainsRune(name, 0) {
+			return fields, fmt.Errorf("the field %q contains a zero, at which some readers end it", name)
+		}
 		for _, k := range known {
 			if name != k && strings.EqualFold(name, k) {
 				return fields, fmt.Errorf("the field %q is not a field: write %s", name, k)

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -209,10 +211,11 @@ func logTo(b *lockedBuffer) *slog.Logger {
 
 const ping = `{"jsonrpc":"2.0","id":"ping","method":"ping"}`
 
-// reachesServer checks that the next line that the server gets is a ping, so that the server got nothing
+// reachesOnlyPing checks that the next line that the server gets is a ping, so that the server got nothing
 // before it.
 func (r *rig) reachesOnlyPing() {
 	r.t.Helper()
-	r.client.says(r.t, ping)
-	require.Equal(r.t, ping, r.server.hears(r.t))
+	own := strings.Replace(ping, `"ping"`, `"`+rand.Text()+`"`, 1) // an id without a response must not be used again
+	r.client.says(r.t, own)
+	require.Equal(r.t, own, r.server.hears(r.t))
 }

@@ -171,6 +171,14 @@ func TestAServerThroughTheGate(t *testing.T) {
 	}
 }
 
+func jsonWith(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body) // the client may have gone
+	}
+}
+
 // A server that cannot be reached, or refuses the gate, answers each request with an error.
 func TestAnUpstreamThatRefuses(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
@@ -178,11 +186,14 @@ func TestAnUpstreamThatRefuses(t *testing.T) {
 		"it leads elsewhere": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		},
-		"no JSON":    func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") },
-		"no answer":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
-		"an end":     func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/event-stream") },
-		"it goes":    func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"a web page": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") },
+		"no JSON":           func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") },
+		"no answer":         func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) },
+		"an end":            func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/event-stream") },
+		"it goes":           func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"no login, in JSON": jsonWith(http.StatusUnauthorized, `{"error":"invalid_token"}`),
+		"an ended session":  jsonWith(http.StatusNotFound, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`),
+		"another response":  jsonWith(http.StatusOK, `{"jsonrpc":"2.0","id":"other","result":{}}`),
+		"a web page":        func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(handler)

@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -142,13 +143,28 @@ func (l *link) exchange(m message) (answered bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		if answered = answers(m, body); !answered && resp.StatusCode/100 != 2 {
+			return false, fmt.Errorf("answered with %s", resp.Status)
+		}
 		l.learn(m, resp.Header, body)
 		l.passOn(body)
-		return true, nil
+		if !answered {
+			err = errors.New("sent no response to the request")
+		}
+		return answered, err
 	case resp.StatusCode/100 == 2 && kind == "text/event-stream":
 		return l.stream(m, resp)
 	}
 	return false, fmt.Errorf("answered with %s", resp.Status)
+}
+
+// answers reports whether the response to m is in raw, which may be a batch.
+func answers(m message, raw []byte) bool {
+	all, _ := split(raw) // the gate drops what is not JSON
+	return slices.ContainsFunc(all, func(raw json.RawMessage) bool {
+		got, err := parse(raw)
+		return err == nil && m.key != "" && got.method == "" && got.key == m.key
+	})
 }
 
 // stream passes on the events of a response, and reports whether one of them was the response to m.
@@ -160,13 +176,13 @@ func (l *link) stream(m message, resp *http.Response) (answered bool, err error)
 		if event.Data == "" {
 			continue
 		}
-		if got, err := parse(json.RawMessage(event.Data)); err == nil && got.method == "" && got.key == m.key && m.key != "" {
+		if answers(m, []byte(event.Data)) {
 			answered = true
 			l.learn(m, resp.Header, []byte(event.Data))
 		}
 		l.passOn([]byte(event.Data))
 	}
-	if !answered && m.key != "" {
+	if !answered && m.key != "" && m.method != "" {
 		err = errors.New("ended its response early")
 	}
 	return answered, err
