@@ -3,7 +3,6 @@ package engine
 import (
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,7 +35,9 @@ func (e *exposures) files(p *policy.Policy, dirs ...string) (files, unsearched [
 	var walked []string
 	for _, dir := range dirs {
 		dir = path.Clean(dir)
-		if !path.IsAbs(dir) || slices.ContainsFunc(walked, func(other string) bool { return dir == other || strings.HasPrefix(dir, other+"/") }) {
+		// A walk of a directory above leaves out dir if dir is hidden or ignored, but a search that names
+		// dir does not. So only the same directory is left out.
+		if !path.IsAbs(dir) || slices.Contains(walked, dir) {
 			continue
 		}
 		walked = append(walked, dir)

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -36,7 +34,11 @@ func (ThisDisk) Exposed(p *Policy, dir string) (files []string, whole bool) {
 
 // exposedAmong is Exposed for a directory with at most the given number of names.
 func exposedAmong(p *Policy, dir string, names int) (files []string, whole bool) {
-	w := exposedWalk{policy: p, names: names, waiting: []exposedDir{inRepository(dir)}}
+	real, err := OnDisk(dir)
+	if err != nil {
+		return nil, false
+	}
+	w := exposedWalk{policy: p, names: names, top: dir, real: real, waiting: []exposedDir{inRepository(real)}}
 	for len(w.waiting) > 0 {
 		next := w.waiting[len(w.waiting)-1]
 		w.waiting = w.waiting[:len(w.waiting)-1]
@@ -48,11 +50,14 @@ func exposedAmong(p *Policy, dir string, names int) (files []string, whole bool)
 }
 
 // inRepository returns dir for a walk. If dir lies in a git repository, the .gitignore files of the
-// directories above it count too.
+// directories above it count too, up to one that may include files again.
 func inRepository(dir string) exposedDir {
 	var ignored []ignoreFile
+	includes := false
 	for at := dir; ; at = path.Dir(at) {
-		if own, ok := readIgnoreFile(at); ok && at != dir {
+		if at != dir && !includes {
+			var own ignoreFile
+			own, includes = readIgnoreFile(at)
 			ignored = append(ignored, own)
 		}
 		if _, err := os.Lstat(at + "/.git"); err == nil {
@@ -68,12 +73,15 @@ func inRepository(dir string) exposedDir {
 // tree does not matter.
 type exposedWalk struct {
 	policy  *Policy
+	top     string // the directory as the search names it
+	real    string // the directory without symbolic links
 	waiting []exposedDir
 	names   int // the number of names that the walk may still read
 	files   []string
 }
 
-// exposedDir is a directory that a walk has yet to read. A .gitignore counts only in a repository.
+// exposedDir is a directory that a walk has yet to read, without symbolic links. A .gitignore counts
+// only in a repository.
 type exposedDir struct {
 	name    string
 	repo    bool
@@ -92,7 +100,11 @@ func (w *exposedWalk) read(dir exposedDir) (whole bool) {
 	if _, err := os.Lstat(dir.name + "/.git"); err == nil {
 		dir.repo, dir.ignored = true, nil // a search applies no .gitignore of another repository
 	}
-	if own, ok := readIgnoreFile(dir.name); ok && dir.repo {
+	own, includes := readIgnoreFile(dir.name)
+	if includes {
+		dir.ignored = nil
+	}
+	if dir.repo {
 		dir.ignored = append(slices.Clip(dir.ignored), own)
 	}
 	for {
@@ -112,12 +124,15 @@ func (w *exposedWalk) read(dir exposedDir) (whole bool) {
 func (w *exposedWalk) look(dir *exposedDir, d fs.DirEntry) (whole bool) {
 	at := path.Join(dir.name, d.Name())
 	switch {
-	case strings.HasPrefix(d.Name(), "."), ignores(dir.ignored, at):
+	case strings.HasPrefix(d.Name(), "."), ignores(dir.ignored, at, d.IsDir()):
 		return true
 	case d.IsDir():
 		w.waiting = append(w.waiting, exposedDir{at, dir.repo, dir.ignored})
-	case d.Type().IsRegular() && w.policy.shell.Secrets.Listed(at):
-		w.files = append(w.files, at)
+	case d.Type().IsRegular():
+		named := path.Join(w.top, strings.TrimPrefix(at, w.real))
+		if w.policy.shell.Secrets.Listed(at) || w.policy.shell.Secrets.Listed(named) {
+			w.files = append(w.files, named)
+		}
 	}
 	return len(w.files) <= maxExposed
 }
@@ -130,39 +145,53 @@ type ignoreFile struct {
 	patterns []string
 }
 
-// readIgnoreFile reads the .gitignore of a directory. ok is false if the directory has no
-// .gitignore, if the file is long, or if a pattern with ! in it includes files again. Like git,
-// readIgnoreFile reads no symbolic link: a repository may contain a link to a device, which has
-// no end.
-func readIgnoreFile(dir string) (f ignoreFile, ok bool) {
+// readIgnoreFile reads the .gitignore of a directory. includes is true if files of the directory may
+// count although a .gitignore above ignores them: if a pattern begins with !, if nod cannot read all
+// patterns, or if ripgrep has a file of its own there. f has no patterns then. A .gitignore that is
+// long or a symbolic link is not read: a repository may contain a link to a device, which has no end.
+func readIgnoreFile(dir string) (f ignoreFile, includes bool) {
+	for _, own := range []string{"/.ignore", "/.rgignore"} {
+		if exists(dir + own) {
+			return f, true
+		}
+	}
 	name := dir + "/.gitignore"
-	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoreFile {
-		return f, false
+	info, err := os.Lstat(name)
+	if err != nil {
+		return f, !isMissing(err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxIgnoreFile {
+		return f, true
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return f, false
+		return f, true
 	}
 	f.dir = dir
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		line := strings.TrimSpace(lines.Text())
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, " \t\r\n") // a pattern may begin with a space
 		if strings.HasPrefix(line, "!") {
-			return f, false
+			return ignoreFile{}, true
 		}
-		if line != "" && line[0] != '#' && !strings.ContainsAny(line, `\\`) {
-			f.patterns = append(f.patterns, strings.TrimSuffix(strings.TrimPrefix(line, "**/"), "/"))
+		if line != "" && line[0] != '#' && !strings.ContainsAny(line, `\[`) { // git's [!a] is [^a] in Go
+			f.patterns = append(f.patterns, strings.TrimPrefix(line, "**/"))
 		}
 	}
-	return f, true
+	return f, false
 }
 
-func ignores(files []ignoreFile, at string) bool {
+// ignores reports whether these .gitignore files ignore a file or directory.
+func ignores(files []ignoreFile, at string, isDir bool) bool {
 	for _, f := range files {
 		rel, below := strings.CutPrefix(at, f.dir+"/")
 		if !below {
 			continue
 		}
 		for _, pattern := range f.patterns {
+			pattern, onlyDirs := strings.CutSuffix(pattern, "/")
+			if onlyDirs && !isDir {
+				continue
+			}
 			name := path.Base(at)
 			if strings.Contains(pattern, "/") {
 				pattern, name = strings.TrimPrefix(pattern, "/"), rel

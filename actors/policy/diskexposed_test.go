@@ -211,3 +211,64 @@ func TestSearchesOfExposedFilesAsk(t *testing.T) {
 	assert.Equal(t, policy.Allow, verdict(p, "Bash", map[string]any{"command": "cat a.go"}).Effect)
 	assert.Equal(t, policy.Allow, verdict(pol(t, schemas.Permissions{Allow: []string{"Bash(rg:*)"}}), "Bash", map[string]any{"command": "rg TOKEN"}).Effect, "a rule of the user")
 }
+
+// A file counts as ignored only if ripgrep surely ignores it. A directory may include files again
+// that a .gitignore above ignores, and a link leads out of the .gitignore files of its repository.
+func TestAFileThatASearchMayShowIsExposed(t *testing.T) {
+	for name, test := range map[string]struct {
+		files map[string]string
+		top   string // the directory that is searched
+		want  []string
+	}{
+		"included again":        {map[string]string{".gitignore": "*.pem", "a/.gitignore": "!x.pem", "a/x.pem": "", "a/b/y.pem": "", "z.pem": ""}, "", []string{"a/x.pem", "a/b/y.pem"}},
+		"included above":        {map[string]string{".gitignore": "*.pem", "a/.gitignore": "!x.pem", "a/b/x.pem": ""}, "a/b", []string{"a/b/x.pem"}},
+		"ripgrep's own file":    {map[string]string{".gitignore": "*.pem", "a/.ignore": "!x.pem", "a/x.pem": ""}, "", []string{"a/x.pem"}},
+		"only directories":      {map[string]string{".gitignore": "*.pem/", "x.pem": "", "d.pem/x.key": ""}, "", []string{"x.pem"}},
+		"a space in front":      {map[string]string{".gitignore": " x.pem", "x.pem": ""}, "", []string{"x.pem"}},
+		"other classes than Go": {map[string]string{".gitignore": "[!x].pem", "x.pem": ""}, "", []string{"x.pem"}},
+		"through a link":        {map[string]string{".gitignore": "*.pem\nlink", "../other/x.pem": ""}, "link", []string{"link/x.pem"}},
+	} {
+		top := filepath.Join(t.TempDir(), "project")
+		for file, text := range test.files {
+			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(top, file)), 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(top, file), []byte(text+"\n"), 0o644))
+		}
+		require.NoError(t, os.MkdirAll(top+"/.git", 0o755))
+		require.NoError(t, os.Symlink("../other", top+"/link"))
+		files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), filepath.Join(top, test.top))
+		assert.True(t, whole, name)
+		for i := range test.want {
+			test.want[i] = filepath.Join(top, test.want[i])
+		}
+		assert.ElementsMatch(t, test.want, files, name)
+	}
+}
+
+// A search with types or with excluding globs asks if it shows an exposed file nevertheless.
+func TestAFilterLeavesOutOnlyTheFilesThatItNames(t *testing.T) {
+	p := preset(t, "")
+	for line, test := range map[string]struct {
+		file string
+		want policy.Effect
+	}{
+		"rg TOKEN -g '!*.pem'":  {"X.PEM", policy.Ask},
+		"rg TOKEN -g '!X.PEM'":  {"X.PEM", policy.Allow},
+		"rg TOKEN -tgo":         {"x.pem", policy.Allow},
+		"rg TOKEN -tjs -tts":    {"credentials.ts", policy.Ask},
+		"rg TOKEN -ttypescript": {"credentials.ts", policy.Ask},
+		"rg TOKEN -tgo -tpy":    {"credentials.ts", policy.Allow},
+		"rg TOKEN -tjava":       {"keystore.properties", policy.Ask},
+	} {
+		c := bash(t, line)
+		c.Exposed = []string{project + "/" + test.file}
+		assert.Equal(t, test.want, p.Check(c).Effect, "%s with %s", line, test.file)
+	}
+	for _, in := range []map[string]any{
+		{"pattern": "T", "output_mode": "content", "type": "typescript"},
+		{"pattern": "T", "output_mode": "CONTENT"},
+	} {
+		c := call(t, "Grep", in)
+		c.Exposed = []string{project + "/credentials.ts"}
+		assert.Equal(t, policy.Ask, p.Check(c).Effect, "%v", in)
+	}
+}

@@ -58,14 +58,15 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	}
 	// Claude Code's Grep shows names unless its output_mode says otherwise; other hosts' tools show lines.
 	mode, _ := in.Text("output_mode")
-	ev.showsLines = mode == "content" || mode == "" && (ev.call.ToolName != "Grep" || in["output_mode"] != nil)
+	onlyNames := mode == "files_with_matches" || mode == "count" || ev.call.ToolName == "Grep" && in["output_mode"] == nil
+	ev.showsLines = !onlyNames
 	for _, k := range []string{"glob", "include", "include_pattern", "includePattern"} {
 		s, ok := in.Text(k)
 		ev.onlyGlob = ev.onlyGlob || ok && s != "" && s[0] != '!' // nod already asks about a filter that may include secrets
 	}
 	ev.leavesOut = func(file string) bool {
 		kind, ok := in.Text("type")
-		return ok && kind != "" && path.Ext(file) != "."+kind
+		return ok && kind != "" && !secrets.TypeMayInclude(kind, path.Base(file))
 	}
 	for _, p := range paths {
 		ev.checkPath(p, writes)

@@ -162,18 +162,17 @@ func checkRg(s Secrets, a *Args) string {
 
 // excludes reports whether a search by ripgrep leaves out a file, by its globs or types.
 func (a *Args) excludes(file string) bool {
-	base := strings.ToLower(path.Base(file))
+	base := path.Base(file)
+	typed, included := false, false
 	for _, f := range a.flags {
 		switch f.name {
-		case "g", "glob", "iglob":
-			if out, ok := strings.CutPrefix(f.value, "!"); ok && !strings.Contains(out, "/") && pathname.Match(strings.ToLower(out), base) {
+		case "g", "glob", "iglob": // the case of letters matters in most of them
+			if out, ok := strings.CutPrefix(f.value, "!"); ok && !strings.Contains(out, "/") && pathname.Match(out, base) {
 				return true
 			}
-		case "t", "type": // the check of types lets only types of source code pass
-			if path.Ext(base) != "."+f.value {
-				return true
-			}
+		case "t", "type":
+			typed, included = true, included || secrets.TypeMayInclude(f.value, base)
 		}
 	}
-	return false
+	return typed && !included
 }

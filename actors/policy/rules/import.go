@@ -69,6 +69,8 @@ func (in *ruleImport) takeRules(list string, rules ...string) {
 		r, err := Parse(text)
 		if err != nil {
 			why = strings.TrimPrefix(err.Error(), fmt.Sprintf("%q: ", text))
+		} else if r.Placed != nil {
+			why = "only nod has rules with a place, so the host never applied it"
 		} else if list == allowList {
 			why = unbounded(&r)
 		}

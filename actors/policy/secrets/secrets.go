@@ -3,6 +3,7 @@
 package secrets
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -112,6 +113,25 @@ var sourceTypes = func() map[string]bool {
 
 // SourceType reports whether a search of the hidden files of this type shows no secrets.
 func SourceType(name string) bool { return sourceTypes[name] }
+
+// typesOf are the source types that include files with an extension. A source type includes no
+// files with an extension of dataExtensions.
+var typesOf = map[string][]string{
+	"": {}, ".go": {"go"}, ".php": {"php"}, ".py": {"py", "python"}, ".rs": {"rust"}, ".rb": {"ruby"}, ".properties": {"java"}, ".java": {"java"},
+	".ts": {"ts", "typescript"}, ".tsx": {"ts", "typescript"}, ".js": {"js"}, ".md": {"md", "markdown"}, ".swift": {"swift"}, ".zig": {"zig"},
+}
+
+var dataExtensions = strings.Fields(".pem .key .p12 .pfx .p8 .ppk .jks .keystore .keytab .kdb .kdbx .env .json .yml .yaml .toml .ini .csv .conf .tfstate .tfvars .ovpn .secret .secrets .token .credentials .passwd .password .passwords .db .dat")
+
+// TypeMayInclude reports whether a search of files of a source type may show a file with this
+// name.
+func TypeMayInclude(kind, base string) bool {
+	ext := strings.ToLower(path.Ext(base))
+	if types, ok := typesOf[ext]; ok && sourceTypes[kind] {
+		return slices.Contains(types, kind)
+	}
+	return !sourceTypes[kind] || !slices.Contains(dataExtensions, ext)
+}
 
 // SourceGlob reports whether the last part of a pattern is *.EXT with an extension of source
 // code or similar text.
