@@ -2,8 +2,11 @@ package metrics_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/embed/metrics"
+	"github.com/nodbus/nod/schemas"
 )
 
 // slowEngine is an engine whose server takes its time to list the pending questions.
@@ -67,4 +71,24 @@ func TestManyRequestsStartFewCounts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	require.NoError(t, s.Stop(ctx))
+}
+
+func TestManyRulesTakeFewLabels(t *testing.T) {
+	t.Parallel()
+	m := metrics.New("1")
+	for i := range 2000 {
+		m.Logged(&schemas.LogEntry{Kind: schemas.LogDecided, Agent: "a", Actor: "policy", Outcome: schemas.Denied, Rule: fmt.Sprintf("Bash(x%d)", i)})
+	}
+	s, err := metrics.Serve(m, "127.0.0.1:0", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr()+"/metrics", nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, 501, strings.Count(string(text), "\nnod_decisions_total{"))
+	require.Contains(t, string(text), `rule="other"} 1500`)
+	require.NoError(t, s.Stop(t.Context()))
 }
