@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/bus"
@@ -128,9 +129,10 @@ func TestSeveralEnginesMakeOneChain(t *testing.T) {
 	require.Less(t, r.Open, 5)
 }
 
-// The program in docs/evidence.md, which shares no code with nod, comes to the same results.
-func TestASecondVerifierAgrees(t *testing.T) {
-	t.Parallel()
+// secondVerifier returns the program in docs/evidence.md, which shares no code with nod, as a function
+// from lines of a log and a trusted key to its output.
+func secondVerifier(t *testing.T) func(lines [][]byte, key string) string {
+	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip("the program runs in node, which is not installed")
@@ -142,24 +144,76 @@ func TestASecondVerifierAgrees(t *testing.T) {
 	require.True(t, found)
 	script := filepath.Join(t.TempDir(), "verify.mjs")
 	require.NoError(t, os.WriteFile(script, []byte(program), 0o600))
-
-	l := startLogged(t)
-	for range 3 {
-		l.happens(5)
-		require.NoError(t, l.store.WriteCheckpoints(t.Context()))
-	}
-	lines := l.export()
-	run := func(lines [][]byte) string {
+	return func(lines [][]byte, key string) string {
 		file := filepath.Join(t.TempDir(), "log.ndjson")
 		var text strings.Builder
 		for _, line := range lines {
 			fmt.Fprintf(&text, "%s\n", line)
 		}
 		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
-		out, _ := exec.CommandContext(t.Context(), node, script, file, l.key).CombinedOutput()
+		out, _ := exec.CommandContext(t.Context(), node, script, file, key).CombinedOutput()
 		return string(out)
 	}
-	require.Equal(t, "3 checkpoints agree\n", run(lines))
+}
+
+// An engine that covers many entries writes several checkpoints at once, and only a later one covers the
+// first of them. If the log ends before that one, the first of them can be replaced. The entries that it
+// covered are then in no checkpoint.
+func TestAReplacedFirstCheckpointIsFound(t *testing.T) {
+	t.Parallel()
+	run := secondVerifier(t)
+	pair, err := nkeys.CreateUser()
+	require.NoError(t, err)
+	seed, err := pair.Seed()
+	require.NoError(t, err)
+	key, err := pair.PublicKey()
+	require.NoError(t, err)
+	sign, err := logchain.NewSigner(seed)
+	require.NoError(t, err)
+	encode := func(e schemas.LogEntry) []byte {
+		data, err := schemas.Encode(&e)
+		require.NoError(t, err)
+		return data
+	}
+	var entries [][]byte
+	for range 4 {
+		entries = append(entries, encode(schemas.LogEntry{Type: schemas.TypeLogEntry, At: time.Now().UTC(), Kind: schemas.LogSession, SessionID: "S", Actor: "ann"}))
+	}
+	one, err := sign.Make(1, entries[:2], "", time.Now())
+	require.NoError(t, err)
+	two, err := sign.Make(3, entries[2:4], one.Checkpoint.Hash, time.Now())
+	require.NoError(t, err)
+	entries = append(entries, encode(one), encode(two))
+	lines := func() (lines [][]byte) {
+		for i, entry := range entries {
+			lines = append(lines, logchain.Line(uint64(i+1), entry))
+		}
+		return lines
+	}
+	require.Equal(t, "2 checkpoints agree\n", run(lines(), key))
+
+	entries[0] = encode(schemas.LogEntry{Type: schemas.TypeLogEntry, At: time.Now().UTC(), Kind: schemas.LogSession, SessionID: "S", Actor: "bob"})
+	entries[4] = entries[0]
+	v := logchain.Verifier{Keys: []string{key}}
+	for _, line := range lines() {
+		v.Add(line)
+	}
+	require.NotEmpty(t, v.Report("").Faults)
+	require.Equal(t, "entry 1 is in no valid checkpoint\n", run(lines(), key))
+	require.Equal(t, "there is no checkpoint\n", run(lines()[:4], key))
+}
+
+// Both verifiers find each change of a log.
+func TestASecondVerifierAgrees(t *testing.T) {
+	t.Parallel()
+	run := secondVerifier(t)
+	l := startLogged(t)
+	for range 3 {
+		l.happens(5)
+		require.NoError(t, l.store.WriteCheckpoints(t.Context()))
+	}
+	lines := l.export()
+	require.Equal(t, "3 checkpoints agree\n", run(lines, l.key))
 	for i := range lines[:len(lines)-1] {
 		changed := append([][]byte{}, lines...)
 		changed[i] = []byte(strings.Replace(string(lines[i]), `:"20`, `:"19`, 1)) // its time
@@ -168,7 +222,7 @@ func TestASecondVerifierAgrees(t *testing.T) {
 			v.Add(line)
 		}
 		require.NotEmpty(t, v.Report("").Faults, i)
-		require.NotContains(t, run(changed), "agree", i)
+		require.NotContains(t, run(changed, l.key), "agree", i)
 	}
-	require.Equal(t, "entry 7 is missing\n", run(append(append([][]byte{}, lines[:6]...), lines[7:]...)))
+	require.Equal(t, "entry 7 is missing\n", run(append(append([][]byte{}, lines[:6]...), lines[7:]...), l.key))
 }

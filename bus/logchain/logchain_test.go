@@ -3,6 +3,7 @@ package logchain
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -216,4 +217,24 @@ func FuzzVerifierNeverPanics(f *testing.F) {
 		}
 		v.Report("")
 	})
+}
+
+// The number of digests in these checkpoints fits their range only if its computation overflows.
+func TestAForgedRangeIsAFault(t *testing.T) {
+	digest := strings.Repeat("A", 43) + "="
+	for _, c := range []schemas.Checkpoint{
+		{First: 0, Last: math.MaxUint64},
+		{First: 1, Last: 1 << 59},
+		{First: 1, Last: 1<<59 + 1, Lines: digest},
+		{First: 5, Last: 4},
+	} {
+		e := schemas.LogEntry{Type: schemas.TypeLogEntry, At: start, Kind: schemas.LogCheckpoint, Checkpoint: &c}
+		c.Hash = hash(&e)
+		l := exported{t: t}
+		l.happens(3)
+		l.add(e)
+		r := verify(l.lines(), "")
+		require.Equal(t, 1, r.FaultCount, "%+v", c)
+		require.Contains(t, r.Faults[0].What, "the checkpoint 4 was changed")
+	}
 }

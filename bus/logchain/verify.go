@@ -92,7 +92,8 @@ func (v *Verifier) Add(line []byte) {
 func (v *Verifier) checkpoint(sequence uint64, e *schemas.LogEntry) {
 	c := e.Checkpoint
 	digests, err := base64.StdEncoding.DecodeString(c.Lines)
-	sized := err == nil && c.First <= c.Last && uint64(len(digests)) == (c.Last-c.First+1)*sha256.Size
+	n := uint64(len(digests)) / sha256.Size // not computed from First and Last, which overflow in a forged checkpoint
+	sized := err == nil && n > 0 && n <= MaxEntries && len(digests)%sha256.Size == 0 && c.First <= c.Last && c.Last-c.First == n-1
 	if e.Kind != schemas.LogCheckpoint || !sized || hash(e) != c.Hash {
 		v.fault(sequence, "the checkpoint %d was changed: its hash does not fit its content", sequence)
 		return

@@ -28,19 +28,35 @@ type logCmd struct {
 	Verify logVerifyCmd `cmd:"" help:"Check the log against its signed checkpoints."`
 }
 
-// readLog calls f with each entry of the running nod's log.
+// readLog calls f with each entry of the running nod's log. A long log may take any time, but a
+// server that sends nothing for callTimeout is an error. If the user stops the command, the
+// entries are incomplete, which is an error too, except for a log that is followed.
 func (e *env) readLog(from bus.LogStart, f func(sequence uint64, entry []byte) error) error {
-	ctx, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
+	_, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
 	if err != nil {
 		return err
 	}
 	defer done()
 	if from.Follow {
-		ctx = e.ctx // the time limit of a command does not apply
+		err = conn.EachLine(e.ctx, from, f)
+		if errors.Is(err, context.Canceled) && e.ctx.Err() != nil {
+			return nil
+		}
+		return err
 	}
-	err = conn.EachLine(ctx, from, f)
-	if errors.Is(err, context.Canceled) && e.ctx.Err() != nil {
-		return nil // the user has stopped the command
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	silence := time.AfterFunc(callTimeout, cancel)
+	err = conn.EachLine(ctx, from, func(sequence uint64, entry []byte) error {
+		silence.Stop() // f may wait for a pager
+		defer silence.Reset(callTimeout)
+		if err := ctx.Err(); err != nil { // further entries may have arrived before the stop
+			return err
+		}
+		return f(sequence, entry)
+	})
+	if errors.Is(err, context.Canceled) && e.ctx.Err() == nil {
+		return fmt.Errorf("read the log: the server has sent nothing for %s: try again", callTimeout)
 	}
 	return err
 }
@@ -66,7 +82,7 @@ func (p logPrinter) print(w io.Writer, sequence uint64, entry []byte) error {
 // describeEntry returns one line: the local time, the event, the session, the tool, the
 // outcome, the agent or person, and the rule.
 func describeEntry(e *schemas.LogEntry) string {
-	cells := []string{e.At.Local().Format(time.DateTime), fmt.Sprintf("%-10s", e.Kind)}
+	cells := []string{e.At.Local().Format(time.DateTime), fmt.Sprintf("%-10s", people.Line(string(e.Kind)))}
 	request := e.SessionID
 	if e.PendingID != "" {
 		request += "/" + e.PendingID

@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -20,7 +21,14 @@ type Metrics struct {
 	waited     *prometheus.HistogramVec
 	events     *prometheus.CounterVec
 	checkpoint prometheus.Gauge
+
+	mu    sync.Mutex
+	rules map[string]bool // the values of the label rule
 }
+
+// maxRules bounds the values of the label rule, because an agent may be able to write rules into its
+// project's settings. Further rules count as "other".
+const maxRules = 500
 
 // waitBuckets are in seconds. The first ones show answers that a person cannot have read.
 var waitBuckets = []float64{1, 2, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}
@@ -28,6 +36,7 @@ var waitBuckets = []float64{1, 2, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600
 // New returns the metrics of an engine of this version.
 func New(version string) *Metrics {
 	m := &Metrics{
+		rules:    map[string]bool{},
 		registry: prometheus.NewRegistry(),
 		asked: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "nod_questions_total", Help: "Requests that people were asked about.",
@@ -78,10 +87,21 @@ func (m *Metrics) decision(e *schemas.LogEntry) {
 	if by == string(schemas.ByPolicy) {
 		by = "rule"
 	}
-	m.decided.WithLabelValues(agent, string(e.Outcome), by, ruleLabel(e.Rule)).Inc()
+	m.decided.WithLabelValues(agent, string(e.Outcome), by, m.boundedRule(ruleLabel(e.Rule))).Inc()
 	if channel != "" && !e.AskedAt.IsZero() {
 		m.waited.WithLabelValues(channel, string(e.Outcome)).Observe(e.At.Sub(e.AskedAt).Seconds())
 	}
+}
+
+// boundedRule returns rule, or "other" if maxRules other rules have been counted.
+func (m *Metrics) boundedRule(rule string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.rules[rule] && len(m.rules) >= maxRules {
+		return "other"
+	}
+	m.rules[rule] = true
+	return rule
 }
 
 // ruleLabel returns a rule without the parts that differ for each request, because each value

@@ -25,6 +25,9 @@ const (
 	// pendingEvery is the shortest time between two counts of the pending questions: the
 	// server lists all of them for a count.
 	pendingEvery = 15 * time.Second
+	// maxScrapes bounds the concurrent requests for metrics; further ones get 503. Without this
+	// bound a web page could start many counts of the pending questions at once.
+	maxScrapes = 4
 )
 
 // Engine is the running engine that a Server reports on.
@@ -59,7 +62,7 @@ func Serve(m *Metrics, addr string, log *slog.Logger) (*Server, error) {
 	s := &Server{metrics: m, addr: listener.Addr().String(), local: httpserve.Loopback(host), served: make(chan struct{}), log: log}
 	m.registry.MustRegister(collector{s})
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	s.http = &http.Server{Handler: s.guard(mux), ReadHeaderTimeout: 5 * time.Second}
