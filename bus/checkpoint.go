@@ -45,7 +45,9 @@ func (s *Store) writeCheckpoints(ctx context.Context, sign logchain.Signer) erro
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	w.revision = stored.revision
+	if w.revision = stored.revision; w.revision > 0 && w.before.Last >= w.revision {
+		return fmt.Errorf("the newest one, entry %d, was changed: run nod log verify", w.revision)
+	}
 	info, err := s.Log.stream.Info(ctx)
 	if err != nil {
 		return err
@@ -69,14 +71,14 @@ type checkpointWriter struct {
 	before   schemas.Checkpoint // the newest checkpoint, and its revision
 	revision uint64
 	first    uint64 // the sequence of the first collected entry
-	entries  [][]byte
+	entries  logchain.Digests
 }
 
 func (w *checkpointWriter) add(ctx context.Context, sequence uint64, entry []byte, last bool) error {
-	if sequence != w.first+uint64(len(w.entries)) {
+	if sequence != w.first+uint64(w.entries.Len()) {
 		return errCovered
 	}
-	if w.entries = append(w.entries, entry); !last && len(w.entries) < logchain.MaxEntries {
+	if w.entries.Add(sequence, entry); !last && w.entries.Len() < logchain.MaxEntries {
 		return nil
 	}
 	return w.write(ctx)

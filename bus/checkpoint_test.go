@@ -179,9 +179,9 @@ func TestAReplacedFirstCheckpointIsFound(t *testing.T) {
 	for range 4 {
 		entries = append(entries, encode(schemas.LogEntry{Type: schemas.TypeLogEntry, At: time.Now().UTC(), Kind: schemas.LogSession, SessionID: "S", Actor: "ann"}))
 	}
-	one, err := sign.Make(1, entries[:2], "", time.Now())
+	one, err := sign.Make(1, digestsOf(1, entries[:2]), "", time.Now())
 	require.NoError(t, err)
-	two, err := sign.Make(3, entries[2:4], one.Checkpoint.Hash, time.Now())
+	two, err := sign.Make(3, digestsOf(3, entries[2:4]), one.Checkpoint.Hash, time.Now())
 	require.NoError(t, err)
 	entries = append(entries, encode(one), encode(two))
 	lines := func() (lines [][]byte) {
@@ -225,4 +225,11 @@ func TestASecondVerifierAgrees(t *testing.T) {
 		require.NotContains(t, run(changed, l.key), "agree", i)
 	}
 	require.Equal(t, "entry 7 is missing\n", run(append(append([][]byte{}, lines[:6]...), lines[7:]...), l.key))
+}
+
+func digestsOf(first uint64, entries [][]byte) (all logchain.Digests) {
+	for i, entry := range entries {
+		all.Add(first+uint64(i), entry)
+	}
+	return all
 }

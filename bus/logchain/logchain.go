@@ -68,16 +68,23 @@ func (s Signer) Wipe() {
 	}
 }
 
+// Digests are the digests of consecutive entries, one after another.
+type Digests []byte
+
+// Add appends the digest of an entry.
+func (d *Digests) Add(sequence uint64, entry []byte) {
+	digest := sha256.Sum256(Line(sequence, entry))
+	*d = append(*d, digest[:]...)
+}
+
+// Len returns the number of entries.
+func (d Digests) Len() int { return len(d) / sha256.Size }
+
 // Make returns the log entry of a signed checkpoint. Its entries are consecutive from the
 // sequence first. previous is the Hash of the checkpoint before.
-func (s Signer) Make(first uint64, entries [][]byte, previous string, at time.Time) (schemas.LogEntry, error) {
-	var digests []byte
-	for i, entry := range entries {
-		digest := sha256.Sum256(Line(first+uint64(i), entry))
-		digests = append(digests, digest[:]...)
-	}
+func (s Signer) Make(first uint64, entries Digests, previous string, at time.Time) (schemas.LogEntry, error) {
 	e := schemas.LogEntry{Type: schemas.TypeLogEntry, At: at.UTC(), Kind: schemas.LogCheckpoint, Checkpoint: &schemas.Checkpoint{
-		First: first, Last: first + uint64(len(entries)) - 1, Previous: previous, Lines: base64.StdEncoding.EncodeToString(digests),
+		First: first, Last: first + uint64(entries.Len()) - 1, Previous: previous, Lines: base64.StdEncoding.EncodeToString(entries),
 	}}
 	c := e.Checkpoint
 	c.Hash = hash(&e)

@@ -143,7 +143,10 @@ func (s *standIn) Freeze(context.Context, schemas.FreezeRequest) (schemas.Freeze
 func (s *standIn) Thaw(context.Context, schemas.FreezeRequest) (schemas.FreezeState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return schemas.FreezeState{}, s.noThaw
+	if s.noThaw != nil {
+		return schemas.FreezeState{}, s.noThaw
+	}
+	return schemas.FreezeState{}, nil
 }
 
 func (s *standIn) Now(context.Context) (time.Time, error) { return time.Now().UTC(), nil }
