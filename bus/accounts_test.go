@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/micro"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 )
 
@@ -144,17 +143,11 @@ func TestAccountsInACluster(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
 	keyDir := t.TempDir()
 	keys, users := keysOf(t, keyDir, everybody()...)
-	var servers []*bus.Server
-	var routes []string
-	for _, name := range []string{"n1", "n2", "n3"} {
-		s, err := bus.Embed(t.Context(), bus.EmbedOptions{
-			DataDir: t.TempDir(), Users: users, Log: quiet(), SyncInterval: time.Minute,
-			ServerName: name, ClusterName: "c", ClusterPort: -1, Routes: routes,
-		})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		servers, routes = append(servers, s), append(routes, s.RouteURL())
+	options := members(t, 3)
+	for i := range options {
+		options[i].Users = users
 	}
+	servers := embeds(t, options...)
 	at := func(i int) *guarded { return &guarded{t: t, url: servers[i].URL(), keys: keys} }
 	engine := at(0).jetstream(asEngineStore)
 	var stream jetstream.Stream

@@ -16,23 +16,11 @@ import (
 // through the first server.
 func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Store {
 	t.Helper()
-	var first *bus.Server
-	var routes []string
-	for _, name := range []string{"n1", "n2", "n3"}[:servers] {
-		o := bus.EmbedOptions{DataDir: t.TempDir(), Log: quiet(), SyncInterval: time.Minute}
-		if servers > 1 {
-			o.ServerName, o.ClusterName, o.ClusterPort, o.Routes = name, "c", -1, routes
-		}
-		s, err := bus.Embed(ctx, o)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		if servers > 1 {
-			routes = append(routes, s.RouteURL())
-		}
-		if first == nil {
-			first = s
-		}
+	options := []bus.EmbedOptions{{DataDir: t.TempDir(), Log: quiet(), SyncInterval: time.Minute}}
+	if servers > 1 {
+		options = members(t, servers)
 	}
+	first := embeds(t, options...)[0]
 	conn, err := bus.Connect(ctx, bus.Options{URL: first.URL(), Name: "engine", Inbox: "_INBOX.engine", Log: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)

@@ -23,7 +23,7 @@ var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_p
 // reads, even to clients that opened the store while the bucket had one replica.
 func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
-	servers := joins(t, nil, "n1", "n2", "n3")
+	servers := embeds(t, members(t, 3)...)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	open := func(replicas int) *bus.Store {
@@ -85,33 +85,14 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	reads(before, "opened before")
 }
 
-// joins starts servers in one cluster with the servers in others, and returns others together
-// with the new servers. The new servers end with the test.
-func joins(t *testing.T, others []*bus.Server, names ...string) []*bus.Server {
-	t.Helper()
-	for _, name := range names {
-		var routes []string
-		for _, s := range others {
-			routes = append(routes, s.RouteURL())
-		}
-		s, err := bus.Embed(t.Context(), bus.EmbedOptions{
-			DataDir: t.TempDir(), Log: quiet(), SyncInterval: time.Minute,
-			ServerName: name, ClusterName: "c", ClusterPort: -1, Routes: routes,
-		})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		others = append(others, s)
-	}
-	return others
-}
-
 // An engine that starts before all servers of its cluster are up waits for them, although its
 // stores find no place for their replicas at first.
 func TestOpeningAStoreWaitsForServers(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	servers, log := joins(t, nil, "n1", "n2"), &syncBuffer{}
+	all := members(t, 3)
+	servers, log := embeds(t, all[:2]...), &syncBuffer{}
 	conn, err := bus.Connect(ctx, bus.Options{
 		URL: servers[0].URL(), Name: "engine", Inbox: "_INBOX.engine", Log: slog.New(slog.NewTextHandler(log, nil)),
 	})
@@ -126,7 +107,7 @@ func TestOpeningAStoreWaitsForServers(t *testing.T) {
 		return strings.Contains(log.String(), "level=WARN msg=\"bus: waiting for more servers of the NATS cluster\" store=KV_pending_permissions replicas=3")
 	}, 30*time.Second, 10*time.Millisecond)
 	require.Empty(t, opened)
-	joins(t, servers, "n3")
+	embeds(t, all[2])
 	require.NoError(t, <-opened)
 }
 

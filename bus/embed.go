@@ -243,14 +243,6 @@ func dialURL(at *net.TCPAddr) string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
 }
 
-// RouteURL returns the address for other members of the cluster, or "" outside a cluster.
-func (s *Server) RouteURL() string {
-	if at := s.nats.ClusterAddr(); at != nil {
-		return "nats://" + at.String()
-	}
-	return ""
-}
-
 // InProcess returns an option for nats.Connect that connects without a socket, whatever the
 // URL.
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }

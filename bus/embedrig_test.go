@@ -1,8 +1,10 @@
 package bus_test
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/internal/testports"
 )
 
 var (
@@ -109,4 +112,34 @@ func refusedSince(t *testing.T, nc *nats.Conn, before error) bool {
 	}
 	require.ErrorIs(t, nc.LastError(), nats.ErrPermissionViolation)
 	return true
+}
+
+// members returns the options of the servers of one cluster. Each server knows the routes of
+// all servers, because nats-server takes their number as the size of the group that elects the
+// leader of JetStream. With fewer routes, the servers may never agree on a leader.
+func members(t *testing.T, servers int) (all []bus.EmbedOptions) {
+	var routes []string
+	ports := testports.Free(t, servers)
+	for _, port := range ports {
+		routes = append(routes, fmt.Sprint("nats://127.0.0.1:", port))
+	}
+	for i, port := range ports {
+		all = append(all, bus.EmbedOptions{
+			DataDir: t.TempDir(), Log: quiet(), SyncInterval: time.Minute,
+			ServerName: fmt.Sprint("n", i+1), ClusterName: "c", ClusterPort: port, Routes: routes,
+		})
+	}
+	return all
+}
+
+// embeds starts servers, which end with the test.
+func embeds(t *testing.T, options ...bus.EmbedOptions) (servers []*bus.Server) {
+	t.Helper()
+	for _, o := range options {
+		s, err := bus.Embed(t.Context(), o)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		servers = append(servers, s)
+	}
+	return servers
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/internal/testports"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
 // invites runs nod invite with a free port. It returns the arguments of the nod join command in the
 // output, and the address in the invitation.
 func invites(m *rig.Machine, name string) (line []string, address string) {
-	address = fmt.Sprint("127.0.0.1:", rig.FreePorts(m.T, 1)[0])
+	address = fmt.Sprint("127.0.0.1:", testports.Free(m.T, 1)[0])
 	stdout, stderr, code := m.Run("invite", name, "--address", address)
 	require.Zero(m.T, code, stderr)
 	require.Equal(m.T, 1, strings.Count(stdout, "\n"), "one line to copy")

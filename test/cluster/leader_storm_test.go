@@ -21,6 +21,7 @@ import (
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/internal/testports"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -37,7 +38,7 @@ func newNodes(t *testing.T) *nodes {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	n := &nodes{t: t, ctx: ctx}
-	ports := rig.FreePorts(t, 3)
+	ports := testports.Free(t, 3)
 	var routes []*url.URL
 	for _, p := range ports {
 		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", p)})

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/internal/testports"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -59,7 +60,7 @@ func configure(t *testing.T, servers int) *cluster {
 	c := &cluster{t: t, dir: t.TempDir(), nod: rig.Binary, server: server}
 	accounts, err := exec.Command(rig.Binary, "keys", "config", "--data", c.dir).Output()
 	require.NoError(t, err)
-	ports := rig.FreePorts(t, 2*servers)
+	ports := testports.Free(t, 2*servers)
 	var urls, routes []string
 	for n := range servers {
 		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[n]))

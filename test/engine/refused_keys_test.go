@@ -8,6 +8,7 @@ import (
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/internal/testports"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -26,7 +27,7 @@ func (r refusals) Handle(context.Context, slog.Record) error { r.n.Add(1); retur
 // their configuration changes.
 func TestClientsReconnectAfterTheirKeysWereRefused(t *testing.T) {
 	t.Parallel()
-	port := rig.FreePorts(t, 1)[0]
+	port := testports.Free(t, 1)[0]
 	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Port = port })
 	q := env.Agent("ada").Asks(rig.Deploy("S", "one"))
 	env.NoError(env.Server.Close())

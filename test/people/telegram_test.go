@@ -19,6 +19,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/internal/testports"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -224,7 +225,7 @@ func TestATapBeforeAMissedDeadlineReadsTheExpiry(t *testing.T) {
 // settings return to polling, nod removes its webhook.
 func TestATapThroughAWebhook(t *testing.T) {
 	t.Parallel()
-	listen := fmt.Sprint("127.0.0.1:", rig.FreePorts(t, 1)[0])
+	listen := fmt.Sprint("127.0.0.1:", testports.Free(t, 1)[0])
 	p := newPhone(t, fmt.Sprintf(`"token_file": "DIR/token", "webhook": {"listen": %q, "public_url": "https://nod.example.com", "secret_file": "DIR/secret"}`, listen))
 	p.write("secret", "secretsecretsecretsecret\n")
 	p.Proxy("http://" + listen)

@@ -1,4 +1,5 @@
-package rig
+// Package testports finds ports for the servers that tests start.
+package testports
 
 import (
 	"fmt"
@@ -9,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FreePorts returns n free ports. They are below the range from which the kernel assigns ports,
+// Free returns n free ports. They are below the range from which the kernel assigns ports,
 // so that the kernel gives none of them to another program.
-func FreePorts(t *testing.T, n int) (ports []int) {
+func Free(t *testing.T, n int) (ports []int) {
 	for len(ports) < n {
 		require.NoError(t, t.Context().Err(), "no port is free")
 		port := 20_000 + rand.N(12_000)
