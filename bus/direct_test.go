@@ -92,6 +92,9 @@ func TestOpeningAStoreWaitsForServers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	all := members(t, 3)
+	for i := range all[:2] { // these two do not know of the third one
+		all[i].Routes = all[i].Routes[:2]
+	}
 	servers, log := embeds(t, all[:2]...), &syncBuffer{}
 	conn, err := bus.Connect(ctx, bus.Options{
 		URL: servers[0].URL(), Name: "engine", Inbox: "_INBOX.engine", Log: slog.New(slog.NewTextHandler(log, nil)),
