@@ -188,8 +188,8 @@ type logVerifyCmd struct {
 	JSON bool     `name:"json" help:"Print the report as JSON."`
 }
 
-// Run prints what the checkpoints show. It succeeds only if all of them agree with the entries
-// and are signed with a trusted key.
+// Run compares the log with its checkpoints and prints the result. It succeeds only if all
+// checkpoints agree with the entries and are signed with a trusted key.
 func (c *logVerifyCmd) Run(e *env) error {
 	keys, err := c.trusted(e)
 	if err != nil {

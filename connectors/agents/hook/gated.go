@@ -68,8 +68,8 @@ func GateServers(o InstallOptions, validName func(string) error) (Change, []Gate
 	return change, gated, change.Write()
 }
 
-// UngateServers removes nod mcp gate from the file o.Settings. A server that still is as GateServers
-// left it becomes what it was, byte for byte; a server that was edited since loses only the gate.
+// UngateServers removes nod mcp gate from the file o.Settings. A server that was not edited since
+// GateServers gets its earlier bytes back; an edited server loses only the gate.
 func UngateServers(o InstallOptions, known []GatedServer) (Change, error) {
 	change, doc, err := openServers(o)
 	if err != nil {

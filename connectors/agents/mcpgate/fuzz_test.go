@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// tally is a nod that allows every call whose arguments have the field "ok", and counts what it allowed.
+// tally is a nod that allows every call whose arguments have the field "ok", and counts these calls.
 type tally struct {
 	mu      sync.Mutex
 	allowed map[string]int

@@ -142,8 +142,8 @@ func (g *gate) fromClient(line []byte) error {
 	return nil
 }
 
-// receive handles one message of the client. It decides what the server gets: an allowed call is sent
-// by conclude, and every other message here.
+// receive handles one message of the client. An allowed call is sent to the server by
+// conclude, and every other message here.
 func (g *gate) receive(m message) {
 	if m.method == methodCancelled && g.cancel(m) {
 		return
@@ -196,7 +196,7 @@ func (g *gate) refuse(err error) {
 }
 
 // fromServer handles one line of the server. It drops a line that is no message of the protocol: a
-// client could read in it what the gate has not seen.
+// client could read it as a message that the gate has not seen.
 func (g *gate) fromServer(line []byte) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil

@@ -32,7 +32,7 @@ func refusalOf(t testing.TB, line string) string {
 }
 
 // An allowed call reaches the server with the arguments that were judged, and its request tells people
-// what the server claims.
+// the claims of the server.
 func TestAnAllowedCallReachesTheServer(t *testing.T) {
 	r := start(t, mcpgate.Options{Project: "/home/ann/app"})
 	r.client.says(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientInfo":{"name":"claude-code","title":"Claude Code"}}}`)

@@ -58,7 +58,7 @@ func New(s Settings, _ *slog.Logger) (*Carrier, error) {
 	return c, nil
 }
 
-// Run waits until ctx ends, because nobody can answer on this channel.
+// Run waits until ctx ends, because this channel receives no answers.
 func (c *Carrier) Run(ctx context.Context, _ people.Desk) error {
 	<-ctx.Done()
 	return ctx.Err()
