@@ -125,9 +125,9 @@ func (c *Conn) signer() (logchain.Signer, error) {
 }
 
 func loadCheckpoint(stored storedValue) (schemas.Checkpoint, error) {
-	var e schemas.LogEntry
-	if err := schemas.Load(stored.data, &e); err != nil {
-		return schemas.Checkpoint{}, fmt.Errorf("read log entry %d: %w", stored.revision, err)
+	e, err := LoadEntry(stored.revision, stored.data)
+	if err != nil {
+		return schemas.Checkpoint{}, err
 	}
 	if e.Checkpoint == nil {
 		return schemas.Checkpoint{}, fmt.Errorf("read log entry %d: it is no checkpoint", stored.revision)

@@ -112,12 +112,21 @@ type LogStart struct {
 // the stores.
 func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) error {
 	return c.EachLine(ctx, LogStart{}, func(sequence uint64, entry []byte) error {
-		var e schemas.LogEntry
-		if err := schemas.Load(entry, &e); err != nil {
-			return fmt.Errorf("read log entry %d: %w", sequence, err)
+		e, err := LoadEntry(sequence, entry)
+		if err != nil {
+			return err
 		}
 		return f(e)
 	})
+}
+
+// LoadEntry decodes the stored bytes of a log entry. Its error names the entry by its sequence.
+func LoadEntry(sequence uint64, entry []byte) (schemas.LogEntry, error) {
+	var e schemas.LogEntry
+	if err := schemas.Load(entry, &e); err != nil {
+		return e, fmt.Errorf("read log entry %d: %w", sequence, err)
+	}
+	return e, nil
 }
 
 // EachLine is like EachLogged with the stored bytes of each entry and its sequence.
@@ -194,8 +203,5 @@ func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, erro
 	if err := l.disk.wait(ctx, sequence); err != nil {
 		return e, fmt.Errorf("read log entry %d: %w", sequence, err)
 	}
-	if err := schemas.Load(msg.Data, &e); err != nil {
-		return e, fmt.Errorf("read log entry %d: %w", sequence, err)
-	}
-	return e, nil
+	return LoadEntry(sequence, msg.Data)
 }

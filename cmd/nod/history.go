@@ -43,11 +43,7 @@ func (c *historyCmd) Run(e *env) error {
 	}
 	prompts = prompts[:min(c.Limit, len(prompts))]
 	if c.JSON {
-		all := make([]requestRow, len(prompts))
-		for i, p := range prompts {
-			all[i] = rowOf(p)
-		}
-		return e.printJSON(all)
+		return e.printJSON(rowsOf(prompts))
 	}
 	if len(prompts) == 0 {
 		fmt.Fprintln(e.stderr, "no request was decided in the last 24 hours")

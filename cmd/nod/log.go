@@ -61,21 +61,13 @@ func (e *env) readLog(from bus.LogStart, f func(sequence uint64, entry []byte) e
 	return err
 }
 
-// logPrinter prints entries, as lines for people or as exported lines.
-type logPrinter struct {
+// logFormat is the flag that chooses exported lines instead of lines for people.
+type logFormat struct {
 	JSON bool `name:"json" help:"Print exported lines: NDJSON with each entry and its sequence."`
 }
 
-func (p logPrinter) print(w io.Writer, sequence uint64, entry []byte) error {
-	if p.JSON {
-		_, err := fmt.Fprintf(w, "%s\n", logchain.Line(sequence, entry))
-		return err
-	}
-	var e schemas.LogEntry
-	if err := schemas.Load(entry, &e); err != nil {
-		return fmt.Errorf("read log entry %d: %w", sequence, err)
-	}
-	_, err := fmt.Fprintln(w, describeEntry(&e))
+func printExported(w io.Writer, sequence uint64, entry []byte) error {
+	_, err := fmt.Fprintf(w, "%s\n", logchain.Line(sequence, entry))
 	return err
 }
 
@@ -109,7 +101,7 @@ func describeEntry(e *schemas.LogEntry) string {
 }
 
 type logTailCmd struct {
-	logPrinter
+	logFormat
 	Limit  int  `short:"n" default:"20" placeholder:"N" help:"The number of entries (${default})."`
 	Follow bool `short:"f" help:"Also print new entries, until Ctrl-C."`
 }
@@ -119,12 +111,19 @@ func (c *logTailCmd) Run(e *env) error {
 		return errors.New("--limit: give 1 or more")
 	}
 	return e.readLog(bus.LogStart{Newest: c.Limit, Follow: c.Follow}, func(sequence uint64, entry []byte) error {
-		return c.print(e.stdout, sequence, entry)
+		if c.JSON {
+			return printExported(e.stdout, sequence, entry)
+		}
+		line, err := bus.LoadEntry(sequence, entry)
+		if err == nil {
+			_, err = fmt.Fprintln(e.stdout, describeEntry(&line))
+		}
+		return err
 	})
 }
 
 type logSearchCmd struct {
-	logPrinter
+	logFormat
 	Who     string          `placeholder:"NAME" help:"Entries of this agent or person."`
 	Session string          `placeholder:"S" help:"Entries of this session."`
 	Tool    string          `placeholder:"NAME" help:"Entries about this tool, such as Bash."`
@@ -140,15 +139,20 @@ func (c *logSearchCmd) Run(e *env) error {
 	found := 0
 	out := bufio.NewWriter(e.stdout)
 	err := e.readLog(bus.LogStart{Since: time.Time(c.Since)}, func(sequence uint64, entry []byte) error {
-		var line schemas.LogEntry
-		if err := schemas.Load(entry, &line); err != nil {
-			return fmt.Errorf("read log entry %d: %w", sequence, err)
+		line, err := bus.LoadEntry(sequence, entry)
+		if err != nil {
+			return err
 		}
-		if !c.matches(&line) {
+		text := describeEntry(&line)
+		if !c.matches(&line, text) {
 			return nil
 		}
 		found++
-		return c.print(out, sequence, entry)
+		if c.JSON {
+			return printExported(out, sequence, entry)
+		}
+		_, err = fmt.Fprintln(out, text)
+		return err
 	})
 	if err == nil && found == 0 {
 		fmt.Fprintln(e.stderr, "no entry of the log matches")
@@ -156,9 +160,10 @@ func (c *logSearchCmd) Run(e *env) error {
 	return errors.Join(err, out.Flush())
 }
 
-func (c *logSearchCmd) matches(e *schemas.LogEntry) bool {
+// matches reports whether an entry, which text describes, meets all conditions.
+func (c *logSearchCmd) matches(e *schemas.LogEntry, text string) bool {
 	name, _, _ := strings.Cut(e.Actor, "@") // some entries name a person with the channel
-	text := strings.ToLower(describeEntry(e) + " " + string(e.Request))
+	text = strings.ToLower(text + " " + string(e.Request))
 	return (c.Who == "" || c.Who == e.Actor || c.Who == name || c.Who == e.Agent) &&
 		(c.Session == "" || c.Session == e.SessionID) &&
 		(c.Tool == "" || c.Tool == e.ToolName) &&
@@ -176,7 +181,7 @@ type logExportCmd struct {
 func (c *logExportCmd) Run(e *env) error {
 	out := bufio.NewWriter(e.stdout)
 	err := e.readLog(bus.LogStart{Since: time.Time(c.Since)}, func(sequence uint64, entry []byte) error {
-		return logPrinter{JSON: true}.print(out, sequence, entry)
+		return printExported(out, sequence, entry)
 	})
 	return errors.Join(err, out.Flush())
 }

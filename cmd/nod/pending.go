@@ -33,6 +33,15 @@ func rowOf(p schemas.Prompt) requestRow {
 	return requestRow{p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Tier, p.Deadline, p.Revision, p.Waiters, p.Waiting, p.Decision, p.Aftermath, p.Run}
 }
 
+// rowsOf returns an empty list, not nil, for no prompts: commands print it as [].
+func rowsOf(prompts []schemas.Prompt) []requestRow {
+	rows := make([]requestRow, len(prompts))
+	for i, p := range prompts {
+		rows[i] = rowOf(p)
+	}
+	return rows
+}
+
 type pendingCmd struct {
 	Session string `placeholder:"S" help:"Only requests of this session."`
 	IDs     bool   `name:"ids" xor:"form" help:"Print the ids alone, one on a line."`
@@ -97,11 +106,7 @@ func (c *pendingCmd) printJSON(e *env, d *desk, q schemas.Query) error {
 		return err
 	}
 	e.warnIfFrozen(d)
-	all := make([]requestRow, len(prompts))
-	for i, p := range prompts {
-		all[i] = rowOf(p)
-	}
-	return e.printJSON(all)
+	return e.printJSON(rowsOf(prompts))
 }
 
 // warnIfFrozen warns of the freezes in force. After an error it does nothing.
