@@ -19,22 +19,37 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Two requests pass through every layer: a rule decides one, a person the other.
-func TestStart(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	n, err := embed.Start(ctx, embed.Options{DataDir: t.TempDir()})
+// used is a nod with an agent that asks and a person who answers.
+type used struct {
+	*testing.T
+	nod   *embed.Nod
+	asker *bus.Asker
+	desk  *connector.Desk
+}
+
+// start starts a nod that ends with the test.
+func start(t *testing.T, o embed.Options) *used {
+	t.Helper()
+	n, err := embed.Start(t.Context(), o)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, n.Stop(context.Background())) }()
+	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
 	connect := func(id roles.ID) *bus.Conn {
-		conn, err := n.Connect(ctx, id)
+		conn, err := n.Connect(t.Context(), id)
 		require.NoError(t, err)
 		t.Cleanup(conn.Close)
 		return conn
 	}
-	asker := bus.NewAsker(connect(roles.AgentID("local")), "local")
-	defer asker.Close()
-	desk := connector.NewDesk(connect(roles.ConnectorID("terminal")), "terminal")
+	u := &used{t, n, bus.NewAsker(connect(roles.AgentID("local")), "local"), connector.NewDesk(connect(roles.ConnectorID("terminal")), "terminal")}
+	t.Cleanup(u.asker.Close)
+	return u
+}
+
+// Two requests pass through every layer: a rule decides one, a person the other.
+func TestStart(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	u := start(t, embed.Options{DataDir: t.TempDir()})
+	asker, desk := u.asker, u.desk
 	me, err := user.Current()
 	require.NoError(t, err)
 

@@ -13,35 +13,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
-	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
-// measured is a nod with metrics, an agent that asks and a person who answers.
-type measured struct {
-	*testing.T
-	nod   *embed.Nod
-	asker *bus.Asker
-	desk  *connector.Desk
-}
+// measured is a nod with metrics.
+type measured struct{ *used }
 
 func startMeasured(t *testing.T) *measured {
 	t.Helper()
-	n, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), Metrics: "127.0.0.1:0", Version: "1.2.3"})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
-	connect := func(id roles.ID) *bus.Conn {
-		conn, err := n.Connect(t.Context(), id)
-		require.NoError(t, err)
-		t.Cleanup(conn.Close)
-		return conn
-	}
-	m := &measured{t, n, bus.NewAsker(connect(roles.AgentID("local")), "local"), connector.NewDesk(connect(roles.ConnectorID("terminal")), "terminal")}
-	t.Cleanup(m.asker.Close)
-	return m
+	return &measured{start(t, embed.Options{DataDir: t.TempDir(), Metrics: "127.0.0.1:0", Version: "1.2.3"})}
 }
 
 func (m *measured) get(path, host string) (status int, body string) {
@@ -144,7 +126,7 @@ func TestAnEngineWithoutServersIsNotReady(t *testing.T) {
 		defer cancel()
 		_ = n.Stop(brief) // its servers are gone, so it reports an error
 	}()
-	m := &measured{T: t, nod: n}
+	m := &measured{&used{T: t, nod: n}}
 	status, body := m.get("/readyz", "")
 	require.Equal(t, http.StatusOK, status, body)
 	require.NoError(t, server.Close())

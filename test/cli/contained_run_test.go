@@ -22,10 +22,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A hook lets Claude Code run a command line contained. The command line can write only the project,
-// and runs once. nod then shows its changes.
-func TestAHookLetsALineRunContained(t *testing.T) {
-	t.Parallel()
+// startContained starts nod with the preset contained, on a machine that can contain commands.
+func startContained(t *testing.T) *rig.Machine {
+	t.Helper()
 	if level, err := contain.Support(); level != contain.Namespaces {
 		t.Skipf("left out: this machine cannot contain commands: %v", err)
 	}
@@ -35,6 +34,14 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.NoError(t, os.WriteFile(settings, rig.Apart(`{"permissions":{"preset":"contained"}}`), 0o600))
 	_, stderr, code := m.Run("settings", "apply", settings)
 	require.Zero(t, code, stderr)
+	return m
+}
+
+// A hook lets Claude Code run a command line contained. The command line can write only the project,
+// and runs once. nod then shows its changes.
+func TestAHookLetsALineRunContained(t *testing.T) {
+	t.Parallel()
+	m := startContained(t)
 
 	project, outside, bin := trueDir(t), trueDir(t), trueDir(t)
 	testprogram.Write(t, bin+"/nod", "echo another nod") // the host's shell finds this program by its name
@@ -98,15 +105,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 // knows neither, and has another data directory.
 func TestAContainedLineNamesTheServersOfItsHook(t *testing.T) {
 	t.Parallel()
-	if level, err := contain.Support(); level != contain.Namespaces {
-		t.Skipf("left out: this machine cannot contain commands: %v", err)
-	}
-	m := rig.NewMachine(t)
-	m.StartNod()
-	settings := filepath.Join(t.TempDir(), "settings.json")
-	require.NoError(t, os.WriteFile(settings, rig.Apart(`{"permissions":{"preset":"contained"}}`), 0o600))
-	_, stderr, code := m.Run("settings", "apply", settings)
-	require.Zero(t, code, stderr)
+	m := startContained(t)
 	run, err := bus.ReadRun(m.Dir)
 	require.NoError(t, err)
 	project, other, keys := trueDir(t), trueDir(t), trueDir(t)

@@ -47,17 +47,22 @@ type acpRun struct {
 func acp(m *rig.Machine, session string, flags ...string) *acpRun {
 	args := append(append([]string{"acp"}, flags...), "--", "sh", "-c", acpAgent, "agent", acpRequest(session))
 	a := &acpRun{cmd: m.Command(args...)}
-	var err error
-	a.editor, err = a.cmd.StdinPipe()
-	require.NoError(m.T, err)
-	out, err := a.cmd.StdoutPipe()
-	require.NoError(m.T, err)
-	errs, err := a.cmd.StderrPipe()
-	require.NoError(m.T, err)
-	a.heard, a.stderr = bufio.NewReader(out), bufio.NewReader(errs)
-	require.NoError(m.T, a.cmd.Start())
-	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // fails if the process has ended
+	a.editor, a.heard, a.stderr = pipes(m.T, a.cmd)
 	return a
+}
+
+// pipes starts a process that ends with the test, and returns its standard streams.
+func pipes(t *testing.T, cmd *exec.Cmd) (stdin io.WriteCloser, stdout, stderr *bufio.Reader) {
+	t.Helper()
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	errs, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // fails if the process has ended
+	return stdin, bufio.NewReader(out), bufio.NewReader(errs)
 }
 
 // ends waits until nod acp has ended. It returns the unread rest of stdout, the stderr and the exit

@@ -32,16 +32,7 @@ type gateRun struct {
 func gateOver(m *rig.Machine, flags ...string) *gateRun {
 	args := append(append([]string{"mcp", "gate", "--name", "files"}, flags...), "--", "sh", "-c", echoServer)
 	g := &gateRun{t: m.T, cmd: m.Command(args...)}
-	var err error
-	g.client, err = g.cmd.StdinPipe()
-	require.NoError(m.T, err)
-	out, err := g.cmd.StdoutPipe()
-	require.NoError(m.T, err)
-	errs, err := g.cmd.StderrPipe()
-	require.NoError(m.T, err)
-	g.out, g.err = bufio.NewReader(out), bufio.NewReader(errs)
-	require.NoError(m.T, g.cmd.Start())
-	m.T.Cleanup(func() { _ = g.cmd.Process.Kill() }) // fails if the process has ended
+	g.client, g.out, g.err = pipes(m.T, g.cmd)
 	return g
 }
 
