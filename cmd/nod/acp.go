@@ -15,6 +15,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/agents/acp"
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/connectors/agents/relay"
 	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/schemas"
 )
@@ -52,7 +53,7 @@ func (c *acpCmd) Run(e *env) error {
 	}
 	asker := &acpAsker{env: e}
 	defer asker.close()
-	code, err := acp.RunCommand(ctx, args, acp.Streams{In: e.stdout, Out: e.stdin}, e.stderr, asker.connect, o)
+	code, err := acp.RunCommand(ctx, args, relay.Peer{In: e.stdout, Out: e.stdin}, e.stderr, asker.connect, o)
 	if err != nil {
 		return err
 	}

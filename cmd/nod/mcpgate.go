@@ -57,7 +57,7 @@ func (c *mcpGateCmd) Run(e *env) error {
 	defer stop()
 	pass := func(in io.WriteCloser, out io.Reader) {
 		// An error means that the server's output has ended.
-		_ = mcpgate.Run(ctx, mcpgate.Peer{In: e.stdout, Out: e.stdin}, in, out, late, o)
+		_ = mcpgate.Run(ctx, relay.Peer{In: e.stdout, Out: e.stdin}, in, out, late, o)
 	}
 	if c.Upstream != "" {
 		(&mcpgate.Upstream{URL: c.Upstream, Header: header, Log: e.log}).Run(ctx, pass)

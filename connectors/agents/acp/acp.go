@@ -62,13 +62,6 @@ type Options struct {
 	Log    *slog.Logger // the log, which never contains the content of a request; nil discards it
 }
 
-// Streams are the input and output of a peer: the editor or the agent. If the agent's In is an
-// io.Closer, Run closes it when the editor is gone, or when the agent's output ends.
-type Streams struct {
-	In  io.Writer // the peer's input
-	Out io.Reader // the peer's output
-}
-
 const (
 	reachWithin    = 10 * time.Second // time limit to connect to nod and submit a request
 	withdrawWithin = 5 * time.Second
@@ -102,9 +95,10 @@ type sidecar struct {
 }
 
 // Run passes lines between editor and agent until the agent's output ends. When the
-// editor is gone or ctx ends, Run closes the agent's input and withdraws all pending
-// requests. A goroutine may still read the editor's output after Run has returned.
-func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options) error {
+// editor is gone, the agent's output ends or ctx ends, Run closes the agent's input if it is an
+// io.Closer, and withdraws all pending requests. A goroutine may still read the editor's output
+// after Run has returned.
+func Run(ctx context.Context, editor, agent relay.Peer, connect Connect, o Options) error {
 	s := &sidecar{
 		opts: o, nod: newLink(connect), cache: newSessionCache(), agent: agent.In,
 		toEditor: relay.NewLineWriter(editor.In), toAgent: relay.NewLineWriter(agent.In),

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/acp"
+	"github.com/nodbus/nod/connectors/agents/relay"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -82,7 +83,7 @@ func fromEditor(t *testing.T, said []byte, size int) {
 	agentOut, agentEnd := io.Pipe()
 	agent := &closingWriter{other: agentEnd}
 	var editor bytes.Buffer
-	require.NoError(t, acp.Run(t.Context(), acp.Streams{In: &editor, Out: &chunks{bytes.Clone(said), size}}, acp.Streams{In: agent, Out: agentOut}, away, acp.Options{}))
+	require.NoError(t, acp.Run(t.Context(), relay.Peer{In: &editor, Out: &chunks{bytes.Clone(said), size}}, relay.Peer{In: agent, Out: agentOut}, away, acp.Options{}))
 	require.True(t, bytes.Equal(said, agent.Bytes()), "%q became %q", said, agent.Bytes())
 	require.Empty(t, editor.Bytes())
 }
@@ -93,7 +94,7 @@ func fromAgent(t *testing.T, said []byte, size int) {
 	editorOut, editorEnd := io.Pipe()
 	defer editorEnd.Close()
 	agent, editor := &closingWriter{other: editorEnd}, &bytes.Buffer{}
-	require.NoError(t, acp.Run(t.Context(), acp.Streams{In: editor, Out: editorOut}, acp.Streams{In: agent, Out: &chunks{bytes.Clone(said), size}}, away, acp.Options{}))
+	require.NoError(t, acp.Run(t.Context(), relay.Peer{In: editor, Out: editorOut}, relay.Peer{In: agent, Out: &chunks{bytes.Clone(said), size}}, away, acp.Options{}))
 	sure, maybe := sorted(said)
 	sureHeard, maybeHeard := sorted(editor.Bytes())
 	require.Equal(t, sure, sureHeard)

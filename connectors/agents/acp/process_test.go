@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/acp"
+	"github.com/nodbus/nod/connectors/agents/relay"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -97,7 +98,7 @@ func run(t testing.TB, ctx context.Context, agent string, nod *fakeNod, o acp.Op
 	errs, stderr := pipe()
 	p := process{editor: peer{in, bufio.NewReader(out), out}, stderr: errs, exit: make(chan int, 1)}
 	go func() {
-		code, err := acp.RunCommand(ctx, []string{os.Args[0]}, acp.Streams{In: toEditor, Out: fromEditor}, stderr, nod.connect, o)
+		code, err := acp.RunCommand(ctx, []string{os.Args[0]}, relay.Peer{In: toEditor, Out: fromEditor}, stderr, nod.connect, o)
 		assert.NoError(t, err)
 		_ = toEditor.Close()
 		_ = stderr.Close()
@@ -134,7 +135,7 @@ func TestExitCodes(t *testing.T) {
 func TestAFailedStartOfTheAgentIsAnError(t *testing.T) {
 	nod := newNod(t)
 	for _, argv := range [][]string{nil, {"/no/such/agent"}} {
-		_, err := acp.RunCommand(t.Context(), argv, acp.Streams{In: io.Discard, Out: strings.NewReader("")}, io.Discard, nod.connect, acp.Options{})
+		_, err := acp.RunCommand(t.Context(), argv, relay.Peer{In: io.Discard, Out: strings.NewReader("")}, io.Discard, nod.connect, acp.Options{})
 		require.Error(t, err)
 		assert.NotContains(t, err.Error(), "\n")
 	}

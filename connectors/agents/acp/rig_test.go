@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/acp"
+	"github.com/nodbus/nod/connectors/agents/relay"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -136,13 +137,13 @@ func start(t testing.TB, o acp.Options) *rig {
 
 func startWith(t testing.TB, nod *fakeNod, connect acp.Connect, o acp.Options) *rig {
 	r := &rig{t: t, nod: nod, ended: make(chan error, 1), log: &bytes.Buffer{}}
-	side := func() (peer, acp.Streams) {
+	side := func() (peer, relay.Peer) {
 		fromPeer, in := io.Pipe()
 		out, toPeer := io.Pipe()
 		t.Cleanup(func() { _ = in.Close(); _ = out.Close() })
-		return peer{in, bufio.NewReaderSize(out, 64<<10), out}, acp.Streams{In: toPeer, Out: fromPeer}
+		return peer{in, bufio.NewReaderSize(out, 64<<10), out}, relay.Peer{In: toPeer, Out: fromPeer}
 	}
-	var editor, agent acp.Streams
+	var editor, agent relay.Peer
 	r.editor, editor = side()
 	r.agent, agent = side()
 	var log lockedWriter

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/mcpgate"
+	"github.com/nodbus/nod/connectors/agents/relay"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -99,7 +100,7 @@ func FuzzNothingUnjudged(f *testing.F) {
 		server := &serverInput{output: end, last: make(chan struct{})}
 		client := io.MultiReader(bytes.NewReader(said), strings.NewReader("\n"+call(`"`+lastID+`"`, `{"name":"last","arguments":{"ok":1}}`)+"\n"), struct{ io.Reader }{server})
 		var told bytes.Buffer
-		err := mcpgate.Run(t.Context(), mcpgate.Peer{In: &told, Out: client}, server, out, nod, mcpgate.Options{Name: "fs", Session: "s1"})
+		err := mcpgate.Run(t.Context(), relay.Peer{In: &told, Out: client}, server, out, nod, mcpgate.Options{Name: "fs", Session: "s1"})
 		require.NoError(t, err)
 		for _, line := range lineEnds.Split(server.String(), -1) {
 			for _, got := range callsIn([]byte(line)) {

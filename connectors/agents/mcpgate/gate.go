@@ -86,17 +86,11 @@ type gate struct {
 	gone   bool              // the client or the server is gone: no call can be sent or answered
 }
 
-// Peer is the client or the server: In is the peer's input, Out its output.
-type Peer struct {
-	In  io.Writer
-	Out io.Reader
-}
-
 // Run passes messages between client and server until the server's output ends. When the client is
 // gone or ctx ends, Run closes the server's input and withdraws all pending questions. A goroutine may
 // still read the client's output after Run has returned. Errors of Run are those of reading the
 // server's output.
-func Run(ctx context.Context, client Peer, serverIn io.WriteCloser, serverOut io.Reader, nod Nod, o Options) error {
+func Run(ctx context.Context, client relay.Peer, serverIn io.WriteCloser, serverOut io.Reader, nod Nod, o Options) error {
 	if o.Progress <= 0 {
 		o.Progress = progressEvery
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/mcpgate"
+	"github.com/nodbus/nod/connectors/agents/relay"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -141,7 +142,7 @@ func startWith(t testing.TB, fake *fakeNod, nod mcpgate.Nod, o mcpgate.Options) 
 	ctx, stop := context.WithCancelCause(t.Context())
 	r.stop = stop
 	go func() {
-		err := mcpgate.Run(ctx, mcpgate.Peer{In: toClient, Out: fromClient}, toServer, fromServer, nod, o)
+		err := mcpgate.Run(ctx, relay.Peer{In: toClient, Out: fromClient}, toServer, fromServer, nod, o)
 		_ = toClient.Close()
 		r.ended <- err
 	}()

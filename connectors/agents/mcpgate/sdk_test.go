@@ -16,6 +16,7 @@ import (
 
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/connectors/agents/mcpgate"
+	"github.com/nodbus/nod/connectors/agents/relay"
 	"github.com/nodbus/nod/nodtest"
 	"github.com/nodbus/nod/schemas"
 )
@@ -70,7 +71,7 @@ func through(t *testing.T, version string, n mcpgate.Nod, serve func(pass func(i
 	go func() {
 		defer close(ended)
 		serve(func(in io.WriteCloser, out io.Reader) {
-			assert.NoError(t, mcpgate.Run(t.Context(), mcpgate.Peer{In: toClient, Out: fromClient}, in, out, n, mcpgate.Options{Name: "files", Server: "files", Session: "s1"}))
+			assert.NoError(t, mcpgate.Run(t.Context(), relay.Peer{In: toClient, Out: fromClient}, in, out, n, mcpgate.Options{Name: "files", Server: "files", Session: "s1"}))
 		})
 		_ = toClient.Close()
 	}()
@@ -206,7 +207,7 @@ func TestAnUpstreamThatRefuses(t *testing.T) {
 			go func() {
 				defer close(ended)
 				(&mcpgate.Upstream{URL: server.URL}).Run(t.Context(), func(in io.WriteCloser, out io.Reader) {
-					assert.NoError(t, mcpgate.Run(t.Context(), mcpgate.Peer{In: toClient, Out: fromClient}, in, out, r.nod, mcpgate.Options{Name: "fs", Session: "s1"}))
+					assert.NoError(t, mcpgate.Run(t.Context(), relay.Peer{In: toClient, Out: fromClient}, in, out, r.nod, mcpgate.Options{Name: "fs", Session: "s1"}))
 				})
 			}()
 			r.client.says(t, ping)

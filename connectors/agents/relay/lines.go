@@ -10,6 +10,12 @@ import (
 	"sync"
 )
 
+// Peer is one of the two programs between which lines pass.
+type Peer struct {
+	In  io.Writer // the peer's input
+	Out io.Reader // the peer's output
+}
+
 // EachLine calls f with every line of r, including its line break, and with the unfinished last line
 // if there is one. It does not limit the length of a line, because a truncated line could hide a
 // request for permission. f may keep the line. EachLine returns the first error of f or of reading r.
