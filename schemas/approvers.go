@@ -36,6 +36,21 @@ func (a *Approver) UpTo(risk Risk) bool {
 	return a.MaxRisk == "" || a.MaxRisk == RiskHigh || at >= 0 && at <= slices.Index(risks, a.MaxRisk)
 }
 
+// HigherRisk returns the higher of two risks. An unknown risk counts as the highest, and an empty one as
+// the lowest.
+func HigherRisk(a, b Risk) Risk {
+	at := func(r Risk) int {
+		if i := slices.Index(risks, r); i >= 0 || r == "" {
+			return i
+		}
+		return len(risks)
+	}
+	if at(b) > at(a) {
+		return b
+	}
+	return a
+}
+
 // Everything reports whether the person may decide every request.
 func (a *Approver) Everything() bool {
 	return len(a.For.Agents)+len(a.For.Projects)+len(a.For.Hosts) == 0 && (a.MaxRisk == "" || a.MaxRisk == RiskHigh)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf16"
 )
 
 // RememberedRule is a rule of a grant. It covers a parsed command (all its words or the first
@@ -49,6 +50,25 @@ func (a *RememberedRule) String() string {
 	}
 	if a.Project != "" && !slices.Equal(a.Dirs, []string{a.Project}) {
 		b.WriteString(" in " + ShellLine([]string{a.Project}))
+	}
+	return b.String()
+}
+
+// Quoted returns the rule as a JSON string in ASCII, to be pasted into settings.json. If its end is cut
+// off, the string has no closing quote and nothing reads it; the bare form may lose its place at a word
+// and then cover every project.
+func (a *RememberedRule) Quoted() string {
+	raw, err := Encode(a.String())
+	if err != nil {
+		panic(err) // a string always encodes
+	}
+	var b strings.Builder
+	for _, unit := range utf16.Encode([]rune(string(raw))) {
+		if unit < 0x7f {
+			b.WriteByte(byte(unit))
+		} else {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
 	}
 	return b.String()
 }

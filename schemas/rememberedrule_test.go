@@ -1,8 +1,10 @@
 package schemas
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -53,6 +55,12 @@ func FuzzRememberedRule(f *testing.F) {
 			got, err := ParseRememberedRule(line)
 			assert.NoError(t, err, line)
 			assert.Equal(t, r, got)
+			quoted := r.Quoted()
+			var unquoted string
+			if assert.NoError(t, json.Unmarshal([]byte(quoted), &unquoted), quoted); utf8.ValidString(line) {
+				assert.Equal(t, line, unquoted)
+			}
+			assert.Error(t, json.Unmarshal([]byte(quoted[:int(at)%len(quoted)]), &unquoted), "a quoted rule whose end is cut off is unreadable")
 			i := int(at) % (len(line) + 1)
 			for _, damaged := range []string{line[:i], line[i:], line[:i] + damage + line[i:], line[:i] + damage} {
 				if got, err := ParseRememberedRule(damaged); err == nil {

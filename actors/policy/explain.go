@@ -77,7 +77,7 @@ func (e Explanation) String() string {
 		fmt.Fprintf(&b, "  contained in %s: %s\n", c.Project, map[bool]string{true: "reads only", false: "writes only the project"}[c.ReadOnly])
 	}
 	for _, a := range e.Allows {
-		fmt.Fprintf(&b, "  a rule that would allow it: %s\n", a.String())
+		fmt.Fprintf(&b, "  a rule that would allow it: %s\n", a.Quoted())
 	}
 	if e.Verdict.Effect == Ask && len(e.Allows) == 0 {
 		b.WriteString("  no rule that nod can bound would allow it\n")

@@ -244,7 +244,7 @@ func (r Replayed) String() string {
 		}
 	}
 	for _, s := range r.Suggestions {
-		fmt.Fprintf(&b, "         spares %3d: %s\n", s.Spares, s.Rule.String())
+		fmt.Fprintf(&b, "         spares %3d: %s\n", s.Spares, s.Rule.Quoted())
 		for _, also := range s.Also {
 			fmt.Fprintf(&b, "                     also allows: %s\n", also)
 		}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -155,6 +156,17 @@ type Suggestion struct {
 	Rule   schemas.RememberedRule `json:"rule"`
 	Spares int                    `json:"spares"` // the number of prompts that this rule spares, without those that earlier suggestions spare
 	Also   []string               `json:"also"`   // the other calls that the rule allows, with their harm
+	Risk   schemas.Risk           `json:"risk"`   // the highest risk of the calls to which the rule belongs
+}
+
+// String formats the suggestion for a person, with the rule as a line of settings.json.
+func (s Suggestion) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n  spares %d questions, risk %s\n", s.Rule.Quoted(), s.Spares, s.Risk)
+	for _, also := range s.Also {
+		fmt.Fprintf(&b, "  also: %s\n", also)
+	}
+	return b.String()
 }
 
 // Suggest returns at most limit rules that would have spared the most prompts for these calls,
@@ -162,10 +174,11 @@ type Suggestion struct {
 // only.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 	var open []map[string]bool // a list entry for each call about which nod asks: for each part of the call, the texts of the rules that would allow the part
-	byKey := map[string]schemas.RememberedRule{}
+	byKey, risks := map[string]schemas.RememberedRule{}, map[string]schemas.Risk{}
 	var parts [][][]string
 	for _, c := range calls {
-		if p.Check(c).Effect != Ask {
+		v := p.Check(c)
+		if v.Effect != Ask {
 			continue
 		}
 		missing := p.missingRules(c)
@@ -186,9 +199,28 @@ func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 		}
 		if p.With(all...).Check(c).Effect == Allow {
 			parts, open = append(parts, question), append(open, keys)
+			for key := range keys {
+				risks[key] = schemas.HigherRisk(risks[key], v.Risk)
+			}
 		}
 	}
-	return chooseRules(parts, open, byKey, limit)
+	chosen := chooseRules(parts, open, byKey, limit)
+	for i := range chosen {
+		chosen[i].Risk = risks[chosen[i].Rule.String()]
+	}
+	return chosen
+}
+
+// SuggestLike returns the rule that would allow this call and similar ones, and false if nod does not
+// ask about the call, or one rule cannot allow it.
+func (p *Policy) SuggestLike(c Call) (Suggestion, bool) {
+	options := p.Propose(c)
+	if len(options) == 0 {
+		return Suggestion{}, false
+	}
+	rule := options[len(options)-1]
+	ok := p.With(rule).Check(c).Effect == Allow
+	return Suggestion{Rule: rule, Also: alsoAllows(rule), Risk: p.Check(c).Risk}, ok
 }
 
 func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]schemas.RememberedRule, limit int) []Suggestion {

@@ -58,7 +58,7 @@ var examples = map[string]string{
 	"policy check":      "nod policy check < calls.ndjson",
 	"policy explain":    "nod policy explain 'go test ./... && rm -rf build'",
 	"policy test":       "nod policy test cases.txt",
-	"policy suggest":    "nod policy suggest",
+	"policy suggest":    "nod policy suggest\nnod policy suggest ~/.claude/projects --apply",
 	"policy import":     "nod policy import claude-code",
 	"policy replay":     "nod policy replay ~/.claude/projects",
 	"policy presets":    "nod policy presets",

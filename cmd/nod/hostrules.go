@@ -230,20 +230,16 @@ func additions(s *schemas.Settings, more schemas.Settings) (all []member) {
 			name      string
 			has, more []string
 		}{{"allow", has.Allow, more.Allow}, {"ask", has.Ask, more.Ask}, {"deny", has.Deny, more.Deny}} {
-			if len(list.more) > 0 {
-				all = append(all, member{at + "/" + list.name, union(list.has, list.more)})
+			for _, rule := range lacking(list.has, list.more) {
+				all = append(all, member{at + "/" + list.name + "/-", rule})
 			}
 		}
 	}
-	p, add := &s.Permissions, &more.Permissions
-	if len(add.Allow)+len(add.Ask)+len(add.Deny) > 0 {
-		all = append(all, member{"/permissions", p})
-		lists("/permissions", schemas.Rules{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny}, schemas.Rules{Allow: add.Allow, Ask: add.Ask, Deny: add.Deny})
+	rulesOf := func(p *schemas.Permissions) schemas.Rules {
+		return schemas.Rules{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny}
 	}
+	lists("/permissions", rulesOf(&s.Permissions), rulesOf(&more.Permissions))
 	layers := slices.Clone(s.Policies)
-	if len(layers) == 0 && len(more.Policies) > 0 {
-		all = append(all, member{"/policies", []schemas.PolicyLayer{}})
-	}
 	for _, layer := range more.Policies {
 		at := slices.IndexFunc(layers, func(l schemas.PolicyLayer) bool {
 			return slices.Equal(l.Match.Projects, layer.Match.Projects) && len(l.Match.Agents)+len(l.Match.Hosts) == 0

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -181,10 +182,17 @@ type policySuggestCmd struct {
 	rulesFlag
 	Paths []string `arg:"" optional:"" type:"existingpath" help:"Transcripts, or directories of them; without any, the log of the running nod."`
 	Most  int      `default:"5" help:"The most rules to suggest."`
-	JSON  bool     `name:"json" help:"Print a JSON array."`
+	JSON  bool     `name:"json" xor:"form" help:"Print a JSON array."`
+	Apply bool     `xor:"form" help:"Show the change of settings.json that adds the rules, ask, and put it in force."`
+	Yes   bool     `short:"y" help:"With --apply: do not ask."`
 }
 
+// Run prints rules that would have spared questions. With --apply it adds them to settings.json, as far
+// as this user may allow such calls.
 func (c *policySuggestCmd) Run(e *env) error {
+	if c.Yes && !c.Apply {
+		return errors.New("--yes is for --apply")
+	}
 	p, err := c.policy(e)
 	if err != nil {
 		return err
@@ -198,12 +206,16 @@ func (c *policySuggestCmd) Run(e *env) error {
 		return e.printJSON(append([]policy.Suggestion{}, suggestions...))
 	}
 	for _, s := range suggestions {
-		fmt.Fprintf(e.stdout, "%s\n  spares %d questions\n", s.Rule.String(), s.Spares)
-		for _, also := range s.Also {
-			fmt.Fprintf(e.stdout, "  also: %s\n", also)
-		}
+		fmt.Fprint(e.stdout, s.String())
 	}
-	return nil
+	if !c.Apply {
+		return nil
+	}
+	if len(suggestions) == 0 {
+		fmt.Fprintln(e.stdout, "There is no rule to add.")
+		return nil
+	}
+	return e.addPolicy(c.Settings, "", suggestions, c.Yes)
 }
 
 // calls returns the tool calls of the named transcripts. If no transcript is named, it returns those

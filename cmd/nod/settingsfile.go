@@ -3,18 +3,20 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/tailscale/hujson"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
 
-// A member is a new value in settings.json. Its path is a JSON Pointer.
+// A member is a new value in settings.json. Its path is a JSON Pointer; the last token "-" stands for a
+// new element at the end of a list.
 type member struct {
 	path  string
 	value any
@@ -22,68 +24,98 @@ type member struct {
 
 // changeSettings changes settings.json and applies it to a running nod. The function change gets the
 // current settings and returns the members to set. If the file has no approvers, this user is the
-// approver in those settings. The rest of the file, with its comments, stays the same. If nod refuses
+// approver in those settings. The rest of the file stays the same. If nod refuses
 // the new settings because of a freeze, the file gets its old content back.
 func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]member, error)) error {
-	place, err := e.place.WithDefaults()
+	planned, err := e.planSettings(path, change)
 	if err != nil {
 		return err
+	}
+	return e.writeSettings(planned)
+}
+
+// planSettings returns the change of settings.json that changeSettings makes, without making it.
+func (e *env) planSettings(path string, change func(*schemas.Settings) ([]member, error)) (planned hook.Change, err error) {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return planned, err
 	}
 	if path == "" {
 		path = filepath.Join(place.DataDir, "settings.json")
 	}
-	data, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		data, err = []byte("{}\n"), nil
+	if planned, err = hook.ReadFile(path); err != nil {
+		return planned, err
 	}
-	if err != nil {
-		return fmt.Errorf("read the settings: %w", err)
+	data := planned.Before
+	if planned.Creates() {
+		data = []byte("{}\n")
 	}
 	implied, err := embed.WithApprovers(data) // if the file has no approvers, this user is the approver
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return planned, fmt.Errorf("%s: %w", path, err)
 	}
 	s, err := embed.DecodeSettings(implied)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return planned, fmt.Errorf("%s: %w", path, err)
 	}
-	before := data
 	members, err := change(&s)
-	if err != nil {
-		return err
+	if err != nil || len(members) == 0 {
+		return planned, err
 	}
 	if data, err = withMembers(data, members); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return planned, fmt.Errorf("%s: %w", path, err)
 	}
 	if _, err := embed.DecodeSettings(data); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+		return planned, fmt.Errorf("nothing was changed: %w", err)
 	}
-	if err := replaceFile(path, data); err != nil {
+	planned.After = data
+	return planned, nil
+}
+
+// writeSettings writes a planned settings.json, and applies it to a running nod.
+func (e *env) writeSettings(planned hook.Change) error {
+	if err := planned.Write(); err != nil {
 		return err
 	}
-	err = (&settingsApplyCmd{File: path}).Run(e)
+	err := (&settingsApplyCmd{File: planned.Path}).Run(e)
 	if errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) { // nod has refused the settings because of a freeze
-		return errors.Join(err, replaceFile(path, before))
+		return errors.Join(err, planned.Undo())
 	}
 	if errors.Is(err, bus.ErrNotRunning) {
-		fmt.Fprintf(e.stdout, "%s is changed; nod applies it at its next start\n", path)
+		fmt.Fprintf(e.stdout, "%s is changed; nod applies it at its next start\n", planned.Path)
 		return nil
 	}
 	return err
 }
 
-// withMembers returns a settings.json with these members set.
+// withMembers returns a settings.json with these members set. It adds the objects and lists in a
+// member's path that the file lacks.
 func withMembers(data []byte, members []member) ([]byte, error) {
 	v, err := hujson.Parse(data)
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range members {
-		patch, err := schemas.Encode([]map[string]any{{"op": "add", "path": m.path, "value": m.value}})
+	add := func(path string, value any) error {
+		patch, err := schemas.Encode([]map[string]any{{"op": "add", "path": path, "value": value}})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := v.Patch(patch); err != nil {
+		return v.Patch(patch)
+	}
+	for _, m := range members {
+		for i := 1; i < len(m.path); i++ {
+			if m.path[i] != '/' || v.Find(m.path[:i]) != nil {
+				continue
+			}
+			var missing any = struct{}{}
+			if strings.HasPrefix(m.path[i:], "/-") {
+				missing = []any{}
+			}
+			if err := add(m.path[:i], missing); err != nil {
+				return nil, err
+			}
+		}
+		if err := add(m.path, m.value); err != nil {
 			return nil, err
 		}
 	}
@@ -91,28 +123,17 @@ func withMembers(data []byte, members []member) ([]byte, error) {
 	return v.Pack(), nil
 }
 
-func replaceFile(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".settings-*")
-	if err != nil {
-		return fmt.Errorf("write the settings: %w", err)
-	}
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write the settings: %w", err), os.Remove(temp.Name()))
-	}
-	return nil
-}
-
 // union returns a, followed by the elements of b that a lacks.
 func union(a, b []string) []string {
-	all := append([]string{}, a...)
+	return append(append([]string{}, a...), lacking(a, b)...)
+}
+
+// lacking returns the elements of b that a lacks, each once.
+func lacking(a, b []string) (more []string) {
 	for _, s := range b {
-		if !slices.Contains(all, s) {
-			all = append(all, s)
+		if !slices.Contains(a, s) && !slices.Contains(more, s) {
+			more = append(more, s)
 		}
 	}
-	return all
+	return more
 }

@@ -135,7 +135,7 @@ func (c *setupCmd) try(e *env) error {
 	if err := e.awaitNod(c.Wait); err != nil {
 		return err
 	}
-	if err := c.preset(e); err != nil {
+	if err := c.rules(e); err != nil {
 		return err
 	}
 	if err := c.phone(e); err != nil {

@@ -39,7 +39,7 @@ func TestSuggestionsFromTheLog(t *testing.T) {
 	ask("go test ./two")
 	require.Eventually(t, func() bool {
 		stdout, _, code := m.Run("policy", "suggest")
-		return code == 0 && stdout == "Bash(go test:*) in /app\n  spares 2 questions\n  also: the same command with any further words\n  also: runs the project's code\n"
+		return code == 0 && stdout == "\"Bash(go test:*) in /app\"\n  spares 2 questions, risk medium\n  also: the same command with any further words\n  also: runs the project's code\n"
 	}, rig.Patience, rig.Tick)
 }
 

@@ -103,11 +103,11 @@ func TestPolicyExplain(t *testing.T) {
 	b := newBench(t)
 	r := b.policy("", "explain", "cd src && go test ./... 2>&1 | tail -5")
 	require.Zero(t, r.Code, r.Err)
-	for _, want := range []string{"ask  by default", "ok   cd src", "ask  go test ./...", "a rule that would allow it: Bash(go test:*) in "} {
+	for _, want := range []string{"ask  by default", "ok   cd src", "ask  go test ./...", "a rule that would allow it: \"Bash(go test:*) in "} {
 		require.Contains(t, r.Stdout, want)
 	}
-	_, rule, _ := strings.Cut(r.Stdout, "a rule that would allow it: Bash(go test:*)")
-	rule, _, _ = strings.Cut("Bash(go test:*)"+rule, "\n")
+	_, rule, _ := strings.Cut(r.Stdout, "a rule that would allow it: \"Bash(go test:*)")
+	rule, _, _ = strings.Cut("Bash(go test:*)"+rule, "\"\n")
 	require.Contains(t, b.policy("", "explain", "--rule", rule, "go", "test", "./...").Stdout, "allow  by allow "+rule, "a printed rule can be tried")
 	require.Contains(t, b.policy("", "explain", "--rule", rule+" or so", "go", "test", "./...").Err, "--rule")
 	require.Contains(t, b.policy("", "explain", "git", "diff").Stdout, "allow  by default")
@@ -169,7 +169,7 @@ func TestPolicySuggestAndReplay(t *testing.T) {
 	b.write("agents/notes.md", "not a transcript")
 	r := b.policy("", "suggest", "agents")
 	require.Zero(t, r.Code, r.Err)
-	require.Equal(t, "Bash(go test:*) in /p\n  spares 2 questions\n  also: the same command with any further words\n  also: runs the project's code\n", r.Stdout)
+	require.Equal(t, "\"Bash(go test:*) in /p\"\n  spares 2 questions, risk medium\n  also: the same command with any further words\n  also: runs the project's code\n", r.Stdout)
 	var list []struct {
 		Rule   struct{ Argv []string }
 		Spares int
@@ -186,7 +186,7 @@ func TestPolicySuggestAndReplay(t *testing.T) {
 
 	r = b.policy("", "replay", "agents")
 	require.Zero(t, r.Code, r.Err)
-	for _, want := range []string{"design    4 calls in 1 sessions: 0 allowed, 0 contained, 4 asked", "readers   4 calls", "project   4 calls", "contained 4 calls", "spares   2: Bash(go test:*) in /p"} {
+	for _, want := range []string{"design    4 calls in 1 sessions: 0 allowed, 0 contained, 4 asked", "readers   4 calls", "project   4 calls", "contained 4 calls", "spares   2: \"Bash(go test:*) in /p\""} {
 		require.Contains(t, r.Stdout, want)
 	}
 	var replayed []struct {

@@ -114,6 +114,27 @@ func (c Change) Write() error {
 	return nil
 }
 
+// Undo gives the file the content back that it had before Write. If Write made the file, Undo removes it.
+// If another program has changed the file since, Undo fails and changes nothing.
+func (c Change) Undo() error {
+	back := c
+	back.Before, back.After, back.isNew = c.After, c.Before, false
+	if !c.isNew {
+		return back.Write()
+	}
+	now, err := os.ReadFile(c.Path)
+	if err == nil && !bytes.Equal(now, c.After) {
+		err = errors.New("it was changed meanwhile")
+	}
+	if err == nil {
+		err = os.Remove(c.Path)
+	}
+	if err != nil {
+		return fmt.Errorf("undo the change of %s: %w", c.Path, err)
+	}
+	return nil
+}
+
 func (c Change) replaceBy(temp *os.File) error {
 	_, err := temp.Write(c.After)
 	if !c.isNew {
