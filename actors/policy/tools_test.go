@@ -56,7 +56,7 @@ func TestTestFile(t *testing.T) {
 func TestExplain(t *testing.T) {
 	e := preset(t, "").Explain(bash(t, "cd src && go test ./... 2>&1 | tail -5"))
 	text := e.String()
-	for _, want := range []string{"ask  by default", "ok   cd src", "ask  go test ./...", "a rule that would allow it: Bash(go test:*) in " + project} {
+	for _, want := range []string{"ask  by default", "ok   cd src", "ask  go test ./...", "a rule that would allow it: \"Bash(go test:*) in " + project + "\""} {
 		assert.Contains(t, text, want)
 	}
 	assert.Contains(t, preset(t, "").Explain(bash(t, "for i in a; do rm $i; done")).String(), "no rule that nod can bound")
