@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/schemas/redact"
 )
 
 // Log is the append-only stream permission_log.
@@ -18,6 +19,8 @@ type Log struct {
 	// Observe, if not nil, is called with each entry that this process has added to the log,
 	// once. It must not block.
 	Observe func(*schemas.LogEntry)
+	// Redact replaces the secrets of each entry before Append stores it.
+	Redact redact.Redactor
 }
 
 func logConfig() jetstream.StreamConfig {
@@ -68,11 +71,15 @@ const (
 	codeNoStorage   jetstream.ErrorCode = 10047
 )
 
-// Append adds an entry under a message id and returns its sequence. If an entry with the same
+// Append adds an entry under a message id, without its secrets, and returns its sequence. If an entry with the same
 // id was stored within the last hour, Append stores nothing, and returns the sequence of the
 // stored entry with first = false. While the outcome is unknown, Append tries again until ctx
 // ends.
 func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequence uint64, first bool, err error) {
+	e, err = l.redacted(e)
+	if err != nil {
+		return 0, false, fmt.Errorf("append to the log: %w", err)
+	}
 	data, err := schemas.Encode(&e)
 	if err != nil {
 		return 0, false, fmt.Errorf("encode a log entry: %w", err)

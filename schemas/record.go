@@ -248,6 +248,10 @@ type LogEntry struct {
 	// Run is the report of a contained command, without the names of changed files.
 	Run        *RunReport  `json:"run,omitempty"`
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
-	// Request is the request's bytes, if the settings enable payloads.
+	// Request is the request's bytes, if the settings enable payloads. Secrets are replaced, so
+	// its digest may differ from Digest.
 	Request json.RawMessage `json:"request,omitempty"`
+	// Redacted is the number of places of the entry at which a mark stands for a secret. 0 means
+	// that the entry is as it was made, even if it contains such a mark.
+	Redacted int `json:"redacted,omitempty"`
 }

@@ -44,8 +44,8 @@ func (r *agentRequest) identify() (err error) {
 }
 
 // ask replies to a request with its decision if the engine can decide it at once, and else with
-// a receipt. A request with a new id gets a record only if a person must decide it or its input
-// was edited; any other decision is stored in the log before the agent gets it. A request that
+// a receipt. A request with a new id gets a record only if a person must decide it, if its input
+// was edited, or if the decision's texts have a secret, which the log does not store; any other decision is stored in the log before the agent gets it. A request that
 // may have been sent before is decided in its record, so that no id has two decisions.
 func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schemas.RequestReply, error) {
 	s, err := e.receive(ctx, c, r)
@@ -119,6 +119,9 @@ func (e *base) decision(r *schemas.Request, digest string, outcome schemas.Outco
 // decision; the message id of the entry prevents a second decision.
 func (e *intake) decideFresh(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	d := e.policyDecision(s)
+	if e.store.Log.HasSecret(d) {
+		return e.createDecided(ctx, s, 0)
+	}
 	entry := schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: d.DecidedAt, Kind: schemas.LogDecided,
 		SessionID: s.request.SessionID, PendingID: s.request.PendingID, Actor: s.agent, ToolName: s.request.ToolName,

@@ -199,6 +199,10 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.store.Log.Observe = o.Logged
+	e.store.Log.Redact.SecretFile = func(path string) bool {
+		p := e.settings.now().policy
+		return p == nil || p.IsSecretFile(path)
+	}
 	e.prompts.AckWait = e.AckWait
 	e.clock.read, e.clock.wall = e.store.ReadClock, o.Wall
 	if err := bus.Retry(ctx, e.clock.set); err != nil {

@@ -14,6 +14,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
+// IsSecretFile reports whether the list of secrets has the file with this path, relative or
+// absolute.
+func (p *Policy) IsSecretFile(path string) bool { return p.shell.Secrets.Listed(path) }
+
 // evaluateFiles checks a tool that reads, searches or writes files.
 func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if dir, ok := in.Text("cwd"); ok {

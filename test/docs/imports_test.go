@@ -65,7 +65,7 @@ var mayImport = []struct {
 	{"internal/...", nil},
 	{"bus/roles", []string{"schemas"}},
 	{"bus/logchain", []string{"schemas"}},
-	{"bus", []string{"schemas", "bus/logchain", "bus/roles"}},
+	{"bus", []string{"schemas", "schemas/redact", "bus/logchain", "bus/roles"}},
 	{"actors/policy/pathname", nil},
 	{"actors/policy/tools", []string{"schemas"}},
 	{"actors/policy/secrets", []string{"actors/policy/pathname"}},

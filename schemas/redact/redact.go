@@ -1,0 +1,56 @@
+// Package redact finds secrets in texts and in JSON, and replaces them by a mark. It knows
+// secrets by their shape (tokens of well-known services, private keys, users in addresses), by
+// the name before them (a variable, a flag, a header, a JSON field), and by the file that they
+// are written to. In doubt it replaces. It still finds only secrets that look like one: a
+// password in a sentence stays.
+package redact
+
+import (
+	"strings"
+)
+
+// Mark stands in the place of each secret.
+const Mark = "[redacted]"
+
+// Redactor replaces secrets. The zero Redactor knows no secret files. A Redactor is safe for
+// concurrent use if SecretFile is.
+type Redactor struct {
+	// SecretFile reports whether the content of the file with this path is a secret. The path is
+	// as an agent wrote it, relative or absolute. Nil means that no file is secret.
+	SecretFile func(path string) bool
+}
+
+// Text returns s with a Mark for each secret, and the number of marks that it has set. A shell
+// line or a patch that writes to a secret file becomes one Mark with the name of that file.
+func (r Redactor) Text(s string) (string, int) {
+	if len(s) < shortest {
+		return s, 0
+	}
+	if file := r.writtenSecret(s); file != "" {
+		return Mark + " (it writes " + file + ")", 1
+	}
+	n := 0
+	s = privateKeys.replace(s, &n)
+	s = replaceUsers(s, &n)
+	for i := range finders {
+		s = finders[i].replace(s, &n)
+	}
+	return s, n
+}
+
+// shortest is the length of the shortest text that may have a secret, such as "otp=x".
+const shortest = 5
+
+// writtenSecret returns the secret file that a shell line or a patch writes, or "".
+func (r Redactor) writtenSecret(s string) string {
+	if r.SecretFile == nil || !strings.Contains(s, ">") && !strings.Contains(s, "tee ") && !strings.Contains(s, "*** ") && !strings.Contains(s, "+++ ") {
+		return ""
+	}
+	for _, m := range writes().FindAllStringSubmatch(s, -1) {
+		file := strings.Trim(m[1], `"'`)
+		if file != "" && !strings.HasPrefix(file, "/dev/") && !strings.HasPrefix(file, "/proc/") && r.SecretFile(file) {
+			return file
+		}
+	}
+	return ""
+}
