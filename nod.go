@@ -123,6 +123,12 @@ func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.OpenReques
 	return c.asker.Submit(ctx, complete(r))
 }
 
+// SubmitAs is Submit for a request with a PendingID, which must be new unless r.Rejoin is set. If it
+// fails, an engine may have stored the request nevertheless: Withdraw then ends it.
+func (c *Client) SubmitAs(ctx context.Context, r schemas.Request) (*bus.OpenRequest, error) {
+	return c.asker.SubmitAs(ctx, complete(r))
+}
+
 // Withdraw withdraws a pending request and returns its decision: withdrawn, or the decision
 // that the request already had, which stays.
 func (c *Client) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {

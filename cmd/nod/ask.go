@@ -12,10 +12,14 @@ import (
 
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
+
+// takeBackTimeout is how long a stopped nod ask waits for its withdrawal.
+const takeBackTimeout = 5 * time.Second
 
 type askCmd struct {
 	Command        []string `arg:"" optional:"" passthrough:"" help:"The command to ask about, after --, as one line or as words. nod does not run it."`
@@ -60,33 +64,46 @@ func (c *askCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	open, err := client.Submit(ctx, request)
-	if err != nil {
-		return c.failed(e, err)
-	}
-	request.PendingID = open.PendingID
-	if c.Async && open.Receipt.Revision != 0 {
+	return c.send(ctx, e, client, &request)
+}
+
+// send sends r within ctx and waits for the decision until e.ctx ends, which withdraws r. It prints the
+// decision, or with --async the receipt.
+func (c *askCmd) send(ctx context.Context, e *env, client *nod.Client, r *schemas.Request) error {
+	// The id is made here, so that a signal during SubmitAs can withdraw the request.
+	r.Rejoin = r.PendingID != ""
+	r.PendingID = cmp.Or(r.PendingID, bus.NewID())
+	open, err := client.SubmitAs(ctx, *r)
+	if err == nil && c.Async && open.Receipt.Revision != 0 {
 		open.Drop()
 		return c.printReceipt(e, open.Receipt)
 	}
-	if open.Receipt.Revision != 0 && !c.JSON {
-		fmt.Fprintf(e.stderr, "waiting for a person until %s: nod allow %s\n", open.Receipt.Deadline.Local().Format(time.DateTime), open.Receipt.PendingID)
+	var d schemas.Decision
+	if err == nil {
+		if open.Receipt.Revision != 0 && !c.JSON {
+			fmt.Fprintf(e.stderr, "waiting for a person until %s: nod allow %s\n", open.Receipt.Deadline.Local().Format(time.DateTime), r.PendingID)
+		}
+		d, err = open.Await(e.ctx)
 	}
-	d, err := open.Await(e.ctx)
-	if e.ctx.Err() != nil && err != nil {
-		d, err = c.takeBack(client, request)
+	if err != nil && e.ctx.Err() != nil && !c.Async {
+		d, err = takeBack(client, r)
 	}
 	if err != nil {
 		return c.failed(e, err)
 	}
-	return c.printDecision(e, &request, d)
+	return c.printDecision(e, r, d)
 }
 
-// takeBack withdraws the request after a signal has stopped nod ask.
-func (c *askCmd) takeBack(client *nod.Client, r schemas.Request) (schemas.Decision, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+// takeBack withdraws a request whose asker was stopped. If no engine replies in time, the error says how
+// to end the request by hand.
+func takeBack(client *nod.Client, r *schemas.Request) (schemas.Decision, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), takeBackTimeout)
 	defer cancel()
-	return client.Withdraw(ctx, r.SessionID, r.PendingID, "nod ask was stopped")
+	d, err := client.Withdraw(ctx, r.SessionID, r.PendingID, "nod ask was stopped")
+	if err != nil {
+		return d, fmt.Errorf("the request may still be pending: end it with nod deny %s: %w", r.PendingID, err)
+	}
+	return d, nil
 }
 
 // readCommand turns the command after -- into the tool Bash and its input.

@@ -79,18 +79,5 @@ func (c *gateCmd) Run(e *env) error {
 func (c *gateCmd) strict(e *env, client *nod.Client, gate schemas.Gate) error {
 	r := nod.Permission(fmt.Sprintf("scheduled task %q (%s)", gate.Name, gate.GateID), gate.Permissions...)
 	r.SessionID = gate.SessionID
-	ask := &askCmd{JSON: c.JSON}
-	open, err := client.Submit(e.ctx, r)
-	if err != nil {
-		return ask.failed(e, err)
-	}
-	r.PendingID = open.PendingID
-	d, err := open.Await(e.ctx)
-	if e.ctx.Err() != nil && err != nil {
-		d, err = ask.takeBack(client, r)
-	}
-	if err != nil {
-		return ask.failed(e, err)
-	}
-	return ask.printDecision(e, &r, d)
+	return (&askCmd{JSON: c.JSON}).send(e.ctx, e, client, &r)
 }

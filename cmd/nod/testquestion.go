@@ -45,7 +45,7 @@ func (e *env) testQuestion(wait time.Duration) (schemas.Decision, error) {
 // takeBackTest withdraws an unanswered test question and returns an error. If a person has answered in
 // the meantime, it returns that decision instead.
 func (e *env) takeBackTest(client *nod.Client, r schemas.Request, waited time.Duration) (schemas.Decision, error) {
-	d, err := (&askCmd{}).takeBack(client, r)
+	d, err := takeBack(client, &r)
 	if err == nil && d.By.Kind == schemas.ByHuman {
 		return d, nil
 	}

@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -261,11 +263,13 @@ func TestExitCodesForScripts(t *testing.T) {
 	require.Contains(t, stderr, "no request nowhere is known")
 
 	waiting := m.Command(rig.Ask("s", "stopped")...)
+	var said bytes.Buffer
+	waiting.Stderr = &said
 	require.NoError(t, waiting.Start())
 	m.Shown("stopped", func(schemas.Prompt) bool { return true })
 	require.NoError(t, waiting.Process.Signal(os.Interrupt))
 	_ = waiting.Wait() // the next line checks the exit code
-	require.Equal(t, 5, waiting.ProcessState.ExitCode(), "stopping the asker withdraws its request")
+	require.Equal(t, 5, waiting.ProcessState.ExitCode(), "stopping the asker withdraws its request: %s", &said)
 	out, _, code = m.Run("ask", "--session", "s", "--permission", "@network", "--reason", "x", "--id", "perm", "--async")
 	require.Equal(t, 6, code, out)
 	_, stderr, code = m.Run("allow", "perm")
@@ -273,6 +277,38 @@ func TestExitCodesForScripts(t *testing.T) {
 	out, _, code = m.Run("ask", "--session", "s", "--permission", "@network", "--reason", "x", "--id", "perm")
 	require.Zero(t, code)
 	require.Equal(t, "Permission granted for network access.\n", out)
+}
+
+// A request that is on its way to an engine when a signal stops nod ask is withdrawn too.
+func TestAStoppedAskWithdrawsARequestWithoutAReceipt(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, rig.AtTheTerminal(t))
+	env.Engines[0].Halt()
+	messages := make(chan *nats.Msg, 64)
+	raw := env.RawConn(roles.ID{Role: roles.Engine})
+	for _, subject := range []string{schemas.RequestSubject("*", "s", "unanswered"), schemas.WithdrawSubject("*", "s", "unanswered")} {
+		_, err := raw.ChanSubscribe(subject, messages)
+		env.NoError(err)
+	}
+	env.NoError(raw.Flush())
+	ask := env.Command(rig.Ask("s", "unanswered")...)
+	env.NoError(ask.Start())
+	t.Cleanup(func() { _ = ask.Process.Kill(); _ = ask.Wait() })
+	next := func() string {
+		select {
+		case msg := <-messages:
+			return msg.Subject
+		case <-time.After(rig.Patience):
+			return "nothing"
+		}
+	}
+	env.Contains(next(), "nod.v1.request.")
+	env.NoError(ask.Process.Signal(os.Interrupt))
+	sent := next()
+	for strings.HasPrefix(sent, "nod.v1.request.") { // a try that was sent before the signal
+		sent = next()
+	}
+	env.Contains(sent, "nod.v1.withdraw.")
 }
 
 // An engine of another process cannot use the stores of a nod up that groups syncs. The

@@ -14,12 +14,18 @@ type Ran struct {
 	Stdout, Err string
 }
 
+// Command returns a nod command with the Env's data directory, without starting it.
+func (e *Env) Command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(e.Ctx, Binary, args...)
+	cmd.Env = append(os.Environ(), "NOD_DATA="+e.Dir, "NOD_URL=", "NOD_CREDS=", "TZ=UTC")
+	return cmd
+}
+
 // Nod runs a nod command with the Env's data directory, as the user who runs the tests.
 func (e *Env) Nod(args ...string) Ran {
 	e.T.Helper()
 	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(e.Ctx, Binary, args...)
-	cmd.Env = append(os.Environ(), "NOD_DATA="+e.Dir, "NOD_URL=", "NOD_CREDS=", "TZ=UTC")
+	cmd := e.Command(args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	var exit *exec.ExitError
