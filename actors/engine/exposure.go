@@ -1,74 +1,78 @@
 package engine
 
 import (
-	"path"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// exposures holds the files with secrets that a search of a directory would show, for the
-// directories of recent calls. The zero value is ready to use, by several goroutines at once.
+// exposures holds the files with secrets that a search would show, for the searches of recent
+// calls. The zero value is ready to use, by several goroutines at once.
 type exposures struct {
 	mu    sync.Mutex
-	found map[string]*exposure
+	found map[policy.Search]*exposure
 }
 
-// exposure lists the exposed files below one directory.
+// exposure lists the exposed files of one search.
 type exposure struct {
-	mu    sync.Mutex // locked during the walk, so that calls about the same directory share one walk
+	mu    sync.Mutex // locked during the walk, so that calls with the same search share one walk
 	at    time.Time
 	files []string
-	whole bool // false if the directory has too many names to find all files
+	whole bool // false if the search has too many names to find all files
 }
 
-// exposureAge is how long a result is reused. The next walk finds files that were made in that
-// time.
-const exposureAge = 5 * time.Second
+const (
+	// exposureAge is how long a result is reused. The next walk finds files that were made in
+	// that time.
+	exposureAge = 5 * time.Second
+	// maxSearches is the largest number of searches of a call that are walked. The call asks if
+	// it has more.
+	maxSearches = 64
+	// maxIncomplete is the number of searches with too many names after which no further search
+	// of the call is walked, because each of them takes a large part of a second.
+	maxIncomplete = 2
+)
 
-// files returns the exposed files below directories of this machine, as full paths, and the
-// directories that hold too many names to find all such files. It ignores directories that are
-// not absolute.
-func (e *exposures) files(p *policy.Policy, dirs ...string) (files, unsearched []string) {
-	var walked []string
-	for _, dir := range dirs {
-		dir = path.Clean(dir)
-		// A walk of a directory above leaves out dir if dir is hidden or ignored, but a search that names
-		// dir does not. So only the same directory is left out.
-		if !path.IsAbs(dir) || slices.Contains(walked, dir) {
+// look returns the facts about this machine's disk that the verdict on a call depends on.
+func (e *exposures) look(p *policy.Policy, c policy.Call) policy.Seen {
+	looks := p.Looks(c)
+	seen := policy.Seen{Links: policy.ThisDisk{}.Follow(c, looks.Paths), Searched: []policy.Search{}}
+	for _, s := range looks.Searches {
+		if len(seen.Searched) == maxSearches || len(seen.Unsearched) == maxIncomplete {
+			break
+		}
+		seen.Searched = append(seen.Searched, s)
+		if (policy.ThisDisk{}).Public(c, s) {
 			continue
 		}
-		walked = append(walked, dir)
-		found, whole := e.of(dir).walk(p, dir)
-		files = append(files, found...)
-		if !whole {
-			unsearched = append(unsearched, dir)
+		files, whole := e.of(s).walk(p, s)
+		if seen.Exposed = append(seen.Exposed, files...); !whole {
+			seen.Unsearched = append(seen.Unsearched, s.Top())
 		}
 	}
-	return files, unsearched
+	return seen
 }
 
-// of returns the exposure of a directory.
-func (e *exposures) of(dir string) *exposure {
+// of returns the exposure of a search.
+func (e *exposures) of(s policy.Search) *exposure {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.found == nil || len(e.found) >= maxProjects && e.found[dir] == nil {
-		e.found = map[string]*exposure{}
+	if e.found == nil || len(e.found) >= maxProjects && e.found[s] == nil {
+		e.found = map[policy.Search]*exposure{}
 	}
-	if e.found[dir] == nil {
-		e.found[dir] = &exposure{}
+	if e.found[s] == nil {
+		e.found[s] = &exposure{}
 	}
-	return e.found[dir]
+	return e.found[s]
 }
 
-// walk returns the result for dir, at most exposureAge old.
-func (x *exposure) walk(p *policy.Policy, dir string) (files []string, whole bool) {
+// walk returns the result for a search, at most exposureAge old.
+func (x *exposure) walk(p *policy.Policy, s policy.Search) (files []string, whole bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.at.IsZero() || time.Since(x.at) >= exposureAge {
-		x.files, x.whole = policy.ThisDisk{}.Exposed(p, dir)
+		x.files, x.whole = policy.ThisDisk{}.Exposed(p, s)
 		x.at = time.Now()
 	}
 	return x.files, x.whole

@@ -28,11 +28,6 @@ func (e *intake) checkRules(_ context.Context, s *askState) (result, error) {
 	return result{verdict: v}, nil
 }
 
-// searches reports whether a call may search whole directories.
-func searches(c *policy.Call) bool {
-	return bytes.Contains(c.Input, []byte("rg")) || bytes.Contains(c.Input, []byte("grep")) || bytes.Contains(c.Input, []byte(`\u`)) || policy.IsSearch(c.ToolName)
-}
-
 // evaluatePolicy returns the verdict of the policy. An allow becomes an ask if this engine's
 // settings or freezes may be out of date, or if the project's rules cannot be read.
 func (e *intake) evaluatePolicy(s *askState) rulesResult {
@@ -53,13 +48,12 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 			out.call.Tops = policy.ThisDisk{}.Tops(out.call.Project)
 		}
 		out.call.Home = e.Home
-		if searches(&out.call) {
-			var walk []string
-			out.call.Searched, walk = rules.Searches(out.call)
-			out.call.Exposed, out.call.Unsearched = e.exposed.files(rules, walk...)
-		}
+		out.call.Seen = e.exposed.look(rules, out.call)
 		if e.Projects != nil {
-			rules, err = e.Projects.Tighten(rules, rules.Dirs(out.call)...)
+			tight, unread := e.Projects.Tighten(rules, rules.Dirs(out.call)...)
+			if err = unread; err == nil && tight != rules {
+				rules, out.call.Seen = tight, e.exposed.look(tight, out.call) // the project's rules may cover further paths
+			}
 		}
 	}
 	if err != nil {

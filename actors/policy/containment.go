@@ -64,7 +64,9 @@ func (ev *evaluation) containment(src string) (*Containment, string) {
 	if ev.call.Project == "" {
 		return nil, "nod does not know the project's directory, so the call cannot run contained"
 	}
-	j := ev.pol.contained.Line(src, *ev.location)
+	loc := *ev.location
+	loc.Links, loc.Looked = nil, nil // the container hides secrets under all their names
+	j := ev.pol.contained.Line(src, loc)
 	switch {
 	case j.Why != "":
 		return nil, "may not run contained: " + j.Why

@@ -10,11 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/connectors/agents/readable"
 )
-
-// IsSearch reports whether the tool with this name searches files.
-func IsSearch(tool string) bool { return tools.Named(tool).Kind == tools.Search }
 
 const (
 	maxWalked  = 200_000 // the largest number of names that Exposed reads, which takes about 0.4 s
@@ -24,29 +22,90 @@ const (
 	maxIgnoreFile = 64 << 10 // in bytes; Exposed treats a longer .gitignore as if there were none
 )
 
-// Exposed returns the files with secrets that a search of a whole directory would show: files
-// on the list of secrets in p that are neither hidden nor ignored. whole is false if the
-// directory holds more than maxWalked names or more than maxExposed such files, or if reading it
-// fails. Other such files may then exist.
-func (ThisDisk) Exposed(p *Policy, dir string) (files []string, whole bool) {
-	return exposedAmong(p, dir, maxWalked)
+// Exposed returns the files with secrets that a search would show: files on the list of secrets
+// that the search names, directly or through a link, and those in its directories that are neither
+// hidden nor ignored. whole is false if there are more than maxWalked names to read or more than
+// maxExposed such files, or if reading fails. Other such files may then exist.
+func (ThisDisk) Exposed(p *Policy, s Search) (files []string, whole bool) {
+	return exposedAmong(p, s, maxWalked)
 }
 
-// exposedAmong is Exposed for a directory with at most the given number of names.
-func exposedAmong(p *Policy, dir string, names int) (files []string, whole bool) {
-	real, err := OnDisk(dir)
-	if err != nil {
-		return nil, false
+// Public reports whether a search reads only directories of the system, of toolchains and of
+// caches outside the call's project. Their files on the list of secrets, such as the keys of tests
+// and public certificates, are no secrets of the user.
+func (ThisDisk) Public(c Call, s Search) bool {
+	at, err := OnDisk(s.Path)
+	if err != nil || s.Pattern {
+		return false
 	}
-	w := exposedWalk{policy: p, names: names, top: dir, real: real, waiting: []exposedDir{inRepository(real)}}
-	for len(w.waiting) > 0 {
-		next := w.waiting[len(w.waiting)-1]
-		w.waiting = w.waiting[:len(w.waiting)-1]
-		if !w.read(next) {
+	dirs := readable.System()
+	if c.Home != "" {
+		for _, dir := range append(readable.Toolchains(), readable.Caches()...) {
+			dirs = append(dirs, path.Join(c.Home, dir))
+		}
+	}
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return pathname.Within(at, dir) && !pathname.Within(c.Project, dir) && !pathname.Within(c.Cwd, dir)
+	})
+}
+
+// exposedAmong is Exposed for at most the given number of names.
+func exposedAmong(p *Policy, s Search, names int) (files []string, whole bool) {
+	roots := []match{{s.Path, true}}
+	w := exposedWalk{policy: p, names: names}
+	if s.Pattern {
+		l := newListing(names)
+		if roots, whole = l.expand(s.Path); !whole {
+			return nil, false
+		}
+		w.names = l.left
+	}
+	for _, root := range roots {
+		if !w.search(root.path) {
 			return w.files, false
 		}
 	}
 	return w.files, true
+}
+
+// search looks at a path that the search names, and below it. It returns false if there are too
+// many names or files, or if the path cannot be followed.
+func (w *exposedWalk) search(at string) (whole bool) {
+	var err error
+	if w.top = path.Clean(at); strings.Contains(at+"/", "/../") {
+		if real, err := OnDisk(w.top); err != nil || !leadsTo(at, real) {
+			return false // the path leads through a link to another place than it spells
+		}
+	}
+	if w.real, err = OnDisk(at); err != nil {
+		return isMissing(err) || errors.Is(err, syscall.ENAMETOOLONG)
+	}
+	if info, err := os.Stat(w.real); err == nil && info.Mode().IsRegular() {
+		w.list(w.real, w.top)
+		return len(w.files) <= maxExposed
+	}
+	for w.waiting = append(w.waiting, inRepository(w.real)); len(w.waiting) > 0; {
+		next := w.waiting[len(w.waiting)-1]
+		w.waiting = w.waiting[:len(w.waiting)-1]
+		if !w.read(next) {
+			return false
+		}
+	}
+	return true
+}
+
+// leadsTo reports whether a path leads to a place.
+func leadsTo(at, real string) bool {
+	to, err := OnDisk(at)
+	return err == nil && to == real
+}
+
+// list adds a file if it is on the list of secrets, by its true path or by the search's name for
+// it.
+func (w *exposedWalk) list(at, named string) {
+	if w.policy.shell.Secrets.Listed(at) || w.policy.shell.Secrets.Listed(named) {
+		w.files = append(w.files, named)
+	}
 }
 
 // inRepository returns dir for a walk. If dir lies in a git repository, the .gitignore files of the
@@ -69,12 +128,12 @@ func inRepository(dir string) exposedDir {
 	}
 }
 
-// exposedWalk is one walk of Exposed. At most one directory is open at a time, so the depth of a
+// exposedWalk is the walk of one search, through one named path after the other. At most one directory is open at a time, so the depth of a
 // tree does not matter.
 type exposedWalk struct {
 	policy  *Policy
-	top     string // the directory as the search names it
-	real    string // the directory without symbolic links
+	top     string // the searched path as the search names it
+	real    string // the searched path without symbolic links
 	waiting []exposedDir
 	names   int // the number of names that the walk may still read
 	files   []string
@@ -129,10 +188,7 @@ func (w *exposedWalk) look(dir *exposedDir, d fs.DirEntry) (whole bool) {
 	case d.IsDir():
 		w.waiting = append(w.waiting, exposedDir{at, dir.repo, dir.ignored})
 	case d.Type().IsRegular():
-		named := path.Join(w.top, strings.TrimPrefix(at, w.real))
-		if w.policy.shell.Secrets.Listed(at) || w.policy.shell.Secrets.Listed(named) {
-			w.files = append(w.files, named)
-		}
+		w.list(at, path.Join(w.top, strings.TrimPrefix(at, w.real)))
 	}
 	return len(w.files) <= maxExposed
 }

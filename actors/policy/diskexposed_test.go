@@ -35,7 +35,7 @@ func projectWithSecrets(t *testing.T) string {
 func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	dir := projectWithSecrets(t)
 	exposed := func(dir string) []string {
-		files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), dir)
+		files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), policy.Search{Path: dir})
 		assert.True(t, whole, dir)
 		return files
 	}
@@ -58,31 +58,28 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	}
 }
 
-// The walk for files with secrets covers the searched paths in the directories of the call. A
-// search of any other path than those that were walked asks.
+// A search of any other path than those at which nod looked asks.
 func TestSearchesNameTheirPaths(t *testing.T) {
 	p := preset(t, "")
 	call := func(line string) policy.Call {
 		return policy.Call{ToolName: "Bash", Input: []byte(`{"command":"` + line + `"}`), Cwd: project + "/web", Project: project, Home: home}
 	}
 	web := project + "/web"
-	for line, want := range map[string]struct{ paths, walk []string }{
-		"ls":                             {[]string{}, nil},
-		"rg -l TOKEN":                    {[]string{}, nil},
-		"rg TOKEN":                       {[]string{web}, []string{web, web}},
-		"rg TOKEN src ../api/":           {[]string{project + "/api", web + "/src"}, []string{project + "/api", web + "/src", web + "/src"}},
-		"rg TOKEN a/b* a/./c/..":         {[]string{web + "/a"}, []string{web + "/a", web + "/a"}},
-		"rg TOKEN /usr/include":          {[]string{"/usr/include"}, nil},
-		"rg TOKEN .. && rg -tphp x src":  {[]string{project, web + "/src"}, []string{project, web, web + "/src", web + "/src"}},
-		"rg x 1 2 3 4 5 6 7 8 9 | rg -v": {nil, []string{web, project}},
+	for line, want := range map[string][]policy.Search{
+		"ls":                            {},
+		"rg -l TOKEN":                   {},
+		"rg TOKEN":                      {{Path: web + "/."}},
+		"rg TOKEN src ../api/":          {{Path: web + "/src"}, {Path: web + "/../api/"}},
+		"rg TOKEN a/b* a/./c/..":        {{Path: web + "/a/b*", Pattern: true}, {Path: web + "/a/./c/.."}},
+		"rg TOKEN /usr/include 'b*'":    {{Path: "/usr/include"}, {Path: web + "/b*"}},
+		"rg TOKEN .. && rg -tphp x src": {{Path: web + "/.."}, {Path: web + "/src"}},
 	} {
-		paths, walk := p.Searches(call(line))
-		assert.Equal(t, want.paths, paths, line)
-		assert.ElementsMatch(t, want.walk, walk, line)
+		searches := p.Looks(call(line)).Searches
+		assert.ElementsMatch(t, want, searches, line)
 		c := call(line)
-		c.Searched = paths
+		c.Seen.Searched = searches
 		assert.Equal(t, p.Check(call(line)), p.Check(c), line)
-		if c.Searched = []string{web + "/other"}; len(paths) > 0 {
+		if c.Seen.Searched = []policy.Search{{Path: web + "/other"}}; len(searches) > 0 {
 			v := p.Check(c)
 			assert.Equal(t, policy.Ask, v.Effect, line)
 			assert.Contains(t, v.Why, "too many files", line)
@@ -103,7 +100,7 @@ func TestAnIgnoreFileThatIsNoFileIsNotRead(t *testing.T) {
 		dir := t.TempDir()
 		require.NoError(t, write(dir+"/.gitignore"), name)
 		require.NoError(t, os.WriteFile(dir+"/server.key", []byte("TOKEN"), 0o644))
-		files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), dir)
+		files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), policy.Search{Path: dir})
 		assert.True(t, whole, name)
 		assert.Equal(t, []string{dir + "/server.key"}, files, name)
 	}
@@ -116,17 +113,17 @@ func TestSearchesOfDirectoriesWithTooManyNamesAsk(t *testing.T) {
 	for i := range 1001 {
 		require.NoError(t, os.Symlink("x", filepath.Join(many, strconv.Itoa(i))))
 	}
-	_, whole := policy.ExposedAmong(preset(t, ""), many, 1001)
+	_, whole := policy.ExposedAmong(preset(t, ""), policy.Search{Path: many}, 1001)
 	assert.True(t, whole)
-	_, whole = policy.ExposedAmong(preset(t, ""), many, 1000)
+	_, whole = policy.ExposedAmong(preset(t, ""), policy.Search{Path: many}, 1000)
 	assert.False(t, whole)
 	for i := range 65 {
 		require.NoError(t, os.WriteFile(filepath.Join(secrets, strconv.Itoa(i)+".key"), nil, 0o644))
 	}
-	_, whole = policy.ThisDisk{}.Exposed(preset(t, ""), secrets)
+	_, whole = policy.ThisDisk{}.Exposed(preset(t, ""), policy.Search{Path: secrets})
 	assert.False(t, whole)
 	check := func(tool, input, unsearched string) policy.Verdict {
-		return preset(t, "").Check(policy.Call{ToolName: tool, Input: []byte(input), Cwd: project, Project: project, Home: home, Unsearched: []string{unsearched}})
+		return preset(t, "").Check(policy.Call{ToolName: tool, Input: []byte(input), Cwd: project, Project: project, Home: home, Seen: policy.Seen{Unsearched: []string{unsearched}}})
 	}
 	for _, line := range []string{"rg TOKEN", "rg TOKEN src", "rg -tgo TOKEN", "cd src && rg TOKEN"} {
 		v := check("Bash", `{"command":"`+line+`"}`, project)
@@ -146,12 +143,12 @@ func TestSearchesOfDirectoriesWithTooManyNamesAsk(t *testing.T) {
 func TestExposedFilesOutsideARepository(t *testing.T) {
 	dir := projectWithSecrets(t)
 	require.NoError(t, os.RemoveAll(dir+"/.git"))
-	files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), dir)
+	files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), policy.Search{Path: dir})
 	assert.True(t, whole)
 	assert.Len(t, files, 6, "also the ignored files")
 
 	require.NoError(t, syscall.Mkfifo(dir+"/pipe", 0o600))
-	files, whole = policy.ThisDisk{}.Exposed(preset(t, ""), dir+"/pipe")
+	files, whole = policy.ThisDisk{}.Exposed(preset(t, ""), policy.Search{Path: dir + "/pipe"})
 	assert.True(t, whole)
 	assert.Empty(t, files)
 
@@ -166,7 +163,7 @@ func TestExposedFilesOutsideARepository(t *testing.T) {
 		defer next.Close()
 		root = next
 	}
-	_, whole = policy.ThisDisk{}.Exposed(preset(t, ""), dir)
+	_, whole = policy.ThisDisk{}.Exposed(preset(t, ""), policy.Search{Path: dir})
 	assert.False(t, whole, "a search by relative names may still read there")
 }
 
@@ -177,7 +174,7 @@ func TestSearchesOfExposedFilesAsk(t *testing.T) {
 	verdict := func(p *policy.Policy, tool string, input map[string]any) policy.Verdict {
 		raw, err := json.Marshal(input)
 		require.NoError(t, err)
-		return p.Check(policy.Call{ToolName: tool, Input: raw, Cwd: project, Project: project, Home: home, Exposed: exposed})
+		return p.Check(policy.Call{ToolName: tool, Input: raw, Cwd: project, Project: project, Home: home, Seen: policy.Seen{Exposed: exposed}})
 	}
 	p := preset(t, "")
 	for line, want := range map[string]policy.Effect{
@@ -235,7 +232,7 @@ func TestAFileThatASearchMayShowIsExposed(t *testing.T) {
 		}
 		require.NoError(t, os.MkdirAll(top+"/.git", 0o755))
 		require.NoError(t, os.Symlink("../other", top+"/link"))
-		files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), filepath.Join(top, test.top))
+		files, whole := policy.ThisDisk{}.Exposed(preset(t, ""), policy.Search{Path: filepath.Join(top, test.top)})
 		assert.True(t, whole, name)
 		for i := range test.want {
 			test.want[i] = filepath.Join(top, test.want[i])
@@ -260,7 +257,7 @@ func TestAFilterLeavesOutOnlyTheFilesThatItNames(t *testing.T) {
 		"rg TOKEN -tjava":       {"keystore.properties", policy.Ask},
 	} {
 		c := bash(t, line)
-		c.Exposed = []string{project + "/" + test.file}
+		c.Seen.Exposed = []string{project + "/" + test.file}
 		assert.Equal(t, test.want, p.Check(c).Effect, "%s with %s", line, test.file)
 	}
 	for _, in := range []map[string]any{
@@ -268,7 +265,7 @@ func TestAFilterLeavesOutOnlyTheFilesThatItNames(t *testing.T) {
 		{"pattern": "T", "output_mode": "CONTENT"},
 	} {
 		c := call(t, "Grep", in)
-		c.Exposed = []string{project + "/credentials.ts"}
+		c.Seen.Exposed = []string{project + "/credentials.ts"}
 		assert.Equal(t, policy.Ask, p.Check(c).Effect, "%v", in)
 	}
 }

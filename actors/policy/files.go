@@ -120,11 +120,11 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 	case ev.tool.Name == "Grep" && ev.pol.shell.Secrets.MayLieBelow(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
 	case ev.tool.Name == "Grep" && ev.showsLines && !ev.onlyGlob:
-		switch file, unsearched := ev.location.ExposedBelow([]string{p}, ev.leavesOut); {
+		switch file, unsearched := ev.location.ExposedBelow([]pathname.Search{{Path: p}}, ev.leavesOut); {
 		case unsearched:
 			ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches "+file+", which has too many files to know whether some hold secrets"
 		case file != "":
-			ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory with "+file+", which holds secrets"
+			ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "would show "+file+", which holds secrets"
 		}
 	}
 	if !ev.location.InProject(p) && (ev.location.Project != "" || pathname.IsAbs(pathname.Slashes(p))) {

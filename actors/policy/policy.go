@@ -54,17 +54,9 @@ type Call struct {
 	// the top of the project and of its work trees. nil means that nod recognises work trees by
 	// their names.
 	Tops []string
-	// Exposed are files with secrets in the project that a search of their directory would
-	// show, as ThisDisk finds them. nil means that no such file is known.
-	Exposed []string
-	// Unsearched are directories that hold too many names for ThisDisk to find all such files.
-	// A search of them asks.
-	Unsearched []string
-	// Searched are the paths for which Exposed and Unsearched are complete, from Searches.
-	// A search of another path asks. nil means that they are complete for all paths.
-	Searched []string
+	Seen Seen // the facts about the disk that the verdict depends on
 
-	looked *[]string // collects the paths for Searches
+	looked *pathname.Looks // collects the places for Looks
 }
 
 // CallOf returns the call of an agent's request.
@@ -83,13 +75,13 @@ func CallOf(agent string, r *schemas.Request) Call {
 func (c *Call) location() pathname.Location {
 	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
 	loc.SetTops(c.Tops)
-	for _, file := range c.Exposed {
+	for _, file := range c.Seen.Exposed {
 		loc.Exposed = append(loc.Exposed, pathname.Clean(file))
 	}
-	for _, dir := range c.Unsearched {
+	for _, dir := range c.Seen.Unsearched {
 		loc.Unsearched = append(loc.Unsearched, pathname.Clean(dir))
 	}
-	loc.Searched, loc.Looked = c.Searched, c.looked
+	loc.Searched, loc.Links, loc.Looked = c.Seen.Searched, c.Seen.Links, c.looked
 	return loc
 }
 

@@ -94,6 +94,9 @@ func checkGrep(s Secrets, a *Args) string {
 	if !a.has("r", "R", "recursive", "dereference-recursive") || a.has("l", "L", "c", "q", "files-with-matches", "files-without-match", "count", "quiet", "silent") {
 		return ""
 	}
+	if a.has("R", "dereference-recursive") {
+		return "follows links, which may lead to secrets: -r does not"
+	}
 	included := false
 	for _, f := range a.flags {
 		switch {
@@ -155,7 +158,7 @@ func checkRg(s Secrets, a *Args) string {
 	case unsearched:
 		return "searches " + file + ", which has too many files to know whether some hold secrets: name the kind of files, as with -g '*.go'"
 	case file != "":
-		return "searches a directory with " + file + ", which holds secrets: leave it out, as with -g '!" + path.Base(file) + "'"
+		return "would show " + file + ", which holds secrets: leave it out, as with -g '!" + path.Base(file) + "'"
 	}
 	return ""
 }

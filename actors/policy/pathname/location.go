@@ -12,18 +12,19 @@ import (
 // Location is the directory in which a call runs, with the directories that relative paths and
 // ~ refer to.
 type Location struct {
-	Dirs          []string  // the directories in which the command may run, in the form of Clean; empty if unknown
-	Project       string    // the project's root, in the form of Clean; "" if unknown
-	Main          string    // the project to which the work tree Project belongs, or Project itself if it is no work tree
-	Tops          []string  // the tops of the project and of its work trees, in the form of Clean; nil if unknown
-	Exposed       []string  // files with secrets in the project that a search of their directory would show, in the form of Clean
-	Unsearched    []string  // directories in which nod has not found all such files, because they hold too many names, in the form of Clean
-	Searched      []string  // the paths for which Exposed and Unsearched are complete, in the form of Clean; nil means all paths
-	Looked        *[]string // if not nil, ExposedBelow appends the paths at which it looks, in the form of Clean
-	Home          string    // the home directory, in the form of Clean; "" if unknown
-	Lost          bool      // the command may run in any directory
-	NamesOnly     bool      // the command prints only names, so hidden files outside the project are no secrets
-	LeadsToSecret bool      // a directory in Dirs is outside the project, or may be part of a secret's path: in ~/.config, the word gh means ~/.config/gh
+	Dirs          []string            // the directories in which the command may run, in the form of Clean; empty if unknown
+	Project       string              // the project's root, in the form of Clean; "" if unknown
+	Main          string              // the project to which the work tree Project belongs, or Project itself if it is no work tree
+	Tops          []string            // the tops of the project and of its work trees, in the form of Clean; nil if unknown
+	Exposed       []string            // files with secrets that a search of their directory would show, in the form of Clean
+	Unsearched    []string            // directories in which nod has not found all such files, because they hold too many names, in the form of Clean
+	Searched      []Search            // the searches for which Exposed and Unsearched are complete; nil means all searches
+	Links         map[string][]string // the clean paths to which paths lead through symbolic links, by full path; without paths that lead to themselves
+	Looked        *Looks              // if not nil, it collects the places at which Follow and ExposedBelow look
+	Home          string              // the home directory, in the form of Clean; "" if unknown
+	Lost          bool                // the command may run in any directory
+	NamesOnly     bool                // the command prints only names, so hidden files outside the project are no secrets
+	LeadsToSecret bool                // a directory in Dirs is outside the project, or may be part of a secret's path: in ~/.config, the word gh means ~/.config/gh
 }
 
 // Locate returns the location of a call with the working directory cwd. If project is empty,
@@ -51,40 +52,6 @@ func (loc *Location) SetTops(dirs []string) {
 	for i, d := range dirs {
 		loc.Tops[i] = Clean(d)
 	}
-}
-
-// ExposedBelow returns the first exposed file that is one of these paths or lies below one of
-// them. If there are no paths, it returns the first exposed file below the current directory.
-// It leaves out files for which the function skips returns true. If no file remains, and the
-// search enters a directory of Unsearched or a path that is not in Searched, it returns that
-// directory or path and unsearched = true. It returns "" if the search shows no such file.
-func (loc *Location) ExposedBelow(paths []string, skips func(file string) bool) (found string, unsearched bool) {
-	if len(paths) == 0 {
-		paths = []string{"."}
-	}
-	var full []string
-	for _, p := range paths {
-		full = append(full, loc.Resolve(p)...)
-	}
-	if loc.Looked != nil {
-		*loc.Looked = append(*loc.Looked, full...)
-	}
-	for _, file := range loc.Exposed {
-		if slices.ContainsFunc(full, func(p string) bool { return Within(file, p) }) && !skips(file) {
-			return file, false
-		}
-	}
-	for _, p := range full {
-		for _, dir := range loc.Unsearched {
-			if Within(dir, p) || Within(p, dir) {
-				return dir, true
-			}
-		}
-		if loc.Searched != nil && !slices.Contains(loc.Searched, p) {
-			return p, true
-		}
-	}
-	return "", false
 }
 
 // worktreeDirs are the directories in which tools make further work trees of a project: below
@@ -163,9 +130,22 @@ func Clean(p string) string {
 	return path.Clean(p)
 }
 
-// Resolve returns the full paths that p may mean: one for each of Dirs if p is relative. It
-// returns none for a relative p without Dirs, and for a leading ~ if Home is unknown.
+// Resolve returns the full paths that p may mean: those of Spelled, and the places to which p leads
+// through symbolic links, as far as they are known.
 func (loc *Location) Resolve(p string) []string {
+	all := loc.Spelled(p)
+	for _, at := range loc.Follow(p) {
+		if !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// Spelled returns the full paths that p may mean if it leads through no symbolic links: one for
+// each of Dirs if p is relative. It returns none for a relative p without Dirs, and for a leading ~
+// if Home is unknown.
+func (loc *Location) Spelled(p string) []string {
 	p = Slashes(p)
 	switch {
 	case p == "~" || strings.HasPrefix(p, "~/"):

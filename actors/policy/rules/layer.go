@@ -77,7 +77,7 @@ func (l *Layer) matchProject(loc *pathname.Location, tightens bool) bool {
 		return tightens
 	}
 	return slices.ContainsFunc(l.Match.Projects, func(p string) bool {
-		dir := loc.Resolve(strings.TrimSuffix(p, "/**"))
+		dir := loc.Spelled(strings.TrimSuffix(p, "/**"))
 		if len(dir) != 1 {
 			return tightens
 		}

@@ -37,22 +37,27 @@ func splitRows(names []string) [][]string {
 // hidden directory. It returns false for paths that are known to be harmless. The directories
 // of programs' settings on macOS and Windows count as hidden.
 func (n *Names) HiddenOutside(t string, loc *pathname.Location) bool {
+	if loc.NamesOnly {
+		return false
+	}
+	outside := func(full string) bool {
+		return !(loc.Project != "" && loc.InTree(full)) && hidden(strings.Split(strings.ToLower(full), "/"), loc)
+	}
+	if slices.ContainsFunc(loc.Follow(t), outside) {
+		return true
+	}
 	slashed := pathname.Slashes(t)
 	switch {
-	case loc.NamesOnly:
-		return false
 	case pathname.IsAbs(slashed) && !mayBeHidden(slashed):
 		return false
 	case !pathname.IsAbs(slashed) && !loc.LeadsToSecret && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~"):
 		return false
 	}
-	all := loc.Resolve(t)
+	all := loc.Spelled(t)
 	if len(all) == 0 && strings.HasPrefix(t, "~/") {
 		return hidden(strings.Split(strings.ToLower(slashed), "/"), loc)
 	}
-	return slices.ContainsFunc(all, func(full string) bool {
-		return !(loc.Project != "" && loc.InTree(full)) && hidden(strings.Split(strings.ToLower(full), "/"), loc)
-	})
+	return slices.ContainsFunc(all, outside)
 }
 
 // mayBeHidden is a fast check: if it returns false, p is not hidden.

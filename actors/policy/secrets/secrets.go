@@ -204,7 +204,7 @@ func (n *Names) MayBe(t string, loc *pathname.Location, dots bool) bool {
 
 // MayBeListed is MayBe without hidden files outside the project.
 func (n *Names) MayBeListed(t string, loc *pathname.Location, dots bool) bool {
-	if n.listed(t, dots) {
+	if n.listed(t, dots) || slices.ContainsFunc(loc.Follow(t), func(at string) bool { return at == pathname.Unfollowed || n.listed(at, false) }) {
 		return true
 	}
 	if strings.IndexByte(t, '\\') >= 0 && n.MayBeListed(strings.ReplaceAll(t, `\`, ""), loc, dots) {

@@ -175,6 +175,16 @@ func (line *Line) firstSecret(words []word.Word, text bool) *word.Word {
 
 // namesWhat returns the reason to ask about a word that may mean a secret.
 func (line *Line) namesWhat(w word.Word) string {
+	for _, piece := range pathname.Pieces(w.Text) {
+		for _, at := range line.Follow(piece) {
+			if at == pathname.Unfollowed {
+				return "names " + w.Text + ", whose links nod cannot follow"
+			}
+			if line.reader.Secrets.MayBe(at, &line.Location, false) {
+				return "names " + w.Text + ", which leads to " + at
+			}
+		}
+	}
 	listed := func(t string) bool { return line.reader.Secrets.MayBeListed(t, &line.Location, true) }
 	if !slices.ContainsFunc(pathname.Pieces(w.Text), listed) {
 		return "names a hidden file or folder outside the project, " + w.Text
@@ -222,17 +232,11 @@ func (line *Line) SearchesPrivate(paths []word.Word) bool {
 // SearchesExposed returns a file with secrets that a search of these paths would show, or a
 // directory that may contain unknown files of this kind, or "".
 func (line *Line) SearchesExposed(paths []word.Word, skips func(file string) bool) (found string, unsearched bool) {
-	texts := make([]string, len(paths))
+	searches := make([]pathname.Search, len(paths))
 	for i, p := range paths {
-		texts[i] = p.Text
-		if at := strings.IndexAny(p.Text, "*?["); p.Glob && at >= 0 {
-			texts[i] = "./" + p.Text[:strings.LastIndexByte(p.Text[:at], '/')+1] // a directory may match
-			if p.Text[0] == '/' {
-				texts[i] = texts[i][2:]
-			}
-		}
+		searches[i] = pathname.Search{Path: p.Text, Pattern: p.Glob}
 	}
-	return line.Location.ExposedBelow(texts, skips)
+	return line.Location.ExposedBelow(searches, skips)
 }
 
 // SecretFilter reports whether a search with this file name filter may include secrets.

@@ -58,6 +58,9 @@ func (line *Line) git(words []word.Word) (string, bool) {
 	if sub == nil || !sub.AllowedAt(line.reader.Level) {
 		return name + " is not a subcommand known to only read", false
 	}
+	links, looked := line.Links, line.Looked
+	line.Links, line.Looked = nil, nil // git shows a link, and not the file to which it leads
+	defer func() { line.Links, line.Looked = links, looked }()
 	a, why := sub.Check(name, words[1:], line)
 	operands, checked := a.Paths(), words[1:]
 	if sub.Loose {

@@ -1,0 +1,87 @@
+package policy
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+)
+
+// Follow follows the symbolic links in the paths of a call, which Looks returns. The result has the
+// true paths of those that lead elsewhere, for Seen. A path that cannot be followed, and a pattern
+// that stands for too many paths, leads to a place that is in no project, so that nod asks.
+func (ThisDisk) Follow(c Call, paths []string) map[string][]string {
+	f := linkFollower{listing: newListing(maxWalked)}
+	for _, dir := range append([]string{c.Project, c.Cwd, c.Home}, c.Tops...) {
+		f.addRoot(pathname.Clean(dir))
+	}
+	out := map[string][]string{}
+	for _, p := range paths {
+		if !path.IsAbs(p) {
+			continue // a path of Windows
+		}
+		if to := f.follow(p); len(to) > 0 {
+			out[p] = to
+		}
+	}
+	return out
+}
+
+// linkFollower follows the links of one call.
+type linkFollower struct {
+	listing
+	roots [][2]string // directories as the call writes them, and without links; the longest first
+}
+
+// addRoot lets paths below dir count as spelled, if only dir itself is reached through links.
+func (f *linkFollower) addRoot(dir string) {
+	if !path.IsAbs(dir) || slices.ContainsFunc(f.roots, func(r [2]string) bool { return r[0] == dir }) {
+		return
+	}
+	if real, err := OnDisk(dir); err == nil && real != dir {
+		f.roots = append(f.roots, [2]string{dir, real})
+		slices.SortFunc(f.roots, func(a, b [2]string) int { return len(b[1]) - len(a[1]) })
+	}
+}
+
+// follow returns the places other than p itself to which p leads.
+func (f *linkFollower) follow(p string) (places []string) {
+	all := []match{{p, true}}
+	if strings.ContainsAny(p, wildcards) {
+		matches, whole := f.expand(p)
+		if !whole {
+			return []string{pathname.Unfollowed}
+		}
+		all = append(all, matches...)
+	}
+	for _, one := range all {
+		if !one.linked {
+			continue
+		}
+		if first, _, below := strings.Cut(strings.TrimLeft(one.path, "/"), "/"); below {
+			f.addRoot("/" + first) // only root can make a link there, such as /tmp of macOS
+		}
+		at := path.Clean(one.path)
+		switch real, err := OnDisk(one.path); {
+		case isMissing(err), errors.Is(err, syscall.ENAMETOOLONG):
+		case err != nil:
+			return []string{pathname.Unfollowed}
+		case real != at && f.spelled(real) != at && !slices.Contains(places, f.spelled(real)):
+			places = append(places, f.spelled(real))
+		}
+	}
+	return places
+}
+
+// spelled returns a path without links as the call would write it.
+func (f *linkFollower) spelled(real string) string {
+	for _, r := range f.roots {
+		if pathname.Within(real, r[1]) {
+			return path.Join(r[0], real[len(r[1]):])
+		}
+	}
+	return real
+}

@@ -1,0 +1,47 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+)
+
+// Looks are the places on the disk on which the verdict on a call depends.
+type Looks = pathname.Looks
+
+// Search is a path that a search reads, with all files below it.
+type Search = pathname.Search
+
+// Seen are the facts about the disk that the verdict on a call depends on. The zero Seen means
+// that nothing is known, as for calls from another machine: Check then judges by names alone.
+type Seen struct {
+	// Exposed are files with secrets that a search of their directory would show, as ThisDisk
+	// finds them. nil means that no such file is known.
+	Exposed []string
+	// Unsearched are directories that hold too many names for ThisDisk to find all such files.
+	// A search of them asks.
+	Unsearched []string
+	// Searched are the searches for which Exposed and Unsearched are complete. Any other search
+	// asks. nil means that they are complete for all searches.
+	Searched []Search
+	// Links are the true paths of the call's paths that lead through symbolic links.
+	Links map[string][]string
+}
+
+// Looks returns the places at which Check needs to look for a call, each once. It ignores what
+// the call already knows of them.
+func (p *Policy) Looks(c Call) Looks {
+	looks := Looks{Searches: []Search{}}
+	c.Seen, c.looked = Seen{}, &looks
+	p.Check(c)
+	slices.Sort(looks.Paths)
+	looks.Paths = slices.Compact(looks.Paths)
+	searches := looks.Searches
+	looks.Searches = []Search{}
+	for _, s := range searches {
+		if !slices.Contains(looks.Searches, s) {
+			looks.Searches = append(looks.Searches, s)
+		}
+	}
+	return looks
+}
