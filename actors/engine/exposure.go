@@ -22,36 +22,13 @@ type exposure struct {
 	whole bool // false if the search has too many names to find all files
 }
 
-const (
-	// exposureAge is how long a result is reused. The next walk finds files that were made in
-	// that time.
-	exposureAge = 5 * time.Second
-	// maxSearches is the largest number of searches of a call that are walked. The call asks if
-	// it has more.
-	maxSearches = 64
-	// maxIncomplete is the number of searches with too many names after which no further search
-	// of the call is walked, because each of them takes a large part of a second.
-	maxIncomplete = 2
-)
+// exposureAge is how long a result is reused. The next walk finds files that were made in that
+// time.
+const exposureAge = 5 * time.Second
 
 // look returns the facts about this machine's disk that the verdict on a call depends on.
 func (e *exposures) look(p *policy.Policy, c policy.Call) policy.Seen {
-	looks := p.Looks(c)
-	seen := policy.Seen{Links: policy.ThisDisk{}.Follow(c, looks.Paths), Searched: []policy.Search{}}
-	for _, s := range looks.Searches {
-		if len(seen.Searched) == maxSearches || len(seen.Unsearched) == maxIncomplete {
-			break
-		}
-		seen.Searched = append(seen.Searched, s)
-		if (policy.ThisDisk{}).Public(c, s) {
-			continue
-		}
-		files, whole := e.of(s).walk(p, s)
-		if seen.Exposed = append(seen.Exposed, files...); !whole {
-			seen.Unsearched = append(seen.Unsearched, s.Top())
-		}
-	}
-	return seen
+	return policy.ThisDisk{}.Look(p, c, func(s policy.Search) ([]string, bool) { return e.of(s).walk(p, s) })
 }
 
 // of returns the exposure of a search.

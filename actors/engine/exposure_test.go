@@ -27,14 +27,14 @@ func diskWithSecrets(t *testing.T) (home, project string) {
 	for name, text := range map[string]string{
 		".ssh/id_rsa": secretText, ".config/tool/login": secretText, "src/other/server.key": secretText, "src/other/main.go": "TOKEN", "src/hidden/.git/HEAD": "", "src/hidden/.gitignore": "*.pem\n", "src/hidden/x.pem": secretText,
 		"src/app/.git/HEAD": "", "src/app/.gitignore": "/out/\n/vendor/\nlib/*/gen/\n", "src/app/a.go": "TOKEN", "src/app/docs/a.md": "TOKEN",
-		"src/app/out/server.key": secretText, "src/app/vendor/x/server.key": secretText, "src/app/lib/b/gen/server.key": secretText, "src/app/lib/b/x.go": "TOKEN", "src/app/plain/x/a.go": "TOKEN", "src/app/deep/a/b/c.txt": "TOKEN",
+		"src/app/conf/credentials.ts": secretText, "src/app/conf/a.ts": "TOKEN", "src/app/out/server.key": secretText, "src/app/vendor/x/server.key": secretText, "src/app/lib/b/gen/server.key": secretText, "src/app/lib/b/x.go": "TOKEN", "src/app/plain/x/a.go": "TOKEN", "src/app/deep/a/b/c.txt": "TOKEN",
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(home, name), []byte(text+" TOKEN\n"), 0o644))
 	}
 	for name, to := range map[string]string{
 		"notes.txt": "../../.ssh/id_rsa", "docs/guide.md": "../../../.ssh/id_rsa", "login.txt": home + "/.config/tool/login", "key.txt": "out/server.key", "chain.txt": "notes.txt", "src": "../other", "keys": "../../.ssh",
-		"deep/a/link": "../../../other", "plain/l": "../../other", "readme.txt": "docs/a.md", "up": "../../../app", "lib/links.go": "../notes.txt", "loop": "loop", "over": "../..",
+		"deep/a/link": "../../../other", "plain/l": "../../other", "readme.txt": "docs/a.md", "7": "notes.txt", "up": "../../../app", "lib/links.go": "../notes.txt", "loop": "loop", "over": "../..",
 	} {
 		require.NoError(t, os.Symlink(to, filepath.Join(project, name)))
 	}
@@ -64,10 +64,12 @@ func TestNoLineShowsASecretThroughTheDisk(t *testing.T) {
 		"rg TOKEN src": policy.Ask, "rg TOKEN src/": policy.Ask, "rg TOKEN over/src/other": policy.Ask, "rg TOKEN over": policy.Ask, "cd src && rg TOKEN .": policy.Ask, "rg TOKEN src/../other": policy.Ask, "rg TOKEN keys": policy.Ask, "cat keys/i*": policy.Ask, "cat ke*/id*": policy.Ask, "cd keys && head -n 2 i*": policy.Ask,
 		// links to files
 		"rg TOKEN key.txt": policy.Ask, "rg TOKEN notes.txt": policy.Ask, "grep TOKEN notes.txt": policy.Ask, "cat notes.txt": policy.Ask, "head -n1 docs/guide.md": policy.Ask, "cat < chain.txt": policy.Ask, "cat login.txt": policy.Ask, "sed -n 1p no*.txt": policy.Ask, "wc -l readme.txt && tail -n1 chain.txt": policy.Ask, "jq -R . notes.txt": policy.Ask, "awk '{print $1}' key.txt": policy.Ask, "sort docs/g*.md": policy.Ask, "od -c docs/../notes.txt": policy.Ask, "diff a.go key.txt": policy.Ask, "tac docs/*.md": policy.Ask, "cut -c1-9 ./notes.txt": policy.Ask, "grep -n TOKEN a.go key.txt": policy.Ask, "cat over/src/app/notes.txt": policy.Ask,
-		"cat readme.txt docs/a.md": policy.Allow, "head a.go": policy.Allow, "cat src/main.go": policy.Allow, "cat lib/b/*.go": policy.Allow, "rg TOKEN docs": policy.Allow, "cat up/a.go": policy.Allow, "rg TOKEN": policy.Allow, "rg TOKEN a.go readme.txt": policy.Allow, "ls -l": policy.Allow, "cat nowhere.txt": policy.Allow, "cat a.go/x": policy.Allow, "grep -rn --include='*.md' TOKEN docs": policy.Allow,
+		"cat readme.txt docs/a.md": policy.Allow, "head a.go": policy.Allow, "cat src/main.go": policy.Allow, "cat lib/b/*.go": policy.Allow, "rg TOKEN docs": policy.Allow, "cat up/a.go": policy.Allow, "rg TOKEN lib": policy.Ask, "rg TOKEN ./lib/b": policy.Ask, "cd lib && rg TOKEN b": policy.Ask, "rg TOKEN a.go readme.txt": policy.Allow, "ls -l": policy.Allow, "cat nowhere.txt": policy.Allow, "cat a.go/x": policy.Allow, "grep -rn --include='*.md' TOKEN docs": policy.Allow,
 		// recursive searches that follow links
 		"grep -Rn --include='*.go' TOKEN lib": policy.Ask, "rg -L TOKEN docs": policy.Ask, "grep -R --include=*.md TOKEN docs": policy.Ask, "grep -Rl --include='*.go' TOKEN lib": policy.Allow,
-		"cat loop": policy.Ask,
+		"cat loop": policy.Ask, "cat 7": policy.Ask, "tail -n 1 7": policy.Ask,
+		// patterns and filters that name a secret among sources
+		"cat conf/*.ts": policy.Ask, "cat conf/a*.ts": policy.Allow, "rg TOKEN -g '*.ts'": policy.Ask, "rg TOKEN -g '*.go'": policy.Allow, "rg TOKEN -g '*.ts' docs": policy.Allow, "grep -rn --include='*.ts' TOKEN .": policy.Ask, "grep -rn --include='*.go' TOKEN .": policy.Allow, "rg TOKEN": policy.Ask, "rg TOKEN -g '*.ts' -g '!credentials.ts'": policy.Allow,
 	} {
 		c := shellCall(t, home, project, line)
 		var recent exposures
@@ -110,6 +112,8 @@ func TestFileToolsAreJudgedByTheFilesToWhichTheyLead(t *testing.T) {
 		{"Grep", project + "/src", schemas.Permissions{}, policy.Ask},
 		{"Grep", project + "/key.txt", schemas.Permissions{}, policy.Ask},
 		{"Grep", home + "/src/other", schemas.Permissions{}, policy.Ask},
+		{"Grep", project + "/conf", schemas.Permissions{}, policy.Ask},
+		{"Read", project + "/7", schemas.Permissions{}, policy.Ask},
 		{"Grep", project + "/docs", schemas.Permissions{}, policy.Allow},
 	} {
 		p, err := policy.New(test.rules)
@@ -138,7 +142,7 @@ func TestAProjectBehindALinkIsAProject(t *testing.T) {
 	require.NoError(t, os.Symlink(project, link))
 	p, err := policy.New(schemas.Permissions{Preset: policy.PresetProject})
 	require.NoError(t, err)
-	for line, want := range map[string]policy.Effect{"cat a.go": policy.Allow, "cat readme.txt": policy.Allow, "cat notes.txt": policy.Ask, "rg TOKEN": policy.Allow, "rg TOKEN out": policy.Ask, "git status": policy.Allow} {
+	for line, want := range map[string]policy.Effect{"cat a.go": policy.Allow, "cat readme.txt": policy.Allow, "cat notes.txt": policy.Ask, "rg TOKEN docs": policy.Allow, "rg TOKEN out": policy.Ask, "git status": policy.Allow} {
 		c := shellCall(t, home, link, line)
 		var recent exposures
 		c.Seen = recent.look(p, c)

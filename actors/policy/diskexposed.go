@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/nodbus/nod/actors/policy/contained"
 	"github.com/nodbus/nod/actors/policy/pathname"
-	"github.com/nodbus/nod/connectors/agents/readable"
 )
 
 const (
@@ -38,13 +38,7 @@ func (ThisDisk) Public(c Call, s Search) bool {
 	if err != nil || s.Pattern {
 		return false
 	}
-	dirs := readable.System()
-	if c.Home != "" {
-		for _, dir := range append(readable.Toolchains(), readable.Caches()...) {
-			dirs = append(dirs, path.Join(c.Home, dir))
-		}
-	}
-	return slices.ContainsFunc(dirs, func(dir string) bool {
+	return slices.ContainsFunc(contained.Public(c.Home), func(dir string) bool {
 		return pathname.Within(at, dir) && !pathname.Within(c.Project, dir) && !pathname.Within(c.Cwd, dir)
 	})
 }
@@ -109,7 +103,9 @@ func (w *exposedWalk) list(at, named string) {
 }
 
 // inRepository returns dir for a walk. If dir lies in a git repository, the .gitignore files of the
-// directories above it count too, up to one that may include files again.
+// directories above it count too, up to one that may include files again. Of these only patterns
+// for names count: ripgrep 13 compares a pattern for a path, such as /out/, with the wrong path if
+// the search names a directory relative to its own.
 func inRepository(dir string) exposedDir {
 	var ignored []ignoreFile
 	includes := false
@@ -117,6 +113,7 @@ func inRepository(dir string) exposedDir {
 		if at != dir && !includes {
 			var own ignoreFile
 			own, includes = readIgnoreFile(at)
+			own.patterns = slices.DeleteFunc(own.patterns, func(p string) bool { return strings.Contains(strings.TrimSuffix(p, "/"), "/") })
 			ignored = append(ignored, own)
 		}
 		if _, err := os.Lstat(at + "/.git"); err == nil {

@@ -11,20 +11,21 @@ import (
 )
 
 // Follow follows the symbolic links in the paths of a call, which Looks returns. The result has the
-// true paths of those that lead elsewhere, for Seen. A path that cannot be followed, and a pattern
+// true paths of those that lead elsewhere, for Seen, and for a pattern the files on the list of
+// secrets for which it stands. A path that cannot be followed, and a pattern
 // that stands for too many paths, leads to a place that is in no project, so that nod asks.
-func (ThisDisk) Follow(c Call, paths []string) map[string][]string {
-	f := linkFollower{listing: newListing(maxWalked)}
+func (ThisDisk) Follow(p *Policy, c Call, paths []string) map[string][]string {
+	f := linkFollower{listed: p.shell.Secrets.Listed, listing: newListing(maxWalked)}
 	for _, dir := range append([]string{c.Project, c.Cwd, c.Home}, c.Tops...) {
 		f.addRoot(pathname.Clean(dir))
 	}
 	out := map[string][]string{}
-	for _, p := range paths {
-		if !path.IsAbs(p) {
+	for _, at := range paths {
+		if !path.IsAbs(at) {
 			continue // a path of Windows
 		}
-		if to := f.follow(p); len(to) > 0 {
-			out[p] = to
+		if to := f.follow(at); len(to) > 0 {
+			out[at] = to
 		}
 	}
 	return out
@@ -33,7 +34,8 @@ func (ThisDisk) Follow(c Call, paths []string) map[string][]string {
 // linkFollower follows the links of one call.
 type linkFollower struct {
 	listing
-	roots [][2]string // directories as the call writes them, and without links; the longest first
+	listed func(file string) bool // reports whether a file is on the list of secrets
+	roots  [][2]string            // directories as the call writes them, and without links; the longest first
 }
 
 // addRoot lets paths below dir count as spelled, if only dir itself is reached through links.
@@ -59,6 +61,9 @@ func (f *linkFollower) follow(p string) (places []string) {
 	}
 	for _, one := range all {
 		if !one.linked {
+			if f.listed(one.path) { // names alone do not tell that *.ts stands for credentials.ts
+				places = append(places, one.path)
+			}
 			continue
 		}
 		if first, _, below := strings.Cut(strings.TrimLeft(one.path, "/"), "/"); below {

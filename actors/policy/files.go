@@ -66,11 +66,15 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	ev.showsLines = !onlyNames
 	for _, k := range []string{"glob", "include", "include_pattern", "includePattern"} {
 		s, ok := in.Text(k)
-		ev.onlyGlob = ev.onlyGlob || ok && s != "" && s[0] != '!' // nod already asks about a filter that may include secrets
+		ev.onlyGlob = ev.onlyGlob || ok && s != "" && s[0] != '!' // nod already asks about most filters that may include secrets
 	}
 	ev.leavesOut = func(file string) bool {
 		kind, ok := in.Text("type")
-		return ok && kind != "" && !secrets.TypeMayInclude(kind, path.Base(file))
+		if ok && kind != "" && !secrets.TypeMayInclude(kind, path.Base(file)) {
+			return true
+		}
+		glob, ok := in.Text("glob", "include", "include_pattern", "includePattern")
+		return ok && glob != "" && glob[0] != '!' && !secrets.FilterMayInclude(glob, path.Base(file))
 	}
 	for _, p := range paths {
 		ev.checkPath(p, writes)
@@ -112,15 +116,16 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 	case writes && ev.pol.shell.Secrets.Own(p, ev.location):
 		ev.verdict = Verdict{Effect: Deny, Rule: ownRule, Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: shell.OwnFilesDenied}
 		return
-	case slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.Secrets.MayBeListed(at, ev.location, false) }):
+	case slices.ContainsFunc(pieces(p), func(at string) bool { return ev.pol.shell.Secrets.MayBeListed(at, ev.location, false) }):
 		ev.askAboutSecret(p)
 	case ev.hiddenOutside(p):
 		ev.verdict.Effect, ev.verdict.Risk, ev.verdict.Why = Ask, schemas.RiskHigh, "names a hidden file or folder outside the project, "+p
 		ev.addReason("touches a hidden place outside the project")
 	case ev.tool.Name == "Grep" && ev.pol.shell.Secrets.MayLieBelow(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
-	case ev.tool.Name == "Grep" && ev.showsLines && !ev.onlyGlob:
+	case ev.tool.Name == "Grep" && ev.showsLines:
 		switch file, unsearched := ev.location.ExposedBelow([]pathname.Search{{Path: p}}, ev.leavesOut); {
+		case unsearched && ev.onlyGlob:
 		case unsearched:
 			ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches "+file+", which has too many files to know whether some hold secrets"
 		case file != "":
@@ -132,10 +137,14 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 	}
 }
 
+// pieces returns a path and its parts that may be paths. Some tools trim spaces around a path, and
+// others do not.
+func pieces(p string) []string { return append(pathname.Pieces(strings.TrimSpace(p)), p) }
+
 // hiddenOutside reports whether p may be a hidden file or directory outside the project. nod
 // asks about it, unless a rule names its hidden part.
 func (ev *evaluation) hiddenOutside(p string) bool {
-	return slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.Secrets.HiddenOutside(at, ev.location) })
+	return slices.ContainsFunc(pieces(p), func(at string) bool { return ev.pol.shell.Secrets.HiddenOutside(at, ev.location) })
 }
 
 func (ev *evaluation) addReason(r string) {

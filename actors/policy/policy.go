@@ -1,13 +1,13 @@
 // Package policy decides tool calls by rules. Check returns a verdict on a call: to allow it,
 // to deny it or to ask a person. (In this package's comments, a call or a flag "makes nod ask"
-// if the verdict on it is Ask.) The same call always gets the same verdict: the package keeps
-// no state, and only ThisDisk and OnDisk read the file system. The package also computes what
+// if the verdict on it is Ask.) The same call, with the same Seen, always gets the same verdict: the
+// package keeps no state, and only ThisDisk and OnDisk read the file system. The package also computes what
 // the permissions of a session cover.
 //
 // Deny rules are tried first, then ask rules, then allow rules, over all layers that match the
 // call. The preset decides a call that no rule covers. nod asks about a call in an unknown
-// form. Paths are compared as they are written, without following symbolic links; only
-// permissions are about true paths.
+// form. A path that leads through symbolic links is compared as it is written and, as far as Seen
+// tells, as the path to which it leads.
 package policy
 
 import (

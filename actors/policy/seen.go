@@ -45,3 +45,33 @@ func (p *Policy) Looks(c Call) Looks {
 	}
 	return looks
 }
+
+const (
+	// maxSearches is the largest number of searches of a call that are walked. The call asks if
+	// it has more.
+	maxSearches = 64
+	// maxIncomplete is the number of searches with too many names after which no further search
+	// of the call is walked, because each of them takes a large part of a second.
+	maxIncomplete = 2
+)
+
+// Look returns the facts about this disk that the verdict of p on a call depends on. The function
+// walk returns the result of Exposed for a search, which it may have kept.
+func (d ThisDisk) Look(p *Policy, c Call, walk func(s Search) (files []string, whole bool)) Seen {
+	looks := p.Looks(c)
+	seen := Seen{Links: d.Follow(p, c, looks.Paths), Searched: []Search{}}
+	for _, s := range looks.Searches {
+		if len(seen.Searched) == maxSearches || len(seen.Unsearched) == maxIncomplete {
+			break
+		}
+		seen.Searched = append(seen.Searched, s)
+		if d.Public(c, s) {
+			continue
+		}
+		files, whole := walk(s)
+		if seen.Exposed = append(seen.Exposed, files...); !whole {
+			seen.Unsearched = append(seen.Unsearched, s.Top())
+		}
+	}
+	return seen
+}

@@ -65,7 +65,7 @@ func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 		"cat < " + dir + "/out/x", "wc -l < ../out/x", "cat 0< link/x", "cd sub && cat < ../../out/x", "cat x | grep words < link/x", // redirections
 		"cat */../../out/x", "cat p*/../../out/x", "ls */", "cat s?b/a.txt", "head -n1 [l]ink/x.txt", // patterns in the middle of a path
 		"cat lin*/x", "cat sub/LEAK*.txt", "cat sub/*.TXT", "cat -- sub/?EAK.txt", "ls lin*", "cat sub/leak*.txt", "ls '[a]'*", "cat -- -odd", // patterns that match links, and links with odd names
-		"grep -lR words .", "grep -Rn --include=*.go words .", "grep -rn --dereference-recursive --include=*.go x .", "rg -lL words", "rg --follow -l words", "ls -LR", "ls --dereference", "du -L", "tree -l", "find -L . -name x", "find . -follow -name x", "diff -rq sub plain", // options with which a command follows all links
+		"grep -lR words .", "grep -rl --dereference-recursive words .", "rg -lL words", "rg --follow -l words", "ls -LR", "ls --dereference", "du -L", "tree -l", "find -L . -name x", "find . -follow -name x", "diff -rq sub plain", // options with which a command follows all links
 		"cat x # ../out/x", "cat x # " + dir + "/out/x", // an interactive Zsh reads the comment as words
 		"cd link && ls", "cd link/../x && cat y", "cd " + dir + "/w/bent/../spot && cat leak", "cd bent/../spot && cat leak", "workmux capture agent",
 	} {

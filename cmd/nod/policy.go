@@ -144,6 +144,8 @@ func (c *policyExplainCmd) Run(e *env) error {
 	if call.Input, err = schemas.Encode(map[string]string{"command": strings.Join(words, " ")}); err != nil {
 		return err
 	}
+	disk := policy.ThisDisk{}
+	call.Seen = disk.Look(p, call, func(s policy.Search) ([]string, bool) { return disk.Exposed(p, s) })
 	_, err = fmt.Fprint(e.stdout, p.Explain(call).String())
 	return err
 }

@@ -109,6 +109,9 @@ func checkGrep(s Secrets, a *Args) string {
 		}
 	}
 	if included {
+		if file, unsearched := s.SearchesExposed(paths, a.excludes); file != "" && !unsearched {
+			return "would show " + file + ", which holds secrets"
+		}
 		return ""
 	}
 	// A path such as next.js may be a directory.
@@ -151,10 +154,11 @@ func checkRg(s Secrets, a *Args) string {
 			only = only || !strings.HasPrefix(f.value, "!")
 		}
 	}
-	if names || only {
-		return "" // nod already asks about a filter that includes secrets
+	if names {
+		return ""
 	}
 	switch file, unsearched := s.SearchesExposed(a.Paths(), a.excludes); {
+	case unsearched && only: // nod already asks about most filters that may include secrets
 	case unsearched:
 		return "searches " + file + ", which has too many files to know whether some hold secrets: name the kind of files, as with -g '*.go'"
 	case file != "":
@@ -163,19 +167,24 @@ func checkRg(s Secrets, a *Args) string {
 	return ""
 }
 
-// excludes reports whether a search by ripgrep leaves out a file, by its globs or types.
+// excludes reports whether a search by ripgrep or grep leaves out a file, by its globs or types.
 func (a *Args) excludes(file string) bool {
 	base := path.Base(file)
 	typed, included := false, false
+	filtered, passes := false, false
 	for _, f := range a.flags {
 		switch f.name {
-		case "g", "glob", "iglob": // the case of letters matters in most of them
-			if out, ok := strings.CutPrefix(f.value, "!"); ok && !strings.Contains(out, "/") && pathname.Match(out, base) {
+		case "g", "glob", "iglob", "include": // the case of letters matters in most of them
+			out, excludes := strings.CutPrefix(f.value, "!")
+			if excludes && f.name != "include" && !strings.Contains(out, "/") && pathname.Match(out, base) {
 				return true
+			}
+			if !excludes || f.name == "include" {
+				filtered, passes = true, passes || secrets.FilterMayInclude(f.value, base)
 			}
 		case "t", "type":
 			typed, included = true, included || secrets.TypeMayInclude(f.value, base)
 		}
 	}
-	return typed && !included
+	return typed && !included || filtered && !passes
 }

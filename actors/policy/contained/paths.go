@@ -103,6 +103,19 @@ var outside = sync.OnceValue(func() []string {
 	return dirs
 })
 
+// Public returns directories of the system, of toolchains and of their caches, which hold no files
+// of the user. home is the home directory, or "" if it is unknown.
+func Public(home string) []string {
+	dirs := readable.System()
+	if home == "" {
+		return dirs
+	}
+	for _, dir := range append(readable.Toolchains(), readable.Caches()...) {
+		dirs = append(dirs, path.Join(home, dir))
+	}
+	return dirs
+}
+
 func (c *command) readable(p string) bool {
 	if pathname.Within(p, c.script.Project) || private(p) || device(p) {
 		return true

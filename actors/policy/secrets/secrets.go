@@ -270,6 +270,12 @@ func (n *Names) MayPass(filter string) bool {
 	return false
 }
 
+// FilterMayInclude reports whether a search with this file name filter may show a file with this
+// name. In doubt it returns true.
+func FilterMayInclude(filter, base string) bool {
+	return strings.ContainsAny(filter, "/{[,! ") || pathname.MayMatch(filter, base)
+}
+
 // maxAlternatives bounds the filters to which one filter with braces expands.
 const maxAlternatives = 64
 

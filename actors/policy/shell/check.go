@@ -211,8 +211,8 @@ func (line *Line) secretText(t string, dots bool) bool {
 }
 
 func (line *Line) secretIn(t string, dots bool) bool {
-	if t == "" || commands.IsCount("-"+t) {
-		return false
+	if t == "" || commands.IsCount("-"+t) && len(line.Follow(t)) == 0 {
+		return false // no secret has a number for its name, but a link to it may
 	}
 	return line.reader.Secrets.MayBe(t, &line.Location, dots)
 }
