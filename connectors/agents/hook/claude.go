@@ -17,6 +17,9 @@ import (
 const (
 	permissionRequest = "PermissionRequest"
 	preToolUse        = "PreToolUse"
+	// permissionDenied reports that Claude Code's classifier has denied a call in the mode auto. The
+	// hook can only make Claude Code tell its agent to try the call again.
+	permissionDenied = "PermissionDenied"
 )
 
 // The events by which Claude Code reports the end of a call, a turn or a session, or a new prompt
@@ -52,6 +55,7 @@ func ClaudeCode() Host {
 			Events: []string{permissionRequest}, Strict: []string{preToolUse}, Blocks: []string{preToolUse},
 			Signals: []string{postToolUse, stopped, subagentStop, userPromptSubmit, sessionEnd},
 			Newer:   []string{postToolUseFailure},
+			Denied:  permissionDenied,
 			Matcher: "*", Off: "disableAllHooks",
 			Timeout: 24 * time.Hour, Unit: time.Second,
 		},
@@ -63,7 +67,7 @@ type claude struct{}
 func (claude) Read(input []byte) (Call, error) {
 	setup := ClaudeCode().Setup
 	signals := append(setup.Signals, setup.Newer...)
-	call, in, err := readClaudeShape(input, append([]string{permissionRequest, preToolUse}, signals...),
+	call, in, err := readClaudeShape(input, append([]string{permissionRequest, preToolUse, permissionDenied}, signals...),
 		[]string{askUserQuestion, exitPlanMode})
 	switch {
 	case err != nil:
@@ -77,6 +81,8 @@ func (claude) Read(input []byte) (Call, error) {
 		}
 	case call.Event == permissionRequest:
 		call.Rules, call.HostAsks = claudeRules(in.Suggestions), true
+	case call.Event == permissionDenied:
+		call.Denied, call.Reason = true, in.Reason
 	case call.Event == preToolUse && in.AgentID == "":
 		call.Turn = func() Turn { return claudeTurn(in) }
 	}
@@ -211,6 +217,7 @@ type claudeSpecific struct {
 	Verdict  string          `json:"permissionDecision,omitempty"`
 	Reason   string          `json:"permissionDecisionReason,omitempty"`
 	Input    json.RawMessage `json:"updatedInput,omitempty"`
+	Retry    bool            `json:"retry,omitempty"`
 }
 
 func (claude) Reply(c Call, v Verdict) ([]byte, int) {
@@ -226,6 +233,11 @@ func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 		specific = claudePermission(v)
 	case preToolUse:
 		specific = claudePreTool(v)
+	case permissionDenied:
+		if v.Effect != Allow { // the call stays denied by Claude Code itself
+			return []byte("{}"), 0
+		}
+		specific = claudeSpecific{Event: permissionDenied, Retry: true}
 	default:
 		return claudeBlock(v.Reason)
 	}

@@ -80,6 +80,11 @@ type Call struct {
 	Signal       bool
 	HostResolved schemas.HostResolved
 
+	// Denied is true if the host has denied the call by itself, and its agent may try again if nod
+	// allows the call. Reason is then the host's reason; may be empty.
+	Denied bool
+	Reason string
+
 	// Questions are the agent's questions to its user. They are set if the tool is AskUserQuestion.
 	Questions []agents.Question
 	// Plan is true if the call asks the user to approve the plan in its input; see agents.PlanRequest.
@@ -139,7 +144,11 @@ type Setup struct {
 	// Newer are signals that hosts older than Host.Tested[0] may not know. nod does not install them
 	// for such hosts, because some hosts ignore a whole settings file, including the user's own rules,
 	// if it contains an unknown event.
-	Newer   []string
+	Newer []string
+	// Denied is the event at which the host reports that it has denied a call by itself; empty if it
+	// has none. Hosts older than Host.Tested[0] may not know it. An installation with this event also
+	// has a hook with ApprovedFlag at the Strict events, which lets an approved call through.
+	Denied  string
 	Matcher string // the matcher of a hook that runs for all tools
 	Off     string // the top-level setting that, if true, turns all hooks off
 	// Flat is true if an event holds a list of hooks instead of groups of hooks. The hooks then

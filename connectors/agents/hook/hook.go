@@ -56,6 +56,9 @@ type Options struct {
 	// repeat the call later. In a Shared turn it denies the call instead, and the request
 	// stays pending.
 	DeferAfter time.Duration
+	// ApprovedOnly makes the hook ask nod only about calls that a hook at Setup.Denied has noted as
+	// possibly approved (see Unsettled). It leaves every other call, and every failure, to the host.
+	ApprovedOnly bool
 	// Waits records that this process waits for a request, so that nod can withdraw the request if the
 	// process dies. The hook calls Waits before it sends the request. It calls unregister, possibly
 	// twice, when it no longer waits. Waits may be nil.
@@ -140,6 +143,9 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 	}()
 
 	err := h.read(ctx, stdin)
+	if h.opts.ApprovedOnly && (err != nil || !h.mayBeApproved()) {
+		return h.reply(Verdict{Effect: Leave})
+	}
 	if err != nil && h.call.Signal {
 		h.log(err)
 		return h.reply(Verdict{Effect: Leave})
@@ -159,13 +165,16 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 		return h.reply(Verdict{Effect: Leave})
 	}
 	nod, err := h.dial(ctx)
-	if err != nil && h.call.asksUser() {
+	if err != nil && (h.call.asksUser() || h.call.Denied || h.opts.ApprovedOnly) {
 		h.log(err)
 		return h.reply(Verdict{Effect: Leave})
 	}
 	if err != nil {
 		h.log(err)
 		return h.reply(h.withoutNod(err))
+	}
+	if h.call.Denied {
+		return h.askAboutDenied(ctx, nod)
 	}
 	if h.call.Questions != nil {
 		return h.askQuestions(ctx, nod)

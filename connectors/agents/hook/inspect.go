@@ -58,7 +58,8 @@ type Inspection struct {
 	Path   string // the file, with links resolved
 	Exists bool
 	Hooks  []Installed
-	// Signals are the hooks for events by which the host only reports that it has continued.
+	// Signals are the hooks that decide no call by themselves: for events by which the host only reports
+	// that it has continued or denied a call, and those with ApprovedFlag.
 	Signals []Installed
 	// Off is the name of the setting that turns off all hooks, if the file sets it to true. Otherwise
 	// Off is empty.
@@ -99,10 +100,28 @@ func inspect(host Host, path string, data []byte) (Inspection, error) {
 		found.Off = host.Setup.Off
 	}
 	s := host.Setup
-	if found.Hooks, err = hooksUnder(doc, host, slices.Concat(s.Events, s.Strict)); err == nil {
-		found.Signals, err = hooksUnder(doc, host, slices.Concat(s.Signals, s.Newer))
+	decide, err := hooksUnder(doc, host, slices.Concat(s.Events, s.Strict))
+	if err != nil {
+		return found, err
 	}
-	return found, err
+	if found.Signals, err = hooksUnder(doc, host, slices.Concat(s.Signals, s.Newer, s.denied())); err != nil {
+		return found, err
+	}
+	for _, i := range decide {
+		if approvedOnly(i.Command) {
+			found.Signals = append(found.Signals, i)
+		} else {
+			found.Hooks = append(found.Hooks, i)
+		}
+	}
+	return found, nil
+}
+
+func (s Setup) denied() []string {
+	if s.Denied == "" {
+		return nil
+	}
+	return []string{s.Denied}
 }
 
 // All returns i.Hooks and i.Signals in one list.

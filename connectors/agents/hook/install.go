@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tailscale/hujson"
+
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
@@ -110,14 +112,18 @@ func install(doc *document, host Host, o InstallOptions) error {
 			return err
 		}
 	}
+	strict := func(command string) bool { return ours(command) && !approvedOnly(command) }
 	for _, event := range append(slices.Clone(s.Events), s.Strict...) {
 		wanted := o.Strict || slices.Contains(s.Events, event)
 		if entry.command = command; slices.Contains(s.Blocks, event) {
 			entry.command = byShell + command + orBlock
 		}
-		if err := doc.setHook(event, entry, ours, wanted); err != nil {
+		if err := doc.setHook(event, entry, strict, wanted); err != nil {
 			return err
 		}
+	}
+	if err := installDenied(doc, host, o, entry, command, ours); err != nil {
+		return err
 	}
 	// The hook for a signal decides nothing, so its timeout is short: the host waits no longer than
 	// that.
@@ -136,6 +142,46 @@ func install(doc *document, host Host, o InstallOptions) error {
 	}
 	return nil
 }
+
+// installDenied adds the hook for calls that the host denies by itself, and at the strict events a hook
+// that lets approved calls through. A strict installation needs no second hook there.
+func installDenied(doc *document, host Host, o InstallOptions, entry hookEntry, command string, ours func(string) bool) error {
+	s := host.Setup
+	if s.Denied == "" {
+		return nil
+	}
+	known := o.HostVersion != "" && !Older(o.HostVersion, host.Tested[0])
+	entry.command = command
+	if err := doc.setHook(s.Denied, entry, ours, known); err != nil {
+		return err
+	}
+	entry.command = command + " " + ApprovedFlag
+	lenient := func(command string) bool { return ours(command) && approvedOnly(command) }
+	for _, event := range s.Strict {
+		_, groups, err := doc.find(event)
+		if err != nil {
+			return err
+		}
+		strict := false
+		if groups != nil {
+			eachHook(groups, entry.names, func(_ *hujson.Object, command string) bool {
+				strict = strict || ours(command) && !approvedOnly(command)
+				return true
+			})
+		}
+		if strict && groups != nil {
+			eachHook(groups, entry.names, func(_ *hujson.Object, command string) bool { return !lenient(command) })
+			continue
+		}
+		if err := doc.setHook(event, entry, lenient, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// approvedOnly reports whether a command of nod has ApprovedFlag.
+func approvedOnly(command string) bool { return slices.Contains(strings.Fields(command), ApprovedFlag) }
 
 // signalTimeout is the timeout of a hook for an event that only reports that the host has continued.
 const signalTimeout = 10 * time.Second
@@ -176,6 +222,9 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 const (
 	timeoutFlag = "--host-timeout"
 	changesFlag = "--changes-input"
+	// ApprovedFlag makes a hook ask nod only about calls that a person may have approved; see
+	// Options.ApprovedOnly.
+	ApprovedFlag = "--approved-only"
 )
 
 // ownCommand returns a function that reports whether Install wrote a command for host. Such a command

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/tailscale/hujson"
 )
@@ -45,11 +46,17 @@ func (h Host) Unasked(at Inspection) string {
 	if h.Name != ClaudeCode().Name || slices.ContainsFunc(at.Hooks, strict) {
 		return ""
 	}
+	unasked, more := "auto, bypassPermissions and dontAsk", ""
+	if slices.ContainsFunc(at.Signals, func(i Installed) bool { return i.Event == h.Setup.Denied }) {
+		unasked, more = "bypassPermissions and dontAsk", "; in auto nod is asked about the calls that Claude Code itself denies"
+	}
 	switch mode, asksNothing := DefaultMode(at.Path); {
+	case mode == "auto" && more != "":
+		return "permissions.defaultMode is auto: nod is asked about the calls that Claude Code itself denies, and about every call if installed with --strict"
 	case asksNothing:
 		return fmt.Sprintf("permissions.defaultMode is %s: in that mode nod is asked nothing unless installed with --strict", mode)
 	case mode != "":
-		return fmt.Sprintf("permissions.defaultMode is %s: nod is asked whenever Claude Code would ask its user; in the modes auto, bypassPermissions and dontAsk nod is asked nothing unless installed with --strict", mode)
+		return fmt.Sprintf("permissions.defaultMode is %s: nod is asked whenever Claude Code would ask its user%s; in the modes %s nod is asked nothing unless installed with --strict", mode, more, unasked)
 	}
-	return "nod is asked whenever Claude Code would ask its user, in the permission modes default, acceptEdits and plan; in auto, in which Claude Code may start, bypassPermissions and dontAsk nod is asked nothing unless installed with --strict"
+	return "nod is asked whenever Claude Code would ask its user, in the permission modes default, acceptEdits and plan" + more + "; in " + strings.Replace(unasked, "auto,", "auto, in which Claude Code may start,", 1) + " nod is asked nothing unless installed with --strict"
 }

@@ -1,0 +1,94 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/schemas"
+)
+
+// askAboutDenied asks nod about a call that the host has denied by itself. If nod allows the call, the
+// host tells its agent to try again. The person's allow then stays as an approval for one identical
+// call, which a hook with Options.ApprovedOnly uses. In every other case the call stays denied by the
+// host.
+func (h *run) askAboutDenied(ctx context.Context, nod Nod) int {
+	r, err := deniedRequest(h.host, h.call, h.opts)
+	if err != nil || h.opts.Unsettled == nil { // without a note, no hook would let the repeated call through
+		if err != nil {
+			h.log(err)
+		}
+		return h.reply(Verdict{Effect: Leave})
+	}
+	ctx, stop := h.untilStopped(ctx)
+	defer stop()
+	unregister := h.registerWait(r)
+	defer unregister()
+	d, err := callUntil(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) { return nod.Ask(ctx, r) })
+	switch {
+	case err == nil && d.Outcome == schemas.Allowed && d.UpdatedInput == nil:
+		if d.By.Kind == schemas.ByHuman { // stored before the reply, because the agent repeats the call at once
+			h.release(ctx, nod.Detach, r, "the agent tries again")
+		}
+		if err := h.noteApproved(r.SessionID); err != nil {
+			h.log(err)
+			return h.reply(Verdict{Effect: Leave})
+		}
+		return h.reply(Verdict{Effect: Allow})
+	case err == nil: // an approval is for the agent's own input, so an edit allows nothing here
+		return h.reply(Verdict{Effect: Leave})
+	}
+	h.log(err)
+	leave, exit := nod.Withdraw, h.reply(Verdict{Effect: Leave})
+	if errors.Is(err, errDeadline) {
+		if leave = nod.Detach; h.noteApproved(r.SessionID) != nil {
+			leave = nod.Withdraw
+		}
+	}
+	if agents.MayBeOpen(err) {
+		h.release(ctx, leave, r, err.Error())
+	}
+	return exit
+}
+
+// deniedRequest returns the request about a call that the host has denied. Its id differs from that of
+// the call itself, about which a strict hook may have asked.
+func deniedRequest(host Host, call Call, o Options) (schemas.Request, error) {
+	call.ChangesInput = false // the host's reply has no input
+	r, err := newRequest(host, call, o)
+	if call.ToolCallID != "" {
+		r.PendingID = agents.ID("denied." + call.ToolCallID)
+	}
+	r.Reason = host.Agent + " itself denied this call"
+	if call.Reason != "" {
+		r.Reason += ": " + call.Reason
+	}
+	if len(r.Reason) > maxDeniedReason {
+		r.Reason = string(bytes.ToValidUTF8([]byte(r.Reason[:maxDeniedReason]), nil))
+	}
+	return r, err
+}
+
+// maxDeniedReason is the length in bytes to which the host's reason is cut.
+const maxDeniedReason = 1000
+
+// mayBeApproved reports whether askAboutDenied has noted this call.
+func (h *run) mayBeApproved() bool {
+	return h.call.check() == nil && h.opts.Unsettled != nil && h.opts.Unsettled.Noted(agents.ID(h.call.SessionID), h.call.approvalNote())
+}
+
+func (h *run) noteApproved(session string) error {
+	return h.opts.Unsettled.Note(session, h.call.approvalNote())
+}
+
+// approvalNote identifies a tool and its input among the notes of a session.
+func (c Call) approvalNote() string {
+	var input bytes.Buffer
+	_ = json.Compact(&input, c.Input) // check has found a JSON object
+	sum := sha256.Sum256(append([]byte(c.ToolName+"\x00"), input.Bytes()...))
+	return "approved:" + hex.EncodeToString(sum[:])
+}
