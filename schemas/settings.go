@@ -44,8 +44,9 @@ type Permissions struct {
 	Preset string `json:"preset,omitempty"`
 
 	// HardenGit adds options to allowed git commands that only read, so that git runs no
-	// programs from the repository's configuration. The host must accept a changed input.
-	HardenGit bool `json:"harden_git,omitempty"`
+	// programs from its configuration. The host must accept a changed input. Without a value, nod
+	// does so if the configuration names such a program and the host is known to accept it.
+	HardenGit *bool `json:"harden_git,omitempty"`
 
 	// Confirm lists the conditions for allowing risky requests.
 	Confirm []Confirm `json:"confirm,omitempty"`

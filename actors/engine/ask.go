@@ -95,7 +95,7 @@ func (e *intake) policyDecision(s *askState) *schemas.Decision {
 		message = e.holdings.denialMessage(&s.callAnswer.StandingAnswer)
 	}
 	if s.verdict.Effect == policy.Allow {
-		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, ""
+		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, s.rules.note
 	}
 	d := e.decision(&s.request, s.digest, outcome, schemas.By{Kind: schemas.ByPolicy, Name: s.verdict.Rule})
 	if o, ok := s.request.OptionOfKind(kind); ok { // an agent may order its options as it likes, so the option is found by its kind

@@ -127,6 +127,7 @@ type rulesResult struct {
 	policy  *policy.Policy        // the policy that decides the call; nil if it denies the call, may be out of date, or cannot be read
 	run     *schemas.ContainedRun // the container, if the call runs contained
 	updated json.RawMessage       // the input that replaces the agent's input; nil keeps the agent's
+	note    string                // the effect of a change of the input that its user may miss, for the decision; or ""
 }
 
 // attendance tells whether a client is at a session, and how many questions it has pending.

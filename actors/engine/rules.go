@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -43,7 +44,8 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	}
 	out := rulesResult{call: policy.CallOf(s.agent, r)}
 	rules, err := s.settings.policy, error(nil)
-	if e.Host != "" && (out.call.Host == "" || out.call.Host == e.Host) {
+	local := e.Host != "" && (out.call.Host == "" || out.call.Host == e.Host)
+	if local {
 		if bytes.Contains(r.ActionDetails, []byte("git")) {
 			out.call.Tops = policy.ThisDisk{}.Tops(out.call.Project)
 		}
@@ -71,8 +73,8 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 		v.Effect = policy.Ask
 	case v.Effect == policy.Contain, v.Effect == policy.Allow && v.Containment != nil && s.containable():
 		out.policy = rules
-		if v = s.contain(&out, v); v.Effect == policy.Allow && out.run == nil && s.settings.settings.Permissions.HardenGit {
-			out.updated, _ = rules.HardenInput(out.call)
+		if v = s.contain(&out, v); v.Effect == policy.Allow && out.run == nil {
+			s.hardenGit(&out, local)
 		}
 	case v.Effect != policy.Allow:
 		v.Effect, out.policy = policy.Ask, rules
@@ -81,10 +83,28 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 		}
 	default:
 		out.policy = rules
-		if s.settings.settings.Permissions.HardenGit {
-			out.updated, _ = rules.HardenInput(out.call)
-		}
+		s.hardenGit(&out, local)
 	}
 	out.verdict = v
 	return out
+}
+
+// hardenGit changes an allowed call so that git runs no program from its configuration. Unless the
+// settings say otherwise, it does so only on this machine, if there is such a program, and if the
+// call's host accepts changed inputs; the decision then names what git leaves out.
+func (s *askState) hardenGit(out *rulesResult, local bool) {
+	var programs []string
+	switch on := s.settings.settings.Permissions.HardenGit; {
+	case on != nil && *on:
+	case on != nil || !local || s.request.Contain == "": // Contain is set by hosts that accept changed inputs
+		return
+	default:
+		if programs = (policy.ThisDisk{}).GitPrograms(out.call); len(programs) == 0 {
+			return
+		}
+	}
+	changed := false
+	if out.updated, changed = out.policy.HardenInput(out.call); changed && len(programs) > 0 {
+		out.note = "git runs without " + strings.Join(programs, ", ") + "; \"harden_git\": false in nod's permissions lets git use what its configuration names"
+	}
 }

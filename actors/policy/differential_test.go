@@ -144,19 +144,24 @@ func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 		return string(out)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte("changed\n"), 0o644))
+	run("git checkout -q -b side HEAD~1; echo side > a; git commit -qam side; git checkout -q main; echo main > a; git commit -qam main; git merge -q side; echo both > a; git commit -qam merge")
 	run("git stash push -q; git stash apply -q")
 	hooks := filepath.Join(dir, ".git", "hooks")
 	for _, hook := range []string{"post-index-change", "fsmonitor-watchman"} {
 		run("cp " + program + " " + filepath.Join(hooks, hook))
 	}
-	for _, setting := range []string{"core.fsmonitor " + program, "core.pager " + program, "diff.external " + program, "diff.go.textconv " + program, "log.showSignature true", "gpg.program " + program, "pager.log true"} {
+	for _, setting := range []string{"core.fsmonitor " + program, "core.pager " + program, "diff.external " + program, "diff.go.textconv " + program, "log.showSignature true", "gpg.program " + program, "pager.log true", "log.diffMerges remerge", "merge.own.driver " + program} {
 		run("git config " + setting)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, ".git", "info", "attributes"), []byte("*.go diff=go\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".git", "info", "attributes"), []byte("*.go diff=go\na merge=own\n"), 0o644))
 	p := preset(t, policy.PresetReaders)
 	reads := []string{"git status", "git status -sb", "git diff", "git diff HEAD~1", "git log -1 -p", "git log -1 --stat", "git show HEAD", "git show HEAD:main.go", "git blame main.go", "git reflog show -p", "git reflog", "git stash show -p", "git stash list", "git shortlog HEAD", "git grep -n x", "git ls-files -m", "git ls-tree HEAD",
-		"git cat-file -p HEAD:main.go", "git rev-list HEAD", "git rev-parse HEAD", "git branch -vv", "git tag -l", "git describe --always --dirty", "git for-each-ref", "git worktree list", "git merge-base HEAD main", "git name-rev HEAD", "git remote -v", "git count-objects", "git check-ignore x", "git log -p -1 -- main.go", "git diff --stat", "git diff --cached"}
+		"git cat-file -p HEAD:main.go", "git rev-list HEAD", "git rev-parse HEAD", "git branch -vv", "git tag -l", "git describe --always --dirty", "git for-each-ref", "git worktree list", "git merge-base HEAD main", "git name-rev HEAD", "git remote -v", "git count-objects", "git check-ignore x", "git log -p -1 -- main.go", "git log -m -1", "git log -m -p -1", "git show -m HEAD", "git show --diff-merges=on HEAD", "git reflog show -p -m", "git diff --stat", "git diff --cached"}
 	bare := 0
+	found := strings.Join(policy.ThisDisk{}.GitPrograms(policy.Call{Tops: []string{dir}, Home: homeDir}), ", ")
+	for _, name := range []string{"core.fsmonitor", "the pager", "diff.external", "a textconv", "log.showSignature", "log.diffMerges", "the hook"} {
+		assert.Contains(t, found, name)
+	}
 	for _, read := range reads {
 		c := bash(t, read)
 		c.Cwd, c.Project, c.Home = dir, dir, homeDir

@@ -65,7 +65,7 @@ func TestExplain(t *testing.T) {
 }
 
 // hard is the beginning of git in a hardened line.
-const hard = "git -c core.fsmonitor=false -c log.showSignature=false -c core.hooksPath=/dev/null --no-optional-locks --no-pager"
+const hard = "git -c core.fsmonitor=false -c log.showSignature=false -c core.hooksPath=/dev/null -c log.diffMerges=separate --no-optional-locks --no-pager"
 
 func TestHarden(t *testing.T) {
 	p := preset(t, "")

@@ -29,6 +29,11 @@ func (r Regexp) FindStringSubmatch(s string) []string { return r().FindStringSub
 // FindAllString returns at most n matches in s; all if n is negative.
 func (r Regexp) FindAllString(s string, n int) []string { return r().FindAllString(s, n) }
 
+// FindAllStringSubmatch returns at most n matches in s with their groups; all if n is negative.
+func (r Regexp) FindAllStringSubmatch(s string, n int) [][]string {
+	return r().FindAllStringSubmatch(s, n)
+}
+
 // ReplaceAllString returns s with each match replaced by to.
 func (r Regexp) ReplaceAllString(s, to string) string { return r().ReplaceAllString(s, to) }
 

@@ -54,7 +54,7 @@ func TestHardenGitRewritesAllowedGitReads(t *testing.T) {
 	env.Apply(`{"permissions":{"harden_git":true},"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`)
 	d := ada.Gets(rig.Shell("S", "2", "git diff"))
 	env.Equal(schemas.Allowed, d.Outcome)
-	env.JSONEq(`{"command":"git -c core.fsmonitor=false -c log.showSignature=false -c core.hooksPath=/dev/null --no-optional-locks --no-pager diff --no-ext-diff --no-textconv","cwd":"/app"}`, string(d.UpdatedInput))
+	env.JSONEq(`{"command":"git -c core.fsmonitor=false -c log.showSignature=false -c core.hooksPath=/dev/null -c log.diffMerges=separate --no-optional-locks --no-pager diff --no-ext-diff --no-textconv","cwd":"/app"}`, string(d.UpdatedInput))
 	env.Equal(d, *env.Stored("S.2").Record.Decision)
 	env.Equal(d, ada.Gets(rig.Shell("S", "2", "git diff")), "asking again returns the stored decision")
 	env.Nil(ada.Gets(rig.Shell("S", "3", "ls")).UpdatedInput, "there is nothing to harden")

@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// hardened are settings that keep git from running the file monitor, the hooks and the program
-// for signatures in its configuration.
-var hardened = []string{"core.fsmonitor=false", "log.showSignature=false", "core.hooksPath=/dev/null"}
+// hardened are settings that keep git from running the file monitor, the hooks, the program for
+// signatures and, to repeat a merge, the merge drivers in its configuration.
+var hardened = []string{"core.fsmonitor=false", "log.showSignature=false", "core.hooksPath=/dev/null", "log.diffMerges=separate"}
 
 // hardenedOptions are options right after the word git. Without optional locks git does not
 // write the index; without a pager it runs no program that shows the output.

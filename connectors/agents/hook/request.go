@@ -3,6 +3,7 @@ package hook
 import (
 	"cmp"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
@@ -61,7 +62,9 @@ func verdict(call Call, r schemas.Request, d schemas.Decision) Verdict {
 		if err != nil {
 			return deny("Allowed with an edit that cannot be carried out: " + err.Error())
 		}
-		v.Input, v.Edited = edited, true
+		if v.Input, v.Edited = edited, true; d.By.Kind == schemas.ByPolicy && d.Message != "" {
+			v.Reason += " " + strings.ToUpper(d.Message[:1]) + d.Message[1:] + "."
+		}
 	}
 	for _, rule := range call.Rules {
 		chosen := rule.Option.OptionID == d.OptionID && rule.Option.Kind == d.OptionKind
