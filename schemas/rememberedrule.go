@@ -20,6 +20,9 @@ type RememberedRule struct {
 	// other files. The command of a task runner has no Dirs; it may run anywhere in the
 	// project.
 	Dirs []string `json:"dirs,omitempty"`
+	// Elsewhere means that the rule also covers the command if the agent does not tell the
+	// directory in which it runs. Such a rule covers exactly the words in Argv.
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // String returns the rule as people see it and as settings contain it:
@@ -28,9 +31,10 @@ type RememberedRule struct {
 //	TOOL(PATH) in PROJECT
 //	TOOL(COMMAND) at DIR or DIR in PROJECT
 //	TOOL(COMMAND) at PROJECT
+//	TOOL(COMMAND) in PROJECT or elsewhere
 //
 // Without ":*" a command has exactly these words. "in PROJECT" covers the whole project, and
-// "at DIR" a directory alone. Words and paths are quoted as for a shell if they need it.
+// "at DIR" a directory alone. "or elsewhere" also covers the command in an unknown directory. Words and paths are quoted as for a shell if they need it.
 // ParseRememberedRule reads this form.
 func (a *RememberedRule) String() string {
 	var b strings.Builder
@@ -50,6 +54,9 @@ func (a *RememberedRule) String() string {
 	}
 	if a.Project != "" && !slices.Equal(a.Dirs, []string{a.Project}) {
 		b.WriteString(" in " + ShellLine([]string{a.Project}))
+	}
+	if a.Elsewhere {
+		b.WriteString(orElsewhere)
 	}
 	return b.String()
 }
@@ -102,6 +109,7 @@ func ParseRememberedRule(text string) (RememberedRule, error) {
 	}
 	if p.skip(" in ") {
 		r.Project = p.word()
+		r.Elsewhere = p.skip(orElsewhere)
 	} else if len(r.Dirs) == 1 {
 		r.Project = r.Dirs[0]
 	}
@@ -113,6 +121,9 @@ func ParseRememberedRule(text string) (RememberedRule, error) {
 	}
 	return r, nil
 }
+
+// orElsewhere is the end of a rule that also covers the command in an unknown directory.
+const orElsewhere = " or elsewhere"
 
 // toolBytes are the bytes of a tool's name.
 const toolBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"

@@ -26,6 +26,9 @@ const (
 	firesSoon = 500 * time.Millisecond
 )
 
+// askedAgain is the message of a call whose place in a question a later, identical call has taken.
+const askedAgain = "the same call was made again later, and the later call gets the answer"
+
 var errFull = errors.New("the question has too many waiters")
 
 // questionToken returns the token that identical calls of a session share: calls with the same
@@ -217,7 +220,7 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 		w.Place = rec.Places()
 		if i := slices.IndexFunc(rec.Waiters, isDetached); i >= 0 {
 			w.Place = rec.Waiters[i].Place
-			rec.Waiters[i].Decision = e.replacedDecision(next, rec.Waiters[i], w.PendingID)
+			rec.Waiters[i].Decision = e.replacedDecision(next, rec.Waiters[i])
 		}
 		rec.Waiters = append(rec.Waiters, w)
 		err := e.keepTimer(ctx, next)
@@ -232,10 +235,10 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 }
 
 // replacedDecision returns the decision that withdraws a detached waiter, because its agent has
-// sent the same call again; the parameter as is the id of the new request.
-func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
+// sent the same call again. The model of the earlier call may read the message.
+func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
-	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)
+	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: askedAgain}, w.Digest)
 }
 
 // keepTimer fits a question's deadline and next event to its waiters, and sets the timer for

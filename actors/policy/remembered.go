@@ -61,12 +61,24 @@ func inAnswersProject(a *schemas.RememberedRule, loc *pathname.Location) bool {
 	return !slices.ContainsFunc(loc.Dirs, func(d string) bool { return !pathname.Within(d, project) })
 }
 
+// inUntoldDirectory reports whether the call belongs to the project of a remembered rule, and its agent
+// does not tell the directory in which it runs.
+func inUntoldDirectory(a *schemas.RememberedRule, call *pathname.Location) bool {
+	return call.Project != "" && len(call.Dirs) == 0 && pathname.Clean(a.Project) == call.Project
+}
+
 func coversArgv(a *schemas.RememberedRule, ev *evaluation, argv []string) bool {
 	// A comparison of the words rules out most rules, so it comes first.
 	if len(a.Argv) == 0 || len(argv) < len(a.Argv) || !slices.Equal(a.Argv, argv[:len(a.Argv)]) {
 		return false
 	}
-	if tools.Named(a.Tool).Name != ev.tool.Name || !inAnswersProject(a, &ev.line.Location) {
+	if tools.Named(a.Tool).Name != ev.tool.Name {
+		return false
+	}
+	if a.Elsewhere && ev.inUntoldDirectory() && inUntoldDirectory(a, ev.location) {
+		return len(argv) == len(a.Argv)
+	}
+	if !inAnswersProject(a, &ev.line.Location) {
 		return false
 	}
 	if len(a.Dirs) > 0 && slices.ContainsFunc(ev.line.Dirs, func(d string) bool { return !slices.Contains(a.Dirs, d) }) {
@@ -85,7 +97,8 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 	if len(a.Argv) > 0 || ev.tool.Kind == tools.Shell || ev.tool.Kind == tools.Web {
 		return false
 	}
-	if tools.Named(a.Tool).Name != ev.tool.Name || !inAnswersProject(a, ev.location) {
+	untold := a.Path != "" && inUntoldDirectory(a, ev.location) // a full path means the same file in every directory
+	if tools.Named(a.Tool).Name != ev.tool.Name || !untold && !inAnswersProject(a, ev.location) {
 		return false
 	}
 	if a.Path == "" {

@@ -120,7 +120,11 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 // Each simple command must be harmless or covered by one rule, and the line must do nothing
 // else.
 func (ev *evaluation) allowedParts() string {
-	if !ev.mayAllow() || ev.line.Comments || ev.line.Untracked || ev.line.Why != "" || len(ev.line.Parts) == 0 || !ev.line.StandsInProject() {
+	if !ev.mayAllow() || ev.line.Comments || ev.line.Untracked || ev.line.Why != "" || len(ev.line.Parts) == 0 {
+		return ""
+	}
+	untold := ev.inUntoldDirectory()
+	if !untold && !ev.line.StandsInProject() {
 		return ""
 	}
 	found := ""
@@ -132,7 +136,7 @@ func (ev *evaluation) allowedParts() string {
 		if p.UnknownWords || p.Secret || ev.line.AnySecret(p.Words[1:], false) {
 			return ""
 		}
-		rule := ev.allowsPart(p)
+		rule := ev.allowsPart(p, untold)
 		if rule == "" {
 			return ""
 		}
@@ -146,7 +150,15 @@ func (ev *evaluation) mayAllow() bool {
 	return len(ev.pol.answers) > 0 || slices.ContainsFunc(ev.pol.layers, func(l rules.Layer) bool { return len(l.Allow) > 0 })
 }
 
-func (ev *evaluation) allowsPart(p *shell.Part) string {
+// inUntoldDirectory reports whether the agent does not tell the directory in which the line runs, and the
+// line itself changes to no directory.
+func (ev *evaluation) inUntoldDirectory() bool {
+	return ev.location.Lost && ev.line.Lost && len(ev.line.Dirs) == 0
+}
+
+// allowsPart returns the rule that allows a part of the line, or "". If the line runs in an untold
+// directory, only a rule that says so covers it.
+func (ev *evaluation) allowsPart(p *shell.Part, untold bool) string {
 	argv := make([]string, len(p.Words))
 	for i, w := range p.Words {
 		if w.Glob {
@@ -156,9 +168,9 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 	}
 	covers := func(r *rules.Rule) bool {
 		if r.Placed != nil {
-			return !p.HasInput && coversArgv(r.Placed, ev, argv)
+			return !p.HasInput && (r.Placed.Elsewhere || !untold) && coversArgv(r.Placed, ev, argv)
 		}
-		return r.CoversArgv(argv, true, &ev.line.Location)
+		return !untold && r.CoversArgv(argv, true, &ev.line.Location)
 	}
 	if r := ev.firstRule(allowRules, true, covers); r != nil {
 		return "allow " + r.Text
@@ -166,7 +178,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 	if p.HasInput {
 		return "" // no remembered rule covers a command that reads input, which may be code
 	}
-	g, which := ev.pol.rememberedCommand(argv, func(g *schemas.RememberedRule) bool { return coversArgv(g, ev, argv) })
+	g, which := ev.pol.rememberedCommand(argv, func(g *schemas.RememberedRule) bool { return (g.Elsewhere || !untold) && coversArgv(g, ev, argv) })
 	if g == nil {
 		return ""
 	}

@@ -93,7 +93,12 @@ func (p *Policy) missingShellRules(c *Call, in tools.Input, loc pathname.Locatio
 			return nil
 		}
 		var options []schemas.RememberedRule
-		if n := commands.RunnerWords(argv); n > 0 {
+		n := commands.RunnerWords(argv)
+		if loc.Lost && line.Lost && len(line.Dirs) == 0 { // no rule can name the directory
+			if n > 0 || commands.Boundable(argv) {
+				options = []schemas.RememberedRule{{Tool: "Bash", Argv: argv, Project: loc.Project, Elsewhere: true}}
+			}
+		} else if n > 0 {
 			options = []schemas.RememberedRule{
 				{Tool: "Bash", Argv: argv, Project: loc.Project},
 				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: loc.Project},

@@ -158,6 +158,10 @@ func (a *acpAsker) Withdraw(ctx context.Context, sessionID, pendingID, reason st
 	return asker{a.client}.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
+func (a *acpAsker) Abandon(ctx context.Context, sessionID, pendingID, reason string) error {
+	return asker{a.client}.Abandon(ctx, sessionID, pendingID, reason)
+}
+
 type openRequest struct{ *bus.OpenRequest }
 
 func (r openRequest) Open() bool { return r.Receipt.Revision != 0 }

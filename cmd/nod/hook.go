@@ -240,6 +240,16 @@ func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string
 	return err
 }
 
+// Abandon withdraws a request whose call never runs. If the request was allowed before, its record gets
+// the aftermath that the call never ran.
+func (a asker) Abandon(ctx context.Context, sessionID, pendingID, reason string) error {
+	d, err := a.Client.Withdraw(ctx, sessionID, pendingID, reason)
+	if err != nil || d.Outcome != schemas.Allowed {
+		return err
+	}
+	return a.HostResolved(ctx, schemas.HostResolved{SessionID: sessionID, PendingID: pendingID, Reason: reason})
+}
+
 // HostResolved withdraws the requests that the host resolved without nod's
 // decision.
 func (a asker) HostResolved(ctx context.Context, p schemas.HostResolved) error {

@@ -80,6 +80,14 @@ func (a *lateAsker) Withdraw(ctx context.Context, sessionID, pendingID, reason s
 	return to.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
+func (a *lateAsker) Abandon(ctx context.Context, sessionID, pendingID, reason string) error {
+	to, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return to.Abandon(ctx, sessionID, pendingID, reason)
+}
+
 func (a *lateAsker) close() {
 	if a.client != nil {
 		a.client.Close()

@@ -26,6 +26,14 @@ type Asker interface {
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
+// CallAsker is the interface to nod of a connector that knows which calls its agent never runs.
+type CallAsker interface {
+	Asker
+	// Abandon is Withdraw for a tool call that never runs. If the request was allowed before, its
+	// record gets the aftermath schemas.AftermathNeverRan, and people read it instead of the allow.
+	Abandon(ctx context.Context, sessionID, pendingID, reason string) error
+}
+
 // MayBeOpen reports whether a request may be pending after Ask failed with err. The caller must then
 // withdraw it. MayBeOpen returns false if nod refused the request with a code other than UNAVAILABLE
 // and INTERNAL_ERROR: nod has not stored this request. After CONFLICT, the id belongs to another

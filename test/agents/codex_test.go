@@ -11,10 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	acp "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
 // codex returns a command, of Codex or of nod, that uses this machine's Codex home.
@@ -114,4 +116,38 @@ func (x *machine) codexHooks(program string) []codexHook {
 	}
 	require.FailNow(x.t, "codex app-server lists no hooks")
 	return nil
+}
+
+// Codex by its adapter for ACP asks about two calls at once. A denial of one ends the turn, so that the
+// other never runs: its request is withdrawn, and an allow said at once is refused, or shown as an allow of
+// a call that never ran.
+func TestCodexByACPDropsTheOtherCall(t *testing.T) {
+	with(t, func(t *testing.T, program string) {
+		escalated := func(line string) map[string]any {
+			return map[string]any{"cmd": line, "sandbox_permissions": "require_escalated", "justification": "to leave a file"}
+		}
+		x := newMachine(t, newModel(t, call{"exec_command", escalated(touch)}, call{"exec_command", escalated("echo two > two")}))
+		x.codexUsesTheModel()
+		c := x.codex(x.nod, "acp", "--", program)
+		c.Env = append(c.Env, "OPENAI_API_KEY=none")
+		in, err := c.StdinPipe()
+		require.NoError(t, err)
+		out, err := c.StdoutPipe()
+		require.NoError(t, err)
+		x.starts(c)
+		ended := prompts(t, acp.NewClientSideConnection(editor{t: t}, in, out), "", x.project)
+		x.until("Codex asks twice", func() bool { return len(x.pending()) == 2 })
+		open := x.pending()
+		assert.Equal(t, []string{"Bash", "Bash"}, []string{open[0].Tool, open[1].Tool})
+		x.does("deny", open[0].ID)
+		err = x.command(x.nod, "allow", open[1].ID).Run()
+		require.NoError(t, <-ended)
+		if shown := x.does("show", "--json", open[1].ID); err == nil {
+			assert.Contains(t, shown, "never_ran")
+		} else {
+			assert.Contains(t, shown, "after a denial the agent drops its other open calls")
+		}
+		assert.NoFileExists(t, x.ran)
+		assert.NoFileExists(t, filepath.Join(x.project, "two"))
+	}, npm.CodexACP)
 }

@@ -186,6 +186,12 @@ func (x *machine) pending() (all []request) {
 	return all
 }
 
+// history returns the decisions that nod lists.
+func (x *machine) history() (all []json.RawMessage) {
+	require.NoError(x.t, json.Unmarshal([]byte(x.does("history", "--json")), &all))
+	return all
+}
+
 // answers contains the nod commands by which tests answer requests. The value is true if the tool call
 // then runs.
 var answers = map[string]bool{"allow": true, "deny": false}

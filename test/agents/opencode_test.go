@@ -3,6 +3,7 @@ package agents_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -12,6 +13,21 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
+// openCode returns a command of nod acp with OpenCode, which uses the fake model and the settings of nod
+// install.
+func (x *machine) openCode(program string) *exec.Cmd {
+	settings := filepath.Join(x.project, "opencode.json")
+	require.NoError(x.t, os.WriteFile(settings, fmt.Appendf(nil, `{
+  "model": "fake/m", "small_model": "fake/m", "autoupdate": false, "share": "disabled",
+  "provider": {"fake": {"npm": "@ai-sdk/anthropic", "name": "Fake", "options": {"baseURL": %q, "apiKey": "none"},
+    "models": {"m": {"name": "M", "tool_call": true, "limit": {"context": 100000, "output": 1000}}}}}
+}`, x.model.URL+"/v1"), 0o600))
+	x.does("install", "opencode", "--settings", settings)
+	c := x.command(x.nod, "acp", "--", program, "acp")
+	c.Env = append(c.Env, "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1")
+	return c
+}
+
 // With the settings from nod install, OpenCode asks its editor for permission, and nod acp answers in
 // the editor's place. After a denial OpenCode ends the turn, so the model gets no result.
 func TestOpenCodeByACP(t *testing.T) {
@@ -19,21 +35,29 @@ func TestOpenCodeByACP(t *testing.T) {
 		for answer := range answers {
 			t.Run(answer, func(t *testing.T) {
 				x := newMachine(t, newModel(t, call{"bash", map[string]any{"command": touch, "description": "leave a file"}}))
-				settings := filepath.Join(x.project, "opencode.json")
-				require.NoError(t, os.WriteFile(settings, fmt.Appendf(nil, `{
-  "model": "fake/m", "small_model": "fake/m", "autoupdate": false, "share": "disabled",
-  "provider": {"fake": {"npm": "@ai-sdk/anthropic", "name": "Fake", "options": {"baseURL": %q, "apiKey": "none"},
-    "models": {"m": {"name": "M", "tool_call": true, "limit": {"context": 100000, "output": 1000}}}}}
-}`, x.model.URL+"/v1"), 0o600))
-				x.does("install", "opencode", "--settings", settings)
-				c := x.command(x.nod, "acp", "--", program, "acp")
-				c.Env = append(c.Env, "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1")
-				r := x.edits(c, "", answer)
-				assert.Equal(t, "acp_execute", r.Tool)
+				r := x.edits(x.openCode(program), "", answer)
+				assert.Equal(t, "bash", r.Tool)
 				if x.shows(answer, ""); !answers[answer] {
 					assert.Empty(t, x.model.heard())
 				}
 			})
+		}
+	}, npm.OpenCode)
+}
+
+// OpenCode drops all open calls of a session after a denial, and then still asks about them. nod asks no
+// person about a dropped call.
+func TestOpenCodeByACPAsksNoPersonAboutDroppedCalls(t *testing.T) {
+	with(t, func(t *testing.T, program string) {
+		x := newMachine(t, newModel(t,
+			call{"bash", map[string]any{"command": touch, "description": "leave a file"}},
+			call{"write", map[string]any{"filePath": "written", "content": "x"}},
+			call{"bash", map[string]any{"command": "echo two > two", "description": "leave another"}}))
+		x.edits(x.openCode(program), "", "deny")
+		assert.Empty(t, x.pending())
+		assert.Len(t, x.history(), 1)
+		for _, left := range []string{x.ran, filepath.Join(x.project, "two"), filepath.Join(x.project, "written")} {
+			assert.NoFileExists(t, left)
 		}
 	}, npm.OpenCode)
 }

@@ -63,7 +63,7 @@ func TestAllowOnceOfADetachedCallAllowsOneLaterCall(t *testing.T) {
 	env.Equal([]string{"first"}, listed(env, "V"))
 	env.Ann().Allows(first)
 	again.Ends(schemas.Allowed)
-	env.Equal("asked again as again", ada.Gets(rig.Deploy("V", "first")).Message)
+	env.Equal("the same call was made again later, and the later call gets the answer", ada.Gets(rig.Deploy("V", "first")).Message)
 	ada.Asks(rig.Deploy("V", "more"))
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -126,6 +127,29 @@ func TestMCPOverStdio(t *testing.T) {
 			require.Greater(t, said, 4)
 		})
 	}
+}
+
+// A person allows a call of the prompt tool from now on. The rule says that it also covers the command in a
+// directory that the agent does not tell, and the next identical call is allowed without a question.
+func TestALastingAnswerForThePromptTool(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	s := mcpOver(m, "2025-11-25", "--session", "lasting")
+	answered := approve(t, s.client, "first")
+	id := m.Pending("lasting")
+	stdout, stderr, code := m.Run("show", id, "--json")
+	require.Zero(t, code, stderr)
+	var shown schemas.Request
+	require.NoError(t, json.Unmarshal([]byte(stdout), &shown))
+	rule := "Bash(make release) in " + shown.Project + " or elsewhere"
+	_, stderr, code = m.Run("allow", id, "--for", "10m", "--yes", "--rule", rule)
+	require.Zero(t, code, stderr)
+	require.Contains(t, <-answered, `"behavior":"allow"`)
+	require.Contains(t, <-approve(t, s.client, "second"), `"behavior":"allow"`)
+	stdout, stderr, code = m.Run("grants")
+	require.Zero(t, code, stderr)
+	require.Contains(t, strings.Join(strings.Fields(stdout), " "), "or elsewhere")
 }
 
 // When the host of a nod mcp process ends, the process withdraws its pending requests, no matter how

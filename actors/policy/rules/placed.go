@@ -33,6 +33,8 @@ func parsePlaced(text string) (Rule, error) {
 	switch {
 	case t.Kind == tools.Shell && len(r.Argv) == 0:
 		return Rule{}, fmt.Errorf("%q covers no command: name one, as in Bash(go test:*) in %s", text, schemas.ShellLine([]string{r.Project}))
+	case r.Elsewhere && (t.Kind != tools.Shell || r.Prefix || len(r.Dirs) > 0):
+		return Rule{}, fmt.Errorf("%q: only a whole command without :* and without a directory after at can run elsewhere", text)
 	case t.Kind != tools.Shell && len(r.Dirs) > 0:
 		return Rule{}, fmt.Errorf("%q: only a rule for a command has a directory after at", text)
 	case t.Kind == tools.Edit && r.Path == "":

@@ -30,6 +30,9 @@ type Nod interface {
 	// Withdraw ends a request that its agent no longer waits for. It also has an effect if the request
 	// has not reached nod yet.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
+	// Abandon is Withdraw for a call that never runs. If the request was allowed before, its record
+	// gets the aftermath that the call never ran.
+	Abandon(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
 // Waiting is a submitted request.
@@ -75,6 +78,9 @@ var (
 	errCancelled  = errors.New("it was cancelled in the editor")
 	errDropped    = errors.New("the agent cancelled it")
 	errReused     = errors.New("the agent sent another request with the same id")
+	errEnded      = errors.New("the agent ended the call")
+	errTurnOver   = errors.New("the agent's turn is over")
+	errDenied     = errors.New("after a denial the agent drops its other open calls")
 )
 
 type sidecar struct {
@@ -128,11 +134,15 @@ func (s *sidecar) fromAgent(line []byte) error {
 			return nil
 		}
 	case m.method == methodUpdate:
-		s.cache.recordUpdate(m)
+		if session, call, ended := s.cache.recordUpdate(m); ended {
+			s.cancelMatching(errEnded, func(a *ask) bool { return a.session == session && a.call == call })
+		}
 	case m.method == methodCancelCall:
 		s.dropRequest(relay.IDKey(object(m.params)["requestId"]))
 	case m.response():
-		s.cache.recordResponse(m)
+		if session := s.cache.recordResponse(m); session != "" {
+			s.cancelMatching(errTurnOver, func(a *ask) bool { return a.session == session })
+		}
 	}
 	s.tellEditor(line)
 	return nil
@@ -148,7 +158,8 @@ func (s *sidecar) fromEditor(line []byte) error {
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
 	if m.method == methodCancel || m.method == methodClose {
-		s.cancelSession(text(object(m.params)["sessionId"]))
+		session := text(object(m.params)["sessionId"])
+		s.cancelMatching(errCancelled, func(a *ask) bool { return a.session == session })
 	}
 	return nil
 }

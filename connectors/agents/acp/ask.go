@@ -24,6 +24,11 @@ type ask struct {
 // caller must pass the request to the editor instead.
 func (s *sidecar) intercept(line []byte, m message) bool {
 	p, err := s.readPermission(line, m)
+	if errors.Is(err, errOver) {
+		s.opts.Log.Info("acp: a permission request was refused", "reason", err)
+		s.asks.Go(func() { s.tellAgent(m.id, cancelled) })
+		return true
+	}
 	if err != nil {
 		s.opts.Log.Info("acp: a permission request is left to the editor", "reason", err)
 		return s.refuseIfLate(m)
@@ -65,10 +70,21 @@ func (s *sidecar) run(a *ask) {
 	if err == nil {
 		d, err = s.await(a, w)
 	}
-	s.conclude(a, d, err)
-	if err != nil && nod != nil && agents.MayBeOpen(err) {
-		s.withdraw(nod, a, err)
+	told := s.conclude(a, d, err)
+	switch neverRuns := !told && a.neverRuns(); {
+	case nod == nil:
+	case err == nil && neverRuns && agents.Allows(a.request, d), err != nil && neverRuns && agents.MayBeOpen(err):
+		s.leave(nod.Abandon, a, err)
+	case err != nil && agents.MayBeOpen(err):
+		s.leave(nod.Withdraw, a, err)
 	}
+}
+
+// neverRuns reports whether the call of a request that nod did not answer certainly never runs. If the
+// editor answered, or shall answer, the call may run.
+func (a *ask) neverRuns() bool {
+	cause := context.Cause(a.ctx)
+	return cause != nil && !errors.Is(cause, errInEditor)
 }
 
 // await waits for nod's decision. If a person must decide, it shows the request to the stream's
@@ -86,8 +102,8 @@ func (s *sidecar) await(a *ask, w Waiting) (schemas.Decision, error) {
 
 // conclude answers the agent with decision d. If err is not nil, nod could not decide: conclude then
 // passes the request to the editor or refuses it. It does nothing if the agent already has an answer,
-// or can no longer get one.
-func (s *sidecar) conclude(a *ask, d schemas.Decision, err error) {
+// or can no longer get one. It reports whether the agent got an answer.
+func (s *sidecar) conclude(a *ask, d schemas.Decision, err error) bool {
 	var o outcome
 	if err == nil {
 		o, err = a.outcome(d)
@@ -95,14 +111,15 @@ func (s *sidecar) conclude(a *ask, d schemas.Decision, err error) {
 	switch {
 	case a.ctx.Err() != nil:
 	case err == nil:
-		s.answer(a, o)
+		return s.answer(a, o)
 	case errors.Is(err, errAskEditor), !s.opts.Deny && (s.opts.Race || unavailable(err)):
 		s.opts.Log.Warn("acp: nod could not decide; the editor asks its user in nod's place", "reason", err)
 		s.leaveToEditor(a)
 	default:
 		s.opts.Log.Warn("acp: a request was refused, because nod could not decide it", "reason", err)
-		s.answer(a, a.refused())
+		return s.answer(a, a.refused())
 	}
+	return false
 }
 
 func unavailable(err error) bool {
@@ -138,13 +155,15 @@ func causeOr(ctx context.Context, err error) error {
 	return err
 }
 
-func (s *sidecar) withdraw(nod Nod, a *ask, err error) {
+// leave ends a request by how, a method of Nod. The reason is the cause of the end of a's context, or else
+// err.
+func (s *sidecar) leave(how func(ctx context.Context, sessionID, pendingID, reason string) error, a *ask, err error) {
 	if cause := context.Cause(a.ctx); cause != nil {
 		err = cause
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), withdrawWithin)
 	defer cancel()
-	if err := nod.Withdraw(ctx, a.request.SessionID, a.request.PendingID, err.Error()); err != nil {
+	if err := how(ctx, a.request.SessionID, a.request.PendingID, err.Error()); err != nil {
 		s.opts.Log.Info("acp: a request could not be withdrawn; it ends at its deadline", "error", err)
 	}
 }

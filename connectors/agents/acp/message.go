@@ -21,6 +21,7 @@ const (
 	methodLoad       = "session/load"
 	methodResume     = "session/resume"
 	methodFork       = "session/fork"
+	methodPrompt     = "session/prompt" // its response ends the agent's turn
 )
 
 // message contains the fields of a JSON-RPC message that the sidecar reads. A line that is not a JSON
@@ -88,6 +89,7 @@ func text(raw json.RawMessage) string {
 type outcome struct {
 	Outcome  string          `json:"outcome"`
 	OptionID json.RawMessage `json:"optionId,omitempty"`
+	allows   bool
 }
 
 // reply encodes the response to the request with this id as one line.

@@ -57,6 +57,14 @@ func (p *permission) refused() outcome {
 	return cancelled
 }
 
+// deniedBy reports whether the editor's response m denies the request. An option that nod does not know
+// is no denial.
+func (p *permission) deniedBy(m message) bool {
+	chosen := object(object(m.result)["outcome"])
+	o, known := p.request.Option(text(chosen["optionId"]))
+	return text(chosen["outcome"]) == cancelled.Outcome || known && !o.Kind.Allows()
+}
+
 func (p *permission) selectOption(o schemas.Option) outcome {
-	return outcome{Outcome: "selected", OptionID: p.options[o.OptionID]}
+	return outcome{Outcome: "selected", OptionID: p.options[o.OptionID], allows: o.Kind.Allows()}
 }

@@ -21,6 +21,7 @@ import (
 type permission struct {
 	id      json.RawMessage // the JSON-RPC id
 	session string          // the agent's own session id
+	call    string          // the agent's own id of the tool call
 	request schemas.Request
 	options map[string]json.RawMessage // each option's id as the agent wrote it, by the decoded id
 }
@@ -38,6 +39,9 @@ const (
 // act. Only the editor can show such a question.
 var errQuestion = errors.New("the request is a question, not a permission")
 
+// errOver means that the agent has ended the call already, so that no answer lets it run.
+var errOver = errors.New("the agent has ended the call, or dropped it after a denial")
+
 // readPermission parses a permission request. It returns an error if nod cannot show the request to a
 // person in full. The editor then handles the request.
 func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
@@ -52,7 +56,11 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	case call == nil:
 		return p, errors.New("the request names no tool call")
 	}
-	told := s.cache.toolCall(p.session, call)
+	p.call = text(call["toolCallId"])
+	told, over := s.cache.toolCall(p.session, call)
+	if over {
+		return p, errOver
+	}
 	options, err := p.readOptions(list(params["options"]))
 	if err != nil {
 		return p, err
@@ -104,15 +112,19 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 // agent may ask about the same call again, for example after an edit, and the decision about the first
 // request must not answer the second.
 func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, told toolCall, options []schemas.Option) (schemas.Request, error) {
-	details, err := detailsOf(call, told.title)
-	if err != nil {
-		return schemas.Request{}, err
-	}
 	dir, agent := s.cache.session(session)
+	own, ok := s.cache.own(told, call, dir)
+	if !ok {
+		details, err := detailsOf(call, told.title)
+		if err != nil {
+			return schemas.Request{}, err
+		}
+		own = ownCall{tool: told.name(), action: told.action(), details: details}
+	}
 	r := schemas.Request{
 		Type: schemas.TypeRequest, SessionID: agents.ID(session), PendingID: agents.NewID(),
-		ToolCallID: text(call["toolCallId"]), Kind: schemas.KindToolCall,
-		Title: cut(cmp.Or(told.title, "Tool Use Approval"), maxTitle), ToolName: told.name(), ActionType: told.action(), ActionDetails: details,
+		ToolCallID: told.id, Kind: schemas.KindToolCall,
+		Title: cut(cmp.Or(told.title, "Tool Use Approval"), maxTitle), ToolName: own.tool, ActionType: own.action, ActionDetails: own.details, Reason: own.reason,
 		AgentName: cut(cmp.Or(s.opts.AgentName, agent), maxLabel), Host: s.opts.Host, User: s.opts.User,
 		Project: dir, Options: options, CreatedAt: time.Now().UTC(),
 	}

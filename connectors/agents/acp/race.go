@@ -1,12 +1,27 @@
 package acp
 
-// answer sends o to the agent, unless the agent got another answer first.
-func (s *sidecar) answer(a *ask, o outcome) {
+// answer sends o to the agent and returns true, unless the agent got another answer first.
+func (s *sidecar) answer(a *ask, o outcome) bool {
 	if !s.take(a, nil) {
-		return
+		return false
+	}
+	var others []*ask
+	if !o.allows {
+		others = s.takeDropped(a)
 	}
 	s.tellAgent(a.id, o)
 	s.cancelInEditor(a)
+	s.tellCancelled(others, true)
+	return true
+}
+
+// takeDropped takes the open requests that the agent drops after the denial of a, if it is an agent
+// that does so. The caller must answer them with "cancelled".
+func (s *sidecar) takeDropped(a *ask) []*ask {
+	if !s.cache.denied(a.session) {
+		return nil
+	}
+	return s.takeMatching(errDenied, func(b *ask) bool { return b.session == a.session })
 }
 
 // take removes a request from the open requests and returns true. Only the caller that gets true may
@@ -114,28 +129,43 @@ func (s *sidecar) editorAnswered(m message) bool {
 	}
 	delete(s.open, m.key)
 	a.stop(errInEditor)
+	if a.deniedBy(m) {
+		s.asks.Go(func() { s.tellCancelled(s.takeDropped(a), true) })
+	}
 	return true
 }
 
-// cancelSession handles a turn that the editor cancelled. It withdraws the session's open requests,
-// and answers each of them with "cancelled" at once.
-func (s *sidecar) cancelSession(session string) {
-	for _, a := range s.openIn(session) {
-		if s.take(a, errCancelled) {
-			s.tellAgent(a.id, cancelled)
+// cancelMatching withdraws the open requests for which match returns true, and answers each of them
+// with "cancelled" at once.
+func (s *sidecar) cancelMatching(why error, match func(*ask) bool) {
+	taken := s.takeMatching(why, match)
+	if len(taken) > 0 {
+		s.asks.Go(func() { s.tellCancelled(taken, why != errCancelled) })
+	}
+}
+
+// tellCancelled answers taken requests with "cancelled". If the editor does not know it yet, it also
+// closes the editor's prompts for them.
+func (s *sidecar) tellCancelled(taken []*ask, editorToo bool) {
+	for _, a := range taken {
+		s.tellAgent(a.id, cancelled)
+		if editorToo {
+			s.cancelInEditor(a)
 		}
 	}
 }
 
-func (s *sidecar) openIn(session string) (all []*ask) {
+// takeMatching takes the open requests for which match returns true; see take.
+func (s *sidecar) takeMatching(why error, match func(*ask) bool) (taken []*ask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.open {
-		if a.session == session {
-			all = append(all, a)
+		if match(a) {
+			s.takeLocked(a, why)
+			taken = append(taken, a)
 		}
 	}
-	return all
+	return taken
 }
 
 // dropRequest handles a request that the agent cancelled: it withdraws the request and answers it with

@@ -27,8 +27,9 @@ type fakeNod struct {
 	withdrawn   chan withdrawal
 	next        chan func(context.Context, *submission) (acp.Waiting, error) // each function in this channel handles one Submit
 
-	mu   sync.Mutex
-	seen map[string]int // by pending_id: 1 if the request was submitted, 2 if it was also withdrawn
+	mu        sync.Mutex
+	seen      map[string]int  // by pending_id: 1 if the request was submitted, 2 if it was also withdrawn
+	abandoned map[string]bool // by pending_id: the sidecar said that the call never runs
 }
 
 type withdrawal struct{ pendingID, reason string }
@@ -43,7 +44,7 @@ type submission struct {
 
 func newNod(t testing.TB) *fakeNod {
 	return &fakeNod{
-		t: t, seen: map[string]int{}, submissions: make(chan *submission, 100), withdrawn: make(chan withdrawal, 1000),
+		t: t, seen: map[string]int{}, abandoned: map[string]bool{}, submissions: make(chan *submission, 100), withdrawn: make(chan withdrawal, 1000),
 		next: make(chan func(context.Context, *submission) (acp.Waiting, error), 100),
 	}
 }
@@ -78,6 +79,13 @@ func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	f.mu.Unlock()
 	f.withdrawn <- withdrawal{pendingID, reason}
 	return nil
+}
+
+func (f *fakeNod) Abandon(ctx context.Context, sessionID, pendingID, reason string) error {
+	f.mu.Lock()
+	f.abandoned[pendingID] = true
+	f.mu.Unlock()
+	return f.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
 func (a *submission) Open() bool { return !a.now }
@@ -220,4 +228,29 @@ func answered(id, option string) string {
 		return `{"jsonrpc":"2.0","id":` + id + `,"result":{"outcome":{"outcome":"cancelled"}}}`
 	}
 	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"outcome":{"outcome":"selected","optionId":"` + option + `"}}}`
+}
+
+// allowsAfter returns a handler for one Submit. The decision, an allow, arrives when the channel is
+// closed, even if the sidecar no longer waits for it.
+func (f *fakeNod) allowsAfter(closed chan bool) func(context.Context, *submission) (acp.Waiting, error) {
+	return func(_ context.Context, a *submission) (acp.Waiting, error) { return stubborn{a, closed}, nil }
+}
+
+type stubborn struct {
+	*submission
+	closed chan bool
+}
+
+func (s stubborn) Await(context.Context) (schemas.Decision, error) {
+	<-s.closed
+	d := person(schemas.Allowed, "yes", schemas.AllowOnce)
+	d.Type, d.SessionID, d.PendingID = schemas.TypeDecision, s.SessionID, s.PendingID
+	return d, nil
+}
+
+// abandons reports whether the sidecar has said that the call of a request never runs.
+func (f *fakeNod) abandons(pendingID string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.abandoned[pendingID]
 }

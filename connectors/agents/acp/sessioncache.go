@@ -12,10 +12,18 @@ import (
 
 // toolCall contains the details of a tool call that the agent has reported so far.
 type toolCall struct {
-	kind  string // ACP's kind of tool, such as "execute"
-	title string
-	tool  string // the agent's own name for the tool; may be empty
+	id        string // the agent's id of the call
+	kind      string // ACP's kind of tool, such as "execute"
+	title     string
+	tool      string          // the agent's own name for the tool; may be empty
+	announced string          // the title with which the agent announced the call
+	input     json.RawMessage // the tool's input, as far as the agent has reported it
+	over      bool            // the call has ended, or the agent has dropped it
 }
+
+// maxInput is the largest input of a tool call, in bytes, that the cache keeps. A call with a larger input
+// gets the name of its kind.
+const maxInput = 64 << 10
 
 // actions maps ACP's kinds of tools to action types; the other kinds are ActionOther.
 var actions = map[string]schemas.ActionType{
@@ -60,11 +68,25 @@ func (c toolCall) question() bool {
 // merge returns a copy of c in which the non-empty fields of update replace those of c.
 func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	meta := object(object(update["_meta"])["claudeCode"])
-	return toolCall{
-		kind:  cmp.Or(text(update["kind"]), c.kind),
-		title: cmp.Or(text(update["title"]), c.title),
-		tool:  cmp.Or(cut(text(meta["toolName"]), maxID), c.tool),
+	c.id = cmp.Or(text(update["toolCallId"]), c.id)
+	c.kind = cmp.Or(text(update["kind"]), c.kind)
+	c.title = cmp.Or(text(update["title"]), c.title)
+	c.tool = cmp.Or(cut(text(meta["toolName"]), maxID), c.tool)
+	return c
+}
+
+// announcedBy returns c with the data of an update that no permission request changes.
+func (c toolCall) announcedBy(update map[string]json.RawMessage) toolCall {
+	if text(update["sessionUpdate"]) == "tool_call" {
+		c.announced, c.over = cut(text(update["title"]), maxID), false
 	}
+	if input := update["rawInput"]; len(object(input)) > 0 {
+		c.input = nil
+		if len(input) <= maxInput {
+			c.input = input
+		}
+	}
+	return c
 }
 
 // sessionCache remembers data from earlier messages that a permission request does not repeat: tool
@@ -75,24 +97,27 @@ type sessionCache struct {
 	mu       sync.Mutex
 	requests map[string]editorRequest // the editor's requests that have no response yet, by id key (see relay.IDKey)
 	dirs     map[string]string        // working directories, by session
-	calls    map[[2]string]toolCall   // running tool calls, by session and tool call id
-	agent    string                   // the agent's own name
+	calls    map[[2]string]toolCall   // tool calls, by session and tool call id
+	dropped  map[string]bool          // the sessions in whose turn the agent drops all further calls
+	agent    string                   // the agent's own name, for people
+	known    knownAgent
 }
 
 // editorRequest is a request of the editor whose response contains the agent's name or the id of a new
-// session. dir is the working directory of that session.
-type editorRequest struct{ method, dir string }
+// session, or ends a turn. dir is the working directory of the new session; session is the session of the
+// turn.
+type editorRequest struct{ method, dir, session string }
 
 func newSessionCache() *sessionCache {
-	return &sessionCache{requests: map[string]editorRequest{}, dirs: map[string]string{}, calls: map[[2]string]toolCall{}}
+	return &sessionCache{requests: map[string]editorRequest{}, dirs: map[string]string{}, calls: map[[2]string]toolCall{}, dropped: map[string]bool{}}
 }
 
 // recordRequest reads a request of the editor. If it loads or resumes a session, recordRequest stores
-// the session's directory. If it initializes the agent or opens a new session, recordRequest stores
-// the request, because recordResponse needs it with the response.
+// the session's directory. If it initializes the agent, opens a new session or starts a turn,
+// recordRequest stores the request, because recordResponse needs it with the response.
 func (c *sessionCache) recordRequest(m message) {
 	switch m.method {
-	case methodInitialize, methodNew, methodFork, methodLoad, methodResume:
+	case methodInitialize, methodNew, methodFork, methodLoad, methodResume, methodPrompt:
 	default:
 		return
 	}
@@ -100,54 +125,103 @@ func (c *sessionCache) recordRequest(m message) {
 	session, dir := text(params["sessionId"]), text(params["cwd"])
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if m.method == methodPrompt {
+		delete(c.dropped, session)
+	}
 	if m.method != methodLoad && m.method != methodResume {
-		agents.PutBounded(c.requests, m.key, editorRequest{m.method, dir})
+		agents.PutBounded(c.requests, m.key, editorRequest{m.method, dir, session})
 	} else if session != "" && dir != "" {
 		agents.PutBounded(c.dirs, session, dir)
 	}
 }
 
 // recordResponse reads the agent's response to a recorded request, and stores the agent's
-// name or the new session's directory.
-func (c *sessionCache) recordResponse(m message) {
+// name or the new session's directory. If the response ends a turn, recordResponse returns the session of
+// the turn.
+func (c *sessionCache) recordResponse(m message) (turnOver string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was, ok := c.requests[m.key]
 	if !ok {
-		return
+		return ""
 	}
 	delete(c.requests, m.key)
 	result := object(m.result)
-	if was.method == methodInitialize {
+	switch was.method {
+	case methodPrompt:
+		delete(c.dropped, was.session)
+		return was.session
+	case methodInitialize:
 		info := object(result["agentInfo"])
-		c.agent = cmp.Or(text(info["title"]), text(info["name"]))
-	} else if session := text(result["sessionId"]); session != "" && was.dir != "" {
+		c.agent, c.known = cmp.Or(text(info["title"]), text(info["name"])), agentNamed(text(info["name"]))
+		return ""
+	}
+	if session := text(result["sessionId"]); session != "" && was.dir != "" {
 		agents.PutBounded(c.dirs, session, was.dir)
 	}
+	return ""
 }
 
-func (c *sessionCache) recordUpdate(m message) {
+// recordUpdate reads an update of the agent about a tool call. ended reports whether the update ends the
+// call.
+func (c *sessionCache) recordUpdate(m message) (session, call string, ended bool) {
 	params := object(m.params)
 	update := object(params["update"])
 	if sort := text(update["sessionUpdate"]); sort != "tool_call" && sort != "tool_call_update" {
-		return
+		return "", "", false
 	}
-	id := [2]string{text(params["sessionId"]), text(update["toolCallId"])}
+	session, call = text(params["sessionId"]), text(update["toolCallId"])
+	id := [2]string{session, call}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if status := text(update["status"]); status == "completed" || status == "failed" {
-		delete(c.calls, id)
-		return
+		if delete(c.calls, id); c.known.drops != dropsNone { // other agents may use the id again
+			agents.PutBounded(c.calls, id, toolCall{over: true})
+		}
+		return session, call, true
 	}
-	agents.PutBounded(c.calls, id, c.calls[id].merge(update))
+	agents.PutBounded(c.calls, id, c.calls[id].merge(update).announcedBy(update))
+	return session, call, false
 }
 
 // toolCall returns the stored details of a tool call, updated with call, the details in a permission
-// request.
-func (c *sessionCache) toolCall(session string, call map[string]json.RawMessage) toolCall {
+// request. over reports that the call has ended, or that the agent drops it.
+func (c *sessionCache) toolCall(session string, call map[string]json.RawMessage) (_ toolCall, over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.calls[[2]string{session, text(call["toolCallId"])}].merge(call)
+	told := c.calls[[2]string{session, text(call["toolCallId"])}].merge(call)
+	return told, told.over || c.dropped[session]
+}
+
+// denied records that a call of the session was denied. It reports whether the agent then drops the
+// session's other calls.
+func (c *sessionCache) denied(session string) (drops bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known.drops == dropsNone {
+		return false
+	}
+	for id, call := range c.calls {
+		if id[0] == session {
+			call.over = true
+			c.calls[id] = call
+		}
+	}
+	if c.known.drops == dropsTurn {
+		agents.PutBounded(c.dropped, session, true)
+	}
+	return true
+}
+
+// own returns the call of a permission request in the agent's own words; see knownAgent.
+func (c *sessionCache) own(told toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
+	c.mu.Lock()
+	known := c.known
+	c.mu.Unlock()
+	if known.own == nil {
+		return own, false
+	}
+	return known.own(told, asked, dir)
 }
 
 // session returns a session's working directory and the agent's name. Each is empty if it is not in

@@ -65,9 +65,9 @@ func (s *sidecar) intercept(a *ask) {
 // waits for the answer.
 func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) {
 	d, err := s.nod.Ask(ctx, *r)
-	if !s.take(a) {
-		if err != nil {
-			s.withdraw(ctx, r)
+	if !s.take(a) { // Codex no longer waits and gets no answer, so that the call never runs
+		if err != nil || agents.Allows(*r, d) {
+			s.abandon(ctx, r)
 		}
 		return
 	}
@@ -75,7 +75,7 @@ func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) 
 		away := errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 		s.fallBack(a, err, away && !s.opts.Deny) // answer first, because the withdrawal takes up to withdrawWithin if nod is unavailable
 		if agents.MayBeOpen(err) {
-			s.withdraw(ctx, r)
+			s.leave(ctx, r, s.nod.Withdraw)
 		}
 		return
 	}
@@ -150,14 +150,17 @@ func (s *sidecar) endAll(why error) {
 	s.endMatching(why, func(*ask) bool { return true })
 }
 
-func (s *sidecar) withdraw(ctx context.Context, r *schemas.Request) {
+func (s *sidecar) abandon(ctx context.Context, r *schemas.Request) { s.leave(ctx, r, s.nod.Abandon) }
+
+// leave ends r by how, a method of s.nod, with ctx's cause as the reason. It works even if ctx has ended.
+func (s *sidecar) leave(ctx context.Context, r *schemas.Request, how func(ctx context.Context, sessionID, pendingID, reason string) error) {
 	why := "nod could not be asked"
 	if cause := context.Cause(ctx); cause != nil {
 		why = cause.Error()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	if err := s.nod.Withdraw(ctx, r.SessionID, r.PendingID, why); err != nil {
+	if err := how(ctx, r.SessionID, r.PendingID, why); err != nil {
 		s.opts.Log.Info("codex: a request could not be withdrawn; it ends at its deadline", "error", err)
 	}
 }

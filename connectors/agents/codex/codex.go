@@ -50,7 +50,7 @@ var (
 
 type sidecar struct {
 	opts Options
-	nod  agents.Asker
+	nod  agents.CallAsker
 	asks sync.WaitGroup
 	half []byte // the end of Codex's output that is not a complete line yet
 
@@ -70,7 +70,7 @@ type sidecar struct {
 // ended Codex. When the client is gone, Run closes Codex's input. When ctx ends, Codex gets SIGTERM,
 // and SIGKILL after endWithin. At the end, Run withdraws the requests that are still pending. It
 // returns an error only if Codex could not be started.
-func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer, nod agents.Asker, o Options) (exit int, err error) {
+func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer, nod agents.CallAsker, o Options) (exit int, err error) {
 	if len(argv) == 0 {
 		return 0, errors.New("name Codex's command after --, such as: codex app-server")
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -218,6 +219,7 @@ func TestALateDecisionIsNotSentToCodex(t *testing.T) {
 	r.says(resolved)
 	assert.Equal(t, resolved, r.reads())
 	decided <- true
+	require.Eventually(t, func() bool { return r.abandoned.Load() == 1 }, waitAtMost, time.Millisecond, "nod hears that the allowed call never runs")
 	for id := 2; id < 20; id++ { // a late answer, if the sidecar sent one, would arrive among these answers
 		r.says(approval(fmt.Sprint(id), ""))
 		assert.Equal(t, fmt.Sprintf(`{"id":%d,"result":{"decision":"accept"}}`+"\n", id), r.heard())

@@ -69,16 +69,17 @@ func fakeCodex() int {
 // rig runs the sidecar between the test, which acts as the client, and a fake Codex process with a
 // thread thr-1 in /p. It also runs a whole nod, in which the test acts as the approver.
 type rig struct {
-	t       *testing.T
-	nod     *nod.Client
-	prompts chan schemas.Prompt
-	answers chan nodtest.Answer
-	missing atomic.Bool                                    // the connector's calls to nod fail as if nod were not running
-	decides func(schemas.Request) (schemas.Decision, bool) // if set, decides instead of nod; if it returns false, nod decides
-	in      *io.PipeWriter
-	out     *bufio.Reader
-	cancel  context.CancelFunc
-	exit    chan int
+	t         *testing.T
+	nod       *nod.Client
+	prompts   chan schemas.Prompt
+	answers   chan nodtest.Answer
+	abandoned atomic.Int32                                   // calls of Abandon
+	missing   atomic.Bool                                    // the connector's calls to nod fail as if nod were not running
+	decides   func(schemas.Request) (schemas.Decision, bool) // if set, decides instead of nod; if it returns false, nod decides
+	in        *io.PipeWriter
+	out       *bufio.Reader
+	cancel    context.CancelFunc
+	exit      chan int
 }
 
 func newRig(t *testing.T, o codex.Options) *rig {
@@ -100,7 +101,7 @@ func newRig(t *testing.T, o codex.Options) *rig {
 	return r
 }
 
-func (r *rig) run(o codex.Options, nod agents.Asker) {
+func (r *rig) run(o codex.Options, nod agents.CallAsker) {
 	r.t.Setenv(asCodex, "1")
 	in, toSidecar := io.Pipe()
 	fromSidecar, out := io.Pipe()
@@ -228,4 +229,9 @@ func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision
 func (a testAsker) Withdraw(ctx context.Context, session, id, reason string) error {
 	_, err := a.r.nod.Withdraw(ctx, session, id, reason)
 	return err
+}
+
+func (a testAsker) Abandon(ctx context.Context, session, id, reason string) error {
+	a.r.abandoned.Add(1)
+	return a.Withdraw(ctx, session, id, reason)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
@@ -18,18 +19,35 @@ func (f *follower) askAndReply(ctx context.Context, p permission) error {
 	}
 	d, err := f.decide(ctx, r)
 	if ctx.Err() != nil && err != nil {
-		f.withdraw(ctx, r)
+		f.leave(ctx, r)
 		return nil
 	}
 	switch {
 	case err == nil:
 		says, message := answer(r, d)
-		return f.reply(ctx, p, says, message)
+		took, err := f.reply(ctx, p, says, message)
+		if says != reject && !took && f.rejected(ctx) {
+			f.leave(ctx, r)
+		}
+		return err
 	case refused(err): // nod stored no request, so there is none to withdraw
-		return f.reply(ctx, p, reject, "nod refused the call: "+err.Error())
+		_, err = f.reply(ctx, p, reject, "nod refused the call: "+err.Error())
+		return err
 	}
-	f.withdraw(ctx, r)
-	return f.reply(ctx, p, reject, "nod cannot be reached, and calls are refused without it: "+err.Error())
+	f.leave(ctx, r)
+	_, err = f.reply(ctx, p, reject, "nod cannot be reached, and calls are refused without it: "+err.Error())
+	return err
+}
+
+// rejected waits until OpenCode says how a permission ended that it no longer has, and reports whether
+// it was rejected. After repliedWithin it returns false: the call may run.
+func (f *follower) rejected(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return errors.Is(context.Cause(ctx), errRejected)
+	case <-time.After(repliedWithin):
+		return false
+	}
 }
 
 // readRequest reads the tool call that needs p from OpenCode, and returns the request for nod. It
@@ -81,16 +99,20 @@ func refused(err error) bool {
 	return errors.As(err, &own) && own.Code != schemas.CodeUnavailable && own.Code != schemas.CodeInternal
 }
 
-// withdraw withdraws r with ctx's cause as the reason. It works even if ctx has ended. If r is already
-// decided, it has no effect. If nod is unavailable, r ends at its deadline.
-func (f *follower) withdraw(ctx context.Context, r *schemas.Request) {
-	why := "OpenCode no longer waits"
+// leave withdraws r with ctx's cause as the reason. It works even if ctx has ended. If r is already
+// decided, the decision stays; if OpenCode rejected the call, which nod allowed, the record says that it
+// never ran. If nod is unavailable, r ends at its deadline.
+func (f *follower) leave(ctx context.Context, r *schemas.Request) {
+	why, end := "OpenCode no longer waits", f.nod.Withdraw
 	if c := context.Cause(ctx); c != nil {
 		why = c.Error()
+		if errors.Is(c, errRejected) {
+			end = f.nod.Abandon
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	if err := f.nod.Withdraw(ctx, r.SessionID, r.PendingID, why); err != nil {
+	if err := end(ctx, r.SessionID, r.PendingID, why); err != nil {
 		f.opts.Log.Info("a request could not be withdrawn; its deadline ends it", "request", r.PendingID, "error", err)
 	}
 }
@@ -111,16 +133,17 @@ func answer(r *schemas.Request, d schemas.Decision) (reply, string) {
 }
 
 // reply sends the answer to OpenCode. It retries until OpenCode accepts the answer or reports a
-// permanent error, or until ctx ends. If p already has an answer, it returns nil.
-func (f *follower) reply(ctx context.Context, p permission, says reply, message string) error {
-	err := retry(ctx, func() (bool, error) {
+// permanent error, or until ctx ends. took reports whether OpenCode has accepted the answer. If p
+// already has another answer, took is false and err is nil.
+func (f *follower) reply(ctx context.Context, p permission, says reply, message string) (took bool, err error) {
+	err = retry(ctx, func() (bool, error) {
 		err := f.host.reply(ctx, p, says, message)
 		var answered status
 		return !errors.As(err, &answered) || !answered.permanent(), err
 	})
 	var answered status
 	if errors.As(err, &answered) && answered == http.StatusNotFound {
-		return nil // p already has an answer
+		return false, nil // p already has an answer
 	}
-	return err
+	return err == nil, err
 }

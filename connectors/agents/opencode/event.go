@@ -40,6 +40,8 @@ type references struct {
 	SessionID    string `json:"sessionID"`
 	RequestID    string `json:"requestID"`
 	PermissionID string `json:"permissionID"`
+	Reply        reply  `json:"reply"`
+	Response     reply  `json:"response"` // OpenCode before 1.1
 	Info         struct {
 		ID string `json:"id"`
 	} `json:"info"`

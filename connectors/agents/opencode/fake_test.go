@@ -36,6 +36,7 @@ type fakeOpenCode struct {
 	replies   []string // the replies so far, each as "id reply message"
 	streams   map[chan string]bool
 	failReply int // number of replies to refuse with 503
+	tooLate   int // number of replies to permissions that were not pending
 
 	down atomic.Bool // abort every new HTTP request
 }
@@ -235,6 +236,7 @@ func (f *fakeOpenCode) reply(w http.ResponseWriter, r *http.Request) {
 		f.t.Errorf("a reply of %v", body)
 		w.WriteHeader(http.StatusBadRequest)
 	case f.pending[id] == nil:
+		f.tooLate++
 		w.WriteHeader(http.StatusNotFound)
 	default:
 		f.replies = append(f.replies, strings.TrimSpace(id+" "+body[field]+" "+body["message"]))

@@ -47,11 +47,14 @@ const (
 	retryMin       = 500 * time.Millisecond
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
+	// repliedWithin bounds the wait for the event about a permission that OpenCode no longer has.
+	repliedWithin = 5 * time.Second
 )
 
 var (
 	errStopped  = errors.New("nod opencode was stopped")
 	errReplied  = errors.New("answered in OpenCode")
+	errRejected = errors.New("rejected in OpenCode, which also drops the other open calls of a session after a denial")
 	errMissed   = errors.New("answered in OpenCode while nod was disconnected")
 	errSession  = errors.New("the session in OpenCode moved on or ended")
 	errHostGone = errors.New("OpenCode is gone")
@@ -61,7 +64,7 @@ var (
 // Run handles the permissions of an OpenCode server until ctx ends. It then withdraws all pending
 // requests. It continues after a restart of nod or OpenCode. It replies with an allow only if nod
 // allowed exactly that call. It returns an error only if the options are invalid.
-func Run(ctx context.Context, nod agents.Asker, o Options) error {
+func Run(ctx context.Context, nod agents.CallAsker, o Options) error {
 	o.GoneAfter = cmp.Or(o.GoneAfter, goneAfter)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -82,7 +85,7 @@ func Run(ctx context.Context, nod agents.Asker, o Options) error {
 type follower struct {
 	ctx  context.Context
 	host *server
-	nod  agents.Asker
+	nod  agents.CallAsker
 	opts Options
 	all  sync.WaitGroup
 
@@ -180,8 +183,11 @@ func (f *follower) handle(e event) {
 		}
 		f.begin(p)
 	case "permission.replied":
-		id := e.references().permission()
-		f.endMatching(errReplied, func(p permission) bool { return p.ID == id })
+		id, why := e.references().permission(), errReplied
+		if cmp.Or(e.references().Reply, e.references().Response) == reject {
+			why = errRejected
+		}
+		f.endMatching(why, func(p permission) bool { return p.ID == id })
 	case "session.idle", "session.deleted":
 		session := e.references().session()
 		f.endMatching(errSession, func(p permission) bool { return p.SessionID == session })

@@ -323,3 +323,34 @@ func TestAServerThatIsNotOpenCodeIsNotFollowed(t *testing.T) {
 		})
 	}
 }
+
+// OpenCode rejects a call that nod has just allowed, as it does with the other open calls of a session
+// after a denial. nod then hears that the call never runs. If OpenCode's user allowed the call there, nod
+// hears nothing.
+func TestAnAllowThatOpenCodeDropsIsReported(t *testing.T) {
+	for reply, want := range map[string]int32{"reject": 1, "once": 0} {
+		t.Run(reply, func(t *testing.T) {
+			f := newFake(t)
+			r := newRig(t, f)
+			r.run()
+			f.runs("msg_1", release)
+			f.asks(permits("per_1", "bash", "msg_1"))
+			r.asked()
+			f.forgets("per_1")
+			r.says(nodtest.Allow())
+			require.Eventually(t, func() bool {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				return f.tooLate == 1
+			}, waitAtMost, time.Millisecond)
+			f.say("permission.replied", map[string]any{"sessionID": "ses_1", "requestID": "per_1", "reply": reply})
+			f.runs("msg_2", release)
+			f.asks(permits("per_2", "bash", "msg_2"))
+			r.asked() // the connector has read the event before this permission
+			r.says(nodtest.Deny("no"))
+			f.replied()
+			r.stop()
+			assert.Equal(t, want, r.abandoned.Load())
+		})
+	}
+}

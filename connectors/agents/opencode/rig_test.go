@@ -21,13 +21,14 @@ import (
 // rig is a fake OpenCode, a whole nod with an approver, and the tested connector between them.
 type rig struct {
 	*fakeOpenCode
-	nod     *nod.Client
-	prompts chan schemas.Prompt
-	answers chan nodtest.Answer
-	missing atomic.Bool // calls to nod fail as if nod were not running
-	log     syncBuffer
-	stop    func()
-	options opencode.Options
+	nod       *nod.Client
+	prompts   chan schemas.Prompt
+	answers   chan nodtest.Answer
+	abandoned atomic.Int32 // calls of Abandon
+	missing   atomic.Bool  // calls to nod fail as if nod were not running
+	log       syncBuffer
+	stop      func()
+	options   opencode.Options
 }
 
 func newRig(t *testing.T, f *fakeOpenCode) *rig {
@@ -123,7 +124,12 @@ func (a testAsker) Withdraw(ctx context.Context, session, id, reason string) err
 	return err
 }
 
-var _ agents.Asker = testAsker{}
+func (a testAsker) Abandon(ctx context.Context, session, id, reason string) error {
+	a.r.abandoned.Add(1)
+	return a.Withdraw(ctx, session, id, reason)
+}
+
+var _ agents.CallAsker = testAsker{}
 
 type syncBuffer struct {
 	mu sync.Mutex

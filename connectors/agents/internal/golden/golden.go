@@ -128,6 +128,11 @@ func (n *Nod) Withdraw(_ context.Context, session, id, reason string) error {
 	return nil
 }
 
+// Abandon is Withdraw: a transcript does not tell them apart.
+func (n *Nod) Abandon(ctx context.Context, session, id, reason string) error {
+	return n.Withdraw(ctx, session, id, reason)
+}
+
 // Detach always fails: no transcript uses it yet.
 func (n *Nod) Detach(context.Context, string, string, string) error {
 	return schemas.Errorf(schemas.CodeInternal, "transcripts do not support Detach")

@@ -21,6 +21,7 @@ type Agent struct {
 var (
 	OpenCode = Agent{"opencode", "opencode-ai", "1.18.33", "opencode"}
 	Codex    = Agent{"codex", "@openai/codex", "0.169.0", "codex"}
+	CodexACP = Agent{"codex-acp", "@zed-industries/codex-acp", "0.16.0", "codex-acp"}
 )
 
 // Inspector is the official MCP client for the command line, and Filesystem an official MCP server.
