@@ -22,6 +22,7 @@ import (
 
 type mcpGateCmd struct {
 	Name     string   `placeholder:"NAME" help:"The server's name in rules, such as fs for mcp__fs__read_file (by default made from its command)."`
+	Bind     bool     `help:"Add a hash of the server's command or URL to the name, so that a rule covers no other server of this name (nod install mcp-gate writes this)."`
 	Upstream string   `placeholder:"URL" help:"Reach the server at this URL by streamable HTTP, in place of a command. NOD_MCP_HEADERS holds its HTTP headers, one a line, such as Authorization: Bearer TOKEN."`
 	Session  string   `placeholder:"S" help:"The session of the calls (a new one)."`
 	Project  string   `placeholder:"DIR" type:"path" help:"The project that the client works in (the current directory)."`
@@ -94,8 +95,11 @@ func (c *mcpGateCmd) options(e *env, args []string) (o mcpgate.Options, err erro
 	if u, err := url.Parse(c.Upstream); err == nil && c.Upstream != "" {
 		o.Server = u.Scheme + "://" + u.Host + u.Path // the query may contain a key
 	}
-	if o.Name == "" {
+	switch {
+	case o.Name == "":
 		o.Name = gateName(c.Upstream, args)
+	case c.Bind:
+		o.Name += "-" + serverHash(c.Upstream, args)
 	}
 	if o.Session == "" {
 		o.Session = "mcp-gate-" + agents.NewID()
@@ -136,8 +140,13 @@ func gateName(upstream string, args []string) string {
 		}
 		return '-'
 	}, text), "-.")
+	return strings.TrimPrefix(clean[:min(len(clean), 60)]+"-"+serverHash(upstream, args), "-")
+}
+
+// serverHash returns eight hex digits that differ for different servers.
+func serverHash(upstream string, args []string) string {
 	sum := sha256.Sum256([]byte(upstream + "\x00" + strings.Join(args, "\x00")))
-	return strings.TrimPrefix(clean[:min(len(clean), 60)]+"-"+hex.EncodeToString(sum[:4]), "-")
+	return hex.EncodeToString(sum[:4])
 }
 
 // headers parses HTTP headers, one a line.

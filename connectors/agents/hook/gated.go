@@ -174,7 +174,7 @@ func (d *document) gate(value *hujson.Value, name string, o InstallOptions, vali
 	command := literal(entry.Members[at].Value)
 	words := append([]string{"mcp", "gate"}, o.Args...)
 	if validName(name) == nil {
-		words = append(words, "--name", name)
+		words = append(words, "--name", name, "--bind")
 	}
 	words = append(words, "--", command)
 	list := agents.Member(entry, "args")

@@ -79,7 +79,7 @@ func TestAGatedServer(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o640))
 	change, gated, err := hook.GateServers(hook.InstallOptions{Settings: file, Program: "/opt/nod", Args: []string{"--data", "/d"}}, validServer)
 	require.NoError(t, err)
-	assert.Equal(t, `{"mcpServers": {"fs": {"command": "/opt/nod", "args": ["mcp", "gate", "--data", "/d", "--name", "fs", "--", "npx", "-y", "server-fs"]}, "a b": {"command": "/opt/nod","args": ["mcp","gate","--data","/d","--","x"]}, "web": {"type": "http", "url": "https://x"}, "nod": {"command": "/opt/nod", "args": ["mcp"]}, "odd": 7}}`, string(change.After))
+	assert.Equal(t, `{"mcpServers": {"fs": {"command": "/opt/nod", "args": ["mcp", "gate", "--data", "/d", "--name", "fs", "--bind", "--", "npx", "-y", "server-fs"]}, "a b": {"command": "/opt/nod","args": ["mcp","gate","--data","/d","--","x"]}, "web": {"type": "http", "url": "https://x"}, "nod": {"command": "/opt/nod", "args": ["mcp"]}, "odd": 7}}`, string(change.After))
 	assert.Equal(t, "left alone: web (no command starts it: see nod mcp gate --upstream), nod (it is nod itself), odd (it is not an object)", change.Note)
 	require.Len(t, gated, 2)
 
@@ -102,7 +102,7 @@ func TestAProgramThatLooksLikeNod(t *testing.T) {
 	assert.Contains(t, change.Note, "left alone: a (its gate is another program, ./evil")
 	require.Len(t, gated, 1)
 	assert.Equal(t, "b", gated[0].Name)
-	assert.Contains(t, string(change.After), `{"command": "/opt/nod", "args": ["mcp", "gate", "--name", "b", "--", "./nod", "mcp"]}`)
+	assert.Contains(t, string(change.After), `{"command": "/opt/nod", "args": ["mcp", "gate", "--name", "b", "--bind", "--", "./nod", "mcp"]}`)
 	change, err = hook.UngateServers(hook.InstallOptions{Settings: file}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, text, string(change.After))

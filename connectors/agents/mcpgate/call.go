@@ -165,7 +165,7 @@ func (g *gate) decide(c *call) (arguments json.RawMessage, denied string) {
 	}
 	arguments = c.arguments()
 	if d.UpdatedInput != nil {
-		if arguments, err = agents.WithoutCwd(d.UpdatedInput, arguments, ""); err != nil {
+		if arguments, err = c.edited(d.UpdatedInput); err != nil {
 			return nil, "Allowed with an edit that cannot be carried out: " + err.Error()
 		}
 	}
@@ -236,12 +236,12 @@ const (
 )
 
 // request returns nod's request for a call. Its digest covers the arguments as the server will get
-// them.
+// them, and the parameters beside them.
 func (g *gate) request(c *call) (r schemas.Request, err error) {
 	r = g.describe(c)
 	r.Kind, r.ActionType, r.ToolName = schemas.KindToolCall, schemas.ActionMCPTool, "mcp__"+g.opts.Name+"__"+c.tool
 	r.Title, r.Options, r.Reason = agents.Title(r.ActionType), schemas.DefaultOptions(), g.reason(c)
-	r.ActionDetails, err = agents.WithCwd(c.arguments(), "")
+	r.ActionDetails, err = c.details()
 	return r, err
 }
 
@@ -261,6 +261,9 @@ func (g *gate) reason(c *call) string {
 	} {
 		if n := g.asked[of.method]; n > 0 {
 			text += fmt.Sprintf(" The server also %s (%s, %d so far).", of.what, of.method, n)
+			if words := g.words[of.method]; words != "" {
+				text += fmt.Sprintf(" Its last words there: %q.", words)
+			}
 		}
 	}
 	if all := []rune(strings.ToValidUTF8(text, "�")); len(all) > maxReason {

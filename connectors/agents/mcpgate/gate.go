@@ -82,7 +82,8 @@ type gate struct {
 	open   map[string]*call  // calls without a decision, by id key (see relay.IDKey)
 	sent   map[string]string // methods of the requests that the server has and has not answered, by id key
 	client string            // the client's name, as it reports it
-	asked  map[string]int    // the server's requests to the client, by method
+	asked  map[string]int    // the number of the server's requests to the client, by method
+	words  map[string]string // the last words in such requests, by method
 	gone   bool              // the client or the server is gone: no call can be sent or answered
 }
 
@@ -100,7 +101,7 @@ func Run(ctx context.Context, client relay.Peer, serverIn io.WriteCloser, server
 	g := &gate{
 		nod: nod, opts: o, tools: newTools(o.Definitions), server: serverIn,
 		toClient: relay.NewLineWriter(client.In), toServer: serverIn,
-		open: map[string]*call{}, sent: map[string]string{}, asked: map[string]int{},
+		open: map[string]*call{}, sent: map[string]string{}, asked: map[string]int{}, words: map[string]string{},
 	}
 	stop := context.AfterFunc(ctx, func() { g.clientGone(context.Cause(ctx)) })
 	defer stop()
@@ -233,6 +234,7 @@ func (g *gate) note(m message) error {
 	case "":
 	case methodSampling, methodElicit:
 		g.asked[m.method]++
+		g.words[m.method] = wordsOf(m.params)
 		g.opts.Log.Info("mcp gate: the server makes a request of its own to the client", "method", m.method)
 		return nil
 	default:

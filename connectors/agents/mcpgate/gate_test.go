@@ -42,7 +42,7 @@ func TestAnAllowedCallReachesTheServer(t *testing.T) {
 	assert.Equal(t, "mcp__fs__read", q.ToolName)
 	assert.Equal(t, schemas.KindToolCall, q.Kind)
 	assert.Equal(t, schemas.ActionMCPTool, q.ActionType)
-	assert.JSONEq(t, `{"path":"/a <b>é é","n":1.50}`, string(q.ActionDetails))
+	assert.JSONEq(t, `{"path":"/a <b>é é","n":1.50,"beside the arguments":{"_meta":{"x":1}}}`, string(q.ActionDetails))
 	assert.Equal(t, []string{"Claude Code", "devbox", "ann", "/home/ann/app", "app"}, []string{q.AgentName, q.Host, q.User, q.Project, q.SessionLabel})
 	assert.Equal(t, "The server server-fs /srv did not list this tool to the client.", q.Reason)
 	r.reachesOnlyPing()
@@ -370,4 +370,62 @@ func TestCheckName(t *testing.T) {
 	for _, bad := range []string{"", "_a", "a_", "a__b", "a b", "a*", "ä", "a/b", "..", strings.Repeat("a", 101)} {
 		assert.Error(t, mcpgate.CheckName(bad), bad)
 	}
+}
+
+// People see the parameters of a call beside its arguments, but for those that only identify the call. An
+// edit keeps them, or the call is denied.
+func TestParametersBesideTheArguments(t *testing.T) {
+	call := func(more string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run","arguments":{"a":1},` + more + `}}`
+	}
+	for more, want := range map[string]string{
+		`"_meta":{"progressToken":1,"claudecode/toolUseId":"toolu_1"}`:            `{"a":1}`,
+		`"_meta":{"progressToken":1,"mode":"unsafe"}`:                             `{"a":1,"beside the arguments":{"_meta":{"mode":"unsafe"}}}`,
+		`"_meta":{"traceparent":"` + strings.Repeat("x", 2000) + `"}`:             `{"a":1,"beside the arguments":{"_meta":{"traceparent":"` + strings.Repeat("x", 2000) + `"}}}`,
+		`"inputResponses":{"q":{"action":"accept"}},"requestState":"s","task":{}`: `{"a":1,"beside the arguments":{"inputResponses":{"q":{"action":"accept"}},"requestState":"s","task":{}}}`,
+	} {
+		r := start(t, mcpgate.Options{})
+		r.client.says(t, call(more))
+		q := r.next()
+		assert.JSONEq(t, want, string(q.ActionDetails))
+		q.decisions <- allow()
+		sent := r.server.hears(t)
+		assert.Contains(t, sent, `"arguments":{"a":1}`)
+		assert.NotContains(t, sent, "beside")
+	}
+	for edit, want := range map[string]string{
+		`{"a":2,"beside the arguments":{"_meta":{"mode":"unsafe"}}}`: `{"a":2}`,
+		`{"a":2,"beside the arguments":{"_meta":{"mode":"other"}}}`:  "",
+		`{"a":2}`: "",
+	} {
+		r := start(t, mcpgate.Options{})
+		r.client.says(t, call(`"_meta":{"mode":"unsafe"}`))
+		d := allow()
+		d.UpdatedInput = []byte(edit)
+		r.next().decisions <- d
+		if want == "" {
+			assert.Contains(t, refusalOf(t, r.client.hears(t)), "cannot be changed")
+			continue
+		}
+		assert.Contains(t, r.server.hears(t), `"params":{"_meta":{"mode":"unsafe"},"arguments":`+want)
+	}
+	r := start(t, mcpgate.Options{})
+	r.client.says(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run","arguments":{"beside the arguments":1},"requestState":"s"}}`)
+	assert.Contains(t, refusalOf(t, r.client.hears(t)), "nod reserves")
+}
+
+// People see what a server asks the client's user or model by itself, quoted as the server's words.
+func TestTheWordsOfTheServersRequestsAreShown(t *testing.T) {
+	r := start(t, mcpgate.Options{})
+	r.server.says(t, `{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"Your password?","requestedSchema":{}}}`)
+	r.client.hears(t)
+	r.server.says(t, `{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"say `+strings.Repeat("x", 500)+`"}}]}}`)
+	r.client.hears(t)
+	r.client.says(t, readCall)
+	q := r.next()
+	assert.Contains(t, q.Reason, `asks the client's user questions of its own (elicitation/create, 1 so far). Its last words there: "Your password?".`)
+	assert.Contains(t, q.Reason, `(sampling/createMessage, 1 so far). Its last words there: "say xxx`)
+	assert.Less(t, len(q.Reason), 700)
+	q.decisions <- byAnn(schemas.Denied)
+	r.client.hears(t)
 }
