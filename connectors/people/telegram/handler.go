@@ -201,7 +201,7 @@ func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answe
 // refuse tells the person why an answer did not count. If it is unknown whether the answer counted,
 // refuse returns an error, so that Telegram sends the update again.
 func (h *handler) refuse(err error, tell teller) error {
-	if mustRetry(err) {
+	if people.IsUncertain(err) {
 		return fmt.Errorf("submit an answer from Telegram: %w", err)
 	}
 	var e *schemas.Error

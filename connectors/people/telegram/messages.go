@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -35,61 +34,21 @@ func (h *handler) handleMessage(ctx context.Context, m *message) error {
 			return h.handleReply(ctx, m, tell)
 		}
 	}
-	command, rest := cutWord(m.Text)
-	command, _, _ = strings.Cut(command, "@")
-	switch command {
+	commands := people.Commands{Desk: h.desk, Channel: Name, Now: h.now}
+	if reply, known, err := commands.Run(ctx, m.from(), m.Text); known {
+		if err == nil {
+			tell.say(reply)
+		}
+		return err
+	}
+	switch command, _ := people.Command(m.Text); command {
 	case "/pending":
 		return h.listPending(ctx, m)
-	case "/start", "/pair":
-		if rest != "" {
-			return h.pair(ctx, m, rest, tell)
-		}
 	case "/grants":
 		return h.listGrants(ctx, m, tell)
-	case "/web":
-		return h.sendLoginLink(ctx, m, tell)
-	case "/freeze", "/thaw":
-		return h.freezeOrThaw(ctx, m, command, rest, tell)
 	}
 	tell.say(fmt.Sprintf("Nothing changed. Answer with the buttons under a question, or reply to it with yes or no.\n"+
 		"/pending lists the requests that wait for you, /grants your answers that last, /freeze denies every request until /thaw, /web sends a link to the web inbox.\n\nYour Telegram user id is %d. nod recognises approvers by it.", m.From.ID))
-	return nil
-}
-
-// pair submits the pairing code that a person sent. The command nod pair, which showed this code, then
-// gets the person's user id.
-func (h *handler) pair(ctx context.Context, m *message, code string, tell teller) error {
-	pairer, ok := h.desk.(people.Pairer)
-	if !ok {
-		tell.alert("Nothing changed: this channel takes no pairing codes.")
-		return nil
-	}
-	if err := pairer.Pair(ctx, code, m.from()); err != nil {
-		return h.refuse(err, func(string, bool) {
-			tell.alert("That code is not awaited. Run nod pair telegram, and send the code exactly as it stands there.")
-		})
-	}
-	tell.say("The code is right. You can answer as soon as nod pair accepts you, in the terminal where it runs.")
-	return nil
-}
-
-// sendLoginLink sends a link that logs this person in to the web inbox once.
-func (h *handler) sendLoginLink(ctx context.Context, m *message, tell teller) error {
-	linker, ok := h.desk.(people.LoginLinker)
-	if !ok {
-		tell.alert("Nothing changed: this channel sends no links to the web inbox.")
-		return nil
-	}
-	p, err := linker.LoginLink(ctx, m.from())
-	var e *schemas.Error
-	switch {
-	case errors.As(err, &e) && e.Code == schemas.CodeForbidden:
-		tell.alert("No link: " + e.Message)
-		return nil
-	case err != nil:
-		return h.refuse(err, tell)
-	}
-	tell.say(people.LoginLink(p.URL, p.Code) + "\n\nThis link logs one browser in, once, until " + p.Until.UTC().Format("15:04 UTC") + ".")
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
-	"github.com/nodbus/nod/schemas"
 )
 
 // poll contains the parameters of getUpdates. Telegram deletes the updates below Offset.
@@ -149,11 +148,4 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err e
 		return h.handleMessage(ctx, u.Message)
 	}
 	return nil // ignore an update without a sender, from a bot, or outside a private chat
-}
-
-// mustRetry reports whether this error leaves it unknown if nod has stored the answer. If so, Telegram
-// must send the update again.
-func mustRetry(err error) bool {
-	var e *schemas.Error
-	return err != nil && (!errors.As(err, &e) || e.Code == schemas.CodeUnavailable)
 }

@@ -8,13 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people"
 )
 
@@ -47,12 +46,8 @@ func (c *Carrier) UseWebhook(w Webhook) error {
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("connectors.telegram.webhook.public_url: it must be a plain address that begins with https://, such as https://nod.example.com")
 	}
-	host, _, err := net.SplitHostPort(w.Listen)
-	if err != nil {
-		return errors.New("connectors.telegram.webhook.listen: it must be HOST:PORT, such as 127.0.0.1:4281")
-	}
-	if w.TLS == nil && !loopback(host) {
-		return errors.New("connectors.telegram.webhook.listen: without cert_file and key_file it must be a loopback address, such as 127.0.0.1:4281, with a reverse proxy in front of it")
+	if err := w.server().Check(); err != nil {
+		return err
 	}
 	if len(w.Secret) < minSecret || len(w.Secret) > 256 || strings.Trim(w.Secret, secretLetters) != "" {
 		return fmt.Errorf("connectors.telegram.webhook: the secret must be %d to 256 letters, digits, _ and -: make one with `openssl rand -hex 32`", minSecret)
@@ -62,43 +57,21 @@ func (c *Carrier) UseWebhook(w Webhook) error {
 	return nil
 }
 
+func (w *Webhook) server() *httpserve.Hook {
+	return &httpserve.Hook{Setting: "connectors.telegram.webhook", Listen: w.Listen, TLS: w.TLS}
+}
+
 const secretLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 
 // serveWebhook serves the webhook until ctx ends. It does not remove the webhook then. Updates
-// therefore wait at Telegram until a worker receives them.
+// therefore wait at Telegram until a worker receives them. Updates that are being handled when ctx ends
+// get an error as the reply, so that Telegram sends them again.
 func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
-	listener, err := net.Listen("tcp", c.hook.Listen)
-	if err != nil {
-		return fmt.Errorf("connectors.telegram.webhook.listen: %w", err)
-	}
-	if c.hook.TLS != nil {
-		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{*c.hook.TLS}, MinVersion: tls.VersionTLS12})
-	}
-	server := &http.Server{
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.serveUpdate(w, r, desk) }),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: callTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // the messages are mostly about broken connections of other callers
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	err = c.keepWebhook(ctx, ended)
-	// When ctx ends, updates that are being handled get an error as the reply, so that Telegram sends
-	// them again.
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
-	defer cancel()
-	if server.Shutdown(stopping) != nil {
-		_ = server.Close() // fails if the server is closed already
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
+	return c.hook.server().Serve(ctx, c.log, func(w http.ResponseWriter, r *http.Request) { c.serveUpdate(w, r, desk) }, c.keepWebhook)
 }
 
-// keepWebhook sets the webhook, and sets it again if it was removed. It returns when ctx or the server
-// ends.
-func (c *Carrier) keepWebhook(ctx context.Context, ended <-chan error) error {
+// keepWebhook sets the webhook, and sets it again if it was removed. It returns when ctx ends.
+func (c *Carrier) keepWebhook(ctx context.Context) error {
 	if err := c.setHook(ctx); err != nil {
 		return err
 	}
@@ -114,8 +87,6 @@ func (c *Carrier) keepWebhook(ctx context.Context, ended <-chan error) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err := <-ended:
-			return err
 		case <-time.After(wait):
 		}
 	}

@@ -1,0 +1,54 @@
+package people
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"strconv"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Codes makes the codes of prompts on a channel that cannot store them. Every worker of the channel
+// makes the same codes, also after a restart. Its key is a secret of the channel: without it, an agent
+// cannot search for a request with a code that a person is about to type.
+type Codes []byte
+
+// maxCounted bounds the number of calls that Find tries for one prompt.
+const maxCounted = 1000
+
+// Of returns the code of p for its recipient. It depends on the request's content and on p.Waiters, the
+// number of calls that the message shows.
+func (key Codes) Of(p *schemas.Prompt, recipient string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(strings.Join([]string{p.SessionID, p.PendingID, p.Digest, recipient, strconv.Itoa(max(1, p.Waiters))}, "\x00")))
+	code := make([]byte, 0, CodeLength)
+	for sum := mac.Sum(nil); len(code) < CodeLength; {
+		for _, b := range sum {
+			if i := int(b & 31); i < len(codeAlphabet) && len(code) < CodeLength {
+				code = append(code, codeAlphabet[i])
+			}
+		}
+		next := sha256.Sum256(sum)
+		sum = next[:]
+	}
+	return string(code)
+}
+
+// Find returns the prompt of open whose message shows the code, with the number of calls that the
+// message shows. ok is false if no prompt or more than one has the code.
+func (key Codes) Find(code string, open []schemas.Prompt, recipient string) (found schemas.Prompt, ok bool) {
+	for i := range open {
+		for n := 1; n <= min(max(1, open[i].Waiters), maxCounted); n++ {
+			p := AsShown(open[i], n)
+			if key.Of(&p, recipient) != code {
+				continue
+			}
+			if ok {
+				return schemas.Prompt{}, false
+			}
+			found, ok = p, true
+		}
+	}
+	return found, ok
+}
