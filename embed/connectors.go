@@ -14,12 +14,14 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/connectors/people/telegram"
 	"github.com/nodbus/nod/connectors/people/wake"
+	"github.com/nodbus/nod/connectors/people/whatsapp"
 	"github.com/nodbus/nod/schemas"
 )
 
 // channels are the people connectors. A new connector needs its own package and one line here.
 var channels = []people.Channel{
 	telegram.Channel,
+	whatsapp.Channel,
 	wake.Channel,
 }
 

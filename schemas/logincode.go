@@ -3,7 +3,7 @@ package schemas
 import "time"
 
 // LoginCodeOp is an operation on a code that the web inbox has signed itself, for a login link
-// or a web session.
+// or a web session, or on the id of a message that a carrier has received.
 type LoginCodeOp string
 
 const (
@@ -14,7 +14,9 @@ const (
 // LoginCode is a request about a code that logs an approver in to the web inbox, or the reply.
 // A carrier requests a code for a person who has written to the carrier. The web inbox
 // exchanges the code, once, for that person's web identity. The inbox also signs codes itself.
-// nod marks such a code when it is used, and every inbox refuses a marked code.
+// nod marks such a code when it is used, and every inbox refuses a marked code. A carrier marks
+// the messages that it has handled in the same way, because its channel may deliver a message
+// again.
 type LoginCode struct {
 	Type string      `json:"type"`
 	Op   LoginCodeOp `json:"op,omitempty"`

@@ -32,6 +32,8 @@ var (
 	_ people.Freezer     = (*Desk)(nil)
 	_ people.Pairer      = (*Desk)(nil)
 	_ people.LoginLinker = (*Desk)(nil)
+	_ people.Deduper     = (*Desk)(nil)
+	_ people.Reporter    = (*Desk)(nil)
 )
 
 // NewDesk returns the desk of a connector. The connection c must use the connector's key.
@@ -282,10 +284,7 @@ func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, er
 }
 
 func (d *Desk) delivered(ctx context.Context, p *schemas.Prompt, state schemas.DeliveryState, reason string) error {
-	var ok schemas.OK
-	return d.conn.CallInto(ctx, schemas.DeliverySubject(d.connector), schemas.Delivery{
-		Type: schemas.TypeDelivery, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID, State: state, Reason: reason,
-	}, &ok)
+	return d.Report(ctx, schemas.Delivery{Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID, State: state, Reason: reason})
 }
 
 // Freeze denies all pending and new requests of all agents, or of the agent or session that b
@@ -340,6 +339,24 @@ func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time)
 func (d *Desk) LoginCodeSpent(ctx context.Context, code string) (bool, error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.CheckLoginCode, Code: code})
 	return p.Spent, err
+}
+
+// Handled reports whether MarkHandled has marked a message of this channel.
+func (d *Desk) Handled(ctx context.Context, message string) (bool, error) {
+	return d.LoginCodeSpent(ctx, schemas.HashCode(message))
+}
+
+// MarkHandled marks a message of this channel as handled, until a time at most 30 days ahead. If
+// several callers mark the same message, only one of them gets first == true.
+func (d *Desk) MarkHandled(ctx context.Context, message string, until time.Time) (first bool, err error) {
+	return d.SpendLoginCode(ctx, schemas.HashCode(message), until)
+}
+
+// Report reports what became of a prompt after the worker had shown it.
+func (d *Desk) Report(ctx context.Context, r schemas.Delivery) error {
+	r.Type = schemas.TypeDelivery
+	var ok schemas.OK
+	return d.conn.CallInto(ctx, schemas.DeliverySubject(d.connector), r, &ok)
 }
 
 func (d *Desk) loginCode(ctx context.Context, p schemas.LoginCode) (schemas.LoginCode, error) {

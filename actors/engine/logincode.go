@@ -23,16 +23,19 @@ func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 
 // loginCode handles the uses of login codes. A carrier requests a code for an approver. The web
 // inbox redeems that code. Login codes that the web inbox has signed itself are only checked or
-// marked as used.
+// marked as used; so are the ids of messages that a carrier has received.
 func (e *admin) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) (schemas.LoginCode, error) {
+	isWeb := c.name == schemas.ConnectorWeb
 	switch {
-	case c.name == schemas.ConnectorWeb && p.Code != "":
-		switch p.Op {
-		case schemas.SpendLoginCode:
-			return e.spend(ctx, p)
-		case schemas.CheckLoginCode:
+	case p.Code != "" && p.Op != "" && (isWeb || !schemas.IsViewer(c.name)):
+		if !isWeb {
+			p.Code = c.name + "/" + p.Code // no carrier can mark a code of the web inbox, or another carrier's message
+		}
+		if p.Op == schemas.CheckLoginCode {
 			return e.checkSpent(ctx, p.Code)
 		}
+		return e.spend(ctx, p)
+	case isWeb && p.Code != "":
 		return e.redeem(ctx, p.Code)
 	case !schemas.IsViewer(c.name) && p.From != nil:
 		return e.issue(ctx, c.name, p.From.UserID)
@@ -80,7 +83,7 @@ func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, err
 	return p, err
 }
 
-// spend marks as used a login code that the web inbox has signed itself. If several tries use
+// spend marks as used a login code that the web inbox has signed itself, or the id of a message. If several tries use
 // the same code, exactly one try gets a reply without Spent. If that try is repeated, it gets
 // the same reply again.
 func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {

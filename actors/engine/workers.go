@@ -55,6 +55,9 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 		e.Log.Warn("engine: a prompt was not shown", "key", key, "connector", c.name, "state", d.State, "reason", d.Reason)
 	}
 	kind, text := schemas.NoticeShown, "The question is shown on "+c.name+"."
+	if d.Reason != "" { // a receipt of the channel, such as "read"
+		text = "The question is shown on " + c.name + ": " + d.Reason + "."
+	}
 	if d.State != schemas.DeliveryShown {
 		kind, text = schemas.NoticeUndeliverable, "The question could not be shown on "+c.name+": "+d.Reason
 		var last bool

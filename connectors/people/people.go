@@ -135,6 +135,24 @@ type Revoker interface {
 	Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error
 }
 
+// Deduper is a Desk that remembers which messages of a channel were handled, for a channel that
+// delivers a message more than once. It remembers them over restarts, for all workers of the channel.
+type Deduper interface {
+	// Handled reports whether a message was marked as handled.
+	Handled(ctx context.Context, message string) (bool, error)
+	// MarkHandled marks a message as handled, until a time at most 30 days ahead. If several callers
+	// mark the same message, only one of them gets first == true.
+	MarkHandled(ctx context.Context, message string, until time.Time) (first bool, err error)
+}
+
+// Reporter is a Desk for a channel that says later whether a message has reached its recipient.
+type Reporter interface {
+	// Report reports what became of a prompt. DeliveryUnreachable and DeliveryFailed end the prompt's
+	// route, as the errors of Carrier.Prompt do. DeliveryShown with a Reason is a receipt, such as
+	// "read".
+	Report(ctx context.Context, d schemas.Delivery) error
+}
+
 // Error is the error of a Carrier that could not send or change a message.
 //
 // The zero Error is a temporary fault: the message may or may not have been sent, and the worker

@@ -75,6 +75,39 @@ func TestALoginCodeIsSpentOnce(t *testing.T) {
 	env.False(won, "an expired code cannot be spent")
 	_, err = web.SpendLoginCode(env.Ctx, "for ever", time.Now().Add(1000*time.Hour))
 	env.Refusal(err, schemas.CodeValidation)
-	_, err = tg.SpendLoginCode(env.Ctx, "code", until)
-	env.Refusal(err, schemas.CodeValidation) // only the web connector may use up a login code
+	won, err = tg.SpendLoginCode(env.Ctx, "another", until)
+	env.NoError(err)
+	env.True(won)
+	spent, err = web.LoginCodeSpent(env.Ctx, "another")
+	env.NoError(err)
+	env.False(spent, "a carrier has no access to the codes of the web inbox")
+}
+
+// Of several workers that get the same message of a channel, one marks it first. The mark
+// counts for this channel alone.
+func TestAMessageIsMarkedOnce(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	tg, until := env.Person("tg", "7"), time.Now().Add(8*24*time.Hour)
+	var first atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			won, err := tg.MarkHandled(env.Ctx, "wamid.A", until)
+			env.NoError(err)
+			if won {
+				first.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	env.EqualValues(1, first.Load())
+	for message, want := range map[string]bool{"wamid.A": true, "wamid.B": false} {
+		handled, err := tg.Handled(env.Ctx, message)
+		env.NoError(err)
+		env.Equal(want, handled, message)
+	}
+	handled, err := env.Bob().Handled(env.Ctx, "wamid.A")
+	env.NoError(err)
+	env.False(handled, "another connector's")
 }

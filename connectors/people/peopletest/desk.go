@@ -19,9 +19,15 @@ type desk struct {
 	count     int
 	back      chan struct{} // nil while nod is reachable; otherwise a channel that the method come closes when nod is reachable again
 	conflicts int
+	handled   map[string]bool // the messages that were marked as handled
+	reports   []schemas.Delivery
 }
 
-var _ people.Desk = (*desk)(nil)
+var (
+	_ people.Desk     = (*desk)(nil)
+	_ people.Deduper  = (*desk)(nil)
+	_ people.Reporter = (*desk)(nil)
+)
 
 type entry struct {
 	schemas.Prompt
@@ -29,7 +35,7 @@ type entry struct {
 	answer     schemas.Answer // the answer that decided the request
 }
 
-func newDesk() *desk { return &desk{entries: map[string]*entry{}} }
+func newDesk() *desk { return &desk{entries: map[string]*entry{}, handled: map[string]bool{}} }
 
 // ask stores a request that is routed to recipients. It returns the prompt for the first recipient.
 func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
@@ -218,4 +224,37 @@ func (d *desk) Show(ctx context.Context, session, id string) (schemas.Prompt, sc
 // Hold implements people.Desk.
 func (d *desk) Hold(context.Context, schemas.Presence) (schemas.Lock, error) {
 	return schemas.Lock{Type: schemas.TypeLock}, nil
+}
+
+// Handled implements people.Deduper.
+func (d *desk) Handled(ctx context.Context, message string) (bool, error) {
+	if err := d.there(ctx); err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.handled[message], nil
+}
+
+// MarkHandled implements people.Deduper.
+func (d *desk) MarkHandled(ctx context.Context, message string, _ time.Time) (first bool, err error) {
+	if err := d.there(ctx); err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first = !d.handled[message]
+	d.handled[message] = true
+	return first, nil
+}
+
+// Report implements people.Reporter.
+func (d *desk) Report(ctx context.Context, r schemas.Delivery) error {
+	if err := d.there(ctx); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reports = append(d.reports, r)
+	return nil
 }

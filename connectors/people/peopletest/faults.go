@@ -156,7 +156,7 @@ func hostile(s *stage) {
 		r := call(text)
 		r.Reason, r.Title, r.AgentName, r.SessionLabel, r.TaskID = text, text, text, text, text
 		p, ref, m := s.shownOf(r)
-		s.Contains(plain(m.Text), plain(seen))
+		s.Contains(strings.ReplaceAll(plain(m.Text), "⟦U+0060⟧", "`"), plain(seen)) // a channel whose markup has backticks shows their number
 		s.answers(m, schemas.RejectOnce)
 		s.Equal(schemas.Denied, s.decided(p).Outcome, "this very request was answered")
 		s.NoError(s.carrier.Settle(s.ctx, ref, s.desk.now(p)))

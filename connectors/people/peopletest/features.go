@@ -15,6 +15,7 @@ type Features struct {
 	Outgoing     bool // messages tell that a request waits or has ended, without its payload, and take no answers
 	Buttons      bool // messages have buttons
 	Replies      bool // a person can reply to a message with yes or no
+	Codes        bool // a person can write yes or no with the code that the question shows
 	Edits        bool // the channel can edit messages; the carrier must be a people.Reviser
 	Reasons      bool // a denial can contain the person's reason
 	Scopes       bool // an answer can allow later calls by a rule that nod stores
@@ -27,6 +28,7 @@ type feature string
 const (
 	buttons      feature = "Buttons"
 	replies      feature = "Replies"
+	codes        feature = "Codes"
 	edits        feature = "Edits"
 	reasons      feature = "Reasons"
 	scopes       feature = "Scopes"
@@ -35,7 +37,7 @@ const (
 
 func (f Features) declared() map[feature]bool {
 	return map[feature]bool{
-		buttons: f.Buttons, replies: f.Replies, edits: f.Edits, reasons: f.Reasons, scopes: f.Scopes, agentOptions: f.AgentOptions,
+		buttons: f.Buttons, replies: f.Replies, codes: f.Codes, edits: f.Edits, reasons: f.Reasons, scopes: f.Scopes, agentOptions: f.AgentOptions,
 	}
 }
 
@@ -44,6 +46,7 @@ func (f Features) declared() map[feature]bool {
 var absences = map[feature]func(*stage){
 	buttons:      noButtons,
 	replies:      noReplies,
+	codes:        noCodes,
 	edits:        noEdits,
 	reasons:      noReasons,
 	scopes:       nothingUnseen, // this test fails if a person can give a lasting answer
@@ -71,8 +74,17 @@ func noButtons(s *stage) {
 
 func noReplies(s *stage) {
 	p, _, m := s.shown("make")
-	s.False(s.Does(Ann, Act{Message: m.ID, Say: "yes"}), undeclared)
+	if s.features.Codes { // a person can write texts
+		s.says(Ann, Act{Message: m.ID, Say: "yes"})
+	} else {
+		s.False(s.Does(Ann, Act{Message: m.ID, Say: "yes"}), undeclared)
+	}
 	s.pending(p)
+}
+
+func noCodes(s *stage) {
+	_, _, m := s.shown("make")
+	s.Empty(shownCode.FindString(m.Text), undeclared)
 }
 
 // noEdits requires that Settle does not change the prompt's message and sends another message.

@@ -1,0 +1,227 @@
+package whatsapp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/connectors/httpserve"
+	"github.com/nodbus/nod/connectors/people"
+)
+
+const (
+	// callTimeout is the time limit of one call of Meta's server.
+	callTimeout = 15 * time.Second
+	// rateWait is the pause if Meta limits the rate without saying for how long. pairWait is the pause
+	// if the messages to one person come too fast.
+	rateWait = 30 * time.Second
+	pairWait = 6 * time.Second
+	// maxWait bounds the pause that a server may ask for.
+	maxWait = 24 * time.Hour
+	// maxReply is the largest reply in bytes.
+	maxReply = 1 << 20
+)
+
+// api calls Meta's Graph API for one number. The access token is in a header, and in no URL or error.
+type api struct {
+	client  *http.Client
+	number  string // the address of the number: the base URL and the number's id
+	token   string
+	secrets []string // the texts that clean removes from every error
+}
+
+func newAPI(base, numberID, token string, secrets ...string) (*api, error) {
+	u, err := url.Parse(base)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("connectors.whatsapp.base_url: it must be a plain address such as https://graph.facebook.com/v24.0")
+	case u.Scheme != "https" && !(u.Scheme == "http" && httpserve.Loopback(u.Hostname())):
+		return nil, errors.New("connectors.whatsapp.base_url: it must begin with https://, as the access token travels with each call; http:// is for this machine alone")
+	case token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return nil, errors.New("connectors.whatsapp: the access token must be one word of ASCII characters: copy it from the system user's page of Meta's console")
+	case numberID == "" || strings.Trim(numberID, "0123456789") != "":
+		return nil, errors.New("connectors.whatsapp.phone_number_id: it must be the digits that Meta's console shows under Phone number ID")
+	}
+	return &api{
+		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // a redirect would send the token to another host
+		}},
+		number: strings.TrimRight(base, "/") + "/" + numberID, token: token, secrets: append(secrets, token),
+	}, nil
+}
+
+// The codes of Meta's errors that nod tells apart.
+const (
+	codeToken       = 190    // the access token is expired or revoked
+	codeWindow      = 131047 // the person has not written for 24 hours
+	codeUndelivered = 131026 // the person has no WhatsApp, has blocked the number, or cannot get the message
+	codePair        = 131056 // too many messages to this person
+)
+
+var (
+	rateCodes        = map[int]bool{4: true, 80007: true, 130429: true, 131048: true, codePair: true}
+	unreachableCodes = map[int]bool{codeWindow: true, codeUndelivered: true, 131021: true, 131030: true, 130472: true, 131049: true, 131050: true}
+	temporaryCodes   = map[int]bool{1: true, 2: true, 131000: true, 131016: true, 131057: true, 133004: true}
+	permissionCodes  = map[int]bool{0: true, 3: true, 10: true, codeToken: true, 200: true, 368: true, 131005: true, 131031: true}
+)
+
+// apiError is an error that Meta's server replied, or that it reported later about a message.
+type apiError struct {
+	status, code int
+	text         string
+	after        time.Duration // the time to wait; 0 if the server did not say
+}
+
+func (f *apiError) Error() string {
+	text := fmt.Sprintf("whatsapp: %d", f.status)
+	if f.code != 0 {
+		text = fmt.Sprintf("whatsapp: error %d", f.code)
+	}
+	text += " " + f.text
+	switch {
+	case f.code == codeWindow:
+		text += ": the person has not written to this number for 24 hours; name an approved template in connectors.whatsapp.template, or have them write"
+	case f.status == http.StatusUnauthorized, permissionCodes[f.code] && f.code != 0:
+		text += ": Meta refuses the access token or the account; put a valid token into the file or variable that connectors.whatsapp names"
+	}
+	return text
+}
+
+// carrierError converts f to an error that tells the worker whether and when to retry.
+func (f *apiError) carrierError() *people.Error {
+	e := &people.Error{Err: f}
+	switch {
+	case f.status == http.StatusTooManyRequests, rateCodes[f.code]:
+		wait := rateWait
+		if f.code == codePair {
+			wait = pairWait
+		}
+		if f.after > 0 {
+			wait = min(f.after, maxWait)
+		}
+		e.After = wait
+	case unreachableCodes[f.code]:
+		e.Unreachable = true
+	case temporaryCodes[f.code], f.status == http.StatusRequestTimeout, f.status >= 500, f.status < 400:
+	default:
+		e.Permanent = true
+	}
+	return e
+}
+
+// hasCode reports whether err is an error of Meta with this code.
+func hasCode(err error, code int) bool {
+	var f *apiError
+	return errors.As(err, &f) && f.code == code
+}
+
+// send sends a message and returns its id. Its errors are *people.Error or, after ctx has ended, ctx's
+// own. If a call timed out, the server may have sent the message.
+func (a *api) send(ctx context.Context, m outgoing) (id string, err error) {
+	m.Product, m.RecipientType = "whatsapp", "individual"
+	body, err := json.Marshal(m)
+	if err != nil {
+		return "", &people.Error{Permanent: true, Err: fmt.Errorf("whatsapp: encode a message: %w", err)}
+	}
+	var sent struct {
+		Messages []struct {
+			ID string `json:"id"`
+		} `json:"messages"`
+	}
+	if err := a.call(ctx, http.MethodPost, "/messages", body, &sent); err != nil {
+		return "", err
+	}
+	if len(sent.Messages) == 0 || sent.Messages[0].ID == "" {
+		return "", &people.Error{Err: errors.New("whatsapp: the reply names no message")}
+	}
+	return sent.Messages[0].ID, nil
+}
+
+// check returns an error unless the access token may use the number.
+func (a *api) check(ctx context.Context) error {
+	return a.call(ctx, http.MethodGet, "?fields=id", nil, nil)
+}
+
+func (a *api) call(ctx context.Context, method, path string, body []byte, result any) error {
+	hop, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := a.try(hop, method, path, body, result)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+func (a *api) try(ctx context.Context, method, path string, body []byte, result any) error {
+	req, err := http.NewRequestWithContext(ctx, method, a.number+path, bytes.NewReader(body))
+	if err != nil {
+		return &people.Error{Permanent: true, Err: errors.New("whatsapp: connectors.whatsapp.base_url is not valid")}
+	}
+	req.Header.Set("Authorization", "Bearer "+a.token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return a.networkError(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	if err != nil {
+		return a.networkError(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return a.refusal(resp, data)
+	}
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, result); err != nil {
+		return &people.Error{Err: fmt.Errorf("whatsapp: the reply has an unexpected form: %s", a.clean(err.Error()))}
+	}
+	return nil
+}
+
+func (a *api) refusal(resp *http.Response, data []byte) error {
+	var reply struct {
+		Error graphError `json:"error"`
+	}
+	f := &apiError{status: resp.StatusCode, text: http.StatusText(resp.StatusCode)}
+	if json.Unmarshal(data, &reply) == nil && reply.Error.text() != "" {
+		f.code, f.text = reply.Error.Code, a.clean(reply.Error.text())
+	}
+	if n, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31); err == nil {
+		f.after = time.Duration(n) * time.Second
+	}
+	return f.carrierError()
+}
+
+// networkError keeps only the cause, because the text of the HTTP client's own error contains the URL.
+func (a *api) networkError(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return &people.Error{Err: fmt.Errorf("whatsapp: %s", a.clean(err.Error()))}
+}
+
+// clean prepares a text of the server for an error: it returns one line of limited length, without
+// secrets. A server or a proxy may repeat a secret.
+func (a *api) clean(text string) string {
+	for _, secret := range a.secrets {
+		text = strings.ReplaceAll(text, secret, "[secret]")
+	}
+	text = people.Line(text)
+	if runes := []rune(text); len(runes) > 300 {
+		text = string(runes[:300]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,291 @@
+package whatsapp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// sayTimeout is the time limit of a reply to a person.
+	sayTimeout = 5 * time.Second
+	// recordingAfter is the time after which nod tells a person that their answer is being recorded.
+	recordingAfter = 2 * time.Second
+	// handledFor is how long nod remembers the id of a handled message. Meta repeats a call for at most
+	// 7 days. An older message changes nothing.
+	handledFor = 8 * 24 * time.Hour
+	// mostShown is the largest number of questions that one message of a person brings.
+	mostShown = 10
+)
+
+// unknown is the error for a request that does not exist, or that this person may not see.
+var unknown = &schemas.Error{Code: schemas.CodeNotFound}
+
+// handler handles a single message of a person.
+type handler struct {
+	*Carrier
+	desk people.Desk
+	m    *incoming
+	now  time.Time // the broker's time after the first query; before it, this machine's time
+}
+
+// handleOnce handles a message that no worker has handled before. The message is marked after it was
+// handled: if a worker dies in between, the message comes again, and the same answer to the same request
+// changes nothing. A thaw is not like that, so its message is marked first.
+func (c *Carrier) handleOnce(ctx context.Context, desk people.Desk, m *incoming) error {
+	seconds, err := strconv.ParseInt(m.Timestamp, 10, 64)
+	sentAt := time.Unix(seconds, 0)
+	switch {
+	case m.From == "" || m.ID == "" || m.GroupID != "" || err != nil:
+		return nil // without the person's id, or not in their own chat
+	case time.Since(sentAt) > handledFor:
+		return nil
+	}
+	c.openWindowAt(m.From, sentAt)
+	h := &handler{c, desk, m, time.Now()}
+	defer h.noticeIfSlow(ctx)()
+	dedupe, durable := desk.(people.Deduper)
+	if !durable {
+		return h.handle(ctx)
+	}
+	until := sentAt.Add(handledFor)
+	if command, _ := people.Command(m.Text.Body); command == "/thaw" {
+		first, err := dedupe.MarkHandled(ctx, m.ID, until)
+		if err != nil || !first {
+			return err
+		}
+		return h.handle(ctx)
+	}
+	handled, err := dedupe.Handled(ctx, m.ID)
+	if err != nil || handled {
+		return err
+	}
+	if err := h.handle(ctx); err != nil {
+		return err
+	}
+	_, err = dedupe.MarkHandled(ctx, m.ID, until)
+	return err
+}
+
+// noticeIfSlow tells the person that their answer is being recorded, unless stop is called soon. If Meta
+// delivers the answer again, the person is not told again.
+func (h *handler) noticeIfSlow(ctx context.Context) (stop func()) {
+	if h.m.Type != "interactive" && people.ReadText(h.m.Text.Body).Code == "" {
+		return func() {}
+	}
+	waiting := time.AfterFunc(recordingAfter, func() {
+		if h.told.get(h.m.ID) == "" {
+			h.told.put(h.m.ID, "recording")
+			h.say(ctx, said(people.Recording))
+		}
+	})
+	return func() { waiting.Stop() }
+}
+
+// openWindowAt records that a person wrote at a time.
+func (c *Carrier) openWindowAt(person string, at time.Time) {
+	if time.Since(at) < 24*time.Hour {
+		c.openWindow(person)
+	}
+}
+
+func (h *handler) handle(ctx context.Context) error {
+	switch {
+	case h.m.Type == "interactive" && h.m.Interactive.Type == "button_reply":
+		return h.handleTap(ctx, h.m.Interactive.ButtonReply.ID)
+	case h.m.Type == "button" && h.m.Button.Payload == showButton:
+		return h.showPending(ctx)
+	case h.m.Type == "text":
+		return h.handleText(ctx)
+	case h.m.Type == "reaction", h.m.Type == "system":
+		return nil
+	}
+	h.say(ctx, said("Nothing changed: nod reads texts and taps on buttons only."))
+	return nil
+}
+
+func (h *handler) from() schemas.From {
+	return schemas.From{UserID: h.m.From, Chat: h.m.From, MessageID: h.m.ID}
+}
+
+// handleTap submits the answer of a button.
+func (h *handler) handleTap(ctx context.Context, id string) error {
+	b, ok := readButton(id)
+	shown := h.sent.get(h.m.Context.ID)
+	if !ok || shown != "" && shown != b.digest { // a button of another message
+		return h.refuse(ctx, unknown)
+	}
+	p, err := h.find(ctx, b)
+	if err != nil {
+		return h.refuse(ctx, err)
+	}
+	a, ok := answerFor(&p, b.action, h.from())
+	if !ok {
+		return h.refuse(ctx, unknown)
+	}
+	return h.answer(ctx, &p, a)
+}
+
+// find returns the request that a button names, with the number of calls that the button's message
+// shows. If the request does not have the digest in the button, the error is unknown.
+func (h *handler) find(ctx context.Context, b buttonData) (schemas.Prompt, error) {
+	if b.session != "" {
+		p, page, err := h.desk.Show(ctx, b.session, b.id)
+		if err != nil {
+			return p, err
+		}
+		h.now = page.Now
+		if p.Digest != b.digest {
+			return p, unknown
+		}
+		return people.AsShown(p, b.waiters), nil
+	}
+	open, err := h.pending(ctx)
+	if err != nil {
+		return schemas.Prompt{}, err
+	}
+	i := slices.IndexFunc(open, func(p schemas.Prompt) bool { return p.Digest == b.digest })
+	if i < 0 {
+		return schemas.Prompt{}, unknown
+	}
+	return people.AsShown(open[i], b.waiters), nil
+}
+
+func (h *handler) pending(ctx context.Context) ([]schemas.Prompt, error) {
+	return h.desk.Pending(ctx, schemas.Query{Recipient: h.m.From})
+}
+
+// handleText handles a text: an answer with a code, or a command. A yes or no without a code decides
+// nothing, even in reply to a question: the words may have been meant for another question, and Meta may
+// deliver them late or twice.
+func (h *handler) handleText(ctx context.Context) error {
+	words := h.m.Text.Body
+	commands := people.Commands{Desk: h.desk, Channel: Name, Now: h.now}
+	if reply, known, err := commands.Run(ctx, h.from(), words); known {
+		if command, _ := people.Command(words); command != "/web" {
+			reply = said(reply) // a link must not be code, because WhatsApp then does not open it
+		}
+		if err == nil {
+			h.say(ctx, reply)
+		}
+		return err
+	}
+	if command, _ := people.Command(words); command == "/pending" {
+		return h.showPending(ctx)
+	}
+	open, err := h.pending(ctx)
+	if err != nil {
+		return h.refuse(ctx, err)
+	}
+	utterance := people.ReadText(words)
+	if utterance.Word == people.Unclear || utterance.Code == "" {
+		return h.notUnderstood(ctx, open)
+	}
+	p, ok := h.codes.Find(utterance.Code, open, h.m.From)
+	if !ok {
+		h.say(ctx, said("Nothing changed: no request that waits for you has the code "+utterance.Code+". It may have ended. /pending shows the requests that wait."))
+		return nil
+	}
+	a, ok := utterance.Answer(&p, h.from())
+	if !ok || utterance.Word == people.Yes && !mayAllow(&p) {
+		h.say(ctx, said("Nothing changed: "+utterance.Code+" cannot be allowed on WhatsApp. Read it with: nod show "+p.PendingID))
+		return nil
+	}
+	return h.answer(ctx, &p, a)
+}
+
+// notUnderstood replies to a text that is no answer.
+func (h *handler) notUnderstood(ctx context.Context, open []schemas.Prompt) error {
+	codes := make([]string, len(open))
+	for i := range open {
+		codes[i] = h.codes.Of(&open[i], h.m.From)
+	}
+	text := people.NotUnderstood(codes)
+	if len(open) > mostShown {
+		text = fmt.Sprintf("I did not understand that, and nothing changed. %d requests are waiting: answer with the buttons under each question.", len(open))
+	}
+	h.say(ctx, said(text+"\n/pending shows the requests that wait, /freeze denies every request until /thaw, /web sends a link to the web inbox. Your WhatsApp id is "+h.m.From+"."))
+	return nil
+}
+
+// showPending sends the questions that wait for this person, oldest first.
+func (h *handler) showPending(ctx context.Context) error {
+	open, err := h.pending(ctx)
+	if err != nil {
+		return h.refuse(ctx, err)
+	}
+	if len(open) == 0 {
+		h.say(ctx, said(people.NotUnderstood(nil)))
+		return nil
+	}
+	for i := range open[:min(len(open), mostShown)] {
+		p := open[i]
+		p.Recipient, p.Repeat = h.m.From, true
+		if _, err := h.sendPrompt(ctx, &p, again); err != nil {
+			h.Log.Info("whatsapp: a question was not sent again", "key", p.Key(), "error", err)
+			break // the person can ask again
+		}
+	}
+	if more := len(open) - mostShown; more > 0 {
+		h.say(ctx, said(fmt.Sprintf("and %d more: answer these first, then write /pending again.", more)))
+	}
+	return nil
+}
+
+// answer submits an answer and tells the person the result. It reports success only after nod has stored
+// the answer.
+func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer) error {
+	key := tellKey(h.m.From, p)
+	h.told.put(key, "answering") // the worker does not tell this person the same outcome
+	d, err := h.desk.Answer(ctx, a)
+	var e *schemas.Error
+	switch {
+	case errors.As(err, &e) && e.Decision() != nil:
+		h.told.remove(key)
+		return h.refuse(ctx, err)
+	case err != nil:
+		h.told.remove(key)
+		return h.refuse(ctx, err)
+	case p.Decision != nil:
+		h.say(ctx, said(people.AlreadyDecided(&d, h.now)))
+	case !h.sayAbout(ctx, cmp.Or(h.m.Context.ID, h.m.ID), said(people.Recorded(&d, p))+"\n"+code("Request "+p.PendingID)):
+		h.told.remove(key)
+	}
+	return nil
+}
+
+// refuse tells the person why an answer did not count. If it is unknown whether the answer counted,
+// refuse returns an error, so that Meta sends the message again.
+func (h *handler) refuse(ctx context.Context, err error) error {
+	if people.IsUncertain(err) {
+		return fmt.Errorf("submit an answer from WhatsApp: %w", err)
+	}
+	var e *schemas.Error
+	errors.As(err, &e)
+	h.say(ctx, said(people.Refusal(e, h.now)))
+	return nil
+}
+
+// say replies to the person's message. It logs an error and does not retry, because the person can repeat
+// their message.
+func (h *handler) say(ctx context.Context, body string) (sent bool) {
+	return h.sayAbout(ctx, h.m.ID, body)
+}
+
+// sayAbout sends a message that quotes another one.
+func (h *handler) sayAbout(ctx context.Context, quotes, body string) (sent bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
+	defer cancel()
+	if _, err := h.sendText(ctx, h.m.From, quotes, body, ""); err != nil {
+		h.Log.Info("whatsapp: a reply was not sent", "error", err)
+		return false
+	}
+	return true
+}

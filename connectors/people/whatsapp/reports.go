@@ -1,0 +1,118 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// A messageKind says what a message that Meta reports about was.
+type messageKind string
+
+const (
+	question messageKind = "q"
+	again    messageKind = "r" // a question that was sent again, because Meta reported that the first message failed
+	notice   messageKind = "t" // a template
+)
+
+// callbackOf returns the text that Meta repeats in each report about a message. With it, any worker
+// knows the request.
+func callbackOf(kind messageKind, p *schemas.Prompt) string {
+	return string(kind) + "/" + p.Recipient + "/" + p.SessionID + "/" + p.PendingID
+}
+
+// receiptTimeout is the time limit for passing a receipt to nod.
+const receiptTimeout = 2 * time.Second
+
+// ranks orders the reports about a message, which can come in any order and more than once.
+var ranks = map[string]string{"sent": "1", "delivered": "2", "read": "3", "failed": "4"}
+
+// handleReport handles a report about a message that nod has sent. A receipt becomes a notice to the
+// agent's session. If Meta did not send the message, the person gets a template, or counts as
+// unreachable.
+func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status) error {
+	parts := strings.Split(s.Callback, "/")
+	rank, known := ranks[s.Status]
+	if len(parts) != 4 || !known || rank <= c.read.get(s.ID) {
+		return nil // about an outcome or a reply, or an older report
+	}
+	d := schemas.Delivery{Recipient: parts[1], SessionID: parts[2], PendingID: parts[3], State: schemas.DeliveryShown}
+	kind := messageKind(parts[0])
+	what := ""
+	if kind == notice {
+		what = "the notice without the request was "
+	}
+	var err error
+	switch s.Status {
+	case "failed":
+		err = c.handleFailure(ctx, desk, s, kind, d)
+	case "delivered", "read":
+		d.Reason = what + s.Status
+		hop, cancel := context.WithTimeout(ctx, receiptTimeout)
+		defer cancel()
+		if report(hop, desk, d) != nil {
+			return nil // a receipt is not worth a wait: while nod is away, it is dropped
+		}
+	}
+	if err == nil {
+		c.read.put(s.ID, rank)
+	}
+	return err
+}
+
+// handleFailure handles the report that Meta did not send a message. Meta reports a closed window so.
+func (c *Carrier) handleFailure(ctx context.Context, desk people.Desk, s *status, kind messageKind, d schemas.Delivery) error {
+	f := &apiError{status: http.StatusBadRequest, text: "the message was not sent"}
+	if len(s.Errors) > 0 {
+		f.code, f.text = s.Errors[0].Code, c.api.clean(s.Errors[0].text())
+	}
+	e := f.carrierError()
+	if f.code == codeWindow {
+		c.closeWindow(d.Recipient)
+	}
+	retries := kind == question && !e.Permanent && !e.Unreachable
+	if kind != notice && f.code == codeWindow && c.Template.Name != "" || retries {
+		p, _, err := desk.Show(ctx, d.SessionID, d.PendingID)
+		switch {
+		case people.IsUncertain(err):
+			return fmt.Errorf("handle a report about a message: %w", err)
+		case err != nil || p.Decision != nil:
+			return nil
+		}
+		p.Recipient = d.Recipient
+		if retries {
+			_, err = c.sendPrompt(ctx, &p, again)
+		} else {
+			_, err = c.sendTemplate(ctx, &p)
+		}
+		if err == nil {
+			return nil
+		}
+		if !errors.As(err, &e) {
+			return err
+		}
+	}
+	d.State, d.Reason = schemas.DeliveryFailed, e.Error()
+	if e.Unreachable {
+		d.State = schemas.DeliveryUnreachable
+	}
+	c.Log.Info("whatsapp: a question was not sent", "key", schemas.Key(d.SessionID, d.PendingID), "error", e)
+	return report(ctx, desk, d)
+}
+
+func report(ctx context.Context, desk people.Desk, d schemas.Delivery) error {
+	r, ok := desk.(people.Reporter)
+	if !ok {
+		return nil
+	}
+	if err := r.Report(ctx, d); people.IsUncertain(err) {
+		return fmt.Errorf("report what became of a message: %w", err)
+	}
+	return nil // nod no longer stores the request, or it was not routed to this person
+}

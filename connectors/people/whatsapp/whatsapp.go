@@ -1,0 +1,210 @@
+// Package whatsapp sends prompts to people on WhatsApp and receives their answers, over Meta's Cloud API.
+// Meta calls a webhook of nod with each answer, and signs the call.
+//
+// A recipient is a WhatsApp id: the digits of a person's phone number, which the settings list as an
+// identity of an approver. A question has up to three buttons. Each button's id contains the digest of
+// the request and the number of calls that the message shows. A person can also write "yes" or "no" with
+// the code of the question. Any worker can submit the answer, even after a restart.
+//
+// A message cannot be edited, so the outcome is a new message that quotes the question. A person who has
+// not written for 24 hours gets an approved template without the payload, if the settings name one. The
+// tap on its button brings the questions. Without a template, such a person is unreachable.
+package whatsapp
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/connectors/httpserve"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const defaultBase = "https://graph.facebook.com/v24.0"
+
+// Options are the settings of a carrier, with its secrets.
+type Options struct {
+	BaseURL       string // the address of Meta's Graph API; empty means Meta's own
+	PhoneNumberID string
+	Token         string // the access token
+	AppSecret     string // the key of the signatures of Meta's calls
+	VerifyToken   string // the text by which Meta checks the webhook's address
+	Listen        string // the address of the webhook, HOST:PORT; without TLS, only a loopback address is accepted
+	TLS           *tls.Certificate
+	Template      TemplateSettings // its Name is empty if there is no template
+	Log           *slog.Logger
+}
+
+// Carrier implements people.Carrier for one WhatsApp number. Any number of workers may share the number,
+// behind one address.
+type Carrier struct {
+	Options
+	api   *api
+	hook  *httpserve.Hook
+	codes people.Codes
+
+	mu     sync.Mutex
+	closed map[string]bool // the people whose last message is known to be more than 24 hours old
+	sent   *memory         // the digest of the request that each sent message shows, by the message's id
+	told   *memory         // the requests whose outcome a person has read in the reply to their answer, by tellKey
+	read   *memory         // the rank of the last report about each sent message
+}
+
+var _ people.Carrier = (*Carrier)(nil)
+
+// minSecret is the smallest length of the app secret and of the verify token, in characters.
+const minSecret = 16
+
+// New creates the carrier of one number. It returns an error of one line for malformed options. It does
+// not connect to any server.
+func New(o Options) (*Carrier, error) {
+	a, err := newAPI(cmp.Or(o.BaseURL, defaultBase), o.PhoneNumberID, o.Token, o.AppSecret, o.VerifyToken)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.AppSecret) < minSecret {
+		return nil, fmt.Errorf("connectors.whatsapp: the app secret has less than %d characters: copy it from the page App settings, Basic, of Meta's console", minSecret)
+	}
+	if len(o.VerifyToken) < minSecret {
+		return nil, fmt.Errorf("connectors.whatsapp.webhook: the verify token must have at least %d characters: make one with `openssl rand -hex 32`", minSecret)
+	}
+	hook := &httpserve.Hook{Setting: "connectors.whatsapp.webhook", Listen: o.Listen, TLS: o.TLS}
+	if err := hook.Check(); err != nil {
+		return nil, err
+	}
+	key := sha256.Sum256([]byte("nod codes\x00" + o.AppSecret))
+	return &Carrier{Options: o, api: a, hook: hook, codes: key[:], closed: map[string]bool{}, sent: newMemory(), told: newMemory(), read: newMemory()}, nil
+}
+
+// Check connects to Meta and returns an error unless the access token may use the number.
+func (c *Carrier) Check(ctx context.Context) error { return c.api.check(ctx) }
+
+// Prompt sends p to its recipient. A question that does not fit over its buttons takes two messages: a
+// text with the whole request, and a message with the buttons that quotes it.
+func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
+	if !isWhatsAppID(p.Recipient) {
+		return "", &people.Error{Permanent: true, Err: fmt.Errorf("%q is not a WhatsApp id: put the digits of the phone number with its country code under approvers, or use nod pair whatsapp", p.Recipient)}
+	}
+	var id string
+	var err error
+	switch {
+	case !c.windowClosed(p.Recipient):
+		if id, err = c.sendPrompt(ctx, &p, question); !hasCode(err, codeWindow) {
+			return people.Ref(id), err
+		}
+		c.closeWindow(p.Recipient)
+		fallthrough
+	default:
+		id, err = c.sendTemplate(ctx, &p)
+	}
+	return people.Ref(id), err
+}
+
+// sendPrompt sends a question, or its outcome, and returns the id of the last message. In the reports
+// about this message, Meta repeats what kind says.
+func (c *Carrier) sendPrompt(ctx context.Context, p *schemas.Prompt, kind messageKind) (id string, err error) {
+	now := time.Now()
+	whole := promptText(p, now)
+	if p.Decision != nil {
+		return c.sendText(ctx, p.Recipient, "", whole, "")
+	}
+	hint, choose := hint(p, c.codes.Of(p, p.Recipient)), buttons(p)
+	if len(choose) == 0 {
+		return c.sendText(ctx, p.Recipient, "", whole+"\n\nAnswer it on another channel: it has more answers than WhatsApp has buttons, or takes words.", callbackOf(kind, p))
+	}
+	m := outgoing{To: p.Recipient, Type: "interactive", Callback: callbackOf(kind, p)}
+	body := strings.TrimSpace(whole + "\n\n" + hint)
+	if formOf(p) != oneMessage || people.UTF16(body) > maxBody {
+		first, err := c.sendText(ctx, p.Recipient, "", whole, "")
+		if err != nil {
+			return "", err
+		}
+		m.Context = &messageRef{first}
+		body = strings.TrimSpace(wholeBefore + "\n" + code("Request "+p.PendingID) + "\n\n" + hint)
+	}
+	m.Interactive = &interactive{Type: "button", Body: text{body}, Action: action{choose}}
+	if id, err = c.api.send(ctx, m); err != nil {
+		return "", err
+	}
+	c.sent.put(id, p.Digest)
+	return id, nil
+}
+
+// sendText sends a text. quotes is the id of the message to quote, or empty.
+func (c *Carrier) sendText(ctx context.Context, to, quotes, body, callback string) (id string, err error) {
+	m := outgoing{To: to, Type: "text", Text: &textBody{Body: body}, Callback: callback}
+	if quotes != "" {
+		m.Context = &messageRef{quotes}
+	}
+	return c.api.send(ctx, m)
+}
+
+var errWindow = errors.New("whatsapp: this person has not written to the number for 24 hours, and connectors.whatsapp names no template")
+
+// sendTemplate tells a person outside of the 24 hours that a request waits. The template contains
+// nothing of the payload and no answer. The tap on its button brings the question.
+func (c *Carrier) sendTemplate(ctx context.Context, p *schemas.Prompt) (id string, err error) {
+	if c.Template.Name == "" || p.Decision != nil {
+		return "", &people.Error{Unreachable: true, Err: errWindow}
+	}
+	return c.api.send(ctx, outgoing{To: p.Recipient, Type: "template", Callback: callbackOf(notice, p), Template: &template{
+		Name: c.Template.Name, Language: language{c.Template.Language}, Components: []component{
+			{Type: "body", Parameters: []parameter{{Type: "text", Text: noticeText(p)}}},
+			{Type: "button", SubType: "quick_reply", Index: "0", Parameters: []parameter{{Type: "payload", Payload: showButton}}},
+		},
+	}})
+}
+
+// Settle sends the outcome of p in a message that quotes the question. It sends nothing to a person who
+// has read the outcome in the reply to their own answer. To a person who has not written for 24 hours
+// nothing can be sent; the error is then Unreachable.
+func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
+	plain := len(p.Aftermath) == 0 && p.Run == nil
+	if plain && c.told.get(tellKey(p.Recipient, &p)) != "" {
+		return nil
+	}
+	if c.windowClosed(p.Recipient) {
+		return &people.Error{Unreachable: true, Err: errWindow}
+	}
+	_, err := c.sendText(ctx, p.Recipient, string(ref), outcomeText(&p), "")
+	if hasCode(err, codeWindow) {
+		c.closeWindow(p.Recipient)
+	}
+	return err
+}
+
+func tellKey(person string, p *schemas.Prompt) string { return person + "/" + p.Key() + "/" + p.Digest }
+
+// The window of a person is open for 24 hours after their last message. The carrier remembers a window
+// that Meta has reported as closed until the person writes again. After a restart, it asks Meta again by
+// sending a message.
+func (c *Carrier) windowClosed(person string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed[person]
+}
+
+func (c *Carrier) closeWindow(person string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed[person] = true
+}
+
+func (c *Carrier) openWindow(person string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.closed, person)
+}
+
+// isWhatsAppID reports whether a text consists of 4 to 20 digits.
+func isWhatsAppID(s string) bool {
+	return len(s) >= 4 && len(s) <= 20 && strings.Trim(s, "0123456789") == ""
+}

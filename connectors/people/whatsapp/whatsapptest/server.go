@@ -1,0 +1,239 @@
+// Package whatsapptest is an in-memory WhatsApp for tests: the server of Meta's Cloud API with one
+// number, and its users. It refuses the calls that the real server refuses, and calls that the real
+// server would execute in another way than the caller means. It signs its calls of the webhook, repeats
+// them until they are confirmed. It can send them again later, in another order.
+package whatsapptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The secrets and the id of the number.
+const (
+	Token       = "EAAGsecretsecrettoken0123456789"
+	AppSecret   = "appsecretsecret0123456789abcdef0"
+	VerifyToken = "verifysecret0123456789abcdef"
+	Number      = "106540352242922"
+	display     = "15550783881"
+)
+
+// Template is the only approved template.
+const Template = "nod_request"
+
+const (
+	pairBurst = 45 // messages to one person at once; after that, one in six seconds
+	allBurst  = 80 // messages to all people in a second
+)
+
+// Server is a WhatsApp with one number. It is safe for concurrent use.
+type Server struct {
+	http *httptest.Server
+
+	mu        sync.Mutex
+	people    map[string]*person
+	lastID    int
+	now       func() time.Time
+	faults    []Fault
+	rate      map[string]*bucket // the rate limits, by person; the empty key is for all people together
+	rejected  []string
+	late      bool // failures of messages are reported by the webhook, and not in the reply
+	receipts  bool
+	unlimited bool
+	latency   time.Duration
+
+	hook      string
+	queue     []*event
+	confirmed []*event
+	arrived   chan struct{}
+	done      chan struct{}
+	over      sync.WaitGroup
+}
+
+// Fault is a planned failure of a call that sends a message.
+type Fault struct {
+	Status     int // the HTTP status; 0 breaks the connection
+	Code       int // the code in the error
+	Words      string
+	RetryAfter int    // in seconds
+	Done       bool   // the server sends the message before it fails
+	Nth        int    // skips this many calls before it fails
+	Then       func() // if set, called before the failure is sent; a test may end the caller here
+}
+
+// New starts a server. Close ends it.
+func New() *Server {
+	s := &Server{
+		people: map[string]*person{}, rate: map[string]*bucket{}, now: time.Now, receipts: true, lastID: 1000,
+		arrived: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.over.Go(s.deliver)
+	return s
+}
+
+// URL returns the base URL of the server.
+func (s *Server) URL() string { return s.http.URL + "/v24.0" }
+
+// Close ends the server.
+func (s *Server) Close() {
+	close(s.done)
+	s.over.Wait()
+	s.http.CloseClientConnections()
+	s.http.Close()
+}
+
+// Fail plans failures. Each call that sends a message uses up one.
+func (s *Server) Fail(faults ...Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, faults...)
+}
+
+// Unlimited removes the rate limits, which depend on the clock.
+func (s *Server) Unlimited() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlimited = true
+}
+
+// Late makes the server accept messages that it cannot send, and report that by the webhook, as the
+// real server mostly does.
+func (s *Server) Late() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.late = true
+}
+
+// Latency makes the server wait for d between sending a message and replying.
+func (s *Server) Latency(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latency = d
+}
+
+// Rejected returns the refusals that a correct client never gets.
+func (s *Server) Rejected() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.rejected)
+}
+
+type failure struct {
+	status, code int
+	words        string
+	after        int
+	fault        bool // the client broke a rule
+}
+
+func bad(format string, args ...any) *failure {
+	return &failure{status: http.StatusBadRequest, code: 100, words: fmt.Sprintf(format, args...), fault: true}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	path, isMessage := strings.CutSuffix(r.URL.Path, "/messages")
+	var id string
+	var f *failure
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+Token:
+		f = &failure{status: http.StatusUnauthorized, code: 190, words: "Invalid OAuth access token"}
+	case path != "/v24.0/"+Number:
+		f = bad("Unsupported request: object %s does not exist", path)
+	case isMessage && r.Method == http.MethodPost:
+		id, f = s.take(r)
+	case !isMessage && r.Method == http.MethodGet && r.URL.Query().Get("fields") == "id":
+		_, _ = io.WriteString(w, `{"id":"`+Number+`"}`)
+		return
+	default:
+		f = bad("Unsupported %s request", r.Method)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if f == nil {
+		_ = json.NewEncoder(w).Encode(map[string]any{"messaging_product": "whatsapp", "messages": []map[string]string{{"id": id}}})
+		return
+	}
+	if f.fault {
+		s.mu.Lock()
+		s.rejected = append(s.rejected, f.words)
+		s.mu.Unlock()
+	}
+	if f.after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(f.after))
+	}
+	w.WriteHeader(f.status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": fmt.Sprintf("(#%d) %s", f.code, f.words), "type": "OAuthException", "code": f.code}})
+}
+
+// take executes a call that sends a message, or fails as planned.
+func (s *Server) take(r *http.Request) (id string, f *failure) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err != nil || r.Header.Get("Content-Type") != "application/json" {
+		return "", bad("this server takes JSON in a POST alone")
+	}
+	s.mu.Lock()
+	fault, due := s.due()
+	latency := s.latency
+	s.mu.Unlock()
+	if latency > 0 {
+		defer func() { <-time.After(latency) }()
+	}
+	if !due {
+		return s.send(body)
+	}
+	if fault.Done {
+		s.send(body)
+	}
+	if fault.Then != nil {
+		fault.Then()
+	}
+	if fault.Status == 0 {
+		panic(http.ErrAbortHandler) // this panic breaks the connection
+	}
+	return "", &failure{status: fault.Status, code: fault.Code, words: fault.Words, after: fault.RetryAfter}
+}
+
+func (s *Server) due() (Fault, bool) {
+	if len(s.faults) == 0 {
+		return Fault{}, false
+	}
+	if s.faults[0].Nth > 0 {
+		s.faults[0].Nth--
+		return Fault{}, false
+	}
+	f := s.faults[0]
+	s.faults = s.faults[1:]
+	return f, true
+}
+
+// bucket is the state of a rate limit: a burst of calls, and after that a number of calls per second.
+type bucket struct {
+	left  float64
+	since time.Time
+}
+
+func (s *Server) spend(key string, burst, perSecond float64, code int) *failure {
+	if s.unlimited {
+		return nil
+	}
+	now := time.Now()
+	b := s.rate[key]
+	if b == nil {
+		b = &bucket{left: burst, since: now}
+		s.rate[key] = b
+	}
+	b.left = min(burst, b.left+now.Sub(b.since).Seconds()*perSecond)
+	b.since = now
+	if b.left < 1 {
+		return &failure{status: http.StatusBadRequest, code: code, words: "rate limit hit"}
+	}
+	b.left--
+	return nil
+}

@@ -1,0 +1,217 @@
+package people
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/people/whatsapp/whatsapptest"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+const annOnWA = "4917112345678"
+
+// whatsApp is a machine with nod, on a simulated WhatsApp in memory. Its only approver is Ann.
+type whatsApp struct {
+	*rig.Machine
+	*whatsapptest.Server
+}
+
+// token is the part of the settings that names the access token. If it names the variable
+// NOD_TEST_WA, only the workers of the test have the token, and nod up runs no worker.
+func newWhatsApp(t *testing.T, approvers, token string) *whatsApp {
+	w := &whatsApp{rig.NewMachine(t), whatsapptest.New()}
+	w.Start(annOnWA)
+	t.Cleanup(func() {
+		if w.Up != nil {
+			w.Kill()
+		}
+		w.Close()
+		require.Empty(t, w.Rejected())
+	})
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := listen.Addr().String()
+	require.NoError(t, listen.Close())
+	w.Hook("http://" + addr + "/nod/whatsapp")
+	for name, text := range map[string]string{"token": whatsapptest.Token, "secret": whatsapptest.AppSecret, "verify": whatsapptest.VerifyToken} {
+		require.NoError(t, os.WriteFile(filepath.Join(w.Dir, name), []byte(text+"\n"), 0o600))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(w.Dir, "settings.json"), fmt.Appendf(nil, `{
+		%s
+		"permissions": {"remember_denials_seconds": 0},
+		"connectors": {"whatsapp": {"base_url": %q, "phone_number_id": %q, %s, "app_secret_file": %q,
+			"webhook": {"listen": %q, "verify_token_file": %q}}}
+	}`, approvers, w.URL(), whatsapptest.Number, strings.ReplaceAll(token, "DIR", w.Dir), filepath.Join(w.Dir, "secret"), addr, filepath.Join(w.Dir, "verify")), 0o600))
+	return w
+}
+
+const annAnswersOnWA = `"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "whatsapp", "user_id": "` + annOnWA + `"}]}]},`
+
+func (w *whatsApp) told(text string) {
+	w.T.Helper()
+	require.Eventually(w.T, func() bool {
+		for _, m := range w.Chat(annOnWA) {
+			if strings.Contains(strings.ReplaceAll(m.Text, "`", ""), text) {
+				return true
+			}
+		}
+		return false
+	}, rig.Patience, rig.Tick, text)
+}
+
+// questions returns the messages with buttons.
+func (w *whatsApp) questions() (all []whatsapptest.Message) {
+	for _, m := range w.Chat(annOnWA) {
+		if len(m.Buttons) > 0 {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// question waits for the n-th message with buttons.
+func (w *whatsApp) question(n int) whatsapptest.Message {
+	w.T.Helper()
+	require.Eventually(w.T, func() bool { return len(w.questions()) > n }, rig.Patience, rig.Tick)
+	return w.questions()[n]
+}
+
+// asks starts nod ask, and returns a function that waits for its decision.
+func (w *whatsApp) asks(id string) (hears func() schemas.Decision) {
+	var out, errs bytes.Buffer
+	c := w.Command(rig.Ask("phone", id)...)
+	c.Stdout, c.Stderr = &out, &errs
+	require.NoError(w.T, c.Start())
+	w.T.Cleanup(func() { _ = c.Process.Kill() }) // Kill fails if the process has ended
+	return func() (d schemas.Decision) {
+		_ = c.Wait() // the error of Wait contains only the exit code
+		require.NoError(w.T, json.Unmarshal(out.Bytes(), &d), errs.String())
+		return d
+	}
+}
+
+// worker starts a worker in a process of its own. kill kills it with SIGKILL.
+func (w *whatsApp) worker() (kill func()) {
+	c := w.Command("connector", "whatsapp")
+	c.Env = append(c.Env, "NOD_TEST_WA="+whatsapptest.Token)
+	out, err := c.StdoutPipe()
+	require.NoError(w.T, err)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	require.NoError(w.T, c.Start())
+	kill = func() {
+		_ = c.Process.Kill() // Kill fails if the process has ended
+		_ = c.Wait()
+		require.NotContains(w.T, errs.String(), "secretsecret")
+	}
+	w.T.Cleanup(kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(w.T, err, "the connector said: %s", &errs)
+	require.Contains(w.T, line, "the connector whatsapp is up")
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return kill
+}
+
+// A person pairs a phone by writing the code of nod pair to the number, and may then answer.
+func TestPairingAWhatsAppPhone(t *testing.T) {
+	t.Parallel()
+	w := newWhatsApp(t, "", `"token_file": "DIR/token"`)
+	w.StartNod()
+	require.Eventually(t, func() bool { return w.Verify(whatsapptest.VerifyToken) == nil }, rig.Patience, rig.Tick)
+	pair := w.Command("pair", "whatsapp", "--name", "Ann", "--yes")
+	var out bytes.Buffer
+	code := pairingCode(t, pair, &out)
+	w.Write(annOnWA, "/start "+code, "")
+	w.told("The code is right")
+	require.NoError(t, pair.Wait())
+	stdout, _, _ := w.Run("approvers")
+	require.Contains(t, stdout, "whatsapp:"+annOnWA)
+
+	hears := w.asks("paired-1")
+	m := w.question(0)
+	w.Tap(annOnWA, m.ID, m.Buttons[0].ID)
+	d := hears()
+	require.Equal(t, schemas.Allowed, d.Outcome)
+	require.Equal(t, "whatsapp", d.By.Connector)
+	w.told("Allowed once")
+
+	hears = w.asks("by-text")
+	text := w.question(1).Text
+	found := regexp.MustCompile(`no ([0-9A-Z]{4}) and why`).FindStringSubmatch(text)
+	require.NotNil(t, found, text)
+	w.Write(annOnWA, "no "+found[1]+" use make clean", "")
+	d = hears()
+	require.Equal(t, schemas.Denied, d.Outcome)
+	require.Equal(t, "use make clean", d.Message)
+}
+
+// pairingCode starts nod pair and returns the code that it prints.
+func pairingCode(t *testing.T, pair *exec.Cmd, out *bytes.Buffer) string {
+	pipe, err := pair.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, pair.Start())
+	t.Cleanup(func() { _ = pair.Process.Kill() }) // Kill fails if the process has ended
+	for lines := bufio.NewScanner(pipe); lines.Scan(); {
+		if m := regexp.MustCompile(`/start (\w+)`).FindStringSubmatch(lines.Text()); m != nil {
+			go func() { _, _ = io.Copy(out, pipe) }()
+			return m[1]
+		}
+	}
+	require.Fail(t, "nod pair printed no code")
+	return ""
+}
+
+// A worker is killed with SIGKILL before or after WhatsApp takes the question. The next worker shows
+// the question. Each message that shows it takes the answer, which counts once; a late tap then says
+// what happened.
+func TestAKilledWorkerOfWhatsApp(t *testing.T) {
+	t.Parallel()
+	for point, c := range map[string]struct {
+		fault     whatsapptest.Fault
+		questions int
+	}{
+		"before the question is sent":   {whatsapptest.Fault{}, 1},
+		"before its handle is recorded": {whatsapptest.Fault{Done: true}, 2},
+	} {
+		for answered := range c.questions {
+			t.Run(fmt.Sprintf("%s, answered in message %d", point, answered+1), func(t *testing.T) {
+				t.Parallel()
+				w := newWhatsApp(t, annAnswersOnWA, `"token_env": "NOD_TEST_WA"`)
+				w.StartNod()
+				kill, killed := w.worker(), make(chan struct{})
+				fault := c.fault
+				fault.Then = func() { kill(); close(killed) }
+				w.Fail(fault)
+				hears := w.asks("killed")
+				<-killed
+				w.worker()
+				w.question(c.questions - 1)
+				all := w.questions()
+				require.Len(t, all, c.questions)
+				for i, m := range all {
+					require.Equal(t, i > 0 || point == "before the question is sent", strings.Contains(m.Text, "Sent again"))
+				}
+				w.Tap(annOnWA, all[answered].ID, all[answered].Buttons[1].ID)
+				require.Equal(t, schemas.Denied, hears().Outcome)
+				w.told("Denied")
+				for _, m := range all {
+					w.Tap(annOnWA, m.ID, m.Buttons[0].ID)
+				}
+				w.told("Nothing changed: Ann denied this")
+			})
+		}
+	}
+}
