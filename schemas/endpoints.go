@@ -118,6 +118,8 @@ var (
 		reply[SettingsState](TypeSettingsState, "applied by every live engine"))
 	RevokeEndpoint = endpoint[Revoke, Grants](everyone, ManageSubject(anyConnector, ManageRevoke), TypeRevoke, "end this grant",
 		reply[Grants](TypeGrants, "the grant, ended"))
+	LeaveEndpoint = endpoint[LeaveRequest, Grants](everyone, ManageSubject(anyConnector, ManageLeave), TypeLeaveRequest, "allow a session's calls of limited risk while its approver is away",
+		reply[Grants](TypeGrants, "the standing answer that allows them"))
 	FreezeEndpoint = endpoint[FreezeRequest, FreezeState](everyone, ManageSubject(anyConnector, ManageFreeze), TypeFreezeRequest, "deny the requests of all agents, one agent or one session until a thaw",
 		reply[FreezeState](TypeFreezeState, "the freezes in force, and how many requests were ended"))
 	ThawEndpoint = endpoint[FreezeRequest, FreezeState](everyone, ManageSubject(anyConnector, ManageThaw), TypeFreezeRequest, "end the freeze",

@@ -56,6 +56,8 @@ type StandingAnswer struct {
 	Permissions []string         `json:"permissions,omitempty"`
 	// Call is the one exact call of an answer without rules and permissions; else nil.
 	Call *ExactCall `json:"call,omitempty"`
+	// Leave is set if the answer covers the calls of a session whose approver is away; else nil.
+	Leave *Leave `json:"leave,omitempty"`
 	// Limited means that each request in For may use the answer once. For has the pending_ids
 	// of detached requests. Uses is the number of uses that are left; UsedBy lists the past
 	// uses.
@@ -100,6 +102,8 @@ func (c *ExactCall) SameContainer(o *ExactCall) bool {
 type Use struct {
 	PendingID string    `json:"pending_id"`
 	At        time.Time `json:"at"`
+	// Title is the call for people, shortened; set if the answer is a Leave.
+	Title string `json:"title,omitempty"`
 }
 
 // Denies reports whether the answer denies the calls that it covers.
@@ -112,8 +116,11 @@ func (g *StandingAnswer) Live(now time.Time) bool {
 
 // Reach describes the covered calls for people.
 func (g *StandingAnswer) Reach() string {
-	if g.Call != nil {
+	switch {
+	case g.Call != nil:
 		return g.Call.String()
+	case g.Leave != nil:
+		return g.Leave.String()
 	}
 	r := Reach{g.Rules, g.Permissions}
 	return r.String()

@@ -119,6 +119,8 @@ var refusals = map[string]string{
 	"request-twice_inside":          `action_details.env[0].A: is given twice`,
 	"request-wrong_version":         `type: is "nod.v2.request", a version that nod does not know; send nod.v1.request`,
 	"share-session":                 `session_id: must be 1 to 128 letters, digits, - or _`,
+	"leave-for_seconds":             `for_seconds: must be at most 28800`,
+	"leave-max_risk":                `max_risk: must be one of low, medium, high`,
 	"revoke-grant_id":               `grant_id: must be 1 to 128 letters, digits, - or _`,
 	"session-agent":                 `agent: must be 1 to 128 letters, digits, - or _`,
 	"session-permissions":           `permissions.network: is missing`,

@@ -76,6 +76,7 @@ func table() []row {
 		ChangeSettingsEndpoint,
 
 		RevokeEndpoint,
+		LeaveEndpoint,
 
 		FreezeEndpoint,
 		ThawEndpoint,

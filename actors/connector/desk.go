@@ -149,6 +149,20 @@ func (d *Desk) Revoke(ctx context.Context, g *schemas.StandingAnswer, userID str
 	return revoke(ctx, d.conn, d.connector, g, &schemas.From{UserID: userID})
 }
 
+// Leave lets a session go on while an approver is away, and returns the standing answer that it makes.
+func (d *Desk) Leave(ctx context.Context, r schemas.LeaveRequest) (schemas.StandingAnswer, error) {
+	r.Type = schemas.TypeLeaveRequest
+	var made schemas.Grants
+	err := d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, schemas.ManageLeave), r, &made)
+	if err == nil && len(made.Grants) != 1 {
+		err = schemas.Errorf(schemas.CodeInternal, "nod made %d standing answers for one leave", len(made.Grants))
+	}
+	if err != nil {
+		return schemas.StandingAnswer{}, err
+	}
+	return made.Grants[0], nil
+}
+
 func revoke(ctx context.Context, conn *bus.Conn, connector string, g *schemas.StandingAnswer, from *schemas.From) error {
 	r := schemas.Revoke{Type: schemas.TypeRevoke, GrantID: g.GrantID, Agent: g.Agent, From: from}
 	if g.Scope != schemas.ScopeAgent {

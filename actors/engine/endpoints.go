@@ -39,6 +39,7 @@ func (e *Engine) handlers() []handler {
 		handle(schemas.ChangeSettingsEndpoint, e.admin.changeSettings),
 		handle(schemas.ChangeSessionEndpoint, e.admin.changeSession),
 		handle(schemas.RevokeEndpoint, e.holdings.revoke),
+		handle(schemas.LeaveEndpoint, e.admin.leave),
 		handle(schemas.FreezeEndpoint, e.admin.freeze),
 		handle(schemas.ThawEndpoint, e.admin.thaw),
 		handle(schemas.LoginCodeEndpoint, e.admin.loginCode),

@@ -132,6 +132,7 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 		return schemas.FreezeState{}, err
 	}
 	if !thaw {
+		e.endLeaves(ctx, z.By.Name+"'s freeze") // the revision of the freezes has ended them already; this shows it in lists
 		e.enforceFreeze(ctx, &stored)
 	}
 	return stored, nil

@@ -27,27 +27,29 @@ import (
 //  4. grants: if the policy asks, standing answers for more than one call, or the session's
 //     permissions, allow the calls that they cover.
 //
-// By a person's answer to the same call, read from the store:
+// By a person's answer to the same call, or a leave, read from the store:
 //
 //  5. denial: a remembered denial denies the call.
 //  6. approval: an approval that came after the agent had stopped waiting allows the call,
 //     once.
+//  7. leave: the session's approver has left for a time and lets its calls of limited risk go
+//     on.
 //
 // If no stage has decided, a person is asked. Each stage adds its part to the pending
 // record, or refuses the request with an error:
 //
-//  7. admission: a session with too many pending requests gets no more.
-//  8. foreground: the request of a background session is shown in the foreground session of
+//  8. admission: a session with too many pending requests gets no more.
+//  9. foreground: the request of a background session is shown in the foreground session of
 //     the same agent and user that was active last; if there is none, it is refused.
-//  9. routing: the approvers who may decide, and their channels; if no approver can be
+//  10. routing: the approvers who may decide, and their channels; if no approver can be
 //     reached, the request is refused.
-//  10. reaches: the rules or permissions that an answer may allow beyond this call, and the
+//  11. reaches: the rules or permissions that an answer may allow beyond this call, and the
 //     container in which the call runs if it is allowed.
-//  11. deadline: the time limit, which depends on the session and on whether an approver
+//  12. deadline: the time limit, which depends on the session and on whether an approver
 //     is at it.
-//  12. turn: phones and chats show the request at once, after the approver at the session
+//  13. turn: phones and chats show the request at once, after the approver at the session
 //     had time to answer, or after earlier requests of the session.
-//  13. joining: the record is stored. If an identical call is pending, this request becomes
+//  14. joining: the record is stored. If an identical call is pending, this request becomes
 //     a waiter of its question; otherwise it is a question of its own.
 //
 // A request that its agent may have sent before is checked like any other. Its record, or
@@ -59,6 +61,7 @@ var stages = []stage{
 	{"grants", byEntitlements, (*intake).checkGrants},
 	{"denial", bySameCall, (*intake).checkDenial},
 	{"approval", bySameCall, (*intake).checkApproval},
+	{"leave", bySameCall, (*intake).checkLeave},
 	{"admission", asking, (*intake).admit},
 	{"foreground", asking, (*intake).chooseForeground},
 	{"routing", asking, (*intake).route},

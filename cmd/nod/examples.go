@@ -37,6 +37,8 @@ var examples = map[string]string{
 	"thaw":              "nod thaw\nnod thaw --session fix-ci",
 	"grants":            "nod grants\nnod grants --all",
 	"revoke":            "nod revoke 3fa91c20",
+	"leave":             "nod leave --session fix-ci --for 30m --max-risk medium",
+	"back":              "nod back\nnod back --session fix-ci",
 	"login":             "nod login",
 	"install":           "nod install claude-code\nnod install codex\nnod install mcp-gate --settings .mcp.json",
 	"grant":             "nod grant --session build --to deploy --permission @read:/srv/out --reason 'the deploy needs the build'",

@@ -75,6 +75,8 @@ type cli struct {
 	Thaw     thawCmd     `cmd:"" group:"answer" help:"End a freeze."`
 	Grants   grantsCmd   `cmd:"" group:"answer" help:"List the standing answers: allows and denials that last beyond one call."`
 	Revoke   revokeCmd   `cmd:"" group:"answer" help:"End a standing answer: nod asks again."`
+	Leave    leaveCmd    `cmd:"" group:"answer" help:"Let a session go on for a time while you are away, within limits."`
+	Back     backCmd     `cmd:"" group:"answer" help:"End your leaves, and list the calls that they allowed."`
 	Open     openCmd     `cmd:"" group:"answer" help:"Open the web inbox in the browser, logged in."`
 	Login    loginCmd    `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`
 

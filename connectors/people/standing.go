@@ -73,6 +73,23 @@ func covers(g *schemas.StandingAnswer) string {
 	return "the same " + Line(g.Call.ToolName) + " call again: " + Line(g.Call.Title)
 }
 
+// LeaveTerms describes in one sentence what a leave lets a session do, for a person who is about to give
+// it.
+func LeaveTerms(r *schemas.LeaveRequest) string {
+	return fmt.Sprintf("For %s, nod allows calls of session %s up to risk %s that no rule decides, %s at most. It still asks about secrets, about commands that it cannot read whole, about files outside the project, about everything of higher risk, and about calls that a rule asks about; rules that deny still deny. A freeze ends it.",
+		schemas.FormatDuration(time.Duration(r.ForSeconds)*time.Second), Line(r.SessionID), r.MaxRisk, count(r.MaxCalls, "call"))
+}
+
+// LeaveSummary tells a person who is back what a leave has allowed: one line about the leave, and one
+// for each call.
+func LeaveSummary(g *schemas.StandingAnswer, now time.Time) []string {
+	lines := []string{fmt.Sprintf("session %s: %s allowed since %s, up to risk %s; %s", Line(g.SessionID), count(len(g.UsedBy), "call"), g.CreatedAt.Local().Format("15:04"), g.Leave.MaxRisk, until(g, now))}
+	for _, u := range g.UsedBy {
+		lines = append(lines, fmt.Sprintf("  %s  %s", u.At.Local().Format("15:04:05"), Line(u.Title)))
+	}
+	return lines
+}
+
 func uses(g *schemas.StandingAnswer) string {
 	if !g.Limited || g.Uses < 1 {
 		return ""
@@ -86,7 +103,7 @@ func until(g *schemas.StandingAnswer, now time.Time) string {
 		return "revoked by " + Line(g.RevokedBy)
 	case !g.RevokedAt.IsZero():
 		return "revoked"
-	case g.Limited && g.Uses < 1 && len(g.UsedBy) > 0:
+	case g.Limited && g.Uses < 1 && len(g.UsedBy) > 0 && g.Leave == nil:
 		return "used by " + Line(g.UsedBy[len(g.UsedBy)-1].PendingID)
 	case g.Limited && g.Uses < 1:
 		return "used up"

@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/schemas"
+)
+
+// leavePrefix begins the ids of leaves.
+const leavePrefix = "leave-"
+
+// leaveID returns the id of a session's leave. A session has one leave at a time: a new one replaces the
+// older one under the same key. Ids of different sessions differ, as nod revoke needs it.
+func leaveID(session string) string {
+	sum := sha256.Sum256([]byte(session))
+	return leavePrefix + hex.EncodeToString(sum[:8])
+}
+
+// leave stores a leave as a standing answer of its session. The error is FORBIDDEN if the approver may
+// not allow calls of this risk on this connector, or if the session is frozen, and NOT_FOUND if no
+// agent has the session.
+func (e *admin) leave(ctx context.Context, c *caller, r *schemas.LeaveRequest) (schemas.Grants, error) {
+	if r.MaxRisk != schemas.RiskLow && r.MaxRisk != schemas.RiskMedium {
+		return schemas.Grants{}, schemas.Errorf(schemas.CodeValidation, "max_risk: a leave allows calls up to low or medium risk")
+	}
+	who, err := e.approver(ctx, c.name, r.From.UserID)
+	if err != nil {
+		return schemas.Grants{}, err
+	}
+	known, err := e.sessionCache.renew(ctx, sessionKey(r.SessionID))
+	if ignoreNotFound(err) != nil {
+		return schemas.Grants{}, err
+	}
+	agent := known.value.Agent
+	if err != nil || agent == "" {
+		return schemas.Grants{}, schemas.Errorf(schemas.CodeNotFound, "no session %s is known", r.SessionID)
+	}
+	if err := e.readSettings(ctx); err != nil {
+		return schemas.Grants{}, err
+	}
+	if !who.UpTo(r.MaxRisk) {
+		return schemas.Grants{}, schemas.Errorf(schemas.CodeForbidden, "%s may decide requests up to risk %s", who.Name, who.MaxRisk)
+	}
+	if takes := conditionsOf(e.settings.now().settings, r.MaxRisk, c.name); takes != "" {
+		return schemas.Grants{}, schemas.Errorf(schemas.CodeForbidden, "a leave cannot allow calls of risk %s: each takes %s", r.MaxRisk, takes)
+	}
+	if err := e.refuseFrozen(ctx, agent, r.SessionID); err != nil {
+		return schemas.Grants{}, err
+	}
+	now := e.clock.now()
+	g := schemas.StandingAnswer{
+		GrantID: leaveID(r.SessionID), Scope: schemas.ScopeSession, SessionID: r.SessionID, Agent: agent,
+		Leave:   &schemas.Leave{MaxRisk: r.MaxRisk, MaxCalls: r.MaxCalls, Freezes: e.freezes.now().Revision},
+		Limited: true, Uses: r.MaxCalls,
+		By:        schemas.By{Kind: schemas.ByHuman, Name: who.Name, Connector: c.name},
+		CreatedAt: now, ExpiresAt: now.Add(time.Duration(r.ForSeconds) * time.Second),
+	}
+	_, err = e.holdings.changeAnswer(ctx, ownerOf(&g), g.GrantID, func(old *schemas.StandingAnswer) bool {
+		*old = g
+		return true
+	})
+	if err == nil {
+		err = e.holdings.logAnswer(ctx, schemas.LogGranted, &g, g.CreatedAt, actorOfPerson(g.By))
+	}
+	return schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}}, err
+}
+
+func actorOfPerson(by schemas.By) string { return by.Name + "@" + by.Connector }
+
+// conditionsOf returns the conditions that an allow of this risk has and that a leave given on this
+// connector does not meet, or "" if there is none. A code word counts for one call only.
+func conditionsOf(s *schemas.Settings, risk schemas.Risk, connector string) string {
+	for _, c := range s.Confirms() {
+		if c.Wants(risk) && (c.CodeWord() || !c.Accepts(connector)) {
+			return c.String()
+		}
+	}
+	return ""
+}
+
+// checkLeave allows a tool call that no rule decides, if an approver of this call has left its session
+// and the leave covers the call's risk, and counts one use. nod must know all that the call names. Rules, remembered denials and the
+// protection of secrets come before it.
+func (e *intake) checkLeave(ctx context.Context, s *askState) (result, error) {
+	known := s.held.own.byID[leaveID(s.request.SessionID)]
+	v := s.rules.verdict
+	if known == nil || known.Leave == nil || s.request.Kind != schemas.KindToolCall || s.rules.policy == nil ||
+		v.Effect != policy.Ask || v.Rule != policy.Default || s.permissions.asks || s.permissions.unclear || !s.rules.policy.Known(s.rules.call) {
+		return result{}, nil
+	}
+	if over, err := e.clock.late(ctx, known.ExpiresAt); over || err != nil {
+		return result{}, err
+	}
+	used, by, err := e.useLeave(ctx, s, v.Risk)
+	if err != nil || !used {
+		return result{}, err
+	}
+	if run, input := s.planRun(v.Containment); run != nil {
+		run.Approved = true
+		s.rules.run, s.rules.updated = run, input
+	}
+	v = s.verdict
+	v.Effect, v.Rule = policy.Allow, "leave of "+by
+	return decide(v), nil
+}
+
+// useLeave counts one use of the session's leave for a request, by compare-and-set on the stored leave,
+// and reports whether the leave allows the request. A request that has used the leave before is allowed
+// again without another use, until the leave ends.
+func (e *intake) useLeave(ctx context.Context, s *askState, risk schemas.Risk) (used bool, by string, err error) {
+	session := s.request.SessionID
+	_, err = e.holdings.changeAnswer(ctx, sessionKey(session), leaveID(session), func(now *schemas.StandingAnswer) bool {
+		at := e.clock.now()
+		again := slices.ContainsFunc(now.UsedBy, func(u schemas.Use) bool { return u.PendingID == s.request.PendingID })
+		live := *now
+		if again {
+			live.Uses = max(live.Uses, 1) // the request has its use already
+		}
+		if used = now.Leave != nil && live.Live(at) && e.leaveCovers(s, now, risk); !used {
+			return false
+		}
+		by = now.By.Name
+		if again {
+			return false
+		}
+		now.Uses--
+		now.UsedBy = append(slices.Clone(now.UsedBy), schemas.Use{PendingID: s.request.PendingID, At: at, Title: leaveTitle(&s.request)})
+		return true
+	})
+	if err != nil {
+		return false, "", fmt.Errorf("use the leave of session %s: %w", session, err)
+	}
+	return used, by, nil
+}
+
+// leaveCovers reports whether a leave that is in force covers a call of this risk: by its own limits, by
+// what the settings let its approver decide now, and if there was no freeze since it began.
+func (e *intake) leaveCovers(s *askState, g *schemas.StandingAnswer, risk schemas.Risk) bool {
+	settings := s.settings.settings
+	within := schemas.Approver{MaxRisk: g.Leave.MaxRisk}
+	i := slices.IndexFunc(settings.People(), func(p schemas.Approver) bool { return p.Name == g.By.Name })
+	return g.Agent == s.agent && g.Leave.MaxRisk != schemas.RiskHigh && within.UpTo(risk) && risk != schemas.RiskHigh &&
+		i >= 0 && mayDecide(&settings.People()[i], s.agent, &s.request, risk) &&
+		conditionsOf(settings, risk, g.By.Connector) == "" &&
+		g.Leave.Freezes == s.freezes.Revision && g.Leave.Freezes == e.freezes.now().Revision
+}
+
+// maxLeaveTitle is the length of a call in the list of a leave's uses, in characters.
+const maxLeaveTitle = 120
+
+func leaveTitle(r *schemas.Request) string {
+	return cut(strings.TrimSpace(cmp.Or(r.ToolName, string(r.ActionType))+" "+strings.Join(strings.Fields(payloadOf(r)), " ")), maxLeaveTitle)
+}
+
+// endLeaves ends all leaves that are in force. It logs an error: the leaves allow nothing anyway.
+func (e *admin) endLeaves(ctx context.Context, by string) {
+	keys, err := e.store.Sessions.ListKeys(ctx, standingFilter(sessionKey("*")))
+	if err != nil {
+		e.Log.Warn("engine: the leaves that a freeze has ended are still listed", "error", err)
+		return
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool {
+		_, id, _ := splitStanding(key)
+		return !strings.HasPrefix(id, leavePrefix)
+	})
+	each(len(keys), func(i int) {
+		owner, id, _ := splitStanding(keys[i])
+		session := strings.TrimPrefix(owner, sessionKey(""))
+		entry, err := e.holdings.readEntry(ctx, keys[i])
+		if err != nil || entry == nil || !entry.Live(e.clock.now()) {
+			return
+		}
+		if _, err := e.holdings.endGrantAlone(ctx, &schemas.Revoke{GrantID: id, SessionID: session}, by); err != nil {
+			e.Log.Warn("engine: a leave that a freeze has ended is still listed", "session", session, "error", err)
+		}
+	})
+}

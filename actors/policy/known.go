@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
+)
+
+// Known reports whether nod knows all that a call names: it is of a tool that nod knows, its project is
+// known, nod can read every word of its command, and no word or file of it lies outside the project. A
+// person who is away lets only such calls go on: in any other, a secret may hide.
+func (p *Policy) Known(c Call) bool {
+	loc := p.locate(&c)
+	in, err := tools.ReadInput(c.Input)
+	if err != nil || loc.Project == "" {
+		return false
+	}
+	switch t := tools.Named(c.ToolName); t.Kind {
+	case tools.Shell:
+		return p.knownLine(&c, in, loc)
+	case tools.Edit:
+		paths, ok := in.FilePaths(t)
+		for _, path := range paths {
+			all := loc.Resolve(path)
+			ok = ok && path != "" && len(all) == 1 && !pathname.IsGlob(path) && loc.InTree(all[0]) && !pathname.NeverRemembered.Has(loc.Relative(all[0]), true)
+		}
+		return ok && len(paths) > 0
+	case tools.Web, tools.Notes:
+		return true
+	}
+	return false
+}
+
+func (p *Policy) knownLine(c *Call, in tools.Input, loc pathname.Location) bool {
+	src, why := p.commandAt(c, in, &loc)
+	line, _ := p.shell.Read(src, loc)
+	if why != "" || line.Why != "" || line.Untracked || len(line.Parts) == 0 {
+		return false
+	}
+	for i := range line.Parts {
+		argv, ok := line.Parts[i].Argv()
+		if !ok || line.Parts[i].Secret {
+			return false
+		}
+		for _, w := range argv {
+			if leadsOut(&line.Location, w) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// leadsOut reports whether a word, or a part of it after = or :, may be a path outside the project.
+func leadsOut(loc *pathname.Location, w string) bool {
+	for _, part := range strings.FieldsFunc(w, func(r rune) bool { return r == '=' || r == ':' || r == ',' }) {
+		i := strings.IndexAny(part, "/~")
+		if i < 0 && part != ".." {
+			continue
+		}
+		if i > 0 && strings.HasPrefix(part, "-") {
+			part = part[i:] // a flag with its value, such as -I/usr/include
+		}
+		all := loc.Resolve(part)
+		if len(all) == 0 {
+			return true
+		}
+		for _, p := range all {
+			if !loc.InTree(p) {
+				return true
+			}
+		}
+	}
+	return false
+}

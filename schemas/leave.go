@@ -1,0 +1,39 @@
+package schemas
+
+import (
+	"fmt"
+	"time"
+)
+
+// The limits of a leave.
+const (
+	DefaultLeave      = 30 * time.Minute
+	MaxLeave          = 8 * time.Hour
+	DefaultLeaveCalls = 100
+	MaxLeaveCalls     = 200
+)
+
+// LeaveRequest lets a session go on while its approver is away: until the leave ends, nod allows the
+// session's tool calls up to MaxRisk that no rule decides and whose words and files nod knows. It never covers secrets, calls that a rule
+// denies or asks about, calls of high risk, questions, and permissions that a managed session lacks.
+type LeaveRequest struct {
+	Type       string `json:"type"`
+	SessionID  string `json:"session_id"`
+	From       From   `json:"from"`        // the approver who leaves
+	ForSeconds int    `json:"for_seconds"` // how long the leave lasts; at most MaxLeave
+	MaxRisk    Risk   `json:"max_risk"`    // RiskLow or RiskMedium
+	MaxCalls   int    `json:"max_calls"`   // how many calls the leave allows; at most MaxLeaveCalls
+}
+
+// Leave is the part of a standing answer that a LeaveRequest made.
+type Leave struct {
+	MaxRisk  Risk `json:"max_risk"`
+	MaxCalls int  `json:"max_calls"`
+	// Freezes is the revision of the stored freezes when the leave began. Any freeze ends it.
+	Freezes uint64 `json:"freezes,omitempty"`
+}
+
+// String describes the covered calls for people.
+func (l *Leave) String() string {
+	return fmt.Sprintf("calls up to risk %s that no rule decides", l.MaxRisk)
+}
