@@ -48,6 +48,9 @@ func (c *Carrier) handleOnce(ctx context.Context, desk people.Desk, m *incoming)
 	case time.Since(sentAt) > handledFor:
 		return nil
 	}
+	if now := time.Now(); sentAt.After(now) {
+		sentAt = now // another clock
+	}
 	c.openWindowAt(m.From, sentAt)
 	h := &handler{c, desk, m, time.Now()}
 	defer h.noticeIfSlow(ctx)()
@@ -59,18 +62,28 @@ func (c *Carrier) handleOnce(ctx context.Context, desk people.Desk, m *incoming)
 	if command, _ := people.Command(m.Text.Body); command == "/thaw" {
 		first, err := dedupe.MarkHandled(ctx, m.ID, until)
 		if err != nil || !first {
-			return err
+			return h.uncertain(err)
 		}
 		return h.handle(ctx)
 	}
 	handled, err := dedupe.Handled(ctx, m.ID)
-	if err != nil || handled {
+	if err := h.uncertain(err); err != nil || handled {
 		return err
 	}
 	if err := h.handle(ctx); err != nil {
 		return err
 	}
 	_, err = dedupe.MarkHandled(ctx, m.ID, until)
+	return h.uncertain(err)
+}
+
+// uncertain returns an error of the desk after which Meta must send the message again. It logs any other
+// error of a mark: an engine that keeps no marks, because it is older, must not hold back answers.
+func (h *handler) uncertain(err error) error {
+	if err != nil && !people.IsUncertain(err) {
+		h.Log.Warn("whatsapp: nod does not remember the handled messages; a repeated message may get a second reply", "error", err)
+		return nil
+	}
 	return err
 }
 

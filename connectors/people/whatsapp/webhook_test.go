@@ -150,6 +150,20 @@ func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
 	w.Equal(1, w.desk.answered())
 }
 
+// An engine that cannot remember handled messages holds back no answer. A thaw is not carried out then.
+func TestAnOlderEngineStillGetsAnswers(t *testing.T) {
+	w := newWorld(t)
+	w.desk.noMarks = schemas.Errorf(schemas.CodeValidation, "code: only the web inbox marks codes")
+	_, m := w.shows()
+	defer w.run()()
+	w.Write(ann, "/thaw", "")
+	w.Tap(ann, m.ID, m.Buttons[0].ID)
+	w.told("Allowed once")
+	w.quiet()
+	w.Equal(1, w.desk.answered())
+	w.Empty(w.desk.did())
+}
+
 // FuzzButtons submits made-up ids of buttons. Only the ids of the shown buttons answer.
 func FuzzButtons(f *testing.F) {
 	for _, id := range []string{"", "v1:show", "allow_once", "v1::a.1", "v1:" + strings.Repeat("A", 43) + ":a.1:S-1:perm-1"} {

@@ -112,6 +112,7 @@ type desk struct {
 	done    []string // the freezes and thaws
 	handled map[string]bool
 	err     error // the result of Answer
+	noMarks error // the result of Handled and MarkHandled
 }
 
 func newDesk(t *testing.T) *desk {
@@ -164,7 +165,7 @@ func (d *desk) Show(context.Context, string, string) (schemas.Prompt, schemas.Pa
 func (d *desk) Handled(_ context.Context, message string) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.handled[message], nil
+	return d.handled[message], d.noMarks
 }
 
 func (d *desk) MarkHandled(_ context.Context, message string, _ time.Time) (bool, error) {
@@ -172,7 +173,7 @@ func (d *desk) MarkHandled(_ context.Context, message string, _ time.Time) (bool
 	defer d.mu.Unlock()
 	first := !d.handled[message]
 	d.handled[message] = true
-	return first, nil
+	return first && d.noMarks == nil, d.noMarks
 }
 
 func (d *desk) Report(_ context.Context, r schemas.Delivery) error {
