@@ -42,6 +42,10 @@ func unattendedHosts() []unattendedHost {
 			x.does("install", "gemini")
 			return x.gemini(program, "--yolo", "-p", "go on")
 		}},
+		{hook.Qwen(), qwenPackage, qwenTouch, func(x *machine, program string) *exec.Cmd {
+			x.qwenAsksNod()
+			return x.qwen(program, "--yolo", "-p", "go on")
+		}},
 		{hook.Copilot(), copilotPackage, copilotTouch, func(x *machine, program string) *exec.Cmd {
 			x.does("install", "copilot")
 			return x.copilot(program, "-p", "go on", "--allow-all-tools")

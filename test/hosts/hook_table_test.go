@@ -45,6 +45,10 @@ func gates() map[string]gate {
 			"gemini", `{"hook_event_name":"BeforeTool",` + strings.Replace(shell, "Bash", "run_shell_command", 1) + `}`,
 			`{"decision":"allow"}`, `{"decision":"deny","reason":"REASON"}`,
 		},
+		"qwen-code PreToolUse": {
+			"qwen-code", `{"hook_event_name":"PreToolUse","tool_use_id":"ID",` + strings.Replace(shell, "Bash", "run_shell_command", 1) + `}`,
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`, preTool,
+		},
 		"copilot permissionRequest": {
 			"copilot", `{"sessionId":"SESSION","cwd":"/srv/app","toolName":"bash","toolInput":{"command":"COMMAND"}}`,
 			`{"behavior":"allow"}`, `{"behavior":"deny","message":"REASON"}`,

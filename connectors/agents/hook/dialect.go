@@ -27,7 +27,7 @@ type Host struct {
 }
 
 // Hosts returns the hosts that nod supports.
-func Hosts() []Host { return []Host{ClaudeCode(), Codex(), Gemini(), Copilot()} }
+func Hosts() []Host { return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen()} }
 
 // Dialect is the input and output format of one host's hooks.
 type Dialect interface {

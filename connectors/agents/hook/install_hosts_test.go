@@ -85,6 +85,10 @@ func TestInstallForEachHost(t *testing.T) {
 			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + signals("gemini", "10000", "SessionEnd") + `}}`,
 			`{"hooks":{"BeforeTool":` + gate("gemini", "86400000") + signals("gemini", "10000", "SessionEnd") + `}}`,
 		},
+		"qwen-code": {
+			`{"hooks":{"PreToolUse":` + gate("qwen-code", "86400000") + signals("qwen-code", "10000", "SessionEnd") + `}}`,
+			`{"hooks":{"PreToolUse":` + gate("qwen-code", "86400000") + signals("qwen-code", "10000", "SessionEnd") + `}}`,
+		},
 		"copilot": {
 			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]` + copilotSignals + `}}`,
 			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]` + copilotSignals + `}}`,
@@ -165,9 +169,10 @@ func TestSettingsPathsOfEachHost(t *testing.T) {
 		return change.Path
 	}
 	for name, c := range map[string]struct{ user, project, env, moved string }{
-		"codex":   {".codex/hooks.json", ".codex/hooks.json", "CODEX_HOME", "hooks.json"},
-		"gemini":  {".gemini/settings.json", ".gemini/settings.json", "", ""},
-		"copilot": {".copilot/hooks/nod.json", ".github/hooks/nod.json", "COPILOT_HOME", "hooks/nod.json"},
+		"codex":     {".codex/hooks.json", ".codex/hooks.json", "CODEX_HOME", "hooks.json"},
+		"gemini":    {".gemini/settings.json", ".gemini/settings.json", "", ""},
+		"qwen-code": {".qwen/settings.json", ".qwen/settings.json", "", ""},
+		"copilot":   {".copilot/hooks/nod.json", ".github/hooks/nod.json", "COPILOT_HOME", "hooks/nod.json"},
 	} {
 		host := hostNamed(t, name)
 		assert.Equal(t, filepath.Join(home, c.user), where(host, hook.InstallOptions{}))

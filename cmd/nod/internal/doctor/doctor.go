@@ -47,7 +47,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 	all = append(all, serviceFindings(ctx, o)...)
 	all = append(all, containment()...)
 	all = append(all, throughBus(ctx, o)...)
-	return append(all, hooks(ctx, o)...)
+	return append(append(all, hooks(ctx, o)...), ungated()...)
 }
 
 // Healthy reports whether no finding has the level Wrong.

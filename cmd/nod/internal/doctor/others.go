@@ -1,0 +1,55 @@
+package doctor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+)
+
+// other is an agent program for which nod has no hook. by is the way in which it can ask nod all the same.
+type other struct{ program, agent, by string }
+
+// gate is the way in for an agent program whose MCP servers nod can gate, but none of its own tools.
+const gate = "put nod mcp gate before its MCP servers; nod is not asked about its own tools"
+
+var others = []other{
+	{"opencode", "OpenCode", "nod opencode beside its server, or nod acp -- opencode acp in an editor; nod install opencode makes it ask"},
+	{"droid", "Factory droid", gate},
+	{"cline", "Cline", gate},
+	{"kilo", "Kilo", gate},
+	{"pi", "pi", "its extensions can call nod ask"},
+	{"auggie", "Auggie", gate},
+	{"amp", "Amp", gate},
+	{"cursor-agent", "Cursor's agent", gate},
+}
+
+// ungated returns findings about agent programs in PATH for which nod has no hook, and about Cursor if it
+// may load nod's hook from Claude Code's settings. nod cannot see whether an editor starts such a program
+// through nod.
+func ungated() (found []Finding) {
+	for _, o := range others {
+		if _, err := exec.LookPath(o.program); err == nil {
+			found = append(found, note("agents", fmt.Sprintf("%s is on this machine, and no hook of nod gates it", o.agent), o.by))
+		}
+	}
+	return append(found, cursor()...)
+}
+
+// cursor returns a finding if Cursor is used here and Claude Code's settings have nod's hook.
+func cursor() []Finding {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(home, ".cursor")); err != nil {
+		return nil
+	}
+	at, err := hook.Inspect(hook.ClaudeCode(), hook.InstallOptions{})
+	if err != nil || len(at.Hooks) == 0 { // the check of Claude Code's hook reports an error
+		return nil
+	}
+	return []Finding{note("agents", "Cursor can load the hooks in "+at.Path+", and then also runs nod's hook for Claude Code", "nod was not tested with Cursor: turn its setting for hooks of other programs off, or try a harmless call")}
+}

@@ -1,0 +1,25 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+)
+
+// An agent program that nod has no hook for is named with a way in. Cursor is named only if it could run
+// nod's hook for Claude Code.
+func TestAgentsThatNoHookGates(t *testing.T) {
+	h := newHome(t)
+	assert.Empty(t, ungated())
+	h.program("droid", "0.225.1")
+	says(t, ungated(), Note, "Factory droid is on this machine, and no hook of nod gates it: put nod mcp gate before its MCP servers")
+	require.NoError(t, os.Mkdir(filepath.Join(h.dir, ".cursor"), 0o700))
+	assert.Len(t, ungated(), 1)
+	h.install(hook.ClaudeCode(), hook.InstallOptions{Program: h.program("nod", "")})
+	says(t, ungated(), Note, "Cursor can load the hooks in ")
+}

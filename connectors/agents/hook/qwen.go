@@ -1,0 +1,57 @@
+package hook
+
+import (
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Qwen describes Qwen Code. It runs its hook before every call, in all its modes, and then runs a call that
+// the hook allows without asking its user.
+func Qwen() Host {
+	return Host{
+		Name:    "qwen-code",
+		Agent:   "Qwen Code",
+		Dialect: qwen{},
+		Program: "qwen",
+		Tested:  []string{"0.24.4"},
+		Setup: Setup{
+			Dir: ".qwen", File: "settings.json", Comments: true,
+			Events: []string{preToolUse}, Blocks: []string{preToolUse}, Signals: []string{sessionEnd}, Matcher: "*", Off: "disableAllHooks",
+			Timeout: 24 * time.Hour, Unit: time.Millisecond, // Qwen Code reads 1000 and more as milliseconds
+			Note: "every call of Qwen Code is refused while nod does not run; its flags --safe-mode and --bare run no hook at all",
+		},
+	}
+}
+
+type qwen struct{}
+
+// qwenTools are Qwen Code's own tools that rules cover. Tools of MCP servers have names with mcp__; any
+// other name is that of a tool that nod does not know.
+var qwenTools = map[string]bool{
+	"run_shell_command": true, "read_file": true, "list_directory": true, "glob": true, "grep_search": true,
+	"write_file": true, "edit": true, "web_fetch": true, "ask_user_question": true, "exit_plan_mode": true,
+}
+
+func (qwen) Read(input []byte) (Call, error) {
+	call, err := readProgram(Qwen(), input, []string{"ask_user_question", "exit_plan_mode"})
+	if err == nil && !call.Signal && !qwenTools[call.ToolName] {
+		call.Action = schemas.ActionMCPTool
+	}
+	return call, err
+}
+
+// Reply refuses the call if the effect is AskHost, because Qwen Code without a terminal could ask no user.
+// An edit becomes a refusal, because Qwen Code ignores a changed input.
+func (qwen) Reply(c Call, v Verdict) ([]byte, int) {
+	v = v.withoutEdits("Qwen Code")
+	switch {
+	case v.Effect == Leave:
+		return []byte("{}"), 0
+	case c.Event != preToolUse:
+		return claudeBlock(v.Reason)
+	case v.Effect != Allow:
+		v.Effect = Deny
+	}
+	return jsonReply(map[string]any{"hookSpecificOutput": claudePreTool(v)})
+}
