@@ -24,7 +24,7 @@ func (x *machine) qwen(program string, args ...string) *exec.Cmd {
 	return c
 }
 
-// qwenAsksNod installs the hook. Qwen Code sends no statistics: where it cannot send them, it ends late.
+// qwenAsksNod installs the hook. Qwen Code sends no statistics: if it cannot send them, it ends late.
 func (x *machine) qwenAsksNod() {
 	settings := filepath.Join(x.home, ".qwen", "settings.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
