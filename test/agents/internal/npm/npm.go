@@ -30,6 +30,26 @@ var (
 	Filesystem = Agent{"filesystem", "@modelcontextprotocol/server-filesystem", "2026.8.31", "mcp-server-filesystem"}
 )
 
+// frameworks are the packages of agent frameworks, in the versions that the tests of adapters use.
+var frameworks = []string{"ai@7.0.173", "@openai/agents@0.20.0", "langchain@1.5.14", "@langchain/core", "@mastra/core@1.71.0", "zod"}
+
+// Frameworks installs the frameworks into a subdirectory of dir, if they are missing, and returns that
+// subdirectory.
+func Frameworks(dir string) (string, error) {
+	dir = filepath.Join(dir, "frameworks-1")
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "ai")); err == nil {
+		return dir, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	out, err := exec.Command("npm", append([]string{"install", "--no-audit", "--no-fund", "--prefix", dir}, frameworks...)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("npm install the frameworks: %w: %s", err, out)
+	}
+	return dir, nil
+}
+
 // In returns the path of the agent's program. If the program is not installed, In installs it into a
 // subdirectory of dir. Later runs use that installation.
 func (a Agent) In(dir string) (string, error) {
