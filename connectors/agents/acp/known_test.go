@@ -124,7 +124,7 @@ func TestADenialEndsTheCallsThatTheAgentDrops(t *testing.T) {
 
 			r.passes("", `{"jsonrpc":"2.0","id":"p","result":{"stopReason":"end_turn"}}`)
 			r.passes(`{"jsonrpc":"2.0","id":"q","method":"session/prompt","params":{"sessionId":"s"}}`, "")
-			r.asks("4", `"toolCallId":"new","title":"New"`)
+			r.asks("4", `"toolCallId":"b","title":"New"`) // an id of the turn before
 			third := <-r.nod.submissions
 			third.decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
 			assert.Equal(t, answered("4", "yes"), r.agent.hears(t), "the next turn is asked about")

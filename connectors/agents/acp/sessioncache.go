@@ -3,6 +3,7 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 
@@ -125,8 +126,9 @@ func (c *sessionCache) recordRequest(m message) {
 	session, dir := text(params["sessionId"]), text(params["cwd"])
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m.method == methodPrompt {
+	if m.method == methodPrompt { // the ids of ended calls may occur again in a new turn
 		delete(c.dropped, session)
+		maps.DeleteFunc(c.calls, func(id [2]string, call toolCall) bool { return id[0] == session && call.over })
 	}
 	if m.method != methodLoad && m.method != methodResume {
 		agents.PutBounded(c.requests, m.key, editorRequest{m.method, dir, session})
