@@ -1,7 +1,7 @@
 // Package mcp connects agents that speak the Model Context Protocol, over standard input and output or
 // streamable HTTP. It supports the earlier versions of the protocol, with sessions between client and
-// server, and the later ones without. It has four tools: request_permission, grant_permission,
-// list_permissions, and approve, for Claude Code's option --permission-prompt-tool.
+// server, and the later ones without. It has five tools: request_permission,
+// permission_status, grant_permission, list_permissions, and approve, for Claude Code's option --permission-prompt-tool.
 package mcp
 
 import (
@@ -77,6 +77,7 @@ type Server struct {
 	opts      Options
 	mcp       *mcp.Server
 	exchanges exchanges
+	polling   polling
 
 	life    context.Context // ends when the server stops; each call ends with it
 	end     context.CancelCauseFunc
@@ -112,6 +113,7 @@ func (s *Server) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawWithin+answersWithin)
 	defer cancel()
 	s.exchanges.awaitAnswers(ctx)
+	s.polling.await(ctx)
 	s.endNews()
 }
 

@@ -41,6 +41,7 @@ type permissionArgs struct {
 	Agent       string   `json:"agent_id"`
 	AgentID     string   `json:"agentId"` // another spelling that is accepted for agent_id
 	Minutes     *float64 `json:"timeout_minutes"`
+	Wait        *bool    `json:"wait"`
 }
 
 func (w *permissionArgs) parse(raw json.RawMessage) error {
@@ -81,14 +82,14 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	if args.Minutes != nil {
 		r.TimeoutSeconds = int(*args.Minutes * 60)
 	}
+	if args.Wait != nil && !*args.Wait {
+		return c.askWithoutWaiting(ctx, r)
+	}
 	d, err := c.ask(ctx, r)
 	if err != nil {
 		return failed(err)
 	}
-	heard := agents.DescribeDecision(&r, &d)
-	result := text(heard.Text)
-	result.IsError = heard.IsError
-	return result
+	return decisionResult(&r, &d)
 }
 
 // grantPermission shares a permission of this session with another session.

@@ -36,7 +36,18 @@ const requestSchema = `{
 		"reason": {"type": "string", "minLength": 1, "description": "why, for the person who decides"},
 		"agent_id": {"type": "string", "minLength": 1, "description": "the session that is to hold it, if not this one"},
 		"agentId": {"type": "string", "minLength": 1, "description": "the same as agent_id"},
-		"timeout_minutes": {"type": "number", "minimum": 1, "maximum": 60, "default": 15}
+		"timeout_minutes": {"type": "number", "minimum": 1, "maximum": 60, "default": 15},
+		"wait": {"type": "boolean", "default": true, "description": "false: return at once with a request_id, and get the answer with permission_status"}
+	}
+}`
+
+const statusSchema = `{
+	"type": "object",
+	"required": ["request_id"],
+	"additionalProperties": false,
+	"properties": {
+		"request_id": {"type": "string", "minLength": 1, "description": "the id that request_permission returned"},
+		"wait_seconds": {"type": "number", "minimum": 0, "maximum": 60, "default": 0, "description": "wait this long for the answer"}
 	}
 }`
 
@@ -53,7 +64,7 @@ const grantSchema = `{
 
 const listSchema = `{"type": "object", "additionalProperties": false, "properties": {}}`
 
-// addTools registers the four tools. Only clients use the tools' schemas: each tool parses and checks
+// addTools registers the five tools. Only clients use the tools' schemas: each tool parses and checks
 // its arguments itself, so that no byte of an input changes.
 func (s *Server) addTools() {
 	failedHere := func(why string) *mcp.CallToolResult { return failed(errors.New(why)) }
@@ -61,8 +72,11 @@ func (s *Server) addTools() {
 		"Asks nod whether a tool may be used. It is for an agent program's permission prompts (--permission-prompt-tool), not for the model.",
 		(*call).approve, deny)
 	s.add("request_permission", requestSchema,
-		"Asks a person for access that you do not have, and waits for the answer.",
+		"Asks a person for access that you do not have, and waits for the answer, unless wait is false.",
 		(*call).requestPermission, failedHere)
+	s.add("permission_status", statusSchema,
+		"Returns the answer to a request_permission with wait false, or says that it is not decided yet.",
+		(*call).permissionStatus, failedHere)
 	s.add("grant_permission", grantSchema,
 		"Lets another session hold a permission that this one holds.",
 		(*call).grantPermission, failedHere)

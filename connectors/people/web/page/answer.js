@@ -1,7 +1,7 @@
 // The answer panel of one request: its buttons, and the fields of an answer.
 
 import { remembers } from "./lasting.js";
-import { el, keyOf } from "./parts.js";
+import { el, keyOf, outcome } from "./parts.js";
 import { AnswerOptions } from "./answer-options.js";
 import { Reading } from "./reading.js";
 
@@ -244,14 +244,15 @@ export class Answer extends HTMLElement {
     if (this.#options?.forget(key)) this.arm();
   }
 
-  /** ended replaces the buttons by the outcome. It returns true if the focus was in this panel. */
-  ended(text) {
+  /** ended replaces the buttons by the outcome, with the time of the decision if it is known. It returns
+   * true if the focus was in this panel. */
+  ended(text, decision = null) {
     if (!this.#request) return false;
     const focused = this.contains(document.activeElement);
     this.#hasEnded = true;
     this.#buttons = [];
     this.#reading?.close();
-    this.#actions.replaceChildren(el("p", "outcome", text));
+    this.#actions.replaceChildren(outcome(text, decision));
     this.#message.disabled = true;
     this.#options.element.remove();
     this.#status.textContent = "";
@@ -260,9 +261,9 @@ export class Answer extends HTMLElement {
   }
 
   /** late shows the outcome to a user who answered too late. */
-  late(text) {
+  late(text, decision = null) {
     if (this.#hasEnded) this.#status.textContent = text;
-    else this.ended(text);
+    else this.ended(text, decision);
   }
 
   /** gone is ended for a request that ended while the page was offline. */

@@ -281,7 +281,7 @@ class App extends HTMLElement {
     const request = this.#pending.get(key);
     this.#pending.delete(key);
     this.#views.inbox.drop(key);
-    if (this.#dialog.shows === key) this.#dialog.ended(text);
+    if (this.#dialog.shows === key) this.#dialog.ended(text, decision);
     else this.#dialog.panel.forget(key);
     if (request) this.#view.decided?.({ ...request, decision, text });
   }
@@ -330,11 +330,11 @@ class App extends HTMLElement {
       const left = failed ? ` ${failed} of the others were not answered: look at them again.` : "";
       this.#tell(reply, request);
       if (!mine()) return;
-      panel.ended(reply.text + left);
+      panel.ended(reply.text + left, reply.decision);
       if (panel === this.#dialog.panel && !failed) this.#advance(key, next);
     } catch (failure) {
       if (!mine()) return;
-      if (failure?.details?.decision) panel.late(failure.text);
+      if (failure?.details?.decision) panel.late(failure.text, failure.details.decision);
       else panel.failed(failure?.text ?? notConfirmed);
     }
   }
@@ -343,7 +343,7 @@ class App extends HTMLElement {
   // shown.
   #tell({ text, decision }, request) {
     const denial = decision.grant?.effect === "deny" ? decision.grant.grant_id : "";
-    this.#toasts.show(`${text.split("\n")[0]}\n${request.summary}`, denial && {
+    this.#toasts.show(`${text.split("\n")[0]}\n${request.summary}`, decision, denial && {
       undo: "Undo",
       act: () => this.#link.ask("grants.revoke", { grant_id: denial }).then(() => undoText, (failure) => failure?.text ?? notConfirmed),
     } || {});

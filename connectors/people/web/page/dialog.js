@@ -73,8 +73,8 @@ export class Dialog extends HTMLElement {
   }
 
   /** ended replaces the buttons by the outcome and keeps the text of the request. */
-  ended(text) {
-    if (this.#answer.ended(text)) this.#dialog.querySelector(".close").focus();
+  ended(text, decision = null) {
+    if (this.#answer.ended(text, decision)) this.#dialog.querySelector(".close").focus();
   }
 
   /** gone is ended for a request that ended while the page was offline. */

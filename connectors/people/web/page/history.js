@@ -1,7 +1,7 @@
 // The list of past decisions.
 
 import { icon } from "./icons.js";
-import { el, fold, parts, risk, riskClass, sessionLink, when } from "./parts.js";
+import { el, fold, outcomeParts, parts, risk, riskClass, sessionLink, when } from "./parts.js";
 
 const outcomes = [["any outcome", ""], ["allowed", "allowed"], ["denied", "denied"], ["expired", "timed_out"], ["withdrawn", "withdrawn"], ["dismissed", "cancelled"]];
 const pause = 200; // ms without a keystroke before a search begins
@@ -10,7 +10,7 @@ const pause = 200; // ms without a keystroke before a search begins
 export function decided(request) {
   const agent = [request.agent_name || request.agent, request.project].filter(Boolean).join(" · ");
   const item = el("li", `decided risk-${riskClass(request.risk)}`, fold(
-    [icon(request), el("span", "covers", request.summary), el("span", `outcome ${request.decision.outcome}`, request.text)],
+    [icon(request), el("span", "covers", request.summary), el("span", `outcome ${request.decision.outcome}`, ...outcomeParts(request.text, request.decision))],
     el("p", "meta", risk(request), el("span", "", agent), sessionLink(request.session_id, request.session_label), when(request.decision.decided_at)),
     parts(request)));
   item.dataset.id = request.pending_id;

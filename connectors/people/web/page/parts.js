@@ -93,6 +93,19 @@ export function when(at) {
   return t;
 }
 
+/** outcomeParts returns the line that tells how a request ended. nod writes the time of the decision
+ * in UTC; with the decision at hand, the line has it in the browser's format and zone, as when does. */
+export function outcomeParts(text, decision = null) {
+  const written = decision?.decided_at && text.match(/(?:\d{1,2} [A-Z][a-z]{2} )?\d\d:\d\d UTC/);
+  if (!written) return [text];
+  const time = when(decision.decided_at), at = new Date(decision.decided_at);
+  if (at.toDateString() === new Date().toDateString()) time.textContent = at.toLocaleTimeString([], { timeStyle: "short" });
+  return [text.slice(0, written.index), time, text.slice(written.index + written[0].length)];
+}
+
+/** outcome returns the line of outcomeParts as a paragraph. */
+export const outcome = (text, decision = null) => el("p", "outcome", ...outcomeParts(text, decision));
+
 /** riskClass returns the class of a risk. A risk that the page does not know counts as
  * unknown, never as low. */
 export const riskClass = (risk) => ["low", "medium", "high"].includes(risk) ? risk : "unknown";

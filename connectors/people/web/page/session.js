@@ -144,7 +144,7 @@ export class Session extends HTMLElement {
     this.#cards.delete(key);
     const clocks = card.item.querySelector(".meta");
     clocks.replaceChildren(clocks.firstElementChild);
-    if (card.panel.ended(request.text)) {
+    if (card.panel.ended(request.text, request.decision)) {
       card.item.tabIndex = -1;
       card.item.focus();
     }

@@ -1,6 +1,6 @@
 // Short notices that disappear by themselves.
 
-import { el } from "./parts.js";
+import { el, outcome } from "./parts.js";
 
 const shownFor = 10_000; // ms
 
@@ -10,10 +10,10 @@ export class Toasts extends HTMLElement {
     this.setAttribute("role", "status");
   }
 
-  /** show shows a text. If undo is given, the notice has a button with this label, which
+  /** show shows a text, with the time of a decision if there is one. If undo is given, the notice has a button with this label, which
    * calls act once. act resolves with the text that replaces the notice. */
-  show(text, { undo = "", act = null } = {}) {
-    const toast = el("div", "toast", el("p", "outcome", text));
+  show(text, decision = null, { undo = "", act = null } = {}) {
+    const toast = el("div", "toast", outcome(text, decision));
     if (undo) toast.append(this.#button(toast, undo, act));
     this.replaceChildren(toast); // the newest notice replaces the others
     this.#expire(toast);
