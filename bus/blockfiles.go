@@ -303,3 +303,6 @@ func syncDir(dir string) error {
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
+
+// SyncStores syncs the stores in a data directory to disk, while no server runs on it.
+func SyncStores(dataDir string) error { return syncTree(filepath.Join(dataDir, storeName)) }

@@ -41,6 +41,8 @@ func OpenExistingStore(ctx context.Context, c *Conn) (*Store, error) {
 	return openStore(ctx, c, 1, missing, leave)
 }
 
+var errRestoring = errors.New("a restore of the stores is not finished: run nod restore again")
+
 var errNoStore = errors.New("it does not exist: an engine makes it when it starts")
 
 type createStream func(context.Context, jetstream.StreamConfig) (jetstream.Stream, error)
@@ -103,8 +105,8 @@ func (s *Store) buckets() []bucketSpec {
 }
 
 // stream opens a stream, and calls create if it is missing. As long as ctx allows, it waits
-// for another engine that is making the stream, for the election of a leader, or for the
-// servers of the replicas to join their cluster.
+// for another engine that is making the stream, for the election of a leader, for the servers
+// of the replicas to join their cluster, or for the end of a restore.
 func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create createStream) (jetstream.Stream, error) {
 	level := slog.LevelWarn // the first wait for servers is logged as a warning, so that the user sees the reason for the delay
 	for try := 0; ; try++ {
@@ -115,8 +117,12 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create
 		}
 		cancel()
 		switch {
-		case err == nil:
+		case err == nil && stream.CachedInfo().Config.Metadata[restoreMark] == "":
 			return stream, nil
+		case err == nil:
+			err = errRestoring
+			c.log.Log(ctx, level, "bus: waiting for nod restore to finish", "store", config.Name)
+			level = slog.LevelInfo
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine has just made the stream
 		case apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabled, apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 			return nil, fmt.Errorf("open the store %s: JetStream is off for this account on the NATS server: enable it in its configuration", config.Name)
@@ -126,7 +132,10 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create
 		case errors.Is(err, errNoStore), isPermanent(err), apiCode(err) == codeNoReplicas:
 			return nil, fmt.Errorf("open the store %s: %w", config.Name, err)
 		}
-		if pause(ctx, try) != nil {
+		if pause(ctx, try) != nil && errors.Is(err, errRestoring) {
+			return nil, fmt.Errorf("open the store %s: %w", config.Name, err)
+		}
+		if ctx.Err() != nil {
 			return nil, fmt.Errorf("open the store %s: JetStream does not reply (%w): check that a majority of the servers is up and that these credentials are those of the stores", config.Name, err)
 		}
 	}

@@ -222,6 +222,9 @@ const (
 	LogAftermath LogKind = "aftermath"
 	// LogRan means that a command ran contained.
 	LogRan LogKind = "ran"
+	// LogRestored means that the stores were restored from a backup. Entries that were added
+	// between the backup and the restore are lost.
+	LogRestored LogKind = "restored"
 	// LogCheckpoint means that an engine signed the entries since the last checkpoint.
 	LogCheckpoint LogKind = "checkpoint"
 )

@@ -191,6 +191,8 @@ func (e *intake) mayStart(entry *bus.Entry, r *schemas.Run) error {
 		return schemas.Errorf(schemas.CodeForbidden, "%s was allowed in another directory, %s: make the call again", r.Key(), run.Container.Dir)
 	case run.RunID != "":
 		return schemas.Errorf(schemas.CodeConflict, "%s has run already: make the call again", r.Key())
+	case !d.DecidedAt.After(e.lastRestore().At):
+		return schemas.Errorf(schemas.CodeForbidden, "%s was allowed before nod was restored from a backup, and may have run: make the call again", r.Key())
 	case e.clock.now().Sub(d.DecidedAt) > schemas.MaxRunAge:
 		return schemas.Errorf(schemas.CodeForbidden, "%s was allowed too long ago: make the call again", r.Key())
 	}

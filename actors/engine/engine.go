@@ -106,6 +106,7 @@ type base struct {
 
 	settings     settings
 	freezes      freezeState
+	restored     watchedCache[schemas.Restored]
 	sessionCache watchedCache[schemas.Session]
 	lockCache    watchedCache[*schemas.Lock]
 	standing     standingCache
@@ -169,7 +170,7 @@ type admin struct {
 
 func newEngine(o Options) *Engine {
 	b := &base{Options: o}
-	b.settings.read, b.freezes.read = b.loadSettings, b.loadFreezes
+	b.settings.read, b.freezes.read, b.restored.read = b.loadSettings, b.loadFreezes, b.loadRestored
 	b.sessionCache.read, b.lockCache.read = b.loadSession, b.loadLock
 	h := &holdings{b}
 	l := &recordLife{b, h}
@@ -208,7 +209,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err := bus.Retry(ctx, e.clock.set); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(e.readSettings(ctx), e.readFrozen(ctx)); err != nil {
+	if err := errors.Join(e.readSettings(ctx), e.readFrozen(ctx), e.readRestored(ctx)); err != nil {
 		return nil, err
 	}
 	e.records, e.sessions, e.outbox = o.System.Lanes("engine-records"), o.System.Lanes("engine-sessions"), o.System.Lanes("engine-outbox")

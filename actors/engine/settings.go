@@ -83,7 +83,7 @@ func (e *base) readSettings(ctx context.Context) error {
 func (e *base) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()
-	if err := errors.Join(e.readSettings(ctx), e.readFrozen(ctx)); err != nil && ctx.Err() == nil {
+	if err := errors.Join(e.readSettings(ctx), e.readFrozen(ctx), e.readRestored(ctx)); err != nil && ctx.Err() == nil {
 		e.Log.Warn("engine: settings were not read; the ones in force stay", "error", err)
 	}
 }

@@ -79,6 +79,7 @@ func (e *holdings) readEntry(ctx context.Context, key string) (*standingEntry, e
 	if err != nil {
 		return nil, err
 	}
+	e.endRestored(&page.Grants[0])
 	return &standingEntry{page.Grants[0], key, revision}, nil
 }
 
@@ -113,9 +114,13 @@ func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change fu
 		g = schemas.StandingAnswer{}
 		if len(page.Grants) == 1 {
 			g = page.Grants[0]
+			e.endRestored(&g)
 		}
 		if changed = change(&g); !changed {
 			return bus.Edit{}, nil
+		}
+		if g.GrantID != "" { // the outbox may make an answer from before a restore only now
+			e.endRestored(&g)
 		}
 		*page = schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}}
 		return bus.Edit{Store: true, Kept: keptFor(&g, e.clock.now())}, nil

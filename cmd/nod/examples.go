@@ -41,6 +41,8 @@ var examples = map[string]string{
 	"back":              "nod back\nnod back --session fix-ci",
 	"login":             "nod login",
 	"install":           "nod install claude-code\nnod install codex\nnod install mcp-gate --settings .mcp.json",
+	"backup":            "nod backup /mnt/backup/nod-monday",
+	"restore":           "nod --data ~/restored restore /mnt/backup/nod-monday",
 	"grant":             "nod grant --session build --to deploy --permission @read:/srv/out --reason 'the deploy needs the build'",
 	"gate":              "nod gate --session nightly --name backup --id b-1 --permission @write:/srv/backup --strict",
 	"hook":              "nod hook claude-code",

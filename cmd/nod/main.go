@@ -95,6 +95,8 @@ type cli struct {
 	Policy         policyCmd         `cmd:"" group:"operate" help:"Check, explain and suggest rules."`
 	Settings       settingsCmd       `cmd:"" group:"operate" help:"Apply or show settings.json."`
 	Log            logCmd            `cmd:"" group:"operate" help:"Read, export and verify the log of all that happened."`
+	Backup         backupCmd         `cmd:"" group:"operate" help:"Copy all stores while nod runs, with its keys and settings."`
+	Restore        restoreCmd        `cmd:"" group:"operate" help:"Restore a backup into an empty data directory or to NATS servers."`
 	Approvers      approversCmd      `cmd:"" group:"operate" help:"List or remove approvers: the people who may answer."`
 	Pair           pairCmd           `cmd:"" group:"operate" help:"Let a person answer on a channel, such as telegram."`
 	Invite         inviteCmd         `cmd:"" group:"operate" help:"Print the command that lets another machine's agents ask this nod."`

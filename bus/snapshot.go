@@ -1,0 +1,179 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Snapshot describes the copy of a stream, as the server stated it when the copy began.
+type Snapshot struct {
+	Config json.RawMessage `json:"config"`
+	State  json.RawMessage `json:"state"`
+}
+
+// The subjects of JetStream's API for copies of streams; nats.go has no functions for them.
+const (
+	snapshotSubject = "$JS.API.STREAM.SNAPSHOT."
+	restoreSubject  = "$JS.API.STREAM.RESTORE."
+
+	// snapshotChunk is the size of one part of a copy, in bytes.
+	snapshotChunk = 128 << 10
+	// snapshotSilence is how long a server that makes a copy may send nothing.
+	snapshotSilence = 30 * time.Second
+	// restoreWithin bounds the time in which a server takes one part of a copy, or makes the
+	// stream from all parts.
+	restoreWithin = 5 * time.Minute
+)
+
+// Snapshot writes a copy of a stream with its durable consumers to w, while the stream is in
+// use. Everything that was acknowledged before the call is in the copy; later writes may be in
+// it. The connection needs all rights on the stores.
+func (c *Conn) Snapshot(ctx context.Context, stream string, w io.Writer) (Snapshot, error) {
+	s, err := c.snapshot(ctx, stream, w)
+	if err != nil {
+		return s, fmt.Errorf("copy %s: %w", stream, err)
+	}
+	return s, nil
+}
+
+func (c *Conn) snapshot(ctx context.Context, stream string, w io.Writer) (Snapshot, error) {
+	parts := c.nc.NewInbox()
+	sub, err := c.nc.SubscribeSync(parts)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // Unsubscribe fails only on a closed connection
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		return Snapshot{}, err
+	}
+	var reply struct {
+		Snapshot
+		Error *jetstream.APIError `json:"error"`
+	}
+	request := map[string]any{"deliver_subject": parts, "chunk_size": snapshotChunk, "jsck": false}
+	if err := c.apiCall(ctx, snapshotSubject+stream, request, &reply); err != nil {
+		return Snapshot{}, err
+	}
+	if reply.Error != nil {
+		return Snapshot{}, reply.Error
+	}
+	for {
+		within, cancel := context.WithTimeout(ctx, snapshotSilence)
+		msg, err := sub.NextMsgWithContext(within)
+		cancel()
+		if err != nil {
+			return Snapshot{}, fmt.Errorf("the server sends no more of it: %w", err)
+		}
+		if len(msg.Data) == 0 {
+			if status := msg.Header.Get("Status"); status != "" && status != "204" {
+				return Snapshot{}, fmt.Errorf("the server has stopped: %s %s", status, msg.Header.Get("Description"))
+			}
+			return reply.Snapshot, nil
+		}
+		if _, err := w.Write(msg.Data); err != nil {
+			return Snapshot{}, err
+		}
+		if msg.Reply != "" {
+			if err := c.nc.Publish(msg.Reply, nil); err != nil {
+				return Snapshot{}, err
+			}
+		}
+	}
+}
+
+// codeRestoreExists is the server's error for a restore of an existing stream; nats.go has no
+// name for this code.
+const codeRestoreExists jetstream.ErrorCode = 10130
+
+// ErrStoreExists means that the stream to restore exists. For some seconds after a restore was
+// killed, it may also mean that the server still waits for the rest of that restore.
+var ErrStoreExists = errors.New("the store exists")
+
+// Restore makes a stream from a copy. The error is ErrStoreExists if the stream exists. The configuration in s
+// becomes that of the stream. The connection needs all rights on the stores.
+func (c *Conn) Restore(ctx context.Context, stream string, s Snapshot, r io.Reader) error {
+	if err := c.restore(ctx, stream, s, r); err != nil {
+		return fmt.Errorf("restore %s: %w", stream, err)
+	}
+	return nil
+}
+
+func (c *Conn) restore(ctx context.Context, stream string, s Snapshot, r io.Reader) error {
+	var begun struct {
+		DeliverSubject string              `json:"deliver_subject"`
+		Error          *jetstream.APIError `json:"error"`
+	}
+	if err := c.apiCall(ctx, restoreSubject+stream, s, &begun); err != nil {
+		return err
+	}
+	if begun.Error != nil && begun.Error.ErrorCode == codeRestoreExists {
+		return fmt.Errorf("%w (%w)", ErrStoreExists, begun.Error)
+	}
+	if begun.Error != nil {
+		return begun.Error
+	}
+	part := make([]byte, snapshotChunk)
+	for {
+		n, err := io.ReadFull(r, part)
+		if n > 0 {
+			if err := c.sendPart(ctx, begun.DeliverSubject, part[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return c.sendPart(ctx, begun.DeliverSubject, nil) // an empty part means that all parts were sent
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// sendPart sends one part of a copy, and returns the server's error, if it has one.
+func (c *Conn) sendPart(ctx context.Context, subject string, part []byte) error {
+	within, cancel := context.WithTimeout(ctx, restoreWithin)
+	defer cancel()
+	msg, err := c.nc.RequestWithContext(within, subject, part)
+	if err != nil {
+		return err
+	}
+	var reply struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	if len(bytes.TrimSpace(msg.Data)) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(msg.Data, &reply); err != nil {
+		return fmt.Errorf("read the server's reply: %w", err)
+	}
+	if reply.Error != nil {
+		return reply.Error
+	}
+	return nil
+}
+
+// apiCall sends one request to JetStream's API and decodes the reply.
+func (c *Conn) apiCall(ctx context.Context, subject string, request, reply any) error {
+	data, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, 2*hopTimeout)
+	defer cancel()
+	msg, err := c.nc.RequestWithContext(within, subject, data)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return errors.New("JetStream does not reply: these credentials are not those of the stores (owner-store.nk)")
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(msg.Data, reply)
+}
