@@ -22,6 +22,9 @@ var (
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrTooLarge means that the value exceeds the limit of a message. Nothing was written.
 	ErrTooLarge = errors.New("too large to be stored")
+	// ErrFull means that the servers have no room for the message, or that the stores are at a
+	// limit. Nothing was written. Once there is room, the next try succeeds.
+	ErrFull = errors.New("the stores have no room")
 	// ErrUnreadable means that this version of nod cannot decode the stored record.
 	ErrUnreadable = errors.New("not readable")
 )
@@ -168,8 +171,26 @@ func (k *kvStream) send(ctx context.Context, msg *nats.Msg, revision uint64, opt
 	if apiCode(err) == codeStoreFailed || apiUnavailable(err) {
 		k.disk.check()
 	}
+	if isFull(err) {
+		err = fmt.Errorf("%w (%w)", ErrFull, err)
+	}
 	return ack, err
 }
+
+// isFull reports whether the servers have refused a message because the limits of the server,
+// the account or the stream leave no room for it. nats.go has no names for these codes.
+func isFull(err error) bool {
+	switch apiCode(err) {
+	case codeNoResources, codeNoStorage, codeAccountFull:
+		return true
+	case codeStoreFailed: // a stream at its own limit
+		return strings.Contains(err.Error(), "maximum")
+	}
+	return false
+}
+
+// codeAccountFull means that the account is at its limit.
+const codeAccountFull jetstream.ErrorCode = 10002
 
 // codeStoreFailed means that the server could not write a message to its disk; nats.go has no
 // name for this code.
@@ -285,10 +306,10 @@ func isConflict(err error) bool {
 	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// isPermanent reports whether no retry can help: the server has refused the call, the message
-// is too large, the connection is closed, or the disk has failed.
+// isPermanent reports whether no retry can help soon: the server has refused the call, the
+// message is too large, the connection is closed, the disk has failed, or the stores are full.
 func isPermanent(err error) bool {
-	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, errDisk) || errors.Is(err, errServerClosed) {
+	if errors.Is(err, ErrFull) || errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, errDisk) || errors.Is(err, errServerClosed) {
 		return true
 	}
 	var api *jetstream.APIError

@@ -44,7 +44,7 @@ func (c *Call) Reply(v any) {
 }
 
 // Fail replies with an error. A *schemas.Error is sent as it is. A temporary error, such as a
-// store without a leader, is sent as UNAVAILABLE, after which callers try again. Every other
+// store without a leader or without room, is sent as UNAVAILABLE, after which callers try again. Every other
 // error is logged, and sent as INTERNAL_ERROR without details.
 func (c *Call) Fail(err error) {
 	e := toWireError(err)
@@ -60,6 +60,8 @@ func toWireError(err error) *schemas.Error {
 	switch {
 	case errors.As(err, &e):
 		return e
+	case errors.Is(err, ErrFull):
+		return schemas.Errorf(schemas.CodeUnavailable, "nod's stores have no room, so it can store no request and allows nothing: make room on the disks of the NATS servers, or raise their limits (max_file_store); nod then goes on by itself")
 	case transient(err):
 		return schemas.Errorf(schemas.CodeUnavailable, "nod could not complete this in time; ask again")
 	}
