@@ -6,14 +6,32 @@
 package testprogram
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 
+	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
 )
+
+// Build writes the program of a Go package to path, built with the flags. It runs go run with the option -exec cp, which copies
+// the program instead of running it: unlike go build, go run keeps the linked program in the build cache.
+// A lock lets only the first of several test processes link the program, and the others wait for it.
+func Build(pkg, path string, flags ...string) error {
+	lock := flock.New(filepath.Join(os.TempDir(), fmt.Sprintf("nod-test-build-%d.lock", os.Getuid())))
+	if err := lock.Lock(); err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Path(), err)
+	}
+	defer lock.Close() // the lock ends with the process at the latest
+	args := append(append([]string{"run", "-exec", "cp"}, flags...), pkg, path)
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
 
 // Write writes an executable script, and makes a missing directory. While the file is open,
 // this process forks no child.

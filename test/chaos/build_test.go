@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/nodbus/nod/internal/testprogram"
 )
 
 // programs are the paths of the programs that a scenario runs.
@@ -35,11 +37,8 @@ func build(name string, flags ...string) (programs, error) {
 		return p, err
 	}
 	for out, what := range map[string]string{p.nod: "../../cmd/nod", p.natsServer: "github.com/nats-io/nats-server/v2"} {
-		// go run executes cp with the linked program. Unlike go build, go run keeps the linked
-		// program in the build cache.
-		args := append(append([]string{"run", "-exec", "cp"}, flags...), what, out)
-		if said, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-			return p, fmt.Errorf("build %s: %w\n%s", what, err, said)
+		if err := testprogram.Build(what, out, flags...); err != nil {
+			return p, err
 		}
 	}
 	return p, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/internal/testports"
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -35,14 +36,10 @@ type cluster struct {
 	servers []*exec.Cmd
 }
 
-// natsServer builds nats-server, once for all tests, and returns its path. It builds with go run;
-// see rig.MainWithNod.
+// natsServer builds nats-server, once for all tests, and returns its path.
 var natsServer = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(rig.Binary), "nats-server")
-	if out, err := exec.Command("go", "run", "-exec", "cp", "github.com/nats-io/nats-server/v2", path).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build nats-server: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, testprogram.Build("github.com/nats-io/nats-server/v2", path)
 })
 
 func newCluster(t *testing.T) *cluster {

@@ -8,9 +8,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/nodbus/nod/internal/testprogram"
 )
 
 // Binary is the path of the nod program that MainWithNod has built.
@@ -26,9 +27,7 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// MainWithNod is Main for tests that run nod as a process. It builds nod with go run, whose
-// option -exec cp copies the program instead of running it. Unlike go build, go run keeps the
-// linked program in the build cache, so only the first package waits for the linker.
+// MainWithNod is Main for tests that run nod as a process. It builds nod first.
 func MainWithNod(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", "8")
@@ -40,8 +39,8 @@ func MainWithNod(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		Binary = filepath.Join(dir, "nod")
-		if out, err := exec.Command("go", "run", "-exec", "cp", "../../cmd/nod", Binary).CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build the command: %v\n%s", err, out)
+		if err := testprogram.Build("../../cmd/nod", Binary); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return m.Run()
