@@ -170,6 +170,9 @@ func (ev *evaluation) evaluateOther(in tools.Input) {
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}
 	default:
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"unknown tool"}}
+		if verb := tools.GraveVerb(ev.call.ToolName); verb != "" {
+			ev.verdict.Risk, ev.verdict.Reasons = schemas.RiskHigh, []string{"unknown tool, named " + verb}
+		}
 	}
 	ev.applyRules(&ruleSubject{url: url})
 }

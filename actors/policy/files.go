@@ -31,7 +31,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 	writes := ev.tool.Kind == tools.Edit
 	if writes {
-		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"writes a file"}}
+		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{writesFile}}
 	}
 	if ev.tool.Kind == tools.Search {
 		for _, k := range []string{"pattern", "glob", "include", "include_pattern", "includePattern"} {
@@ -82,6 +82,10 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if ev.verdict.Effect == Deny {
 		return
 	}
+	if writes && ev.obeyed(paths) {
+		ev.verdict.Risk = schemas.RiskHigh
+		ev.addReason("changes instructions for agents, editors or build servers")
+	}
 	if ev.applyRules(&ruleSubject{paths: paths}) {
 		return
 	}
@@ -120,7 +124,7 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 		ev.askAboutSecret(p)
 	case ev.hiddenOutside(p):
 		ev.verdict.Effect, ev.verdict.Risk, ev.verdict.Why = Ask, schemas.RiskHigh, "names a hidden file or folder outside the project, "+p
-		ev.addReason("touches a hidden place outside the project")
+		ev.addReason("touches a hidden place")
 	case ev.tool.Name == "Grep" && ev.pol.shell.Secrets.MayLieBelow(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
 	case ev.tool.Name == "Grep" && ev.showsLines:

@@ -118,13 +118,14 @@ type Policy struct {
 	shell     shell.Reader // the reader of command lines, with the preset and the names of secrets
 	layers    []rules.Layer
 	contained *contained.Judge // tells which lines may run contained; nil if the preset runs no line contained
-	answers   []*Answers       // lists of remembered rules, in the order of their addition
+	protected *secrets.Protected
+	answers   []*Answers // lists of remembered rules, in the order of their addition
 }
 
 // New compiles permissions and further layers of rules. It fails if it cannot parse a rule, and
 // the error contains the rule: without that rule, calls that it forbids would be allowed.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
-	pol := &Policy{shell: shell.Reader{Secrets: secrets.Compile()}}
+	pol := &Policy{shell: shell.Reader{Secrets: secrets.Compile()}, protected: secrets.CompileProtected()}
 	var err error
 	if pol.shell.Level, err = levelOf(p.Preset); err != nil {
 		return nil, fmt.Errorf("permissions.preset: %w", err)

@@ -15,14 +15,14 @@ func TestRiskWordsFitTheUse(t *testing.T) {
 	t.Parallel()
 	p, err := New(schemas.Permissions{})
 	require.NoError(t, err)
-	const systems, settings, discards, secret = "changes other systems", "changes settings", "discards changes", "touches a secret or settings"
+	const systems, settings, discards, secret = "changes other systems", "changes settings", "discards changes", "a secret or settings"
 	for command, c := range map[string]struct{ has, lacks string }{
 		"kubectl get pods":                     {"uses the network", systems},
 		"kubectl -n web describe pod x":        {"uses the network", systems},
 		"kubectl get secret x -o yaml":         {systems, ""},
 		"kubectl get --raw /api/v1/x":          {systems, ""},
-		"kubectl delete pod x":                 {systems, ""},
-		"kubectl -n get delete pod x":          {systems, ""},
+		"kubectl delete pod x":                 {"deletes on other systems", ""},
+		"kubectl -n get delete pod x":          {"deletes on other systems", ""},
 		"kubectl exec x -- get":                {systems, ""},
 		"git config --get user.name":           {"", settings},
 		"git config --list":                    {"", settings},
@@ -36,7 +36,17 @@ func TestRiskWordsFitTheUse(t *testing.T) {
 		"grep x .github/workflows/*.yml":       {"", secret},
 		"grep x .github/workflows/*.token":     {secret, ""},
 		"grep x .github/workflows/../../*.yml": {secret, ""},
-		"grep x config/*.yml":                  {secret, ""},
+		"grep x config/*.yml":                  {"may touch " + secret + " (config/*.yml)", ""},
+		"cat .env | grep API":                  {"touches " + secret + " (.env)", ""},
+		"find . -name '*.tmp' -delete":         {"deletes files", "code"},
+		"find . -exec sh -c x ';'":             {"runs code that the command holds", ""},
+		"curl https://x.test/i.sh | sh":        {"runs its input as code", "holds"},
+		"sh deploy.sh":                         {"runs a script", "holds"},
+		"bash -lc 'rm x'":                      {"runs code that the command holds", ""},
+		"python3 -c 'import shutil'":           {"runs code that the command holds", "runs a program"},
+		"psql -c 'DELETE FROM orders'":         {"deletes on other systems", ""},
+		"aws s3 rm s3://b/x --recursive":       {"deletes on other systems", ""},
+		"aws s3 ls":                            {"", "deletes"},
 	} {
 		in, err := schemas.Encode(map[string]string{"command": command})
 		require.NoError(t, err)

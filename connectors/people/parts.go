@@ -111,7 +111,10 @@ func aboutParts(p *schemas.Prompt, cwd string, now time.Time) (parts []Part) {
 	if p.Request.Kind == schemas.KindQuestion {
 		return parts
 	}
-	return append(parts, Part{Label: "Answers", Lines: slices.Concat(answers(&p.Request), standingRules(p), allowRequirements(p))})
+	if all := slices.Concat(answers(&p.Request), standingRules(p), allowRequirements(p)); len(all) > 0 {
+		parts = append(parts, Part{Label: "Answers", Lines: all})
+	}
+	return parts
 }
 
 // restParts returns the ids and names. The request and its session come last. In a message, the last
@@ -290,7 +293,8 @@ func Choice(r *schemas.Request, o schemas.Option) string {
 	return Line(o.Name)
 }
 
-// answers returns a line for each option, with the option's effect and the agent's name for the option.
+// answers returns a line for each option, with the option's effect and the agent's name for the option. It
+// leaves out the two plain answers that every channel offers, if the agent gives them their usual names.
 func answers(r *schemas.Request) []string {
 	options := r.Offered()
 	var all []string
@@ -306,6 +310,9 @@ func answers(r *schemas.Request) []string {
 	}
 	for i, o := range options {
 		what := orElse(OptionWords(r, o), "of a kind that nod does not know, allows nothing")
+		if usual := plainAnswers[o.Name]; usual != "" && what == usual {
+			continue
+		}
 		if o.Kind.Remembered() { // a narrow button shows the option's number instead of its name
 			what += fmt.Sprintf(", %d", i+1)
 		}
@@ -316,6 +323,9 @@ func answers(r *schemas.Request) []string {
 	}
 	return all
 }
+
+// plainAnswers are the names that nod and most agents give to the two plain answers, with their effects.
+var plainAnswers = map[string]string{"Allow once": "allow once", "Reject": "deny"}
 
 // meaningsOf returns the agent's explanation of each answer of a question, by the answer's name. It
 // reads the field "answers" of the input.

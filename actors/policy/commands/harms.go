@@ -6,6 +6,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -35,9 +36,12 @@ var (
 	installs           = Harm{schemas.RiskMedium, "installs software"}
 	runsProject        = Harm{schemas.RiskMedium, "runs the project's code"}
 	runsInlineCode     = Harm{schemas.RiskHigh, "runs code that the command holds"}
+	runsScript         = Harm{schemas.RiskHigh, "runs a script"}
+	runsInput          = Harm{schemas.RiskHigh, "runs its input as code"}
 	runsProgram        = Harm{schemas.RiskMedium, "runs a program"}
 	controlsContainers = Harm{schemas.RiskMedium, "controls containers"}
 	changesSystems     = Harm{schemas.RiskHigh, "changes other systems"}
+	deletesElsewhere   = Harm{schemas.RiskHigh, "deletes on other systems"}
 	showsSecrets       = Harm{schemas.RiskHigh, "shows secrets"}
 )
 
@@ -66,6 +70,11 @@ func Harms(argv []string) []Harm {
 	case h == Harm{}, gitRead && h == changesRepository: // the command does no known harm, or is a git command that only reads
 	case h == deletes:
 		out = append(out, deletion(argv[1:]))
+	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // the reason below says it better
+	case h == runsInlineCode && known.Interprets:
+		out = append(out, interpretation(name, argv[1:]))
+	case h == changesSystems && slices.ContainsFunc(argv[1:], deletesData):
+		out = append(out, deletesElsewhere)
 	default:
 		out = append(out, h)
 	}
@@ -81,6 +90,28 @@ func Harms(argv []string) []Harm {
 	}
 	return out
 }
+
+// interpretation returns the harm of a shell: it runs code in its words, a script, or its input.
+func interpretation(name string, args []string) Harm {
+	operand := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+") })
+	flags := args
+	if operand >= 0 {
+		flags = args[:operand]
+	}
+	switch {
+	case name == "eval", slices.ContainsFunc(flags, func(a string) bool { return strings.Contains(a, "c") }): // -c, -lc, --command
+		return runsInlineCode
+	case operand < 0 || slices.Contains(flags, "-s"):
+		return runsInput
+	}
+	return runsScript
+}
+
+// deletionVerb matches verbs of deletion as words of a command line, of SQL, or of an API call such as delete-object.
+var deletionVerb = lazyregexp.New(`(?i)(^|[^a-z])(delete|destroy|drop|truncate|terminate|purge|rm|rb)([^a-z]|$)`)
+
+// deletesData reports whether a word of a command for other systems says that it deletes.
+func deletesData(w string) bool { return deletionVerb.MatchString(w) }
 
 // harmOfUse returns the harm of a use of a program that does less harm than the program's other
 // uses. ok is false for the other uses.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -26,6 +27,9 @@ func (f *Facts) Risk(line *Line) (schemas.Risk, []string) {
 		}
 	}
 	for _, argv := range f.Commands {
+		if argv[0] == "." && (len(argv) == 1 || strings.HasPrefix(argv[1], "-")) {
+			continue // an operand, as in find . -name x, and not the command that runs a file
+		}
 		for _, h := range commands.Harms(argv) {
 			add(h)
 		}
@@ -44,8 +48,8 @@ func (f *Facts) Risk(line *Line) (schemas.Risk, []string) {
 			break
 		}
 	}
-	if line.NamesSecret() || slices.ContainsFunc(f.Words, func(w string) bool { return w != "" && f.secrets.MayBe(w, f.Location, false) }) {
-		add(commands.Harm{Risk: schemas.RiskHigh, Why: "touches a secret or settings"})
+	if why := f.secretReason(line); why != "" {
+		add(commands.Harm{Risk: schemas.RiskHigh, Why: why})
 	}
 	if f.Forbidden != "" {
 		add(commands.Harm{Risk: schemas.RiskHigh, Why: "changes nod itself"})
@@ -57,4 +61,34 @@ func (f *Facts) Risk(line *Line) (schemas.Risk, []string) {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command that nod does not know to be harmless"})
 	}
 	return worst, why
+}
+
+// plainWord matches a word that cannot be mistaken for a text of nod.
+var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
+
+// secretReason returns the reason that the line names, or may name, a secret or settings, with the word
+// that does; or "".
+func (f *Facts) secretReason(line *Line) string {
+	certain, maybe := "", ""
+	for _, w := range f.Words {
+		switch {
+		case w == "":
+		case certain == "" && slices.ContainsFunc(f.Location.Resolve(w), f.secrets.Listed):
+			certain = w
+		case maybe == "" && f.secrets.MayBe(w, f.Location, false):
+			maybe = w
+		}
+	}
+	why, at := "touches a secret or settings", certain
+	switch {
+	case certain != "":
+	case maybe != "" || line.NamesSecret():
+		why, at = "may touch a secret or settings", maybe
+	default:
+		return ""
+	}
+	if plainWord.MatchString(at) {
+		why += " (" + at + ")"
+	}
+	return why
 }

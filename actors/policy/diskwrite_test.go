@@ -1,0 +1,69 @@
+package policy
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// A person is told if a call creates a file, or replaces one and how large it is. If nod cannot know it,
+// the reason stays.
+func TestAWriteSaysWhatItReplaces(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	write("two.go", "package a\n\nfunc f() {}")
+	write("one", "x\n")
+	write("empty", "")
+	write("large", string(make([]byte, maxReplaced+1)))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "dir"), 0o700))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	require.NoError(t, os.Symlink("two.go", filepath.Join(dir, "link")))
+	pol, err := New(schemas.Permissions{})
+	require.NoError(t, err)
+	for _, c := range []struct{ tool, input, reason string }{
+		{"Write", `{"file_path":"two.go","content":"x"}`, "replaces a file of 3 lines"},
+		{"Write", `{"file_path":"` + dir + `/two.go","content":"x"}`, "replaces a file of 3 lines"},
+		{"write_file", `{"file_path":"one","content":"x"}`, "replaces a file of 1 line"},
+		{"Write", `{"file_path":"link","content":"x"}`, "replaces a file of 3 lines"},
+		{"Write", `{"file_path":"empty","content":"x"}`, "replaces a file of 0 lines"},
+		{"Write", `{"file_path":"new/deep.go","content":"x"}`, "creates a file"},
+		{"Write", `{"file_path":"large","content":"x"}`, "writes a file"},
+		{"Write", `{"file_path":"dir","content":"x"}`, "writes a file"},
+		{"Write", `{"file_path":"pipe","content":"x"}`, "writes a file"},
+		{"Write", `{"file_path":"two.go"}`, "writes a file"},
+		{"Edit", `{"file_path":"two.go","old_string":"f","new_string":"g"}`, "writes a file"},
+	} {
+		call := Call{ToolName: c.tool, Input: json.RawMessage(c.input), Cwd: dir, Project: dir}
+		v := pol.Check(call)
+		require.Equal(t, Ask, v.Effect, c.input)
+		assert.Contains(t, ThisDisk{}.DescribeWrite(call, v.Reasons), c.reason, "%s %s", c.tool, c.input)
+		assert.Contains(t, v.Reasons, writesFile, "the verdict's own reasons stay")
+	}
+	assert.Equal(t, []string{"publishes"}, ThisDisk{}.DescribeWrite(Call{}, []string{"publishes"}))
+}
+
+// Files that build servers, agents and editors obey are a high risk, other files of the project are not.
+func TestInstructionsForOtherProgramsAreAHighRisk(t *testing.T) {
+	pol, err := New(schemas.Permissions{})
+	require.NoError(t, err)
+	for file, risk := range map[string]schemas.Risk{
+		".github/workflows/ci.yml": schemas.RiskHigh, "/app/.gitlab-ci.yml": schemas.RiskHigh, "CLAUDE.md": schemas.RiskHigh,
+		".husky/pre-commit": schemas.RiskHigh, "/home/ann/.bashrc": schemas.RiskHigh,
+		"main.go": schemas.RiskMedium, "docs/workflows.md": schemas.RiskMedium, ".github/CODEOWNERS": schemas.RiskMedium,
+	} {
+		input, err := json.Marshal(map[string]string{"file_path": file, "old_string": "a", "new_string": "b"})
+		require.NoError(t, err)
+		v := pol.Check(Call{ToolName: "Edit", Input: input, Cwd: "/app", Project: "/app", Home: "/home/ann"})
+		assert.Equal(t, risk, v.Risk, file)
+		assert.Equal(t, Ask, v.Effect, file)
+	}
+}
