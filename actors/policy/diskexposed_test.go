@@ -202,6 +202,11 @@ func TestSearchesOfExposedFilesAsk(t *testing.T) {
 		{"grep_search", map[string]any{"pattern": "TOKEN"}, policy.Ask},
 		{"search_file_content", map[string]any{"pattern": "TOKEN", "dir_path": "src"}, policy.Allow},
 		{"Glob", map[string]any{"pattern": "**/*.go"}, policy.Allow},
+		{"Glob", map[string]any{"pattern": "**/CHANGELOG*"}, policy.Allow},
+		{"Glob", map[string]any{"pattern": "**/.env*"}, policy.Ask},
+		{"Glob", map[string]any{"pattern": "~/.s*/*"}, policy.Ask},
+		{"Glob", map[string]any{"pattern": "x*/../../.ssh/*"}, policy.Ask},
+		{"Grep", map[string]any{"pattern": "x", "glob": "CHANGELOG*", "output_mode": "content"}, policy.Ask},
 	} {
 		v := verdict(p, c.tool, c.input)
 		assert.Equal(t, c.want, v.Effect, "%s %v: %s", c.tool, c.input, v.Why)

@@ -44,7 +44,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 				if k == "pattern" && pathname.IsAbs(pathname.Slashes(s)) {
 					s, _ = path.Split(pathname.Slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
-				} else if p := spelledOut(s); p != "" && s[0] != '!' && ev.pol.shell.Secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.shell.Secrets.MayPass(s) {
+				} else if p := spelledOut(s, k == "pattern"); p != "" && s[0] != '!' && ev.pol.shell.Secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.shell.Secrets.MayPass(s) {
 					paths = append(paths, s)
 					ev.askAboutSecret(s)
 				}
@@ -94,11 +94,13 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	}
 }
 
-// spelledOut returns a search pattern without the path segments that begin with a wildcard.
-func spelledOut(pattern string) string {
+// spelledOut returns a search pattern without the path segments that begin with a wildcard. If the
+// search prints only names, it also leaves out segments with a wildcard that do not begin with a
+// dot, as find -name may print them.
+func spelledOut(pattern string, names bool) string {
 	var out []string
 	for seg := range strings.SplitSeq(pathname.Slashes(pattern), "/") {
-		if seg != "" && strings.IndexByte("*?[", seg[0]) < 0 {
+		if seg != "" && strings.IndexByte("*?[", seg[0]) < 0 && !(names && seg[0] != '.' && strings.ContainsAny(seg, wildcards)) {
 			out = append(out, seg)
 		}
 	}

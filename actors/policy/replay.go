@@ -145,18 +145,22 @@ var promptlessTools = map[string]bool{
 
 // Replayed counts the calls that one preset would have allowed, asked about and denied.
 type Replayed struct {
-	Preset      string         `json:"preset"`
-	Sessions    int            `json:"sessions"`
-	Calls       int            `json:"calls"`
-	Allowed     int            `json:"allowed"`
-	Asked       int            `json:"asked"`
-	Denied      int            `json:"denied"`
-	Contained   int            `json:"contained"` // calls that run contained without a question
-	Median      int            `json:"median"`    // the median number of prompts in a session
-	P90         int            `json:"p90"`
-	AllowedBy   map[string]int `json:"allowed_by_tool"`
-	AskedFor    map[string]int `json:"asked_for"`   // the number of prompts by kind of reason
-	Suggestions []Suggestion   `json:"suggestions"` // the rules that would have spared the most prompts, over all projects
+	Preset    string `json:"preset"`
+	Sessions  int    `json:"sessions"`
+	Calls     int    `json:"calls"`
+	Allowed   int    `json:"allowed"`
+	Asked     int    `json:"asked"`
+	Denied    int    `json:"denied"`
+	Contained int    `json:"contained"` // calls that run contained without a question
+	Median    int    `json:"median"`    // the median number of prompts in a session
+	P90       int    `json:"p90"`
+	// MedianAnswered and P90Answered count the prompts if each of them is allowed, for its session,
+	// with the widest answer that nod offers. Later calls that the answers cover do not ask.
+	MedianAnswered int            `json:"median_answered"`
+	P90Answered    int            `json:"p90_answered"`
+	AllowedBy      map[string]int `json:"allowed_by_tool"`
+	AskedFor       map[string]int `json:"asked_for"`   // the number of prompts by kind of reason
+	Suggestions    []Suggestion   `json:"suggestions"` // the rules that would have spared the most prompts, over all projects
 }
 
 // Replay checks the calls under each preset, with the given permissions added. For each preset
@@ -184,9 +188,11 @@ func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replay
 
 func (p *Policy) replay(calls []SessionCall) Replayed {
 	r := Replayed{Calls: len(calls), AllowedBy: map[string]int{}, AskedFor: map[string]int{}}
-	prompts := map[string]int{}
+	prompts, answered := map[string]int{}, map[string]int{}
+	sessions := map[string]*answeredSession{}
 	for _, c := range calls {
 		prompts[c.Session] += 0
+		answered[c.Session] += 0
 		switch v := p.Check(c.Call); v.Effect {
 		case Allow:
 			r.Allowed++
@@ -197,28 +203,67 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 			r.Denied++
 		default:
 			r.Asked++
-			r.AskedFor[v.kindOfReason(tools.Named(c.ToolName).Kind)]++
+			r.AskedFor[v.kindOfReason(tools.Named(c.ToolName).Kind, c.Input)]++
 			prompts[c.Session]++
+			if sessions[c.Session] == nil {
+				sessions[c.Session] = &answeredSession{policy: p}
+			}
+			if sessions[c.Session].asks(c.Call, v) {
+				answered[c.Session]++
+			}
 		}
 	}
-	counts := make([]int, 0, len(prompts))
-	for _, n := range prompts {
-		counts = append(counts, n)
-	}
-	slices.Sort(counts)
-	if r.Sessions = len(counts); r.Sessions > 0 {
-		r.Median, r.P90 = counts[(len(counts)-1)/2], counts[(len(counts)-1)*9/10]
-	}
+	r.Sessions = len(prompts)
+	r.Median, r.P90 = middle(prompts)
+	r.MedianAnswered, r.P90Answered = middle(answered)
 	return r
 }
 
+// middle returns the median and the 90th percentile of the counts of sessions, or 0 without any.
+func middle(bySession map[string]int) (median, p90 int) {
+	counts := slices.Sorted(maps.Values(bySession))
+	if len(counts) == 0 {
+		return 0, 0
+	}
+	return counts[(len(counts)-1)/2], counts[(len(counts)-1)*9/10]
+}
+
+// answeredSession is a replayed session whose user allows each question for the whole session.
+type answeredSession struct {
+	policy  *Policy // with the rules of the answers
+	granted []Permission
+}
+
+// asks reports whether a person is asked about a call although the answers so far allow others. The
+// parameter v is the verdict without them. asks adds the widest answer that nod offers for the call.
+func (s *answeredSession) asks(c Call, v Verdict) bool {
+	if v.Containment != nil {
+		missing := slices.DeleteFunc(v.Containment.Needs(), func(p Permission) bool { return slices.Contains(s.granted, p) })
+		s.granted = append(s.granted, missing...)
+		return len(missing) > 0
+	}
+	if s.policy.Check(c).Effect != Ask {
+		return false
+	}
+	if reaches := s.policy.Remember(c); len(reaches) > 0 {
+		s.policy = s.policy.With(reaches[len(reaches)-1].Rules...)
+	}
+	return true
+}
+
 // kindOfReason returns the kind to which a reason for a prompt belongs.
-func (v Verdict) kindOfReason(kind tools.Kind) string {
+func (v Verdict) kindOfReason(kind tools.Kind, input json.RawMessage) string {
 	switch {
 	case v.Rule == secretsRule:
 		return "secrets and settings"
+	case kind != tools.Shell && string(input) == "{}":
+		return "calls whose input the transcript lacks"
+	case kind == tools.Unknown:
+		return "tools that nod does not know, such as those of MCP servers"
+	case kind == tools.Edit:
+		return "edits outside the project, or of protected files"
 	case kind != tools.Shell:
-		return "other tools than a shell"
+		return "reads outside the project"
 	case v.Containment != nil && strings.Contains(v.Why, "@network"):
 		return "the network"
 	case v.Containment != nil:
@@ -236,8 +281,8 @@ func (v Verdict) kindOfReason(kind tools.Kind) string {
 // String formats the replay for a person.
 func (r Replayed) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-9s %d calls in %d sessions: %d allowed, %d contained, %d asked, %d denied; prompts per session: median %d, 90%% up to %d\n",
-		r.Preset, r.Calls, r.Sessions, r.Allowed, r.Contained, r.Asked, r.Denied, r.Median, r.P90)
+	fmt.Fprintf(&b, "%-9s %d calls in %d sessions: %d allowed, %d contained, %d asked, %d denied; prompts per session: median %d, 90%% up to %d (%d and %d if each is allowed for its session)\n",
+		r.Preset, r.Calls, r.Sessions, r.Allowed, r.Contained, r.Asked, r.Denied, r.Median, r.P90, r.MedianAnswered, r.P90Answered)
 	if r.Preset == PresetContained {
 		for _, kind := range slices.Sorted(maps.Keys(r.AskedFor)) {
 			fmt.Fprintf(&b, "         asks %3d: %s\n", r.AskedFor[kind], kind)

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -133,7 +135,7 @@ func (ev *evaluation) allowedParts() string {
 		if p.Why == "" {
 			continue
 		}
-		if p.UnknownWords || p.Secret || ev.line.AnySecret(p.Words[1:], false) {
+		if p.UnknownWords || p.Secret || ev.namesSecret(p) {
 			return ""
 		}
 		rule := ev.allowsPart(p, untold)
@@ -143,6 +145,15 @@ func (ev *evaluation) allowedParts() string {
 		found = rule
 	}
 	return found
+}
+
+// namesSecret reports whether a word of a command that a rule may allow may mean a secret.
+func (ev *evaluation) namesSecret(p *shell.Part) bool {
+	argv, plain := p.Argv()
+	if !plain || commands.RunnerName(argv) == 0 {
+		return ev.line.AnySecret(p.Words[1:], false)
+	}
+	return ev.line.AnySecret(word.Literals(commands.WithoutFilters(argv)[1:]), false) || ev.line.AnySecret(p.Words[1:], true)
 }
 
 // mayAllow reports whether a rule or a remembered rule could allow a command.

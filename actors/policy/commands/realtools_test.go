@@ -32,7 +32,7 @@ type probe struct {
 // complaint matches a program's complaint about one of the words 7, 8 and 9. refusal matches
 // the complaint about an unknown flag. badValue matches go's complaint about a flag's value.
 var (
-	complaint = regexp.MustCompile(`(?:ambiguous argument '|pathspec '|bad revision '|no such path '|can't read |Could not open (?:file )?|cannot read: |cannot open '?|cannot access '?|cannot stat '?|No rule to make target '|paths must precede expression: .|(?:package|directory) |invalid object name '?|extra operand .|stat: |not found: |failed to open '|failed to resolve '|Not a valid object name |unable to find )(x?[789])\b|(?m:^|: |')(x?[789])'?: (?:IO error for operation on .*: )?(?:No such file|stat: No such|No such file or directory|cannot open)`)
+	complaint = regexp.MustCompile(`(?:cannot open file .|ambiguous argument '|pathspec '|bad revision '|no such path '|can't read |Could not open (?:file )?|cannot read: |cannot open '?|cannot access '?|cannot stat '?|No rule to make target '|paths must precede expression: .|(?:package|directory) |invalid object name '?|extra operand .|stat: |not found: |failed to open '|failed to resolve '|Not a valid object name |unable to find )(x?[789])\b|(?m:^|: |')(x?[789])(?:  \[error opening dir|'?: (?:IO error for operation on .*: )?(?:No such file|stat: No such|No such file or directory|cannot open))`)
 	refusal   = regexp.MustCompile(`(?i)unrecognized|invalid option|unknown option|unknown switch|unexpected argument|found argument|illegal option|unknown predicate|not defined|unknown option`)
 	badValue  = regexp.MustCompile(`invalid value "7" for flag|flag needs an argument`)
 )
@@ -156,7 +156,7 @@ func TestToolsTakeTheWordsThatTheTableSays(t *testing.T) {
 		"grep": {before: []string{"-e", "x"}, fewest: 40, value: map[string]string{"--binary-files": "text", "-e": "7"}}, "sed": {before: []string{"-e", "p"}, fewest: 12}, "rg": {before: []string{"-e", "x"}, fewest: 50, value: map[string]string{"-E": "utf8", "--encoding": "utf8", "--engine": "auto", "--color": "never", "--colors": "path:none", "--sort": "path", "--sortr": "path", "-t": "go", "--type": "go", "-T": "go", "--type-not": "go"}},
 		"sort": {fewest: 20, value: map[string]string{"-k": "1", "--key": "1"}}, "cut": {fewest: 4}, "head": {fewest: 7}, "tail": {fewest: 5, waits: []string{"-f", "-F", "--follow", "--retry"}}, "wc": {fewest: 9}, "uniq": {fewest: 8, after: nil}, "nl": {fewest: 8, value: map[string]string{"-b": "a", "--body-numbering": "a", "-f": "a", "--footer-numbering": "a", "-h": "a", "--header-numbering": "a", "-n": "ln", "--number-format": "ln"}}, "tac": {fewest: 3}, "paste": {fewest: 3}, "fold": {fewest: 4}, "expand": {fewest: 3},
 		"cat": {fewest: 10}, "ls": {fewest: 50, value: map[string]string{"--block-size": "1", "--format": "long", "--indicator-style": "none", "--quoting-style": "literal", "--sort": "size", "--time": "atime"}}, "stat": {fewest: 5}, "od": {fewest: 8, value: map[string]string{"-A": "d", "--address-radix": "d", "-t": "x1", "--format": "x1"}}, "du": {fewest: 20, value: map[string]string{"-B": "1", "--block-size": "1"}}, "readlink": {fewest: 0}, "realpath": {fewest: 2},
-		"comm": {after: []string{"9"}, fewest: 4}, "cmp": {after: []string{"9"}, fewest: 2}, "diff": {after: []string{"9"}, fewest: 30}, "jq": {before: []string{"."}, fewest: 12}, "md5sum": {fewest: 2}, "strings": {fewest: 3, value: map[string]string{"-t": "x", "--radix": "x"}}, "file": {fewest: 0},
+		"comm": {after: []string{"9"}, fewest: 4}, "cmp": {after: []string{"9"}, fewest: 2}, "diff": {after: []string{"9"}, fewest: 30}, "jq": {before: []string{"."}, fewest: 12}, "md5sum": {fewest: 2}, "tree": {fewest: 20}, "strings": {fewest: 3, value: map[string]string{"-t": "x", "--radix": "x"}}, "file": {fewest: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			missing(t, name)
@@ -180,6 +180,22 @@ func TestRunnersTakeTheWordsThatTheListsSay(t *testing.T) {
 			missing(t, "go")
 			checkFlags(t, dir, strings.Fields(name), runnerFlags()[name], probe{fewest: fewest, value: map[string]string{"-timeout": "7s", "-mod": "mod", "-vet": "off", "-covermode": "set", "-buildmode": "exe", "-shuffle": "on", "-tags": "x7", "-f": "x7", "-benchtime": "7x"}})
 		})
+	}
+}
+
+// The entry of awk and two versions of awk must agree that only -F takes a word, attached or not, so
+// that the next word is the program.
+func TestAwkTakesTheWordsThatTheTableSays(t *testing.T) {
+	c := newTable()["awk"]
+	require.Equal(t, "F", c.value)
+	require.Empty(t, c.short+c.tail+c.long)
+	for _, name := range []string{"mawk", "gawk"} {
+		missing(t, name)
+		for _, before := range [][]string{{"-F", "7"}, {"-F7"}, {"--"}, nil} {
+			argv := slices.Concat([]string{name}, before, []string{`{print "p"}`, "7", "8"})
+			next, known := takes(t, t.TempDir(), argv, "7")
+			assert.True(t, known && !next, "%v reads 7 as a file", argv)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // checkRemote refuses addresses, so that a command uses only the project's configured remotes
@@ -22,6 +23,36 @@ func checkGh(_ Secrets, a *Args) string {
 		return "its filter may read the environment"
 	}
 	return ""
+}
+
+// ghPath matches a path of GitHub's interface, and no address of another host.
+var ghPath = lazyregexp.New(`^/?(?:repos|users?|orgs|search|rate_limit)(?:/[A-Za-z0-9_@:+-][A-Za-z0-9_.@:+-]*)*(?:\?[A-Za-z0-9_.=&%/:+-]*)?$`)
+
+// checkGhAPI allows gh api to read: without the flags for fields and methods, which the entry lacks,
+// it sends a GET.
+func checkGhAPI(s Secrets, a *Args) string {
+	if len(a.operands) != 1 || !ghPath.MatchString(a.operands[0].Text) {
+		return "reads another address than one of GitHub's usual paths"
+	}
+	return checkGh(s, a)
+}
+
+// WithoutFilters returns the words of a command without the filters of gh, which are programs of jq
+// and no paths. The word gh decides whether there are any.
+func WithoutFilters(argv []string) []string {
+	if len(argv) == 0 || argv[0] != "gh" {
+		return argv
+	}
+	var out []string
+	for i := 0; i < len(argv); i++ {
+		switch {
+		case (argv[i] == "--jq" || argv[i] == "-q") && i+1 < len(argv):
+			i++
+		case !strings.HasPrefix(argv[i], "--jq="):
+			out = append(out, argv[i])
+		}
+	}
+	return out
 }
 
 // addsTarget reports whether rest, the words after a runner's command, contains a further
@@ -60,7 +91,7 @@ func Bounded(shown, rest []string, loc *pathname.Location) bool {
 	case !keepsToProject(list, rest), slices.ContainsFunc(rest, func(w string) bool { return strings.HasPrefix(w, "@") }):
 		return false
 	}
-	return !slices.ContainsFunc(rest, func(w string) bool {
+	return !slices.ContainsFunc(WithoutFilters(append([]string{shown[0]}, rest...))[1:], func(w string) bool {
 		return !strings.HasPrefix(w, "-") && strings.Contains(w, "=") || leadsOut(w, loc)
 	})
 }

@@ -188,6 +188,15 @@ func approvable() map[string]*Command {
 		"gh run view":         ghRead(),
 		"gh run list":         ghRead(),
 		"gh repo view":        ghRead(),
+		"gh run watch":        ghRead(),
+		"gh search issues":    ghRead(),
+		"gh search prs":       ghRead(),
+		"gh workflow list":    ghRead(),
+		"gh workflow view":    ghRead(),
+		"gh release list":     ghRead(),
+		"gh release view":     ghRead(),
+		"gh label list":       ghRead(),
+		"gh api":              {level: levelApproved, operands: 1, Text: true, value: "q", long: "jq: paginate", check: checkGhAPI, Harm: usesNetwork, runner: true},
 	}
 }
 
@@ -350,5 +359,5 @@ func gitReflog() *Command {
 }
 
 func ghRead() *Command {
-	return &Command{level: levelApproved, operands: 1, Text: true, short: "c", value: "LqR", long: "limit: state: json: jq: repo: comments search: label: author: assignee: branch: status: workflow: log log-failed job: patch name-only required", check: checkGh, runner: true}
+	return &Command{level: levelApproved, operands: 1, Text: true, short: "c", value: "LqR", long: "limit: state: json: jq: repo: comments search: label: author: assignee: branch: status: workflow: log log-failed job: patch name-only required exit-status compact", check: checkGh, runner: true}
 }

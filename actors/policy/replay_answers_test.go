@@ -1,0 +1,31 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/schemas"
+)
+
+// A replay counts each question of a session, and how many are left if each is allowed for the
+// session. An answer of one session spares no question of another, and a dangerous call asks again.
+func TestReplayCountsTheQuestionsThatAnswersLeave(t *testing.T) {
+	var calls []policy.SessionCall
+	for _, line := range []string{"gh pr view 1", "gh pr view 2 --json title", "gh pr view 3 --web", "npm ci", "npm ci", "git push --force", "git push --force"} {
+		for _, session := range []string{"a", "b"} {
+			calls = append(calls, policy.SessionCall{Session: session, Call: bash(t, line)})
+		}
+	}
+	all, err := policy.Replay(calls, schemas.Permissions{}, 1)
+	require.NoError(t, err)
+	last := all[len(all)-1]
+	require.Equal(t, policy.PresetContained, last.Preset)
+	assert.Equal(t, 14, last.Asked)
+	assert.Equal(t, 7, last.Median)
+	assert.Equal(t, 5, last.MedianAnswered, "gh pr view once, with --web, npm ci once, and each push")
+	assert.Equal(t, 5, last.P90Answered)
+	assert.Contains(t, last.String(), "median 7, 90% up to 7 (5 and 5 if each is allowed for its session)")
+}
