@@ -83,6 +83,7 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 // record's retention and cancels the record's timer. After ErrUnknown, the caller can repeat
 // Decide: the id of the stored decision shows whether this decision was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
+	e.Record.Type = schemas.TypeRecord // every engine may read a decided record
 	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)

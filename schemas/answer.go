@@ -75,9 +75,14 @@ type Prompt struct {
 	// Waiters is the number of identical calls that have asked this question, including calls
 	// that no longer wait. An answer repeats this number. Waiting is the number of calls that
 	// still wait; they run if the question is allowed once.
-	Waiters  int       `json:"waiters,omitempty"`
-	Waiting  int       `json:"waiting,omitempty"`
-	Decision *Decision `json:"decision,omitempty"`
+	Waiters int `json:"waiters,omitempty"`
+	Waiting int `json:"waiting,omitempty"`
+	// VotesNeeded is the number of people who must allow the request; 0 means one. Votes are
+	// the allows so far that count by the settings in force. Waiters and Waiting then count
+	// only calls that every vote covers.
+	VotesNeeded int       `json:"votes_needed,omitempty"`
+	Votes       []Vote    `json:"votes,omitempty"`
+	Decision    *Decision `json:"decision,omitempty"`
 	// Aftermath lists the calls whose end at the host differs from the decision.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
 	// Run is not nil if the call was allowed to run contained.

@@ -27,7 +27,22 @@ type Approver struct {
 	For PolicyMatch `json:"for,omitzero"`
 	// MaxRisk is the highest risk that the person may decide; empty means any.
 	MaxRisk Risk `json:"max_risk,omitempty"`
+	// Requests selects the requests of the person's own agents. If it is empty, these are the
+	// requests of the user accounts with which the person answers in an inbox.
+	Requests OwnRequests `json:"requests,omitzero"`
 }
+
+// OwnRequests selects requests by their agent, and by the user account and the host that they
+// name. Each list that is not empty must match, with names or patterns with *. Only the agent
+// is verified: the asker names the user account and the host.
+type OwnRequests struct {
+	Agents []string `json:"agents,omitempty"`
+	Users  []string `json:"users,omitempty"`
+	Hosts  []string `json:"hosts,omitempty"`
+}
+
+// Empty reports whether no list is set.
+func (o *OwnRequests) Empty() bool { return len(o.Agents)+len(o.Users)+len(o.Hosts) == 0 }
 
 // UpTo reports whether the person may decide requests of this risk. An unknown risk counts as
 // the highest.

@@ -131,13 +131,30 @@ func (s *Settings) reachable() error {
 			return invalid(at, "names another code word than a rule for the same risk: an answer has one code word")
 		}
 		if c.String() == "" {
-			return invalid(at, "has no condition: name min_channel, second_device or a code word")
+			return invalid(at, "has no condition: name votes, not_requester, min_channel, second_device or a code word")
+		}
+		if len(c.Rules) > 0 && c.CodeWord() {
+			return invalid(at, "names rules and a code word: a code word is for a whole risk")
+		}
+		if people := s.whoCouldAllow(c); len(s.People()) > 0 && people < c.Votes {
+			return invalid(at, "takes the votes of %d people, and only %d could allow such a request: see identities and max_risk of approvers.people", c.Votes, people)
 		}
 		if ids := s.Identities(); len(ids) > 0 && !slices.ContainsFunc(ids, func(id Identity) bool { return c.Accepts(id.Connector) }) {
 			return invalid(at, "no approver has an identity that could allow: it takes %s", c.String())
 		}
 	}
 	return nil
+}
+
+// whoCouldAllow returns the number of approvers who may decide at the risk of a rule, and have
+// an identity that the rule accepts.
+func (s *Settings) whoCouldAllow(c *Confirm) (n int) {
+	for _, a := range s.People() {
+		if a.UpTo(c.Risk) && slices.ContainsFunc(a.Identities, func(id Identity) bool { return c.Accepts(id.Connector) }) {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Settings) check() error {

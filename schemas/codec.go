@@ -85,7 +85,7 @@ func (n *noun) load(data []byte, v any) error {
 			return invalid(n.label, "is not as expected: %v", err)
 		}
 	}
-	if typ := reflect.ValueOf(v).Elem().FieldByName("Type").String(); typ != n.typ {
+	if typ := reflect.ValueOf(v).Elem().FieldByName("Type").String(); typ != n.typ && (n.team == "" || typ != n.team) {
 		return invalid("type", "is %s, but %s is expected", quote(typ), n.typ)
 	}
 	if c, ok := v.(checker); ok {

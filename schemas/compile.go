@@ -26,6 +26,7 @@ func Schema(name string) ([]byte, error) {
 // noun describes one type of message: its schema, its name and its limits.
 type noun struct {
 	typ      string // the message's type; "" for settings.json, which has none
+	team     string // another type that Load accepts; "" for none
 	label    string // the message's name in errors
 	schema   func() (*schema, error)
 	maxBytes int // the longest message; 0 means the bus's own limit
@@ -60,6 +61,7 @@ func loadNouns() map[reflect.Type]*noun {
 	}
 	request := all[reflect.TypeFor[*Request]()]
 	request.maxBytes, request.maxDepth = MaxRequestBytes, MaxDepth
+	all[reflect.TypeFor[*Record]()].team = TeamRecord
 	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // Answer.check limits the size of an answer
 	all[reflect.TypeFor[*Settings]()] = newNoun(new(Settings), noun{label: "settings.json", schema: c.lazy("settings"), maxBytes: MaxSettingsBytes})
 	return all

@@ -2,14 +2,22 @@ package schemas
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Confirm is a rule with conditions for allowing a request of this Risk or above, besides an
 // approver's answer. A denial has no conditions.
 type Confirm struct {
-	Risk       Risk    `json:"risk"`
-	MinDisplay Display `json:"min_channel,omitempty"`
+	Risk Risk `json:"risk"`
+	// Rules limits the conditions to tool calls that one of these rules covers; an empty list
+	// sets no limit.
+	Rules []string `json:"rules,omitempty"`
+	// Votes is the number of people who must allow the request; 0 means one.
+	Votes int `json:"votes,omitempty"`
+	// NotRequester refuses allows by the person whose agent asks.
+	NotRequester bool    `json:"not_requester,omitempty"`
+	MinDisplay   Display `json:"min_channel,omitempty"`
 	// SecondDevice requires an answer from a device on which no agents run.
 	SecondDevice bool `json:"second_device,omitempty"`
 	// CodeWordEnv or CodeWordFile names the environment variable or the file, on the engine's
@@ -45,8 +53,13 @@ var (
 	displays = []Display{DisplayVoice, DisplayChat, DisplayScreen}
 )
 
-// Wants reports whether the rule applies to requests of this risk. An unknown risk counts as
-// the highest.
+// ForTeams reports whether the rule has conditions about people: a number of votes, or another
+// person than the requester. No standing answer allows a request under such a rule, and older
+// engines do not know it.
+func (c *Confirm) ForTeams() bool { return c.Votes > 1 || c.NotRequester }
+
+// Wants reports whether the rule applies to requests of this risk, if Rules does not exclude
+// them. An unknown risk counts as the highest.
 func (c *Confirm) Wants(risk Risk) bool {
 	at := slices.Index(risks, risk)
 	return at < 0 || at >= slices.Index(risks, c.Risk)
@@ -78,6 +91,7 @@ func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 const (
 	ConditionSecondDevice = "a second device"
 	ConditionCodeWord     = "the code word"
+	ConditionNotRequester = "another person than the requester"
 )
 
 // HasCondition reports whether an allow needs this condition, such as ConditionCodeWord.
@@ -88,6 +102,12 @@ func (p *Prompt) HasCondition(condition string) bool {
 // String lists the rule's conditions, separated by commas: "a second device, the code word".
 func (c *Confirm) String() string {
 	var takes []string
+	if c.Votes > 1 {
+		takes = append(takes, strconv.Itoa(c.Votes)+" people")
+	}
+	if c.NotRequester {
+		takes = append(takes, ConditionNotRequester)
+	}
 	if c.MinDisplay != "" && c.MinDisplay != DisplayVoice {
 		takes = append(takes, "at least a "+string(c.MinDisplay))
 	}

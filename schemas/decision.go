@@ -68,9 +68,11 @@ type Decision struct {
 	Scope      Scope      `json:"scope,omitempty"`
 	// Grant is the standing answer that the decision makes, or nil: a lasting allow, or a
 	// single approval for the agent's next identical call.
-	Grant   *StandingAnswer `json:"grant,omitempty"`
-	By      By              `json:"by"`
-	Message string          `json:"message,omitempty"`
+	Grant *StandingAnswer `json:"grant,omitempty"`
+	By    By              `json:"by"` // of several people, the last one
+	// Votes are the allows of all people, if several had to allow the request.
+	Votes   []Vote `json:"votes,omitempty"`
+	Message string `json:"message,omitempty"`
 	// UpdatedInput is the input to run instead of the agent's. A person has edited the input,
 	// or nod has changed it to run the call contained or with git hardened.
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`

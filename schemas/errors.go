@@ -22,6 +22,7 @@ const (
 	CodeUnavailable   Code = "UNAVAILABLE"      // the failure is temporary, and the caller should try again
 	CodeInternal      Code = "INTERNAL_ERROR"
 	CodeUnknownAction Code = "UNKNOWN_ACTION"
+	CodeVoted         Code = "VOTED" // the allow is stored as a vote; the request stays pending until more people allow it
 )
 
 // Error is the reply to a call that failed.

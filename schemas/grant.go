@@ -70,7 +70,9 @@ type StandingAnswer struct {
 	// one of them revokes this grant too.
 	DerivedFrom []string `json:"derived_from,omitempty"`
 
-	By        By        `json:"by"`
+	By By `json:"by"`
+	// Votes are the allows of all people, if several had to allow the request.
+	Votes     []Vote    `json:"votes,omitempty"`
 	Question  string    `json:"question,omitempty"` // the pending_id of the answered request
 	Message   string    `json:"message,omitempty"`  // the message that the person wrote with the answer
 	CreatedAt time.Time `json:"created_at"`

@@ -40,18 +40,32 @@ type Route struct {
 	Failed bool `json:"failed,omitempty"`
 }
 
-// Vote is one approver's answer to a request that needs several answers.
+// Vote is one person's allow of a request that several people must allow. It allows nothing by
+// itself.
 type Vote struct {
-	Name      string    `json:"name"`
-	Connector string    `json:"connector"`
-	OptionID  string    `json:"option_id"`
-	At        time.Time `json:"at"`
+	Name      string `json:"name"` // the approver's name
+	Connector string `json:"connector"`
+	UserID    string `json:"user_id,omitempty"` // the identity on the connector; a vote without one does not count
+	OptionID  string `json:"option_id"`
+	// Waiters is the number of calls that the answered prompt counted; 0 means 1.
+	Waiters int       `json:"waiters,omitempty"`
+	Message string    `json:"message,omitempty"` // the person's message to the agent, at most MaxVoteMessage bytes
+	At      time.Time `json:"at"`
 }
+
+// MaxVoteMessage is the longest message of a vote, in bytes. A record contains the messages of
+// all votes.
+const MaxVoteMessage = 1024
+
+// TeamRecord is the type of a pending Record with conditions about people, which an engine
+// without votes must not decide. Load of an older version refuses this type.
+const TeamRecord = "nod.v2.record"
 
 // Record is a request as it is stored, under one key of the bucket pending_permissions: the
 // bytes of the request, its routes and votes, and its decision once it has one. One write of
 // this key stores the decision.
 type Record struct {
+	// Type is TypeRecord or TeamRecord.
 	Type     string          `json:"type"`
 	Agent    string          `json:"agent"` // the agent's name, from the request's subject
 	User     string          `json:"user,omitempty"`
@@ -210,6 +224,7 @@ type LogKind string
 // The kinds of log entry.
 const (
 	LogAsked    LogKind = "asked"
+	LogVoted    LogKind = "voted" // one of several people who must allow a request has allowed it
 	LogDecided  LogKind = "decided"
 	LogClaim    LogKind = "claim" // reserves the id of a request whose decision is in its record, not in the log
 	LogSettings LogKind = "settings"

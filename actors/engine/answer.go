@@ -63,7 +63,15 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	if err != nil {
 		return nil, err
 	}
-	d, err := e.evaluateAnswer(&entry, a, &approver, connector, frozen)
+	request, err := requestOf(&entry.Record)
+	if err != nil {
+		return nil, err
+	}
+	conditions, approver, err := e.answerConditions(ctx, &entry.Record, &request, approver, connector, a.From.UserID)
+	if err != nil {
+		return nil, err
+	}
+	d, err := e.evaluateAnswer(&entry, a, &approver, connector, frozen, conditions)
 	if err != nil {
 		return nil, err
 	}
@@ -75,15 +83,24 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	if entry, err = e.life.endOverdue(ctx, entry, now); err != nil {
 		return nil, err
 	}
+	if d.Outcome == schemas.Allowed && conditions.forTeams && !entry.Record.Terminal() {
+		return e.answerByVote(ctx, entry, d, a, conditions)
+	}
 	if entry, err = e.life.decide(ctx, entry, d, countedWaiters(a.Waiters, now)); err != nil {
 		return nil, err
 	}
-	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == d.DecisionID {
+	return e.replyStored(entry, d, a.Waiters)
+}
+
+// replyStored replies to an answer with the stored decision about the record. said is the
+// decision that the answer asked for, about the first calls; places is their number.
+func (e *connectors) replyStored(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
+	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == said.DecisionID {
 		e.life.publish(entry)
 	} else if err := aftermathConflict(&entry.Record); err != nil {
 		return nil, err
 	}
-	return replyToAnswer(entry, d, a.Waiters)
+	return replyToAnswer(entry, said, places)
 }
 
 // nowFor returns the broker's time for deciding the first calls of a question; places is the
@@ -119,7 +136,7 @@ func routed(rec *schemas.Record, connector, userID string) bool {
 }
 
 // evaluateAnswer returns the decision that an answer makes, or the reason to refuse it.
-func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen freezeCheck) (*schemas.Decision, error) {
+func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *schemas.Approver, connector string, frozen freezeCheck, c *conditions) (*schemas.Decision, error) {
 	rec := &entry.Record
 	if a.Digest != rec.Digest && rec.Digest != schemas.AnyDigest {
 		err := schemas.Errorf(schemas.CodeStale, "the answer is for another request than the one under this id: look again")
@@ -128,10 +145,7 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 	if rec.Joined != "" && !rec.Terminal() {
 		return nil, schemas.Errorf(schemas.CodeConflict, "the same call waits as %s: answer that one", rec.Joined)
 	}
-	request, err := requestOf(rec)
-	if err != nil {
-		return nil, err
-	}
+	request := *c.request
 	if !mayDecide(who, rec.Agent, &request, rec.Risk) {
 		return nil, schemas.Errorf(schemas.CodeForbidden, "%s may not decide about a request of risk %s of this agent, project and host: see for and max_risk of approvers.people in settings.json", who.Name, rec.Risk)
 	}
@@ -160,13 +174,14 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
 		if !rec.Terminal() {
-			if err := errors.Join(frozen(rec.Agent, request.SessionID), e.checkConfirmation(rec.Risk, connector, a)); err != nil {
+			if err := errors.Join(frozen(rec.Agent, request.SessionID), c.mayAllow(who, connector), c.checkCodeWord(a.CodeWord), c.checkVote(a, option)); err != nil {
 				return nil, err
 			}
 		}
 	} else if a.UpdatedInput != nil {
 		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: goes with an option that allows")
 	}
+	var err error
 	if d.Outcome == schemas.Denied {
 		d.Grant, err = e.holdings.denialOf(&request, rec.Agent, d)
 		return d, err

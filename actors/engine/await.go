@@ -21,7 +21,7 @@ func (e *withdrawals) await(ctx context.Context, c *caller, q *schemas.Await) (s
 		if d == nil {
 			continue
 		}
-		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // half of the reply is for decisions; the other half is for the remaining fields of 500 results
+		if size += len(d.UpdatedInput) + 2*len(d.Message) + len(d.Votes)<<10; size <= schemas.MaxPayloadBytes/2 { // half of the reply is for decisions; the other half is for the remaining fields of 500 results
 			continue
 		}
 		reply.Results[i].Decision = nil

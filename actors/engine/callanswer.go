@@ -33,7 +33,7 @@ func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.
 	return &schemas.StandingAnswer{
 		GrantID: callID(same), Scope: schemas.ScopeSession, SessionID: r.SessionID, Agent: agent,
 		Call: &schemas.ExactCall{Same: same, ToolName: r.ToolName, Title: cut(payloadOf(r), maxTitle)},
-		By:   d.By, Question: r.PendingID, Message: cut(d.Message, maxMessage), CreatedAt: d.DecidedAt,
+		By:   d.By, Votes: withoutMessages(d.Votes), Question: r.PendingID, Message: cut(d.Message, maxMessage), CreatedAt: d.DecidedAt,
 	}, nil
 }
 
@@ -143,7 +143,7 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 // was given for other limits.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
-		if old.Denies() || !old.RevokedAt.IsZero() || old.Call != nil && !old.Call.SameContainer(g.Call) {
+		if old.Denies() || !old.RevokedAt.IsZero() || old.Call != nil && !old.Call.SameContainer(g.Call) || len(old.Votes) < len(g.Votes) {
 			if !old.CreatedAt.Before(g.CreatedAt) || !old.RevokedAt.Before(g.CreatedAt) {
 				return false
 			}
@@ -233,6 +233,9 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 	run, input := s.planRun(s.rules.verdict.Containment)
 	if !approvedAs(a.Call, run) {
 		return result{}, nil
+	}
+	if c := e.conditionsOf(s.settings, s.agent, &s.request, s.verdict.Risk); c.forTeams && !c.enough(a.Votes) {
+		return result{}, nil // fewer people gave the approval than the settings demand now
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)
 	if err != nil || !used {

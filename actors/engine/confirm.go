@@ -1,29 +1,166 @@
 package engine
 
 import (
+	"context"
 	"crypto/subtle"
+	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/actors/policy/rules"
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
-// checkConfirmation returns FORBIDDEN if the settings do not accept an allow at this risk from
-// the answer's connector, or if the answer lacks the code word that the settings demand.
-func (e *connectors) checkConfirmation(risk schemas.Risk, connector string, a *schemas.Answer) error {
-	settings := e.settings.now().settings
-	for _, c := range settings.Confirms() {
-		if c.Wants(risk) && !c.Accepts(connector) {
-			return schemas.Errorf(schemas.CodeForbidden, "a request of risk %s is not allowed on %s: it takes %s", risk, connector, c.String())
+// confirmRule is a rule of permissions.confirm or approvers.require.
+type confirmRule struct {
+	schemas.Confirm
+	calls *policy.Selection // the tool calls that the rule is for; nil for every request
+}
+
+func compileConfirms(s *schemas.Settings) ([]confirmRule, error) {
+	var all []confirmRule
+	for i, c := range s.Confirms() {
+		rule := confirmRule{Confirm: c}
+		if len(c.Rules) > 0 {
+			var err error
+			if rule.calls, err = policy.NewSelection(fmt.Sprintf("permissions.confirm[%d].rules", i), c.Rules); err != nil {
+				return nil, schemas.Errorf(schemas.CodeValidation, "%v", err)
+			}
+		}
+		all = append(all, rule)
+	}
+	return all, nil
+}
+
+// conditions are the rules that an allow of one request must satisfy, by one version of the
+// settings.
+type conditions struct {
+	settings *schemas.Settings
+	agent    string
+	request  *schemas.Request
+	risk     schemas.Risk
+	rules    []confirmRule // the rules that cover the request
+	// votes is the number of people who must allow the request, at least 1. forTeams means
+	// that a rule has a condition about people.
+	votes    int
+	forTeams bool
+}
+
+// conditionsOf returns the conditions for allowing a request. The conditions about people cover
+// tool calls, permissions and plans; the answer to a question grants nothing.
+func (e *base) conditionsOf(now settingsSnapshot, agent string, r *schemas.Request, risk schemas.Risk) *conditions {
+	c := &conditions{settings: now.settings, agent: agent, request: r, risk: risk, votes: 1}
+	for _, rule := range now.confirms {
+		if !rule.Wants(risk) || rule.calls != nil && (r.Kind != schemas.KindToolCall || !rule.calls.Covers(e.callOf(agent, r))) {
+			continue
+		}
+		if _, plan := r.Plan(); r.Kind == schemas.KindQuestion && !plan {
+			rule.Votes, rule.NotRequester = 0, false
+		}
+		c.rules = append(c.rules, rule)
+		c.votes, c.forTeams = max(c.votes, rule.Votes), c.forTeams || rule.ForTeams()
+	}
+	return c
+}
+
+// callOf returns the call of a request, with this machine's home directory if the call is from
+// this machine.
+func (e *base) callOf(agent string, r *schemas.Request) policy.Call {
+	call := policy.CallOf(agent, r)
+	if e.Host != "" && (call.Host == "" || call.Host == e.Host) {
+		call.Home = e.Home
+	}
+	return call
+}
+
+// texts lists the conditions for people, one text for each rule.
+func (c *conditions) texts() []string {
+	var all []string
+	for i := range c.rules {
+		if text := c.rules[i].String(); text != "" {
+			all = append(all, text)
 		}
 	}
-	c := settings.CodeWordFor(risk)
-	if c == nil {
+	return all
+}
+
+// mayAllow returns FORBIDDEN if the settings do not let a person allow the request on a
+// connector. It does not count votes or check a code word.
+func (c *conditions) mayAllow(who *schemas.Approver, connector string) error {
+	if !mayDecide(who, c.agent, c.request, c.risk) {
+		return schemas.Errorf(schemas.CodeForbidden, "%s may not decide about a request of risk %s of this agent, project and host: see for and max_risk of approvers.people in settings.json", who.Name, c.risk)
+	}
+	for i := range c.rules {
+		rule := &c.rules[i]
+		if !rule.Accepts(connector) {
+			return schemas.Errorf(schemas.CodeForbidden, "a request of risk %s is not allowed on %s: it takes %s", c.risk, connector, rule.String())
+		}
+		if rule.NotRequester {
+			if err := c.notRequester(who); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// notRequester returns FORBIDDEN if the person's own agent sent the request, or if the settings
+// do not tell whose agent sent it.
+func (c *conditions) notRequester(who *schemas.Approver) error {
+	known := false
+	people := c.settings.People()
+	for i := range people {
+		if !requestsAs(&people[i], c.agent, c.request) {
+			continue
+		}
+		if known = true; people[i].Name == who.Name {
+			return schemas.Errorf(schemas.CodeForbidden, "it takes another person than %s, whose own agent asks", who.Name)
+		}
+	}
+	if !known {
+		return schemas.Errorf(schemas.CodeForbidden, "it takes another person than the requester, and nod does not know whose agent %s (user %q, host %q) is: set requests of that person in approvers.people", c.agent, c.request.User, c.request.Host)
+	}
+	return nil
+}
+
+// requestsAs reports whether a request counts as one of a person's own agents.
+func requestsAs(who *schemas.Approver, agent string, r *schemas.Request) bool {
+	if own := &who.Requests; !own.Empty() {
+		return rules.Matches(schemas.PolicyMatch{Agents: own.Agents, Hosts: own.Hosts}, agent, "", r.Host) &&
+			rules.Matches(schemas.PolicyMatch{Agents: own.Users}, r.User, "", "")
+	}
+	return r.User != "" && slices.ContainsFunc(who.Identities, func(id schemas.Identity) bool { return schemas.IsViewer(id.Connector) && id.UserID == r.User })
+}
+
+// confirmedSettings reads the settings, and a majority of the servers confirms during the call
+// that they are in force. Votes count by such settings only, not by cached ones.
+func (e *base) confirmedSettings(ctx context.Context) (settingsSnapshot, error) {
+	for range confirmTries {
+		if err := e.readSettings(ctx); err != nil {
+			return settingsSnapshot{}, err
+		}
+		now := e.settings.now()
+		err := e.store.Settings.Confirm(ctx, settingsKey, now.revision)
+		if !errors.Is(err, bus.ErrMoved) {
+			return now, err
+		}
+	}
+	return settingsSnapshot{}, schemas.Errorf(schemas.CodeUnavailable, "the settings are just being changed; answer again")
+}
+
+// checkCodeWord returns FORBIDDEN if an allow lacks the code word that the settings demand.
+func (c *conditions) checkCodeWord(said string) error {
+	rule := c.settings.CodeWordFor(c.risk)
+	if rule == nil {
 		return nil
 	}
-	right, err := isCodeWord(c, a.CodeWord)
+	right, err := isCodeWord(rule, said)
 	if err == nil && !right {
-		err = schemas.Errorf(schemas.CodeForbidden, "a request of risk %s needs the code word, and this one is wrong or missing", risk)
+		err = schemas.Errorf(schemas.CodeForbidden, "a request of risk %s needs the code word, and this one is wrong or missing", c.risk)
 	}
 	return err
 }
@@ -49,16 +186,4 @@ func codeWord(c *schemas.Confirm) (string, error) {
 		return "", schemas.Errorf(schemas.CodeForbidden, "there is no code word in %s on the engine's machine, so nothing of this risk is allowed", from)
 	}
 	return word, nil
-}
-
-// confirmationsFor lists the confirmations that an allow at this risk needs beyond an
-// approver's answer.
-func (e *recordLife) confirmationsFor(risk schemas.Risk) []string {
-	var all []string
-	for _, c := range e.settings.now().settings.Confirms() {
-		if c.Wants(risk) {
-			all = append(all, c.String())
-		}
-	}
-	return all
 }

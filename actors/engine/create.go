@@ -91,6 +91,9 @@ func (s *askState) pendingRecord() schemas.Record {
 	rec.Remember, rec.Holder, rec.Run = s.plan.reaches, s.permissions.holder, s.plan.run
 	rec.Tier, rec.TimeoutSeconds = s.plan.limit.tier, int(s.plan.limit.timeout/time.Second)
 	rec.Deadline = s.plan.at.Add(s.plan.limit.timeout).Truncate(time.Millisecond)
+	if s.plan.conditions.forTeams {
+		rec.Type = schemas.TeamRecord
+	}
 	return rec
 }
 

@@ -64,7 +64,7 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	if err := e.queuePrompts(ctx, rec, prompt); err != nil {
 		return err
 	}
-	return errors.Join(e.logVersion(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt), e.logRan(ctx, entry, prompt))
+	return errors.Join(e.logVersion(ctx, entry, prompt), e.logVotes(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt), e.logRan(ctx, entry, prompt))
 }
 
 func (e *recordLife) view(p schemas.Prompt) error {
@@ -156,12 +156,15 @@ func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prom
 	if !rec.Terminal() { // prompts show a run only once it is allowed
 		run = nil
 	}
-	return schemas.Prompt{
+	conditions := e.conditionsOf(e.settings.now(), rec.Agent, &r, rec.Risk)
+	p := schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Conditions: e.confirmationsFor(rec.Risk),
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Conditions: conditions.texts(),
 		Detached: rec.Unattended(), Joined: rec.Joined, Waiters: rec.Places(), Waiting: waiting, Aftermath: rec.Aftermath, Run: run,
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
+	conditions.showVotes(&p, rec)
+	return p
 }
 
 // each calls f with 0 to n-1, at most readAtOnce calls at a time, and returns after the last

@@ -61,10 +61,12 @@ func (s *askState) lock() *schemas.Lock {
 	return s.attendance.lock
 }
 
-// approverPresent reports whether the holder of the input lock may decide about the request.
+// approverPresent reports whether the holder of the input lock may decide about the request. A
+// request with conditions about people waits for others too, so nobody at the session decides
+// it alone.
 func (s *askState) approverPresent() bool {
 	lock := s.lock()
-	if lock == nil {
+	if lock == nil || s.plan.conditions.forTeams {
 		return false
 	}
 	people := s.settings.settings.People()

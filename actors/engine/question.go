@@ -32,7 +32,7 @@ const askedAgain = "the same call was made again later, and the later call gets 
 var errFull = errors.New("the question has too many waiters")
 
 // questionToken returns the token that identical calls of a session share: calls with the same
-// CallDigest, options, risk, routes, foreground session and container. Only a tool call has a
+// CallDigest, options, risk, routes, foreground session, container and type of record. Only a tool call has a
 // token, so only tool calls join each other.
 func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if s.request.Kind != schemas.KindToolCall {
@@ -55,7 +55,8 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 		Foreground string
 		Run        *schemas.ContainedRun `json:",omitempty"`
 		Program    *policy.Program       `json:",omitempty"`
-	}{same, s.request.Options, rec.Risk, rec.Routes, rec.Foreground, rec.Run, program})
+		Team       bool                  `json:",omitempty"`
+	}{same, s.request.Options, rec.Risk, rec.Routes, rec.Foreground, rec.Run, program, rec.Type == schemas.TeamRecord})
 	if err != nil {
 		return "", fmt.Errorf("name the question of %s: %w", s.key(), err)
 	}
@@ -128,7 +129,7 @@ func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bu
 	case !e.settings.now().settings.JoinsIdentical() && !slices.ContainsFunc(question.Record.Waiters, isDetached):
 		own.Record.Question = "" // a request without a question token becomes a question without a lock
 		return own, false, nil
-	case len(question.Record.Waiters) >= maxWaiters:
+	case !takesWaiters(&question.Record):
 		_, err := e.retire(ctx, question)
 		return own, false, err
 	}
@@ -137,6 +138,12 @@ func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bu
 
 func asksFor(rec *schemas.Record, token string) bool {
 	return !rec.Terminal() && rec.Joined == "" && rec.Question == token
+}
+
+// takesWaiters reports whether a further call may join a question. A question with votes takes
+// only a call that replaces a detached one, because its votes are for the calls that it had.
+func takesWaiters(rec *schemas.Record) bool {
+	return len(rec.Waiters) < maxWaiters && (len(rec.Votes) == 0 || slices.ContainsFunc(rec.Waiters, isDetached))
 }
 
 func isDetached(w schemas.Waiter) bool { return w.Open() && w.Detached }
@@ -213,7 +220,7 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 			return nil, bus.ErrMoved
 		case rec.Waiter(w.PendingID) != nil:
 			return nil, nil
-		case len(rec.Waiters) >= maxWaiters:
+		case !takesWaiters(rec):
 			return nil, errFull
 		}
 		rec.Waiters = slices.Clone(rec.Waiters)

@@ -21,6 +21,7 @@ type settingsSnapshot struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
+	confirms []confirmRule            // the conditions for allowing risky requests
 	needs    map[string]policy.Access // the access that each tool needs in a managed session, by tool name
 	read     time.Time                // the time at which the last successful reading from the store began
 }
@@ -68,7 +69,11 @@ func (e *base) loadSettings(ctx context.Context, key string, last *reading[setti
 		return settingsSnapshot{}, 0, fmt.Errorf("the stored settings (revision %d) are not valid: %w", revision, err)
 	}
 	p, err = p.Guard(e.Own...)
-	return settingsSnapshot{settings: s, policy: p, needs: needsOf(s)}, revision, err
+	if err != nil {
+		return settingsSnapshot{}, 0, err
+	}
+	confirms, err := compileConfirms(s)
+	return settingsSnapshot{settings: s, policy: p, confirms: confirms, needs: needsOf(s)}, revision, err
 }
 
 // readSettings reads the settings from the store. They are in force on this engine once it
@@ -118,8 +123,16 @@ func (e *admin) applySettings(ctx context.Context, data []byte, actor string) (u
 	if err != nil {
 		return 0, err
 	}
+	if _, err := compileConfirms(s); err != nil {
+		return 0, err
+	}
 	if err := e.checkThawKept(ctx, s); err != nil {
 		return 0, err
+	}
+	if stored, _, err := e.store.Settings.Document(ctx, settingsKey); err != nil || !bytes.Equal(stored, data) {
+		if err := e.checkEngines(ctx, s); err != nil {
+			return 0, err
+		}
 	}
 	revision, err := e.storeSettings(ctx, data)
 	if err != nil {

@@ -32,40 +32,46 @@ func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 // about rejects that request.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
-		rec := &next.Record
-		if rec.Terminal() {
+		if next.Record.Terminal() {
 			return nil, nil
 		}
-		ended, detached := 0, 0
-		for i := range rec.Waiters {
-			switch w := &rec.Waiters[i]; {
-			case !w.Open():
-			case !about(w) && w.PendingID == ownID(next): // the request that opened the question cannot move to another question
-				return nil, nil
-			case !about(w):
-				w.SplitOff = true
-			default:
-				if ended++; w.Detached {
-					detached++
-				}
-			}
-		}
-		if ended == 0 {
-			return nil, nil
-		}
-		if edited(rec, d) && ended == detached {
-			return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: the agent no longer waits for this call, so it can only be allowed unchanged")
-		}
-		rec.NextEvent = unreachedEvent(rec)
-		var err error
-		rec.Decision, err = withStandingAnswer(next, d)
-		keepRun(next)
-		return e.store.Records.Decide, err
+		return e.decideNow(next, d, about)
 	})
 	if err != nil || !entry.Record.Terminal() {
 		return entry, err
 	}
 	return entry, e.holdings.applyEffects(ctx, entry)
+}
+
+// decideNow is decide for one version of the question: it adds the decision to next, and returns
+// the write.
+func (e *recordLife) decideNow(next *bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (write, error) {
+	rec := &next.Record
+	ended, detached := 0, 0
+	for i := range rec.Waiters {
+		switch w := &rec.Waiters[i]; {
+		case !w.Open():
+		case !about(w) && w.PendingID == ownID(next): // the request that opened the question cannot move to another question
+			return nil, nil
+		case !about(w):
+			w.SplitOff = true
+		default:
+			if ended++; w.Detached {
+				detached++
+			}
+		}
+	}
+	if ended == 0 {
+		return nil, nil
+	}
+	if edited(rec, d) && ended == detached {
+		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: the agent no longer waits for this call, so it can only be allowed unchanged")
+	}
+	rec.NextEvent = unreachedEvent(rec)
+	var err error
+	rec.Decision, err = withStandingAnswer(next, d)
+	keepRun(next)
+	return e.store.Records.Decide, err
 }
 
 // endSome gives the decision d to each waiter that the function about accepts. The other

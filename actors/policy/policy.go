@@ -210,10 +210,12 @@ func (p *Policy) Guard(paths ...string) (*Policy, error) {
 }
 
 // Check returns the verdict on a call.
-func (p *Policy) Check(c Call) Verdict {
+func (p *Policy) Check(c Call) Verdict { return p.evaluate(c).verdict }
+
+func (p *Policy) evaluate(c Call) *evaluation {
 	loc := c.location()
 	t := tools.Named(c.ToolName)
-	ev := evaluation{pol: p, call: &c, location: &loc, tool: t}
+	ev := &evaluation{pol: p, call: &c, location: &loc, tool: t}
 	in, err := tools.ReadInput(c.Input)
 	if err == nil && !t.HasEffect(c.ActionType) {
 		err = fmt.Errorf("its effect, %s, is not one that %s is known to have", c.ActionType, t.Name)
@@ -236,5 +238,5 @@ func (p *Policy) Check(c Call) Verdict {
 	if ev.verdict.Effect != Allow && ev.verdict.Effect != Contain && ev.verdict.Why == "" {
 		ev.verdict.Why = strings.Join(ev.verdict.Reasons, ", ")
 	}
-	return ev.verdict
+	return ev
 }

@@ -266,6 +266,11 @@ func (e *env) refused(err error, now time.Time, asJSON bool) error {
 		}
 	}
 	switch se.Code {
+	case schemas.CodeVoted:
+		if !asJSON {
+			fmt.Fprintln(e.stdout, people.Refusal(se, now))
+		}
+		return exit(exitOpen)
 	case schemas.CodeForbidden:
 		return fmt.Errorf("nothing changed: %w", se)
 	case schemas.CodeNotFound:

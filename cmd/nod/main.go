@@ -23,14 +23,14 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// The exit codes of nod ask. The exit code of any other failure is 1.
+// The exit codes of nod ask; nod allow has exitOpen too. The exit code of any other failure is 1.
 const (
 	exitOK        = 0
 	exitError     = 1
 	exitDenied    = 3
 	exitTimedOut  = 4
 	exitWithdrawn = 5 // the request was withdrawn or cancelled
-	exitOpen      = 6 // with --async: the request is pending
+	exitOpen      = 6 // the request is pending: with --async, or because more people must allow it
 )
 
 // globals are the flags that all commands have.

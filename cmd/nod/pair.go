@@ -161,7 +161,22 @@ func (c *approversListCmd) Run(e *env) error {
 	if state.Settings.Approvers.Require == schemas.RequireSecondDevice {
 		fmt.Fprintln(e.stdout, "an answer that allows must come from a second device")
 	}
+	for i := range state.Settings.Permissions.Confirm {
+		fmt.Fprintln(e.stdout, people.Line(confirmLine(&state.Settings.Permissions.Confirm[i])))
+	}
 	return nil
+}
+
+// confirmLine describes a rule of permissions.confirm in one line.
+func confirmLine(c *schemas.Confirm) string {
+	line := "risk " + string(c.Risk) + " and above"
+	if c.Risk == schemas.RiskHigh {
+		line = "risk high"
+	}
+	if len(c.Rules) > 0 {
+		line += ", calls of " + strings.Join(c.Rules, ", ")
+	}
+	return line + ": an allow takes " + c.String()
 }
 
 // approverLine describes an approver in one line: name, identities and limits.
@@ -181,6 +196,14 @@ func approverLine(a *schemas.Approver) string {
 	}
 	if a.MaxRisk != "" {
 		line += "  up to risk " + string(a.MaxRisk)
+	}
+	for _, own := range []struct {
+		what string
+		of   []string
+	}{{"agents", a.Requests.Agents}, {"users", a.Requests.Users}, {"hosts", a.Requests.Hosts}} {
+		if len(own.of) > 0 {
+			line += "  own " + own.what + " " + strings.Join(own.of, ", ")
+		}
 	}
 	return line
 }

@@ -162,7 +162,13 @@ func changesText(d *schemas.Decision) string {
 }
 
 // byline returns the name of the decider in a form that is safe to show.
-func byline(d *schemas.Decision) string { return cut(Line(deciderName(d.By)), maxQuoted) }
+func byline(d *schemas.Decision) string {
+	name := deciderName(d.By)
+	if voters := schemas.Voters(d.Votes); len(voters) > 1 {
+		name = strings.Join(voters[:len(voters)-1], ", ") + " and " + voters[len(voters)-1]
+	}
+	return cut(Line(name), maxQuoted)
+}
 
 // deciderName returns the name of the person or the rule that decided.
 func deciderName(by schemas.By) string {
@@ -236,7 +242,7 @@ func AlreadyDecided(d *schemas.Decision, now time.Time) string {
 	return "Nothing left to do: " + describeEnd(d, now)
 }
 
-// Refusal returns the reply to an answer that failed with err. If err contains the stored decision,
+// Refusal returns the reply to an answer that failed with err, or that made no decision. If err contains the stored decision,
 // the reply says how the request ended. If err does not tell whether the answer was stored, the reply
 // is NotConfirmed. The reply is the same for an unknown request and for a request of other people, so
 // that it reveals nothing. now is the broker's time.
@@ -245,6 +251,8 @@ func Refusal(err *schemas.Error, now time.Time) string {
 		return "Nothing changed: " + describeEnd(d, now)
 	}
 	switch err.Code {
+	case schemas.CodeVoted:
+		return upperFirst(Line(err.Message)) + "."
 	case schemas.CodeNotFound:
 		return "Nothing changed: no such request is waiting for you."
 	case schemas.CodeConflict:
@@ -259,6 +267,13 @@ func Refusal(err *schemas.Error, now time.Time) string {
 		return "Nothing changed: " + Line(err.Message)
 	}
 	return NotConfirmed
+}
+
+func upperFirst(text string) string {
+	if text == "" {
+		return ""
+	}
+	return upper(text[:1]) + text[1:]
 }
 
 // describeEnd returns a sentence about the end of a request.

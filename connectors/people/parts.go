@@ -78,7 +78,7 @@ func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 		essential = slices.Insert(essential, 0, Part{Label: "Permissions", Quote: true, Lines: tags})
 	}
 	essential = append(essential, caption(p, cwd))
-	essential = append(essential, callsPart(p)...)
+	essential = append(append(essential, callsPart(p)...), votesPart(p)...)
 	return append(essential, inGroup(About, aboutParts(p, cwd, now))...), rest
 }
 
@@ -138,7 +138,7 @@ func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
 	_, cwd := actionParts(&p.Request)
 	parts := []Part{{Label: "Begins", Lines: lines(Summary(p, width))}, caption(p, cwd)}
-	parts = append(parts, callsPart(p)...)
+	parts = append(append(parts, callsPart(p)...), votesPart(p)...)
 	read := "read it with: nod show " + Line(p.PendingID)
 	if p.Decision != nil {
 		parts = append(parts,
@@ -260,6 +260,46 @@ func callsPart(p *schemas.Prompt) []Part {
 	}
 	return []Part{{Label: "Calls", Lines: []string{text}}}
 }
+
+// votesPart returns a part with the votes so far, if p is pending and several people must allow it.
+func votesPart(p *schemas.Prompt) []Part {
+	if p.VotesNeeded < 2 || p.Decision != nil {
+		return nil
+	}
+	return []Part{{Label: "Votes", Lines: []string{VotesText(p)}}}
+}
+
+// VotesText returns the votes so far of a request that several people must allow, such as "1 of 2:
+// Ann; one denial ends it". Votes for different options are listed by option. For any other request it
+// returns "".
+func VotesText(p *schemas.Prompt) string {
+	if p.VotesNeeded < 2 {
+		return ""
+	}
+	byOption := map[string][]schemas.Vote{}
+	for _, v := range p.Votes {
+		byOption[v.OptionID] = append(byOption[v.OptionID], v)
+	}
+	var all []string
+	for _, o := range p.Request.Offered() {
+		votes := byOption[o.OptionID]
+		if len(votes) == 0 {
+			continue
+		}
+		text := Line(schemas.DescribeVotes(votes, p.VotesNeeded))
+		if len(byOption) > 1 {
+			text += " for " + Line(o.Name)
+		}
+		all = append(all, text)
+	}
+	if len(all) == 0 {
+		all = []string{schemas.DescribeVotes(nil, p.VotesNeeded)}
+	}
+	return cut(strings.Join(all, "; "), maxVotesText) + "; one denial ends it"
+}
+
+// maxVotesText is the largest width of the votes in a prompt, in columns.
+const maxVotesText = 160
 
 // AsShown returns p with the number of calls that its message showed. An answer made from the result
 // covers only these calls, not calls that joined later.

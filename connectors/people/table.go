@@ -3,6 +3,7 @@ package people
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -111,7 +112,7 @@ const minSummary = 16
 
 // Table returns a header and one line for each prompt, for a terminal of width columns. The columns
 // are id, age, agent, tool, risk, time left, the number of identical calls if a prompt has several,
-// and the Summary. A narrow table omits the tool, and then also the agent. If width is 0, for files
+// the votes if several people must allow a prompt, and the Summary. A narrow table omits the tool, and then also the agent. If width is 0, for files
 // and pipes, no line is cut. now is the broker's time. Without prompts the table is empty.
 func Table(prompts []schemas.Prompt, now time.Time, width int) string {
 	return PaintedTable(prompts, now, width, Plain)
@@ -165,7 +166,7 @@ func PaintedTable(prompts []schemas.Prompt, now time.Time, width int, paint Pain
 func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 	columns := []column{
 		{title: "ID"}, {title: "AGE"}, {title: "AGENT", spare: true},
-		{title: "TOOL", spare: true}, {title: "RISK"}, {title: "LEFT"}, {title: "CALLS"},
+		{title: "TOOL", spare: true}, {title: "RISK"}, {title: "LEFT"}, {title: "CALLS"}, {title: "VOTES"},
 	}
 	ids := ShortIDs(prompts)
 	for i := range prompts {
@@ -178,14 +179,22 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 			riskWord(p.Risk),
 			compactDuration(p.Deadline.Sub(now)),
 			Times(p),
+			votesCell(p),
 		} {
 			columns[col].cells = append(columns[col].cells, cell)
 		}
 	}
-	if last := len(columns) - 1; !slices.ContainsFunc(columns[last].cells, func(cell string) bool { return cell != "" }) {
-		columns = columns[:last] // no prompt has several calls, so the column with their number is omitted
+	return slices.DeleteFunc(columns, func(c column) bool { // without several calls, or several people, the column with their number is omitted
+		return (c.title == "CALLS" || c.title == "VOTES") && !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "" })
+	})
+}
+
+// votesCell returns "1 of 2" if several people must allow p.
+func votesCell(p *schemas.Prompt) string {
+	if p.VotesNeeded < 2 {
+		return ""
 	}
-	return columns
+	return fmt.Sprintf("%d of %d", len(p.Votes), p.VotesNeeded)
 }
 
 func compactDuration(d time.Duration) string { return strings.ReplaceAll(shortDuration(d), " ", "") }

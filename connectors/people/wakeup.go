@@ -1,6 +1,7 @@
 package people
 
 import (
+	"fmt"
 	"path"
 	"strings"
 	"time"
@@ -34,7 +35,11 @@ func NewWakeup(p *schemas.Prompt, web string) Wakeup {
 	if p.Decision != nil {
 		w.Outcome, w.Title = p.Decision.Outcome, "nod: "+ending(p.Decision.Outcome)
 	}
-	w.Text = join([]string{w.Project, riskWord(p.Risk) + " risk", "request " + p.PendingID})
+	needed := ""
+	if p.VotesNeeded > 1 && p.Decision == nil {
+		needed = fmt.Sprintf("%d people must allow it", p.VotesNeeded)
+	}
+	w.Text = join([]string{w.Project, riskWord(p.Risk) + " risk", needed, "request " + p.PendingID})
 	if p.Repeat {
 		w.Text += "\nThis message may be here twice: it was sent again."
 	}

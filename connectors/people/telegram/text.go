@@ -15,6 +15,8 @@ const (
 	// margin is the length, in UTF-16 units, that a prompt reserves for texts that change later: "in 7
 	// days", "which has passed", the outcome.
 	margin = 256
+	// votesMargin is the length that a prompt for several people reserves for their names.
+	votesMargin = 400
 	// maxEntities is the number of entities that Telegram keeps in a message. It would ignore further
 	// code entities, and could turn the agent's text in them into links.
 	maxEntities = 100
@@ -74,13 +76,17 @@ func promptContent(p *schemas.Prompt, now time.Time) *content {
 
 // fitsWhole reports whether a message can show the exact payload of a prompt. If it cannot, a person
 // cannot allow the request on Telegram. The result is the same when nod sends p and when the answer
-// comes: it does not depend on the time, the decision, the number of calls or whether an agent still
-// waits.
+// comes: it does not depend on the time, the decision, the number of calls, the votes or whether an
+// agent still waits.
 func fitsWhole(p *schemas.Prompt) bool {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls
 	open.Detached = true // reserve space for the note about a detached request, which is longer than the note about Request.HostAsks
-	return layout(&open, people.Parts(&open, p.Request.CreatedAt)).fits(maxText - margin)
+	limit := maxText - margin
+	if open.Votes = nil; open.VotesNeeded > 1 {
+		limit -= votesMargin
+	}
+	return layout(&open, people.Parts(&open, p.Request.CreatedAt)).fits(limit)
 }
 
 // mostCalls is larger than the number of calls of any question.

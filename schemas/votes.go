@@ -1,0 +1,35 @@
+package schemas
+
+import (
+	"fmt"
+	"strings"
+)
+
+// DescribeVotes returns the votes so far and the number of people who must allow a request, as
+// people see them: "1 of 2: Ann".
+func DescribeVotes(votes []Vote, needed int) string {
+	text := fmt.Sprintf("%d of %d", len(votes), needed)
+	if len(votes) > 0 {
+		text += ": " + strings.Join(Voters(votes), ", ")
+	}
+	return text
+}
+
+// Voters returns the names of the people who voted.
+func Voters(votes []Vote) []string {
+	names := make([]string, len(votes))
+	for i := range votes {
+		names[i] = votes[i].Name
+	}
+	return names
+}
+
+// ForTeams reports whether a rule of permissions.confirm has conditions about people.
+func (s *Settings) ForTeams() bool {
+	for i := range s.Permissions.Confirm {
+		if s.Permissions.Confirm[i].ForTeams() {
+			return true
+		}
+	}
+	return false
+}
