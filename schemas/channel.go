@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // ChannelSettings describes the settings of a channel, which are the member connectors.NAME of
@@ -33,6 +34,11 @@ func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) 
 	err := Decode(data, &s)
 	if err == nil {
 		err = checkChannels(data, s.Connectors.Channels, channels)
+	}
+	if err == nil {
+		err = s.reachable(func(connector string) bool {
+			return slices.ContainsFunc(channels, func(c ChannelSettings) bool { return c.Name == connector && c.Outgoing })
+		})
 	}
 	if err != nil {
 		return Settings{}, err

@@ -115,8 +115,9 @@ func within(path string, err error) error {
 func (s *SettingsState) check() error { return within("settings", s.Settings.check()) }
 
 // reachable returns an error for a confirmation rule that no approver can meet, because every
-// request under such a rule would time out.
-func (s *Settings) reachable() error {
+// request under such a rule would time out. The function outgoing selects the connectors through
+// which nobody answers.
+func (s *Settings) reachable(outgoing func(connector string) bool) error {
 	confirms := s.Confirms()
 	for i := range confirms {
 		c := &confirms[i]
@@ -136,10 +137,11 @@ func (s *Settings) reachable() error {
 		if len(c.Rules) > 0 && c.CodeWord() {
 			return invalid(at, "names rules and a code word: a code word is for a whole risk")
 		}
-		if people := s.whoCouldAllow(c); len(s.People()) > 0 && people < c.Votes {
+		accepts := func(id Identity) bool { return c.Accepts(id.Connector) && !outgoing(id.Connector) }
+		if people := s.whoCouldAllow(c, accepts); len(s.People()) > 0 && people < c.Votes {
 			return invalid(at, "takes the votes of %d people, and only %d could allow such a request: see identities and max_risk of approvers.people", c.Votes, people)
 		}
-		if ids := s.Identities(); len(ids) > 0 && !slices.ContainsFunc(ids, func(id Identity) bool { return c.Accepts(id.Connector) }) {
+		if ids := s.Identities(); len(ids) > 0 && !slices.ContainsFunc(ids, accepts) {
 			return invalid(at, "no approver has an identity that could allow: it takes %s", c.String())
 		}
 	}
@@ -147,10 +149,10 @@ func (s *Settings) reachable() error {
 }
 
 // whoCouldAllow returns the number of approvers who may decide at the risk of a rule, and have
-// an identity that the rule accepts.
-func (s *Settings) whoCouldAllow(c *Confirm) (n int) {
+// an identity that the function accepts selects.
+func (s *Settings) whoCouldAllow(c *Confirm, accepts func(Identity) bool) (n int) {
 	for _, a := range s.People() {
-		if a.UpTo(c.Risk) && slices.ContainsFunc(a.Identities, func(id Identity) bool { return c.Accepts(id.Connector) }) {
+		if a.UpTo(c.Risk) && slices.ContainsFunc(a.Identities, accepts) {
 			n++
 		}
 	}
@@ -158,7 +160,7 @@ func (s *Settings) whoCouldAllow(c *Confirm) (n int) {
 }
 
 func (s *Settings) check() error {
-	if err := s.reachable(); err != nil {
+	if err := s.reachable(func(string) bool { return false }); err != nil {
 		return err
 	}
 	names := make(map[string]bool)

@@ -18,6 +18,9 @@ type Confirm struct {
 	// NotRequester refuses allows by the person whose agent asks.
 	NotRequester bool    `json:"not_requester,omitempty"`
 	MinDisplay   Display `json:"min_channel,omitempty"`
+	// Channels lists the connectors through which the request can be allowed; an empty list
+	// sets no limit.
+	Channels []string `json:"channels,omitempty"`
 	// SecondDevice requires an answer from a device on which no agents run.
 	SecondDevice bool `json:"second_device,omitempty"`
 	// CodeWordEnv or CodeWordFile names the environment variable or the file, on the engine's
@@ -54,9 +57,11 @@ var (
 )
 
 // ForTeams reports whether the rule has conditions about people: a number of votes, or another
-// person than the requester. No standing answer allows a request under such a rule, and older
-// engines do not know it.
+// person than the requester. No standing answer allows a request under such a rule.
 func (c *Confirm) ForTeams() bool { return c.Votes > 1 || c.NotRequester }
+
+// Newer reports whether the rule has members that engines without votes do not know.
+func (c *Confirm) Newer() bool { return c.ForTeams() || len(c.Rules)+len(c.Channels) > 0 }
 
 // Wants reports whether the rule applies to requests of this risk, if Rules does not exclude
 // them. An unknown risk counts as the highest.
@@ -71,6 +76,9 @@ func (c *Confirm) CodeWord() bool { return c.CodeWordEnv != "" || c.CodeWordFile
 // Accepts reports whether the rule accepts an allow through this connector.
 func (c *Confirm) Accepts(connector string) bool {
 	if c.SecondDevice && IsViewer(connector) {
+		return false
+	}
+	if len(c.Channels) > 0 && !slices.Contains(c.Channels, connector) {
 		return false
 	}
 	return c.MinDisplay == "" || slices.Index(displays, DisplayOf(connector)) >= slices.Index(displays, c.MinDisplay)
@@ -110,6 +118,9 @@ func (c *Confirm) String() string {
 	}
 	if c.MinDisplay != "" && c.MinDisplay != DisplayVoice {
 		takes = append(takes, "at least a "+string(c.MinDisplay))
+	}
+	if len(c.Channels) > 0 {
+		takes = append(takes, "an answer through "+strings.Join(c.Channels, " or "))
 	}
 	if c.SecondDevice {
 		takes = append(takes, ConditionSecondDevice)

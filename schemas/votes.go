@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -24,12 +25,7 @@ func Voters(votes []Vote) []string {
 	return names
 }
 
-// ForTeams reports whether a rule of permissions.confirm has conditions about people.
-func (s *Settings) ForTeams() bool {
-	for i := range s.Permissions.Confirm {
-		if s.Permissions.Confirm[i].ForTeams() {
-			return true
-		}
-	}
-	return false
+// NeedsVotes reports whether a rule of permissions.confirm needs engines that know votes.
+func (s *Settings) NeedsVotes() bool {
+	return slices.ContainsFunc(s.Permissions.Confirm, func(c Confirm) bool { return c.Newer() })
 }

@@ -234,7 +234,7 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 	if !approvedAs(a.Call, run) {
 		return result{}, nil
 	}
-	if c := e.conditionsOf(s.settings, s.agent, &s.request, s.verdict.Risk); c.forTeams && !c.enough(a.Votes) {
+	if c := e.conditions(s); c.forTeams && !c.enough(a.Votes) {
 		return result{}, nil // fewer people gave the approval than the settings demand now
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)

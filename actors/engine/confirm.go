@@ -45,9 +45,10 @@ type conditions struct {
 	risk     schemas.Risk
 	rules    []confirmRule // the rules that cover the request
 	// votes is the number of people who must allow the request, at least 1. forTeams means
-	// that a rule has a condition about people.
-	votes    int
-	forTeams bool
+	// that a rule has a condition about people, and newer that engines without votes do not
+	// know a rule.
+	votes           int
+	forTeams, newer bool
 }
 
 // conditionsOf returns the conditions for allowing a request. The conditions about people cover
@@ -62,9 +63,15 @@ func (e *base) conditionsOf(now settingsSnapshot, agent string, r *schemas.Reque
 			rule.Votes, rule.NotRequester = 0, false
 		}
 		c.rules = append(c.rules, rule)
-		c.votes, c.forTeams = max(c.votes, rule.Votes), c.forTeams || rule.ForTeams()
+		c.votes = max(c.votes, rule.Votes)
+		c.forTeams, c.newer = c.forTeams || rule.ForTeams(), c.newer || rule.Newer()
 	}
 	return c
+}
+
+// conditions returns the conditions for allowing a request that is being checked.
+func (e *intake) conditions(s *askState) *conditions {
+	return e.conditionsOf(s.settings, s.agent, &s.request, s.verdict.Risk)
 }
 
 // callOf returns the call of a request, with this machine's home directory if the call is from

@@ -227,6 +227,8 @@ func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Rec
 		if allowed, err = e.stillApproved(ctx, rec.Decision); err != nil {
 			return err
 		}
+		conditions := e.conditions(s)
+		allowed = allowed && (!conditions.forTeams || conditions.enough(rec.Decision.Votes))
 	}
 	if !allowed || !sameRun(now, rec.Run) {
 		return schemas.Errorf(schemas.CodeForbidden, "%s would not run contained any more (%s): make the call again", r.Key(), s.verdict.Rule)

@@ -91,9 +91,6 @@ func (s *askState) pendingRecord() schemas.Record {
 	rec.Remember, rec.Holder, rec.Run = s.plan.reaches, s.permissions.holder, s.plan.run
 	rec.Tier, rec.TimeoutSeconds = s.plan.limit.tier, int(s.plan.limit.timeout/time.Second)
 	rec.Deadline = s.plan.at.Add(s.plan.limit.timeout).Truncate(time.Millisecond)
-	if s.plan.conditions.forTeams {
-		rec.Type = schemas.TeamRecord
-	}
 	return rec
 }
 
@@ -118,6 +115,9 @@ func (e *intake) storePending(ctx context.Context, s *askState) (result, error) 
 	rec := s.pendingRecord()
 	next := s.plan.next
 	rec.NextEvent = &next
+	if e.conditions(s).newer {
+		rec.Type = schemas.TeamRecord
+	}
 	var err error
 	if rec.Question, err = s.questionToken(&rec); err != nil {
 		return result{}, err
@@ -268,7 +268,7 @@ func (e *intake) timeLimit(s *askState) timeLimit {
 	switch {
 	case session.TimeoutSeconds > 0:
 		return timeLimit{schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second}
-	case !s.approverPresent():
+	case !s.approverPresent() || e.conditions(s).forTeams: // nobody at the session decides alone
 		return timeLimit{schemas.TierDisconnected, settings.DisconnectedTimeout()}
 	case lock.Kind == schemas.ClientVoice && e.VoiceTimeout > 0:
 		return timeLimit{schemas.TierVoice, e.VoiceTimeout}

@@ -134,7 +134,7 @@ func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 	if s.request.Kind != schemas.KindToolCall || s.rules.policy == nil || s.permissions.asks {
 		return result{}, nil
 	}
-	if e.conditionsOf(s.settings, s.agent, &s.request, s.verdict.Risk).forTeams {
+	if e.conditions(s).forTeams {
 		return result{}, nil // people must allow each such call
 	}
 	if r := s.containGranted(); r.outcome == decided {
@@ -183,7 +183,7 @@ func tags(perms []policy.Permission) []string {
 func (e *intake) offerReaches(_ context.Context, s *askState) (result, error) {
 	s.plan.reaches = nil
 	s.plan.run, _ = s.planRun(s.rules.verdict.Containment)
-	if s.plan.conditions.forTeams && s.request.Kind == schemas.KindToolCall {
+	if e.conditions(s).forTeams && s.request.Kind == schemas.KindToolCall {
 		return result{}, nil // no answer about such a call lasts
 	}
 	switch {

@@ -145,7 +145,6 @@ type promptPlan struct {
 	revision   uint64    // the revision of the deletion marker that the record replaces; 0 if there is none
 	foreground foreground
 	routes     []schemas.Route
-	conditions *conditions // the conditions for allowing the request
 	reaches    []schemas.Reach
 	run        *schemas.ContainedRun // the contained run that an allow starts; nil means that the call runs as the agent wrote it
 	limit      timeLimit

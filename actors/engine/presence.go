@@ -61,12 +61,10 @@ func (s *askState) lock() *schemas.Lock {
 	return s.attendance.lock
 }
 
-// approverPresent reports whether the holder of the input lock may decide about the request. A
-// request with conditions about people waits for others too, so nobody at the session decides
-// it alone.
+// approverPresent reports whether the holder of the input lock may decide about the request.
 func (s *askState) approverPresent() bool {
 	lock := s.lock()
-	if lock == nil || s.plan.conditions.forTeams {
+	if lock == nil {
 		return false
 	}
 	people := s.settings.settings.People()

@@ -10,7 +10,6 @@ import (
 )
 
 func (e *intake) route(ctx context.Context, s *askState) (_ result, err error) {
-	s.plan.conditions = e.conditionsOf(s.settings, s.agent, &s.request, s.verdict.Risk)
 	s.plan.routes, err = e.routes(ctx, s)
 	return result{}, err
 }

@@ -19,7 +19,7 @@ const maxVotes = 16
 // FORBIDDEN if the identity belongs to no approver.
 func (e *connectors) answerConditions(ctx context.Context, rec *schemas.Record, r *schemas.Request, who schemas.Approver, connector, userID string) (*conditions, schemas.Approver, error) {
 	c := e.conditionsOf(e.settings.now(), rec.Agent, r, rec.Risk)
-	if rec.Terminal() || !c.forTeams && rec.Type != schemas.TeamRecord {
+	if rec.Terminal() || !c.newer && rec.Type != schemas.TeamRecord {
 		return c, who, nil
 	}
 	now, err := e.confirmedSettings(ctx)
@@ -232,15 +232,15 @@ func (e *effects) logVotes(ctx context.Context, entry bus.Entry, prompt schemas.
 	return errors.Join(errs...)
 }
 
-// checkEngines refuses settings with conditions about people while an engine runs that does not
-// know them: it would keep its earlier settings, and decide by a single answer.
+// checkEngines refuses settings with newer conditions while an engine runs that does not know
+// them: it would keep its earlier settings, and decide by a single answer.
 func (e *admin) checkEngines(ctx context.Context, s *schemas.Settings) error {
-	if !s.ForTeams() {
+	if !s.NeedsVotes() {
 		return nil
 	}
 	late, err := e.laggards(ctx, "votes", 1)
 	if err == nil && len(late) > 0 {
-		err = schemas.Errorf(schemas.CodeForbidden, "permissions.confirm: votes and not_requester need engines that know them, and these do not, or do not reply: %s; update or stop them first", strings.Join(late, ", "))
+		err = schemas.Errorf(schemas.CodeForbidden, "permissions.confirm: votes, not_requester, rules and channels need engines that know them, and these do not, or do not reply: %s; update or stop them first", strings.Join(late, ", "))
 	}
 	return err
 }

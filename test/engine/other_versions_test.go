@@ -3,10 +3,12 @@ package engine
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
@@ -98,4 +100,26 @@ func TestThisHookAsksAnEngineOfAnotherVersion(t *testing.T) {
 			env.Equal("nobody may answer", env.Refusal(err, schemas.CodeUndeliverable).Message)
 		})
 	}
+}
+
+// Settings by which several people must allow a request are refused while an engine runs that
+// does not know votes: it would keep its earlier settings, and decide by one answer.
+func TestVotesWaitForOlderEnginesToStop(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	older, err := env.Conn(roles.ID{Role: roles.Engine}).Serve(bus.ServiceOptions{
+		Name: "nod-engine", Version: "0.0.0", Open: 1,
+		Stats: func() any { return map[string]any{"settings_revision": 1 << 20, "frozen_revision": 1 << 20} },
+	}, bus.Endpoint{Name: "await", Verb: "await", Tokens: 1, Handle: func(c *bus.Call) { c.Fail(nil) }})
+	env.NoError(err)
+	votes := strings.Replace(rig.Everybody, `"permissions": {`, `"permissions": {"confirm": [{"risk": "low", "votes": 2}], `, 1)
+	_, err = env.Owner().ApplySettings(env.Ctx, []byte(votes))
+	env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "these do not, or do not reply: "+older.ID()+"; update or stop them first")
+	env.Ann().Allows(env.Agent("ada").Asks(rig.Deploy("S", "1")))
+
+	env.NoError(older.Drain(env.Ctx))
+	_, err = env.Owner().ApplySettings(env.Ctx, []byte(votes))
+	env.NoError(err)
+	_, err = env.Ann().Says(env.Agent("ada").Asks(rig.Deploy("S", "2")), "allow_once")
+	env.Refusal(err, schemas.CodeVoted)
 }

@@ -457,6 +457,24 @@ func TestVotesAreForSomeCalls(t *testing.T) {
 	env.Equal([]string{"Ann", "Bob"}, schemas.Voters(d.Grant.Votes))
 }
 
+// Risky calls can be allowed only through the listed channels; others can deny them.
+func TestRiskyCallsAreAllowedOnlyThroughListedChannels(t *testing.T) {
+	t.Parallel()
+	env := voting(t, `{"permissions": {"confirm": [{"risk": "high", "channels": ["tg", "slack"]}]}, `+people+`}`)
+	ada := env.Agent("ada")
+	env.Ann().Allows(ada.Asks(rig.Shell("S", "plain", "npm test")))
+	q := ada.Asks(rig.Shell("S", "risky", "rm -rf /srv"))
+	env.Equal(schemas.TeamRecord, env.Stored(q.Key).Record.Type)
+	for _, p := range []*rig.Person{env.Ann(), env.Bob()} {
+		_, err := p.Says(q, "allow_once")
+		env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "takes an answer through tg or slack")
+	}
+	env.Equal(schemas.Allowed, env.Person("tg", "1001").Allows(q).Outcome)
+	env.Ann().Denies(ada.Asks(rig.Shell("S", "denied", "rm -rf /srv")))
+	_, err := env.Owner().ApplySettings(env.Ctx, []byte(`{"permissions": {"confirm": [{"risk": "high", "channels": ["slack"]}]}, `+people+`}`))
+	env.Contains(env.Refusal(err, schemas.CodeValidation).Message, "permissions.confirm[0]: no approver has an identity that could allow: it takes an answer through slack")
+}
+
 func TestSettingsThatNoPeopleCanMeetAreRefused(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))

@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// Two people allow each request at the same time, on three engines, while the leader of the
+// stream with the records keeps changing, and for some requests one of the two never answers.
+// A request is allowed by exactly two people, or stays pending with one vote.
+func TestVotesWhileTheLeaderChanges(t *testing.T) {
+	t.Parallel()
+	requests := 60
+	if testing.Short() {
+		requests = 20
+	}
+	n := newNodes(t)
+	settings := strings.Replace(rig.Everybody, `"permissions": {`, `"permissions": {"confirm": [{"risk": "low", "votes": 2}], `, 1)
+	_, err := n.engines[1].ApplySettings(n.ctx, rig.Apart(settings), "test")
+	require.NoError(t, err)
+	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")
+	t.Cleanup(asker.Close)
+	desks := map[string]*connector.Desk{
+		"ann": connector.NewDesk(n.conn(2, "_INBOX.connector.terminal"), "terminal"),
+		"bob": connector.NewDesk(n.conn(0, "_INBOX.connector.web"), "web"),
+	}
+	store, err := bus.OpenStore(n.ctx, n.conn(1, "_INBOX.looking"), 3)
+	require.NoError(t, err)
+	stop := n.stepDowns()
+	var all sync.WaitGroup
+	for i := range requests {
+		all.Go(func() {
+			asked, err := asker.Submit(n.ctx, rig.Deploy(fmt.Sprint("S", i%5), fmt.Sprint("vote-", i)))
+			if !assert.NoError(t, err) {
+				return
+			}
+			var voters sync.WaitGroup
+			for who, desk := range desks {
+				if i%4 == 0 && who == "bob" {
+					continue
+				}
+				voters.Go(func() {
+					session, id := schemas.SplitKey(asked.Key)
+					_, err := desk.Answer(n.ctx, schemas.Answer{SessionID: session, PendingID: id, Digest: asked.Receipt.Digest, OptionID: "allow_once", From: schemas.From{UserID: who}})
+					assert.True(t, err == nil || errors.Is(err, &schemas.Error{Code: schemas.CodeVoted}), "%v", err)
+				})
+			}
+			voters.Wait()
+			entry, err := store.Records.Get(n.ctx, asked.Key)
+			if !assert.NoError(t, err) {
+				return
+			}
+			if i%4 == 0 {
+				assert.Nil(t, entry.Record.Decision)
+				assert.Equal(t, []string{"Ann"}, schemas.Voters(entry.Record.Votes))
+				return
+			}
+			d, err := asked.Await(n.ctx)
+			assert.NoError(t, err)
+			assert.Equal(t, schemas.Allowed, d.Outcome)
+			assert.ElementsMatch(t, []string{"Ann", "Bob"}, schemas.Voters(d.Votes))
+			assert.Equal(t, entry.Record.Decision.DecisionID, d.DecisionID)
+		})
+	}
+	all.Wait()
+	times := stop()
+	t.Log(times, "step-downs")
+	require.NotZero(t, times)
+}
