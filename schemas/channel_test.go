@@ -82,3 +82,22 @@ func TestTheSchemaWithAChannel(t *testing.T) {
 		assert.ErrorIs(t, err, &Error{Code: CodeInternal}, fault)
 	}
 }
+
+// A channel that only tells people meets no condition for an allow.
+func TestConditionsThatOnlyAnOutgoingChannelMeetsAreRefused(t *testing.T) {
+	bell := ChannelSettings{Name: "bell", Schema: []byte(`{"type": "object"}`), Outgoing: true}
+	const ann = `"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "bell", "user_id": "ann"}]}]`
+	for settings, want := range map[string]string{
+		`{"approvers": {"require": "second_device", ` + ann + `}}`:                                                       "approvers.require: no approver has an identity that could allow: it takes a second device",
+		`{"permissions": {"confirm": [{"risk": "high", "channels": ["bell"]}]}, "approvers": {` + ann + `}}`:             "permissions.confirm[0]: no approver has an identity that could allow: it takes an answer through bell",
+		`{"permissions": {"confirm": [{"risk": "high", "channels": ["bell", "terminal"]}]}, "approvers": {` + ann + `}}`: "",
+		`{"permissions": {"confirm": [{"risk": "high", "votes": 2, "channels": ["bell"]}]}, "approvers": {` + ann + `}}`: "permissions.confirm[0]: takes the votes of 2 people, and only 1 could allow",
+	} {
+		_, err := DecodeSettings([]byte(settings), bell)
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		assert.ErrorContains(t, err, want)
+	}
+}
