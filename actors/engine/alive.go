@@ -60,12 +60,12 @@ func (e *base) announceStop(ctx context.Context) {
 	}
 }
 
-// laggards waits at most obeyWithin until all running engines report a number in their
+// laggards waits at most the time within until all running engines report a number in their
 // statistics, or a greater one. It returns the ids of the engines that have not reported it.
-func (e *base) laggards(ctx context.Context, name string, revision uint64) ([]string, error) {
-	within, cancel := context.WithTimeout(ctx, obeyWithin)
+func (e *base) laggards(ctx context.Context, name string, revision uint64, within time.Duration) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	late, err := e.Edge.Follow(within, "nod-engine", name, revision, func(ctx context.Context) ([]string, error) {
+	late, err := e.Edge.Follow(ctx, "nod-engine", name, revision, func(ctx context.Context) ([]string, error) {
 		keys, err := e.store.Presence.LiveKeys(ctx, aliveKey("*"))
 		for i := range keys {
 			keys[i] = strings.TrimPrefix(keys[i], aliveKey(""))

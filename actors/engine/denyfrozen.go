@@ -44,7 +44,7 @@ func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	within := time.NewTimer(denyWithin)
 	defer within.Stop()
 	var err error
-	if f.Laggards, err = e.laggards(ctx, "frozen_revision", f.Revision); err != nil {
+	if f.Laggards, err = e.laggards(ctx, "frozen_revision", f.Revision, obeyWithin); err != nil {
 		e.Log.Warn("engine: cannot tell whether the other engines obey a freeze", "error", err)
 		f.Laggards = []string{"any other"}
 	}
