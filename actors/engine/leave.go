@@ -49,7 +49,7 @@ func (e *admin) leave(ctx context.Context, c *caller, r *schemas.LeaveRequest) (
 	if !who.UpTo(r.MaxRisk) {
 		return schemas.Grants{}, schemas.Errorf(schemas.CodeForbidden, "%s may decide requests up to risk %s", who.Name, who.MaxRisk)
 	}
-	if takes := conditionsOf(e.settings.now().settings, r.MaxRisk, c.name); takes != "" {
+	if takes := leaveBarrier(e.settings.now().settings, r.MaxRisk, c.name); takes != "" {
 		return schemas.Grants{}, schemas.Errorf(schemas.CodeForbidden, "a leave cannot allow calls of risk %s: each takes %s", r.MaxRisk, takes)
 	}
 	if err := e.refuseFrozen(ctx, agent, r.SessionID); err != nil {
@@ -75,11 +75,12 @@ func (e *admin) leave(ctx context.Context, c *caller, r *schemas.LeaveRequest) (
 
 func actorOfPerson(by schemas.By) string { return by.Name + "@" + by.Connector }
 
-// conditionsOf returns the conditions that an allow of this risk has and that a leave given on this
-// connector does not meet, or "" if there is none. A code word counts for one call only.
-func conditionsOf(s *schemas.Settings, risk schemas.Risk, connector string) string {
+// leaveBarrier returns the conditions that every allow of this risk has and that a leave given on this
+// connector does not meet, or "" if there is none. A code word counts for one call only, and so do the
+// allows of several people.
+func leaveBarrier(s *schemas.Settings, risk schemas.Risk, connector string) string {
 	for _, c := range s.Confirms() {
-		if c.Wants(risk) && (c.CodeWord() || !c.Accepts(connector)) {
+		if c.Wants(risk) && len(c.Rules) == 0 && (c.ForTeams() || c.CodeWord() || !c.Accepts(connector)) {
 			return c.String()
 		}
 	}
@@ -95,6 +96,9 @@ func (e *intake) checkLeave(ctx context.Context, s *askState) (result, error) {
 	if known == nil || known.Leave == nil || s.request.Kind != schemas.KindToolCall || s.rules.policy == nil ||
 		v.Effect != policy.Ask || v.Rule != policy.Default || s.permissions.asks || s.permissions.unclear || !s.rules.policy.Known(s.rules.call) {
 		return result{}, nil
+	}
+	if e.conditions(s).newer {
+		return result{}, nil // people must allow each such call
 	}
 	if over, err := e.clock.late(ctx, known.ExpiresAt); over || err != nil {
 		return result{}, err
@@ -149,7 +153,7 @@ func (e *intake) leaveCovers(s *askState, g *schemas.StandingAnswer, risk schema
 	i := slices.IndexFunc(settings.People(), func(p schemas.Approver) bool { return p.Name == g.By.Name })
 	return g.Agent == s.agent && g.Leave.MaxRisk != schemas.RiskHigh && within.UpTo(risk) && risk != schemas.RiskHigh &&
 		i >= 0 && mayDecide(&settings.People()[i], s.agent, &s.request, risk) &&
-		conditionsOf(settings, risk, g.By.Connector) == "" &&
+		leaveBarrier(settings, risk, g.By.Connector) == "" &&
 		g.Leave.Freezes == s.freezes.Revision && g.Leave.Freezes == e.freezes.now().Revision
 }
 

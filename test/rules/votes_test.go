@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -339,6 +340,37 @@ func TestStandingAnswersOfOnePersonAllowNothingForTwo(t *testing.T) {
 	env.Bob().Allows(gone)
 	env.Apply(strings.Replace(twoOf(`, "join_identical": true`), `"votes": 2`, `"votes": 3`, 1))
 	ada.Asks(rig.Call("Rotate", "S", "rotate-again"))
+}
+
+// A leave of one person allows no call for which several people, another person than the requester
+// or a listed channel is needed, also if these conditions are newer than the leave.
+func TestALeaveAllowsNothingForSeveralPeople(t *testing.T) {
+	t.Parallel()
+	plain := `{"permissions": {"preset": "readers"}, ` + people + `}`
+	confirm := func(rule string) string {
+		return strings.Replace(plain, `"permissions": {`, `"permissions": {"confirm": [`+rule+`], `, 1)
+	}
+	env := voting(t, plain)
+	ada := env.Agent("ada")
+	env.Ann().Denies(ada.Asks(rig.Shell("S", "first", "make first")))
+	leave := func() error {
+		var g schemas.Grants
+		return env.Conn(roles.ConnectorID("terminal")).CallInto(env.Ctx, schemas.ManageSubject("terminal", schemas.ManageLeave),
+			schemas.LeaveRequest{Type: schemas.TypeLeaveRequest, SessionID: "S", MaxRisk: schemas.RiskMedium, MaxCalls: 50, ForSeconds: 600, From: rig.Ann()}, &g)
+	}
+	env.NoError(leave())
+	env.Equal(schemas.Allowed, ada.Gets(rig.Shell("S", "by-leave", "make build")).Outcome)
+	for i, rule := range []string{
+		`{"risk": "low", "votes": 2}`, `{"risk": "low", "not_requester": true}`,
+		`{"risk": "low", "rules": ["Bash(make:*)"], "votes": 2}`, `{"risk": "low", "rules": ["Bash(make:*)"], "channels": ["tg"]}`,
+	} {
+		env.Apply(confirm(rule))
+		q := ada.Asks(rig.Shell("S", fmt.Sprint("asked-", i), "make build"))
+		env.Nil(env.Stored(q.Key).Record.Decision, rule)
+	}
+	env.Equal(schemas.Allowed, ada.Gets(rig.Shell("S", "other", "npm test")).Outcome, "the rules are not about this call")
+	env.Apply(twoOf(""))
+	env.Contains(env.Refusal(leave(), schemas.CodeForbidden).Message, "each takes 2 people")
 }
 
 // A call that arrives after the first vote is a question of its own, unless it repeats a call
