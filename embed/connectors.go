@@ -13,6 +13,7 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/connectors/people/telegram"
+	"github.com/nodbus/nod/connectors/people/voice"
 	"github.com/nodbus/nod/connectors/people/wake"
 	"github.com/nodbus/nod/connectors/people/whatsapp"
 	"github.com/nodbus/nod/schemas"
@@ -22,6 +23,7 @@ import (
 var channels = []people.Channel{
 	telegram.Channel,
 	whatsapp.Channel,
+	voice.Channel,
 	wake.Channel,
 }
 

@@ -132,7 +132,7 @@ func settingsDocument(channels []ChannelSettings) (any, error) {
 }
 
 // ownConnectors are the JSON names of all fields of Connectors except Channels.
-var ownConnectors = []string{"voice", "web"}
+var ownConnectors = []string{"web"}
 
 // MarshalJSON writes the settings of channels beside those of the other connectors.
 func (c Connectors) MarshalJSON() ([]byte, error) {

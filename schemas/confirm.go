@@ -75,7 +75,7 @@ func (c *Confirm) CodeWord() bool { return c.CodeWordEnv != "" || c.CodeWordFile
 
 // Accepts reports whether the rule accepts an allow through this connector.
 func (c *Confirm) Accepts(connector string) bool {
-	if c.SecondDevice && IsViewer(connector) {
+	if c.SecondDevice && !IsSecondDevice(connector) {
 		return false
 	}
 	if len(c.Channels) > 0 && !slices.Contains(c.Channels, connector) {

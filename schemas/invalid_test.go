@@ -138,7 +138,6 @@ var refusals = map[string]string{
 	"settings-no_identity":          `approvers.people[0].identities: must not be empty`,
 	"settings-rule_number":          `permissions.deny[1]: must be of type string, not number`,
 	"settings-unknown":              `permissions.alow: is not known here; did you mean allow?`,
-	"settings-voice":                `connectors.voice.token: is not known here; look for a typing mistake`,
 	"settings-zero_seconds":         `permissions.connected_timeout_seconds: must be at least 1`,
 	"settings_change-none":          `settings: must be of type object, not null`,
 	"settings_state-revision":       `revision: must be at least 0`,

@@ -191,7 +191,7 @@ type Tier string
 const (
 	TierRequest      Tier = "request"      // the timeout of the request itself, for kind permission only
 	TierSession      Tier = "session"      // the timeout that nod's owner has set for the session
-	TierVoice        Tier = "voice"        // an approver's voice client holds the input lock
+	TierVoice        Tier = "voice"        // an approver's voice client holds the input lock, or only voice reaches an approver who may decide
 	TierConnected    Tier = "connected"    // another client of an approver holds the input lock
 	TierDisconnected Tier = "disconnected" // no approver who may decide holds the input lock
 )

@@ -76,7 +76,7 @@ const (
 	PresenceUnlock PresenceOp = "unlock"
 )
 
-// ClientVoice is the kind of a voice client, which has a timeout of its own.
+// ClientVoice is the connector of voice, and the kind of its clients. They have a timeout of their own.
 const ClientVoice = "voice"
 
 // Presence reports that a client is connected to a session, or takes or releases the session's

@@ -113,8 +113,7 @@ type PolicyMatch struct {
 
 // Connectors has the settings of each connector.
 type Connectors struct {
-	Voice VoiceSettings `json:"voice,omitzero"`
-	Web   *WebSettings  `json:"web,omitempty"`
+	Web *WebSettings `json:"web,omitempty"`
 	// Channels are the undecoded settings of people connectors, by connector name. In JSON they
 	// are members of connectors, beside the other fields.
 	Channels map[string]json.RawMessage `json:"-"`
@@ -125,11 +124,6 @@ type WebSettings struct {
 	// PublicURL is the address in links for people, if it differs from the address on which the
 	// inbox listens. It must begin with https:// unless it names this machine.
 	PublicURL string `json:"public_url,omitempty"`
-}
-
-// VoiceSettings configures the voice connector.
-type VoiceSettings struct {
-	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"` // the timeout while a voice client holds the input lock; 0 means 300 s
 }
 
 // The default timeouts, and the longest timeout in settings.
@@ -206,9 +200,15 @@ func (s *Settings) LogAge() time.Duration {
 // LogBytes returns the size of the log beyond which the oldest entries are removed.
 func (s *Settings) LogBytes() int64 { return int64(cmp.Or(s.Log.MaxBytes, DefaultLogBytes)) }
 
-// VoiceTimeout returns the timeout while a voice client holds the input lock.
+// VoiceTimeout returns the timeout of a request that is asked by voice: while a voice client holds the
+// input lock, or if only voice reaches an approver who may decide. The channel's settings set it, and
+// DefaultVoiceTimeout counts if they do not.
 func (s *Settings) VoiceTimeout() time.Duration {
-	return seconds(s.Connectors.Voice.PermissionTimeoutSeconds, DefaultVoiceTimeout)
+	var voice struct {
+		Seconds int `json:"permission_timeout_seconds"`
+	}
+	_ = json.Unmarshal(s.Connectors.Channels[ClientVoice], &voice) // the channel's schema has checked the settings; without them the default counts
+	return seconds(voice.Seconds, DefaultVoiceTimeout)
 }
 
 // SettingsChange applies a settings.json.

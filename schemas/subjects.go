@@ -182,3 +182,10 @@ const (
 func IsViewer(connector string) bool {
 	return connector == ConnectorTerminal || connector == ConnectorWeb
 }
+
+// IsSecondDevice reports whether people answer through a connector from a device on which no agents
+// run, such as a phone. A voice client may run on the agents' machine, where agents could read its
+// token or speak themselves.
+func IsSecondDevice(connector string) bool {
+	return !IsViewer(connector) && connector != ClientVoice
+}

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -101,7 +103,7 @@ func (s *askState) pendingRecord() schemas.Record {
 func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
-	s.plan.next = firstEvent(&rec, s.plan.at.Add(settings.NotifyAfter()).Truncate(time.Millisecond))
+	s.plan.next = firstEvent(&rec, s.approverPresent(), s.plan.at.Add(settings.NotifyAfter()).Truncate(time.Millisecond))
 	if limit := settings.OpenPrompts(); limit > 0 && s.attendance.open >= limit && goesToCarriers(&rec) && s.plan.next.Kind == schemas.EventDeadline {
 		s.plan.next = releaseAt(&rec, s.plan.at)
 	}
@@ -144,12 +146,12 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent returns the first event of a request. If an approver holds the input lock and the
+// firstEvent returns the first event of a request. If an approver holds the input lock (present) and the
 // request is routed to a phone or chat, the event is the time notify, at which phones and chats
 // show the request. In all other cases, and if the deadline is earlier than notify, the event
 // is the deadline.
-func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
-	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
+func firstEvent(rec *schemas.Record, present bool, notify time.Time) schemas.Event {
+	present = present && (rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice)
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
 		return schemas.Event{At: notify, Kind: schemas.EventEscalate}
 	}
@@ -268,12 +270,17 @@ func (e *intake) timeLimit(s *askState) timeLimit {
 	switch {
 	case session.TimeoutSeconds > 0:
 		return timeLimit{schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second}
-	case !s.approverPresent() || e.conditions(s).forTeams: // nobody at the session decides alone
+case e.conditions(s).forTeams: // an approver at the session does not decide alone
 		return timeLimit{schemas.TierDisconnected, settings.DisconnectedTimeout()}
-	case lock.Kind == schemas.ClientVoice && e.VoiceTimeout > 0:
-		return timeLimit{schemas.TierVoice, e.VoiceTimeout}
-	case lock.Kind == schemas.ClientVoice:
-		return timeLimit{schemas.TierVoice, settings.VoiceTimeout()}
+	case s.approverPresent() && lock.Kind != schemas.ClientVoice:
+		return timeLimit{schemas.TierConnected, settings.ConnectedTimeout()}
+	case !s.approverPresent() && !e.onlyByVoice(s.plan.routes):
+		return timeLimit{schemas.TierDisconnected, settings.DisconnectedTimeout()}
 	}
-	return timeLimit{schemas.TierConnected, settings.ConnectedTimeout()}
+	return timeLimit{schemas.TierVoice, cmp.Or(e.VoiceTimeout, settings.VoiceTimeout())}
+}
+
+// onlyByVoice reports whether voice is the only channel on which an approver can answer.
+func (e *intake) onlyByVoice(routes []schemas.Route) bool {
+	return len(routes) > 0 && !slices.ContainsFunc(routes, func(r schemas.Route) bool { return r.Connector != schemas.ClientVoice && !e.outgoing(r.Connector) })
 }

@@ -326,8 +326,12 @@ func TestStageDeadline(t *testing.T) {
 	b.runs("deadline")
 	b.Equal(timeLimit{schemas.TierVoice, settings.VoiceTimeout()}, b.s.plan.limit)
 	b.s.attendance.lock.Holder = "ben"
+	b.s.plan.routes = []schemas.Route{{Connector: "terminal", Recipient: "ada"}, {Connector: schemas.ClientVoice, Recipient: "ada"}}
 	b.runs("deadline")
 	b.Equal(schemas.TierDisconnected, b.s.plan.limit.tier, "ben may not decide about it")
+	b.s.plan.routes = b.s.plan.routes[1:]
+	b.runs("deadline")
+	b.Equal(timeLimit{schemas.TierVoice, settings.VoiceTimeout()}, b.s.plan.limit, "only voice can answer")
 	b.s.plan.foreground = foreground{"F", &schemas.Lock{Holder: "ada"}}
 	b.runs("deadline")
 	b.Equal(schemas.TierConnected, b.s.plan.limit.tier, "ada is at the session in whose place it asks")

@@ -14,7 +14,7 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
 	}
-	if !schemas.IsViewer(connector) {
+	if schemas.IsSecondDevice(connector) {
 		return nil
 	}
 	if err := e.readSettings(ctx); err != nil { // the cached settings may lack a device that has just been paired
@@ -50,7 +50,7 @@ func (o *Options) secondDevices(s *schemas.Settings) []schemas.Identity {
 	var all []schemas.Identity
 	for _, who := range s.People() {
 		for _, id := range who.Identities {
-			if who.Everything() && !schemas.IsViewer(id.Connector) && !o.outgoing(id.Connector) {
+			if who.Everything() && schemas.IsSecondDevice(id.Connector) && !o.outgoing(id.Connector) {
 				all = append(all, id)
 			}
 		}

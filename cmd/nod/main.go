@@ -66,6 +66,7 @@ type cli struct {
 	Pending  pendingCmd  `cmd:"" group:"answer" help:"List the pending requests."`
 	Show     showCmd     `cmd:"" group:"answer" help:"Show one request in full."`
 	Inbox    inboxCmd    `cmd:"" group:"answer" help:"Show the pending requests live, and answer them by key."`
+	Voice    voiceCmd    `cmd:"" group:"answer" help:"Ask and answer by voice: transcripts in on standard input, sentences to speak out."`
 	Allow    allowCmd    `cmd:"" group:"answer" help:"Allow a request."`
 	Deny     denyCmd     `cmd:"" group:"answer" help:"Deny a request."`
 	Answer   answerCmd   `cmd:"" group:"answer" help:"Answer a question."`

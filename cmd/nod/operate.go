@@ -122,7 +122,7 @@ func (e *env) warnApprovers(before, after *schemas.Settings) {
 	if err == nil && answers(before) && !answers(after) {
 		fmt.Fprintf(e.stderr, "nod: warning: you (%s) may no longer answer in the terminal or on the web: no identity in approvers.people is {\"connector\": \"terminal\", \"user_id\": %q}\n", u.Username, u.Username)
 	}
-	known := append(embed.ChannelNames(), schemas.ConnectorTerminal, schemas.ConnectorWeb, "voice")
+	known := append(embed.ChannelNames(), schemas.ConnectorTerminal, schemas.ConnectorWeb)
 	for _, id := range after.Identities() {
 		if meant := schemas.Nearest(id.Connector, known); meant != "" && meant != id.Connector {
 			fmt.Fprintf(e.stderr, "nod: warning: approvers.people names the connector %s, which nod does not have: did you mean %s?\n", id.Connector, meant)

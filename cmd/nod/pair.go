@@ -52,7 +52,7 @@ func (c *pairCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "Send this to the bot on %s, within 10 minutes:\n\n  /start %s\n\n", c.Channel, code)
+	fmt.Fprintln(e.stdout, sendCode(c.Channel, code))
 	from, err := e.awaitCode(owner, c.Channel)
 	if err != nil {
 		return err
@@ -80,6 +80,16 @@ func (c *pairCmd) Run(e *env) error {
 	}
 	fmt.Fprintf(e.stdout, "%s may answer on %s now.\n", c.Name, c.Channel)
 	return nil
+}
+
+// sendCode tells a person how to send a pairing code on a channel.
+func sendCode(channel, code string) string {
+	for _, ch := range embed.Channels() {
+		if ch.Name() == channel && ch.SendCode != "" {
+			return fmt.Sprintf("Run this on the machine of the %s, within 10 minutes:\n\n  %s\n", ch.Account, strings.ReplaceAll(ch.SendCode, "CODE", code))
+		}
+	}
+	return fmt.Sprintf("Send this to the bot on %s, within 10 minutes:\n\n  /start %s\n", channel, code)
 }
 
 // checkChannel returns an error if the channel does not exist, or if the settings do not name it.

@@ -166,7 +166,7 @@ func (c *setupCmd) phone(e *env) error {
 	if err != nil {
 		return err
 	}
-	channels := answering()
+	channels := slices.DeleteFunc(answering(), func(ch people.Channel) bool { return !schemas.IsSecondDevice(ch.Name()) })
 	if slices.ContainsFunc(state.Settings.Identities(), func(id schemas.Identity) bool {
 		return slices.ContainsFunc(channels, func(ch people.Channel) bool { return ch.Name() == id.Connector })
 	}) {

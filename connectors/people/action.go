@@ -51,6 +51,13 @@ func actionParts(r *schemas.Request) (parts []Part, cwd string) {
 	return a.parts, cwd
 }
 
+// Directory returns the directory in which a call acts, as the agent sent it. It is empty if the input
+// does not name one.
+func Directory(r *schemas.Request) string {
+	_, cwd := actionParts(r)
+	return cwd
+}
+
 // text returns the value of a field that is a string.
 func (a *action) text(name string) (string, bool) {
 	for _, f := range a.fields {

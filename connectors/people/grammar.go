@@ -84,33 +84,19 @@ func isCode(s string) bool {
 }
 
 var voiceWords = map[string]Word{
-	"yes": Yes, "approve": Yes, "ok": Yes, "continue": Yes,
+	"yes": Yes, "approve": Yes, "ok": Yes, "okay": Yes, "continue": Yes,
 	"no": No, "reject": No, "stop": No, "cancel": No,
 }
 
-// ReadVoice parses a transcript that consists of one of the words yes, approve, ok, continue, no,
-// reject, stop and cancel. If codeWord is not empty, a yes counts only with the code word after it
-// ("approve tango"); a no counts without it. A longer transcript, such as a negation, is Unclear. nod
-// cannot notice that a speech recogniser has dropped a "do not". The channel must therefore read the
-// answer back to the person before it counts.
-func ReadVoice(transcript, codeWord string) Utterance {
-	// Speech recognisers add a full stop at the end.
-	text := lower(strings.TrimSuffix(trim(transcript), "."))
-	if voiceWords[text] == No {
-		return Utterance{Word: No}
-	}
-	if codeWord != "" {
-		word, found := strings.CutSuffix(text, " "+lower(codeWord))
-		if !found {
-			return Utterance{}
-		}
-		text = word
-	}
-	if voiceWords[text] == Yes {
-		return Utterance{Word: Yes}
-	}
-	return Utterance{}
-}
+// ReadVoice parses a transcript that consists of one of the words yes, approve, ok (or okay), continue,
+// no, reject, stop and cancel. A longer transcript, such as a negation, is Unclear. nod cannot notice
+// that a speech recogniser has dropped a "do not". The channel must therefore read a yes back to the
+// person before it counts, unless the risk is low.
+func ReadVoice(transcript string) Utterance { return Utterance{Word: voiceWords[Spoken(transcript)]} }
+
+// Spoken returns a transcript in lower case, without the spaces around it and without the full stop that
+// speech recognisers add at the end.
+func Spoken(transcript string) string { return lower(strings.TrimSuffix(trim(transcript), ".")) }
 
 // Pick returns the index, in open, of the request that the utterance answers. open contains the codes
 // of this person's pending requests in this chat. An utterance without a code matches only if open has

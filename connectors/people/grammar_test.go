@@ -43,28 +43,26 @@ func TestUnclearTextDecidesNothing(t *testing.T) {
 	for _, text := range unclear {
 		assert.Equal(t, Utterance{}, ReadText(text), "typed %q", text)
 		if text != "yes." {
-			assert.Equal(t, Utterance{}, ReadVoice(text, ""), "spoken %q", text)
+			assert.Equal(t, Utterance{}, ReadVoice(text), "spoken %q", text)
 		}
-		assert.Equal(t, Utterance{}, ReadVoice(text, "tango"), "spoken %q, with a code word", text)
 	}
 }
 
 func TestReadVoice(t *testing.T) {
-	for _, word := range []string{"yes", "approve", "ok", "continue"} {
-		for _, text := range []string{word, strings.ToUpper(word), " " + word + ". "} {
-			assert.Equal(t, Utterance{Word: Yes}, ReadVoice(text, ""), "%q", text)
-			assert.Equal(t, Utterance{}, ReadVoice(text, "tango"), "%q lacks the code word", text)
+	for want, words := range map[Word][]string{
+		Yes: {"yes", "approve", "ok", "okay", "continue"},
+		No:  {"no", "reject", "stop", "cancel"},
+	} {
+		for _, word := range words {
+			for _, text := range []string{word, strings.ToUpper(word), " " + word + ". "} {
+				assert.Equal(t, Utterance{Word: want}, ReadVoice(text), "%q", text)
+			}
+			for _, text := range []string{word + " tango", "not " + word, word + " not", word + " " + word, word + "?"} {
+				assert.Equal(t, Utterance{}, ReadVoice(text), "%q", text)
+			}
 		}
-		assert.Equal(t, Utterance{Word: Yes}, ReadVoice(word+" Tango.", "tango"))
-		assert.Equal(t, Utterance{}, ReadVoice(word+" tango", ""))
-		assert.Equal(t, Utterance{}, ReadVoice(word+" tango please", "tango"))
-		assert.Equal(t, Utterance{}, ReadVoice("not "+word+" tango", "tango"))
-		assert.Equal(t, Utterance{}, ReadVoice(word+" not tango", "tango"))
 	}
-	for _, word := range []string{"no", "reject", "stop", "cancel"} {
-		assert.Equal(t, Utterance{Word: No}, ReadVoice(word, ""))
-		assert.Equal(t, Utterance{Word: No}, ReadVoice(word+".", "tango"))
-	}
+	assert.Equal(t, "tango whisky", Spoken(" Tango whisky. "))
 }
 
 func TestPick(t *testing.T) {
@@ -142,7 +140,7 @@ func TestNotUnderstood(t *testing.T) {
 var (
 	typedYes  = regexp.MustCompile(`^[ \t\r\n]*[yY][eE][sS]( +[0-9BCDFGHJKMNP-TV-Zbcdfghjkmnp-tv-z]{4})?[ \t\r\n]*$`)
 	typedNo   = regexp.MustCompile(`(?s)^[ \t\r\n]*[nN][oO]( |[ \t\r\n]*$)`)
-	spokenYes = regexp.MustCompile(`^[ \t\r\n]*([yY][eE][sS]|[aA][pP][pP][rR][oO][vV][eE]|[oO][kK]|[cC][oO][nN][tT][iI][nN][uU][eE])\.?[ \t\r\n]*$`)
+	spokenYes = regexp.MustCompile(`^[ \t\r\n]*([yY][eE][sS]|[aA][pP][pP][rR][oO][vV][eE]|[oO][kK]|[oO][kK][aA][yY]|[cC][oO][nN][tT][iI][nN][uU][eE])\.?[ \t\r\n]*$`)
 	spokenNo  = regexp.MustCompile(`^[ \t\r\n]*([nN][oO]|[rR][eE][jJ][eE][cC][tT]|[sS][tT][oO][pP]|[cC][aA][nN][cC][eE][lL])\.?[ \t\r\n]*$`)
 )
 
@@ -160,12 +158,8 @@ func FuzzGrammar(f *testing.F) {
 		if said.Word == Yes {
 			require.Empty(t, said.Reason)
 		}
-		said = ReadVoice(text, "")
+		said = ReadVoice(text)
 		require.Equal(t, spokenYes.MatchString(text), said.Word == Yes, "%q", text)
 		require.Equal(t, spokenNo.MatchString(text), said.Word == No, "%q", text)
-		if ReadVoice(text, "tango").Word == Yes {
-			require.True(t, strings.HasSuffix(strings.TrimSuffix(lower(trim(text)), "."), " tango"))
-			require.NotEqual(t, Yes, said.Word)
-		}
 	})
 }

@@ -1,0 +1,279 @@
+package voice
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// readBackFor is how long a read-back waits for its confirmation. After it the yes no longer counts.
+	readBackFor = 30 * time.Second
+	// maxUnclear is how often the client asks again in a row. After it, it is silent until it hears an
+	// answer, so that a conversation in the room does not make it speak all the time.
+	maxUnclear = 3
+	// maxWrong is the number of wrong code words after which a request cannot be allowed by voice.
+	maxWrong = 3
+	// echoLines is the number of spoken lines whose echo is recognised.
+	echoLines = 8
+)
+
+// words that are no answer to a request by themselves.
+const (
+	wordConfirm = "confirm"
+	wordRepeat  = "repeat"
+)
+
+// Utterance is a transcript of a person's speech.
+type Utterance struct {
+	Text string
+	// Final is false for a partial transcript, which a later one replaces.
+	Final bool
+	// Began and Ended are the times of the speech itself. Ended is the time of the transcript's arrival
+	// if the client does not know better. Began is zero if it is unknown.
+	Began, Ended time.Time
+	// About is the id of the request that the person was asked about, if the client gives it.
+	About string
+}
+
+// dialogue decides what to say to one person, and which of their words answer a request. It asks about
+// one request at a time. It is not safe for concurrent use, and makes no calls.
+type dialogue struct {
+	from    schemas.From
+	margin  time.Duration // the time after the client's own speech in which words do not count
+	rate    int           // the words that the client speaks in a minute
+	reports bool          // the client reports the end of its own speech
+
+	open     *schemas.Prompt // the request that is asked about, as it was spoken; nil if none is
+	words    speech          // the words for open
+	readBack bool            // the person said yes, and must confirm it
+	since    time.Time       // the time at which the read-back was said
+	unclear  int             // how often the client has asked again in a row
+	wrong    map[string]int  // the number of wrong code words, by the key of the request
+
+	out    []Line    // the lines that the client has not fetched
+	seq    int       // the number of the last line
+	said   []string  // the last lines, for echoes
+	playTo time.Time // the time at which the client will have spoken the lines that it fetched
+	got    int       // the number of the last line that the client has fetched
+	played int       // the number of the last line whose end a reporting client has reported
+}
+
+// Line is a sentence for the client to speak.
+type Line struct {
+	Type      string   `json:"type"` // LineType
+	Seq       int      `json:"seq"`
+	Text      string   `json:"text"`
+	Kind      LineKind `json:"kind"`
+	SessionID string   `json:"session_id,omitempty"`
+	PendingID string   `json:"pending_id,omitempty"`
+}
+
+// LineKind tells the lines apart.
+type LineKind string
+
+// The kinds of lines.
+const (
+	KindQuestion LineKind = "question"
+	KindReadBack LineKind = "read_back"
+	KindOutcome  LineKind = "outcome"
+	KindNote     LineKind = "note"
+)
+
+// say queues a line for the client.
+func (d *dialogue) say(kind LineKind, text string) {
+	d.seq++
+	line := Line{Type: typeSay, Seq: d.seq, Text: oneLine(text), Kind: kind}
+	if d.open != nil {
+		line.SessionID, line.PendingID = d.open.SessionID, d.open.PendingID
+	}
+	d.out = append(d.out, line)
+	d.said = append(d.said, line.Text)
+	d.said = d.said[max(0, len(d.said)-echoLines):]
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// fetched notes that the client has got all lines up to seq and begins to speak them.
+func (d *dialogue) fetched(seq int, now time.Time) {
+	for len(d.out) > 0 && d.out[0].Seq <= seq {
+		if now.After(d.playTo) {
+			d.playTo = now
+		}
+		d.playTo = d.playTo.Add(playTime(d.out[0].Text, d.rate))
+		d.got = d.out[0].Seq
+		d.out = d.out[1:]
+	}
+}
+
+// reported notes that a client which reports the end of its speech has spoken all lines up to seq.
+func (d *dialogue) reported(seq int, now time.Time) {
+	if d.reports && seq > d.played && seq <= d.got {
+		d.played, d.playTo = seq, now
+	}
+}
+
+// speaking reports whether the client still speaks, or spoke while or shortly before the person did.
+func (d *dialogue) speaking(u *Utterance) bool {
+	switch {
+	case len(d.out) > 0, d.reports && d.played < d.got:
+		return true
+	case !u.Began.IsZero() && u.Began.Before(d.playTo):
+		return true
+	}
+	return u.Ended.Before(d.playTo.Add(d.margin))
+}
+
+// echoes reports whether words are a part of a line that the client spoke.
+func (d *dialogue) echoes(words []string) bool {
+	return slices.ContainsFunc(d.said, func(line string) bool { return containsWords(plainText(line), words) })
+}
+
+// plainText returns the words of a text in lower case, without punctuation.
+func plainText(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return r < 0x80 && !alphanumeric(byte(r)) || r == '“' || r == '”' || r == '’'
+	})
+}
+
+// ask asks about p.
+func (d *dialogue) ask(p schemas.Prompt) {
+	d.open, d.words, d.readBack, d.unclear = &p, speechOf(&p), false, 0
+	if d.wrong[p.Key()] >= maxWrong {
+		d.words.deny = onScreen
+	}
+	d.say(KindQuestion, d.words.question(&p))
+}
+
+// end ends the question about the open request, with a sentence about its end.
+func (d *dialogue) end(text string) {
+	d.say(KindOutcome, text)
+	d.open, d.readBack = nil, false
+}
+
+// hear returns the answer that an utterance is, or nil if it decides nothing.
+func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
+	text := people.Spoken(u.Text)
+	words := plainText(text)
+	said := people.ReadVoice(u.Text)
+	command := said.Word != people.Unclear || text == wordConfirm || text == wordRepeat
+	switch {
+	case !u.Final || len(words) == 0:
+		return nil
+	case !command && d.echoes(words):
+		return nil // the client hears itself
+	case d.speaking(&u):
+		if command && d.unclear < maxUnclear { // it may be an echo or an answer
+			d.unclear++
+			d.say(KindNote, sayAgain)
+		}
+		return nil
+	case d.open == nil:
+		if command && d.unclear < maxUnclear {
+			d.unclear++
+			d.say(KindNote, nothingWaits)
+		}
+		return nil
+	case u.About != "" && u.About != d.open.PendingID:
+		return nil // speech about an earlier request
+	case d.readBack && now.Sub(d.since) > readBackFor:
+		d.readBack = false
+	}
+	switch {
+	case text == wordRepeat:
+		d.repeat(now)
+		return nil
+	case said.Word == people.No:
+		return d.answer(said, "")
+	case d.readBack:
+		return d.confirm(text, said, now)
+	case said.Word == people.Yes:
+		return d.yes(said, now)
+	}
+	d.notUnderstood(unclear + " " + d.words.choices())
+	return nil
+}
+
+func (d *dialogue) repeat(now time.Time) {
+	d.unclear = 0
+	if d.readBack {
+		d.sayReadBack(now)
+		return
+	}
+	d.say(KindQuestion, d.words.question(d.open))
+}
+
+// yes answers at once if the risk is low. Otherwise it reads the yes back.
+func (d *dialogue) yes(said people.Utterance, now time.Time) *schemas.Answer {
+	switch {
+	case d.words.deny != "":
+		d.notUnderstood("Nothing changed. " + d.words.choices())
+		return nil
+	case d.open.Risk == schemas.RiskLow && !d.words.code:
+		return d.answer(said, "")
+	}
+	d.unclear = 0
+	d.sayReadBack(now)
+	return nil
+}
+
+func (d *dialogue) sayReadBack(now time.Time) {
+	d.readBack = true
+	d.say(KindReadBack, d.words.readBack())
+	d.since = now.Add(playTime(d.words.readBack(), d.rate))
+}
+
+// confirm handles the reply to a read-back. Any other reply than the confirmation takes the yes back.
+func (d *dialogue) confirm(text string, said people.Utterance, now time.Time) *schemas.Answer {
+	yes := people.Utterance{Word: people.Yes}
+	switch {
+	case d.words.code && (text == wordConfirm || said.Word == people.Yes):
+		d.notUnderstood(askForCode)
+		return nil
+	case d.words.code:
+		return d.answer(yes, text)
+	case text == wordConfirm:
+		return d.answer(yes, "")
+	}
+	d.readBack = false
+	d.notUnderstood(stopConfirm + " " + d.words.choices())
+	return nil
+}
+
+// notUnderstood says text, which asks again, unless the client has asked again too often in a row.
+func (d *dialogue) notUnderstood(text string) {
+	if d.unclear++; d.unclear <= maxUnclear {
+		d.say(KindNote, text)
+	}
+}
+
+// answer returns the answer to the open request.
+func (d *dialogue) answer(said people.Utterance, code string) *schemas.Answer {
+	d.unclear = 0
+	a, ok := said.Answer(d.open, d.from)
+	if !ok {
+		d.notUnderstood(onScreen + " " + sayNo)
+		return nil
+	}
+	a.CodeWord = code
+	return &a
+}
+
+// refused notes that nod refused an answer to the open request, which is still pending.
+func (d *dialogue) refused(a *schemas.Answer, e *schemas.Error, now time.Time) {
+	d.readBack = false
+	if e.Code != schemas.CodeForbidden || a.CodeWord == "" {
+		d.say(KindNote, people.Refusal(e, now))
+		return
+	}
+	d.wrong[a.Key()]++
+	if d.wrong[a.Key()] >= maxWrong {
+		d.words.deny = onScreen
+		d.say(KindNote, noMoreCodes+" "+sayNo)
+		return
+	}
+	d.say(KindNote, notCode+" "+sayYesOrNo)
+}

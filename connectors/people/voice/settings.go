@@ -1,0 +1,78 @@
+package voice
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"log/slog"
+
+	"github.com/nodbus/nod/connectors/httpserve"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Name is the name of the connector.
+const Name = schemas.ClientVoice
+
+// DefaultListen is the address on which voice clients find the connector.
+const DefaultListen = "127.0.0.1:4284"
+
+//go:embed settings.schema.json
+var settingsSchema []byte
+
+// Channel describes the voice connector. Package embed lists it.
+var Channel = people.Channel{
+	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings},
+	Open:     openSettings,
+	Account:  "voice client",
+	Guide:    "docs/voice.md",
+	SendCode: "nod voice --pair CODE",
+}
+
+// Settings is the section connectors.voice of settings.json.
+type Settings struct {
+	Listen      string `json:"listen,omitempty"`     // HOST:PORT; empty means DefaultListen
+	PublicURL   string `json:"public_url,omitempty"` // the address that clients use, if it is not Listen
+	CertFile    string `json:"cert_file,omitempty"`
+	KeyFile     string `json:"key_file,omitempty"`
+	BehindProxy bool   `json:"behind_proxy,omitempty"` // a proxy in front of it speaks TLS
+	// PermissionTimeoutSeconds is read by engines; see schemas.Settings.VoiceTimeout.
+	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"`
+	// WordsPerMinute is the rate at which clients speak. nod estimates from it when a client has
+	// finished, unless the client reports that. 0 means DefaultRate.
+	WordsPerMinute int `json:"words_per_minute,omitempty"`
+	// EchoMarginMS is the time in milliseconds after a client's own speech in which words do not count.
+	// 0 means DefaultMargin.
+	EchoMarginMS int `json:"echo_margin_ms,omitempty"`
+}
+
+func (s *Settings) listen() httpserve.Listen {
+	return httpserve.Listen{
+		Addr: cmp.Or(s.Listen, DefaultListen), PublicURL: s.PublicURL,
+		TLSCert: s.CertFile, TLSKey: s.KeyFile, BehindProxy: s.BehindProxy,
+	}
+}
+
+func parseSettings(data json.RawMessage) (s Settings, err error) {
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, schemas.Errorf(schemas.CodeValidation, "connectors.voice: %v", err)
+	}
+	return s, nil
+}
+
+// checkSettings checks the rules that settings.schema.json cannot express.
+func checkSettings(data json.RawMessage) error {
+	s, err := parseSettings(data)
+	if err == nil && (s.CertFile == "") != (s.KeyFile == "") {
+		err = schemas.Errorf(schemas.CodeValidation, "connectors.voice: needs both cert_file and key_file, or neither")
+	}
+	return err
+}
+
+func openSettings(data json.RawMessage, log *slog.Logger) (people.Carrier, error) {
+	s, err := parseSettings(data)
+	if err != nil {
+		return nil, err
+	}
+	return New(s, log), nil
+}

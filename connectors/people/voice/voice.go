@@ -1,0 +1,131 @@
+// Package voice asks people by voice. Clients connect by WebSocket or HTTP: they speak the lines that
+// nod sends, and send transcripts of the person's speech. nod recognises no speech itself.
+//
+// A client has a token. The hash of the token is the user id of the person, which the settings list as
+// an identity of an approver, so nod stores no token. An utterance is an answer of this person alone.
+//
+// Speech is easily misheard, so a wrong word must not allow anything:
+//
+//   - Only whole utterances count, such as "yes" and "no"; partial transcripts never do.
+//   - One request is asked about at a time, after its whole payload was spoken; see spell.
+//   - A yes above low risk is read back, and counts only after "confirm" or the code word.
+//   - Words during or shortly after the client's own speech, and words that repeat it, are no answer.
+package voice
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// DefaultRate is the number of words that a client speaks in a minute, if the settings name none.
+	DefaultRate = 120
+	// DefaultMargin is the time after a client's own speech in which words do not count.
+	DefaultMargin = 2 * time.Second
+	// clientWithin is how long a new request waits for its person's client. The client may be
+	// connecting again, or may be connected to another worker, which takes the prompt over.
+	clientWithin = 10 * time.Second
+	// clientPause is the time after which such a prompt is tried again.
+	clientPause = time.Second
+	// maxSkew is how far a request's time may lie in the future, because its agent writes that time.
+	maxSkew = time.Minute
+)
+
+// Carrier implements people.Carrier for voice clients.
+type Carrier struct {
+	settings Settings
+	rate     int
+	margin   time.Duration
+	log      *slog.Logger
+	talks    talks
+}
+
+var _ people.Carrier = (*Carrier)(nil)
+
+// New creates the carrier. Run opens its address.
+func New(s Settings, log *slog.Logger) *Carrier {
+	c := &Carrier{settings: s, rate: s.WordsPerMinute, margin: time.Duration(s.EchoMarginMS) * time.Millisecond, log: log}
+	if c.rate == 0 {
+		c.rate = DefaultRate
+	}
+	if c.margin == 0 {
+		c.margin = DefaultMargin
+	}
+	return c
+}
+
+// Run serves voice clients until ctx ends.
+func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
+	listen := c.settings.listen()
+	l, addr, err := listen.Open(httpserveNames)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &server{Carrier: c, desk: desk, addr: addr, ctx: ctx, limit: newLimiter()}
+	web := &http.Server{
+		Handler: s.handler(), ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	stop := context.AfterFunc(ctx, func() { _ = web.Close() }) // a closed server ends Serve
+	defer stop()
+	c.log.Debug("voice: listening", "url", addr.URL)
+	err = listen.Serve(web, l)
+	cancel()
+	_ = web.Close()
+	c.talks.endAll()
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// Prompt asks p's recipient through the open client, or puts p behind the request that is asked about.
+// Without a client the recipient is unreachable.
+func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
+	t := c.talks.of(p.Recipient)
+	if t == nil || !t.do(ctx, func(context.Context) { t.offer(p) }) {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return "", c.unreachable(&p)
+	}
+	return people.Ref(p.Key()), nil
+}
+
+// unreachable returns the error about a person without a client. A new request is tried again for a
+// short time.
+func (c *Carrier) unreachable(p *schemas.Prompt) error {
+	e := &people.Error{Err: fmt.Errorf("no voice client of %s is connected: run nod voice", p.Recipient)}
+	waited := time.Since(p.Request.CreatedAt)
+	if e.Unreachable = p.Decision != nil || waited > clientWithin || waited < -maxSkew; !e.Unreachable {
+		e.After = clientPause
+	}
+	return e
+}
+
+// Settle tells the person how p ended, if it was asked about. A person without a client is not told.
+func (c *Carrier) Settle(ctx context.Context, _ people.Ref, p schemas.Prompt) error {
+	if t := c.talks.of(p.Recipient); t != nil && !t.do(ctx, func(context.Context) { t.offer(p) }) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Check tries to connect to the address for voice clients.
+func (c *Carrier) Check(ctx context.Context) error {
+	addr := c.settings.listen().Addr
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("nothing listens for voice clients on %s: start nod up, or nod connector voice", addr)
+	}
+	return conn.Close()
+}

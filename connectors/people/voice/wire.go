@@ -1,0 +1,199 @@
+package voice
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// The types of messages between a client and the server.
+const (
+	typeSay        = "say"        // Line, to the client
+	typeTranscript = "transcript" // Message, from the client
+	typeSpoken     = "spoken"     // Message, from a client that reports the end of its speech
+)
+
+// Message is a message of a client.
+type Message struct {
+	Type string `json:"type"`
+	// Text is a transcript. It counts only if Final is true: speech programs replace the others.
+	Text  string `json:"text,omitempty"`
+	Final bool   `json:"final,omitempty"`
+	// BeganMSAgo and EndedMSAgo tell when the person spoke, in milliseconds before this message. Without
+	// them the speech has just ended.
+	BeganMSAgo *int `json:"began_ms_ago,omitempty"`
+	EndedMSAgo int  `json:"ended_ms_ago,omitempty"`
+	// PendingID is the request that the person was asked about, if the client knows it.
+	PendingID string `json:"pending_id,omitempty"`
+	// Seq is the number of the line that the client has spoken.
+	Seq int `json:"seq,omitempty"`
+}
+
+// maxAgo bounds how long ago a client may say that a person spoke.
+const maxAgo = time.Minute
+
+// utterance returns the speech in a transcript that has arrived now.
+func (m *Message) utterance(now time.Time) Utterance {
+	ago := func(ms int) time.Time {
+		return now.Add(-min(max(time.Duration(ms), 0)*time.Millisecond, maxAgo))
+	}
+	u := Utterance{Text: m.Text, Final: m.Final, Ended: ago(m.EndedMSAgo), About: m.PendingID}
+	if m.BeganMSAgo != nil {
+		u.Began = ago(*m.BeganMSAgo)
+	}
+	return u
+}
+
+// take hands a message of a client to its talk.
+func (t *talk) take(ctx context.Context, m Message, now time.Time) bool {
+	switch m.Type {
+	case typeTranscript:
+		u := m.utterance(now)
+		return t.do(ctx, func(ctx context.Context) { t.listen(ctx, u) })
+	case typeSpoken:
+		return t.do(ctx, func(context.Context) { t.reported(m.Seq, now) })
+	}
+	return true // a message of a later version
+}
+
+// socket serves a client over a WebSocket.
+func (s *server) socket(w http.ResponseWriter, r *http.Request) {
+	user, ok := s.approver(w, r)
+	if !ok {
+		return
+	}
+	t, ok := s.start(w, r, user, false)
+	if !ok {
+		return
+	}
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: s.addr.Origins})
+	if err != nil {
+		t.cancel(err) // Accept has replied with the error
+		return
+	}
+	conn.SetReadLimit(maxMessage)
+	go s.write(t, conn)
+	go s.ping(t, conn)
+	go func() {
+		<-t.ended                                             // the close ends the loop below
+		_ = conn.Close(websocket.StatusGoingAway, t.reason()) // the client may have gone
+	}()
+	limit := rate.NewLimiter(utterances, 2*utterances)
+	for {
+		typ, data, err := conn.Read(context.Background())
+		var m Message
+		switch {
+		case err != nil:
+			t.cancel(errGone)
+			return
+		case typ != websocket.MessageText || json.Unmarshal(data, &m) != nil:
+			t.cancel(errMalformed)
+		case limit.Wait(t.ctx) != nil || !t.take(t.ctx, m, time.Now()):
+			t.cancel(errGone)
+		}
+	}
+}
+
+// writeWithin bounds the sending of one line, and the reply to a ping.
+const (
+	writeWithin = 10 * time.Second
+	pingEvery   = 10 * time.Second
+)
+
+// write sends the talk's lines until it ends or one cannot be sent.
+func (s *server) write(t *talk, conn *websocket.Conn) {
+	defer t.cancel(errGone)
+	for after := 0; ; {
+		lines := t.next(t.ctx, after)
+		if lines == nil {
+			return
+		}
+		for _, line := range lines {
+			data, err := json.Marshal(line)
+			if err != nil {
+				return
+			}
+			hop, cancel := context.WithTimeout(context.Background(), writeWithin)
+			err = conn.Write(hop, websocket.MessageText, data)
+			cancel()
+			if err != nil || !t.do(t.ctx, func(context.Context) { t.fetched(line.Seq, time.Now()) }) {
+				return
+			}
+			after = line.Seq
+		}
+	}
+}
+
+// ping ends the talk of a client that no longer replies.
+func (s *server) ping(t *talk, conn *websocket.Conn) {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.ended:
+			return
+		case <-tick.C:
+		}
+		hop, cancel := context.WithTimeout(t.ctx, writeWithin)
+		err := conn.Ping(hop)
+		cancel()
+		if err != nil {
+			t.cancel(errGone)
+			return
+		}
+	}
+}
+
+// speech is the long poll of a client over HTTP. It returns the lines after the line with the number in
+// the parameter after, or none after speechWithin. The first poll opens the talk.
+func (s *server) speech(w http.ResponseWriter, r *http.Request) {
+	user, ok := s.approver(w, r)
+	if !ok {
+		return
+	}
+	t := s.talks.of(user)
+	if t == nil || !t.polls {
+		if t, ok = s.start(w, r, user, true); !ok {
+			return
+		}
+	}
+	t.polled.Store(time.Now().UnixNano())
+	after, _ := strconv.Atoi(r.URL.Query().Get("after")) // without a number, all lines
+	ctx, cancel := context.WithTimeout(r.Context(), speechWithin)
+	defer cancel()
+	lines := t.next(ctx, after)
+	t.polled.Store(time.Now().UnixNano())
+	if lines == nil {
+		lines = []Line{}
+	}
+	reply(w, http.StatusOK, map[string][]Line{"speech": lines})
+	if n := len(lines); n > 0 {
+		t.do(s.ctx, func(context.Context) { t.fetched(lines[n-1].Seq, time.Now()) })
+	}
+}
+
+// transcript takes one transcript, or the end of a client's speech, over HTTP.
+func (s *server) transcript(w http.ResponseWriter, r *http.Request) {
+	user, ok := s.approver(w, r)
+	if !ok {
+		return
+	}
+	m := Message{Type: typeTranscript}
+	if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+		refuse(w, http.StatusBadRequest, schemas.CodeBadRequest, `send {"text": "yes", "final": true}`)
+		return
+	}
+	t := s.talks.of(user)
+	if t == nil || !t.take(r.Context(), m, time.Now()) {
+		refuse(w, http.StatusConflict, schemas.CodeConflict, "nothing changed: the client is not connected; get /v1/speech first")
+		return
+	}
+	reply(w, http.StatusOK, map[string]bool{"heard": true})
+}
