@@ -187,6 +187,18 @@ func (d *desk) contradicted() int {
 	return d.conflicts
 }
 
+// Approver returns Ann or Bob.
+func (d *desk) Approver(ctx context.Context, userID string) (schemas.Approver, error) {
+	if err := d.there(ctx); err != nil {
+		return schemas.Approver{}, err
+	}
+	name, known := map[string]string{Ann: "Ann", Bob: "Bob"}[userID]
+	if !known {
+		return schemas.Approver{}, schemas.Errorf(schemas.CodeForbidden, "not an approver")
+	}
+	return schemas.Approver{Name: name}, nil
+}
+
 // Pending implements people.Desk.
 func (d *desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
 	if err := d.there(ctx); err != nil {

@@ -10,9 +10,11 @@ import (
 
 // Features are the optional abilities of a channel. For a declared feature the suite runs every test
 // of the feature. For an undeclared one it runs a test that fails if the channel has the feature.
-// Every channel must either be Outgoing, without other features, or have Buttons or Replies.
+// Every channel must either be Outgoing, without other features, or Spoken with Replies alone, or have
+// Buttons or Replies.
 type Features struct {
 	Outgoing     bool // messages tell that a request waits or has ended, without its payload, and take no answers
+	Spoken       bool // messages are spoken, one question at a time, and a yes is read back before it counts; needs Replies alone
 	Buttons      bool // messages have buttons
 	Replies      bool // a person can reply to a message with yes or no
 	Codes        bool // a person can write yes or no with the code that the question shows

@@ -80,10 +80,14 @@ var outgoingTests = []struct {
 // error or a log line contains one of secrets.
 func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ...string) {
 	tests := tests
-	if features.Outgoing {
+	switch {
+	case features.Spoken:
+		require.Equal(t, Features{Spoken: true, Replies: true}, features, "a spoken channel takes spoken answers alone")
+		tests = spokenTests
+	case features.Outgoing:
 		require.Equal(t, Features{Outgoing: true}, features, "an outgoing channel takes no answers")
 		tests = outgoingTests
-	} else {
+	default:
 		require.True(t, features.Buttons || features.Replies, "a channel without Buttons and Replies takes no answers")
 	}
 	stage := func(t *testing.T) *stage { return newStage(t, features, rig(t), secrets) }
@@ -97,7 +101,9 @@ func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ..
 			t.Run(test.name, func(t *testing.T) { test.run(stage(t)) })
 		}
 	}
-	runAbsences(t, features, stage)
+	if !features.Spoken { // speech shows no choices, which these tests look for
+		runAbsences(t, features, stage)
+	}
 }
 
 // stage is the environment of one test: a channel, a desk, and the carrier between them.

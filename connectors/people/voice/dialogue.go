@@ -1,8 +1,6 @@
 package voice
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -17,8 +15,6 @@ const (
 	maxUnclear = 3
 	// maxWrong is the number of wrong code words after which a request cannot be allowed by voice.
 	maxWrong = 3
-	// echoLines is the number of spoken lines whose echo is recognised.
-	echoLines = 8
 )
 
 // words that are no answer to a request by themselves.
@@ -42,102 +38,17 @@ type Utterance struct {
 // dialogue decides what to say to one person, and which of their words answer a request. It asks about
 // one request at a time. It is not safe for concurrent use, and makes no calls.
 type dialogue struct {
-	from    schemas.From
-	margin  time.Duration // the time after the client's own speech in which words do not count
-	rate    int           // the words that the client speaks in a minute
-	reports bool          // the client reports the end of its own speech
-
+	*mouth
+	from     schemas.From
 	open     *schemas.Prompt // the request that is asked about, as it was spoken; nil if none is
 	words    speech          // the words for open
 	readBack bool            // the person said yes, and must confirm it
 	since    time.Time       // the time at which the read-back was said
 	unclear  int             // how often the client has asked again in a row
 	wrong    map[string]int  // the number of wrong code words, by the key of the request
-
-	out    []Line    // the lines that the client has not fetched
-	seq    int       // the number of the last line
-	said   []string  // the last lines, for echoes
-	playTo time.Time // the time at which the client will have spoken the lines that it fetched
-	got    int       // the number of the last line that the client has fetched
-	played int       // the number of the last line whose end a reporting client has reported
 }
 
-// Line is a sentence for the client to speak.
-type Line struct {
-	Type      string   `json:"type"` // LineType
-	Seq       int      `json:"seq"`
-	Text      string   `json:"text"`
-	Kind      LineKind `json:"kind"`
-	SessionID string   `json:"session_id,omitempty"`
-	PendingID string   `json:"pending_id,omitempty"`
-}
-
-// LineKind tells the lines apart.
-type LineKind string
-
-// The kinds of lines.
-const (
-	KindQuestion LineKind = "question"
-	KindReadBack LineKind = "read_back"
-	KindOutcome  LineKind = "outcome"
-	KindNote     LineKind = "note"
-)
-
-// say queues a line for the client.
-func (d *dialogue) say(kind LineKind, text string) {
-	d.seq++
-	line := Line{Type: typeSay, Seq: d.seq, Text: oneLine(text), Kind: kind}
-	if d.open != nil {
-		line.SessionID, line.PendingID = d.open.SessionID, d.open.PendingID
-	}
-	d.out = append(d.out, line)
-	d.said = append(d.said, line.Text)
-	d.said = d.said[max(0, len(d.said)-echoLines):]
-}
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// fetched notes that the client has got all lines up to seq and begins to speak them.
-func (d *dialogue) fetched(seq int, now time.Time) {
-	for len(d.out) > 0 && d.out[0].Seq <= seq {
-		if now.After(d.playTo) {
-			d.playTo = now
-		}
-		d.playTo = d.playTo.Add(playTime(d.out[0].Text, d.rate))
-		d.got = d.out[0].Seq
-		d.out = d.out[1:]
-	}
-}
-
-// reported notes that a client which reports the end of its speech has spoken all lines up to seq.
-func (d *dialogue) reported(seq int, now time.Time) {
-	if d.reports && seq > d.played && seq <= d.got {
-		d.played, d.playTo = seq, now
-	}
-}
-
-// speaking reports whether the client still speaks, or spoke while or shortly before the person did.
-func (d *dialogue) speaking(u *Utterance) bool {
-	switch {
-	case len(d.out) > 0, d.reports && d.played < d.got:
-		return true
-	case !u.Began.IsZero() && u.Began.Before(d.playTo):
-		return true
-	}
-	return u.Ended.Before(d.playTo.Add(d.margin))
-}
-
-// echoes reports whether words are a part of a line that the client spoke.
-func (d *dialogue) echoes(words []string) bool {
-	return slices.ContainsFunc(d.said, func(line string) bool { return containsWords(plainText(line), words) })
-}
-
-// plainText returns the words of a text in lower case, without punctuation.
-func plainText(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return r < 0x80 && !alphanumeric(byte(r)) || r == '“' || r == '”' || r == '’'
-	})
-}
+func (d *dialogue) say(kind LineKind, text string) { d.mouth.say(kind, text, d.open) }
 
 // ask asks about p.
 func (d *dialogue) ask(p schemas.Prompt) {
@@ -165,7 +76,7 @@ func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
 		return nil
 	case !command && d.echoes(words):
 		return nil // the client hears itself
-	case d.speaking(&u):
+	case d.overlaps(&u):
 		if command && d.unclear < maxUnclear { // it may be an echo or an answer
 			d.unclear++
 			d.say(KindNote, sayAgain)

@@ -174,7 +174,7 @@ func (s *server) user(w http.ResponseWriter, r *http.Request) (id string, ok boo
 		refuse(w, http.StatusUnauthorized, schemas.CodeUnauthorized, "send the client's token: Authorization: Bearer TOKEN")
 		return "", false
 	}
-	return UserID(token), true
+	return s.userID(token), true
 }
 
 // approver returns the user id of the token in a request, if it belongs to an approver.
@@ -239,9 +239,11 @@ func (s *server) start(w http.ResponseWriter, r *http.Request, user string, poll
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	t := &talk{
 		ctx: ctx, desk: s.desk, log: s.log, client: "voice-" + rand.Text(), sessions: sessions, polls: polls,
-		in: make(chan func(context.Context)), ended: make(chan struct{}), cancel: cancel, more: make(chan struct{}),
+		in: make(chan func(context.Context)), ended: make(chan struct{}), cancel: cancel,
 		ends: map[string]uint64{}, joined: map[string]bool{},
-		dialogue: dialogue{from: schemas.From{UserID: user}, margin: s.margin, rate: s.rate, reports: r.URL.Query().Get("reports") == "true"},
+		dialogue: dialogue{from: schemas.From{UserID: user}, mouth: &mouth{
+			margin: s.margin, rate: s.rate, reports: r.URL.Query().Get("reports") == "true", more: make(chan struct{}),
+		}},
 	}
 	t.polled.Store(time.Now().UnixNano())
 	if !s.talks.put(t) {

@@ -221,9 +221,3 @@ func ending(d *schemas.Decision, now time.Time) string {
 	e := (&schemas.Error{Code: schemas.CodeConflict}).WithDecision(d)
 	return "That request has ended: " + strings.TrimPrefix(people.Refusal(e, now), "Nothing changed: ")
 }
-
-// playTime estimates how long a speech program takes to speak text.
-func playTime(text string, wordsPerMinute int) time.Duration {
-	words := max(len(strings.Fields(text)), (len(text)+4)/5)
-	return time.Second/2 + time.Duration(words)*time.Minute/time.Duration(wordsPerMinute)
-}

@@ -57,10 +57,13 @@ func spell(text string) (spoken string, ok bool) {
 	return spoken, true
 }
 
-// between reports whether the blank at i stands between two words, where speech makes it heard.
+// between reports whether the blank at i stands between two words, where speech makes it heard. Beside
+// a capital it is spoken, because "capital" also separates two words.
 func between(text string, i int) bool {
-	return i > 0 && i+1 < len(text) && alphanumeric(text[i-1]) && alphanumeric(text[i+1])
+	return i > 0 && i+1 < len(text) && plain(text[i-1]) && plain(text[i+1])
 }
+
+func plain(c byte) bool { return alphanumeric(c) && !isUpper(c) }
 
 func alphanumeric(c byte) bool { return isUpper(c) || isLower(c) || '0' <= c && c <= '9' }
 func isUpper(c byte) bool      { return 'A' <= c && c <= 'Z' }

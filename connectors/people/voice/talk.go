@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,11 +45,6 @@ type talk struct {
 	ended  chan struct{}              // closed when the goroutine has ended
 	cancel context.CancelCauseFunc
 
-	mu        sync.Mutex
-	lines     []Line        // the lines for the client; at most maxLines
-	more      chan struct{} // closed and replaced if lines has changed
-	published int           // the number of the last line that was added to lines
-
 	dialogue
 	pending []schemas.Prompt  // the requests that wait for this person and are not asked about yet, oldest first
 	ends    map[string]uint64 // the requests whose end the person knows, with the revision that was asked about
@@ -90,7 +84,9 @@ func (t *talk) run() {
 		case <-tick.C:
 			t.poll(ctx)
 		}
-		t.publish()
+		if t.backlog() > maxLines {
+			t.cancel(errSlow)
+		}
 	}
 }
 
@@ -109,46 +105,6 @@ func (t *talk) do(ctx context.Context, work func(context.Context)) bool {
 		return true
 	case <-t.ended:
 		return false
-	}
-}
-
-// publish hands the new lines to the client.
-func (t *talk) publish() {
-	if len(t.out) == 0 {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, line := range t.out {
-		if line.Seq > t.published {
-			t.lines, t.published = append(t.lines, line), line.Seq
-			close(t.more)
-			t.more = make(chan struct{})
-		}
-	}
-	if len(t.lines) > maxLines {
-		t.cancel(errSlow)
-	}
-}
-
-// next returns the lines after the line with the number after. If there is none, it waits until there
-// is one, or until ctx or the talk ends.
-func (t *talk) next(ctx context.Context, after int) []Line {
-	for {
-		t.mu.Lock()
-		t.lines = slices.DeleteFunc(t.lines, func(l Line) bool { return l.Seq <= after })
-		lines, more := slices.Clone(t.lines), t.more
-		t.mu.Unlock()
-		if len(lines) > 0 {
-			return lines
-		}
-		select {
-		case <-more:
-		case <-t.ended:
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
 	}
 }
 
@@ -283,7 +239,6 @@ func (t *talk) submit(ctx context.Context, a *schemas.Answer) (d schemas.Decisio
 		return d, err
 	case <-late.C:
 		t.say(KindNote, people.Recording)
-		t.publish()
 	}
 	<-done
 	return d, err

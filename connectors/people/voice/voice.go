@@ -20,6 +20,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
@@ -40,18 +42,20 @@ const (
 
 // Carrier implements people.Carrier for voice clients.
 type Carrier struct {
-	settings Settings
-	rate     int
-	margin   time.Duration
-	log      *slog.Logger
-	talks    talks
+	settings   Settings
+	rate       int
+	margin     time.Duration
+	userID     func(token string) string
+	utterances rate.Limit // of one client, in a second
+	log        *slog.Logger
+	talks      talks
 }
 
 var _ people.Carrier = (*Carrier)(nil)
 
 // New creates the carrier. Run opens its address.
 func New(s Settings, log *slog.Logger) *Carrier {
-	c := &Carrier{settings: s, rate: s.WordsPerMinute, margin: time.Duration(s.EchoMarginMS) * time.Millisecond, log: log}
+	c := &Carrier{settings: s, rate: s.WordsPerMinute, margin: time.Duration(s.EchoMarginMS) * time.Millisecond, userID: UserID, utterances: utterances, log: log}
 	if c.rate == 0 {
 		c.rate = DefaultRate
 	}

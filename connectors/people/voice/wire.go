@@ -58,7 +58,7 @@ func (t *talk) take(ctx context.Context, m Message, now time.Time) bool {
 		u := m.utterance(now)
 		return t.do(ctx, func(ctx context.Context) { t.listen(ctx, u) })
 	case typeSpoken:
-		return t.do(ctx, func(context.Context) { t.reported(m.Seq, now) })
+		t.spoken(m.Seq, now)
 	}
 	return true // a message of a later version
 }
@@ -85,7 +85,7 @@ func (s *server) socket(w http.ResponseWriter, r *http.Request) {
 		<-t.ended                                             // the close ends the loop below
 		_ = conn.Close(websocket.StatusGoingAway, t.reason()) // the client may have gone
 	}()
-	limit := rate.NewLimiter(utterances, 2*utterances)
+	limit := rate.NewLimiter(s.utterances, 2*utterances)
 	for {
 		typ, data, err := conn.Read(context.Background())
 		var m Message
@@ -111,7 +111,7 @@ const (
 func (s *server) write(t *talk, conn *websocket.Conn) {
 	defer t.cancel(errGone)
 	for after := 0; ; {
-		lines := t.next(t.ctx, after)
+		lines := t.next(t.ctx, after, t.ended)
 		if lines == nil {
 			return
 		}
@@ -123,7 +123,7 @@ func (s *server) write(t *talk, conn *websocket.Conn) {
 			hop, cancel := context.WithTimeout(context.Background(), writeWithin)
 			err = conn.Write(hop, websocket.MessageText, data)
 			cancel()
-			if err != nil || !t.do(t.ctx, func(context.Context) { t.fetched(line.Seq, time.Now()) }) {
+			if err != nil {
 				return
 			}
 			after = line.Seq
@@ -168,15 +168,12 @@ func (s *server) speech(w http.ResponseWriter, r *http.Request) {
 	after, _ := strconv.Atoi(r.URL.Query().Get("after")) // without a number, all lines
 	ctx, cancel := context.WithTimeout(r.Context(), speechWithin)
 	defer cancel()
-	lines := t.next(ctx, after)
+	lines := t.next(ctx, after, t.ended)
 	t.polled.Store(time.Now().UnixNano())
 	if lines == nil {
 		lines = []Line{}
 	}
 	reply(w, http.StatusOK, map[string][]Line{"speech": lines})
-	if n := len(lines); n > 0 {
-		t.do(s.ctx, func(context.Context) { t.fetched(lines[n-1].Seq, time.Now()) })
-	}
 }
 
 // transcript takes one transcript, or the end of a client's speech, over HTTP.
