@@ -270,7 +270,7 @@ func (e *intake) timeLimit(s *askState) timeLimit {
 	switch {
 	case session.TimeoutSeconds > 0:
 		return timeLimit{schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second}
-case e.conditions(s).forTeams: // an approver at the session does not decide alone
+	case e.conditions(s).forTeams: // an approver at the session does not decide alone
 		return timeLimit{schemas.TierDisconnected, settings.DisconnectedTimeout()}
 	case s.approverPresent() && lock.Kind != schemas.ClientVoice:
 		return timeLimit{schemas.TierConnected, settings.ConnectedTimeout()}

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -22,6 +23,10 @@ const (
 	wordConfirm = "confirm"
 	wordRepeat  = "repeat"
 )
+
+// negatable are the words for a yes that people also say after "do not". Speech programs lose the "do
+// not", so these words are read back at any risk.
+var negatable = []string{"approve", "continue"}
 
 // Utterance is a transcript of a person's speech.
 type Utterance struct {
@@ -45,6 +50,7 @@ type dialogue struct {
 	readBack bool            // the person said yes, and must confirm it
 	since    time.Time       // the time at which the read-back was said
 	unclear  int             // how often the client has asked again in a row
+	overlaid int             // how often in a row the person spoke at the same time as the client
 	wrong    map[string]int  // the number of wrong code words, by the key of the request
 }
 
@@ -53,6 +59,7 @@ func (d *dialogue) say(kind LineKind, text string) { d.mouth.say(kind, text, d.o
 // ask asks about p.
 func (d *dialogue) ask(p schemas.Prompt) {
 	d.open, d.words, d.readBack, d.unclear = &p, speechOf(&p), false, 0
+	d.overlaid = 0
 	if d.wrong[p.Key()] >= maxWrong {
 		d.words.deny = onScreen
 	}
@@ -62,7 +69,7 @@ func (d *dialogue) ask(p schemas.Prompt) {
 // end ends the question about the open request, with a sentence about its end.
 func (d *dialogue) end(text string) {
 	d.say(KindOutcome, text)
-	d.open, d.readBack = nil, false
+	d.open, d.readBack, d.unclear, d.overlaid = nil, false, 0, 0
 }
 
 // hear returns the answer that an utterance is, or nil if it decides nothing.
@@ -77,8 +84,7 @@ func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
 	case !command && d.echoes(words):
 		return nil // the client hears itself
 	case d.overlaps(&u):
-		if command && d.unclear < maxUnclear { // it may be an echo or an answer
-			d.unclear++
+		if d.overlaid++; command && d.overlaid <= maxUnclear { // it may be an echo or an answer
 			d.say(KindNote, sayAgain)
 		}
 		return nil
@@ -93,6 +99,7 @@ func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
 	case d.readBack && now.Sub(d.since) > readBackFor:
 		d.readBack = false
 	}
+	d.overlaid = 0
 	switch {
 	case text == wordRepeat:
 		d.repeat(now)
@@ -102,7 +109,7 @@ func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
 	case d.readBack:
 		return d.confirm(text, said, now)
 	case said.Word == people.Yes:
-		return d.yes(said, now)
+		return d.yes(text, said, now)
 	}
 	d.notUnderstood(unclear + " " + d.words.choices())
 	return nil
@@ -117,13 +124,13 @@ func (d *dialogue) repeat(now time.Time) {
 	d.say(KindQuestion, d.words.question(d.open))
 }
 
-// yes answers at once if the risk is low. Otherwise it reads the yes back.
-func (d *dialogue) yes(said people.Utterance, now time.Time) *schemas.Answer {
+// yes answers at once if the risk is low and the word is heard reliably. Otherwise it reads the yes back.
+func (d *dialogue) yes(text string, said people.Utterance, now time.Time) *schemas.Answer {
 	switch {
 	case d.words.deny != "":
 		d.notUnderstood("Nothing changed. " + d.words.choices())
 		return nil
-	case d.open.Risk == schemas.RiskLow && !d.words.code:
+	case d.open.Risk == schemas.RiskLow && !d.words.code && !slices.Contains(negatable, people.Spoken(text)):
 		return d.answer(said, "")
 	}
 	d.unclear = 0

@@ -80,6 +80,9 @@ func (r *rig) Does(user string, act peopletest.Act) bool {
 	if act.Say == "" {
 		return false
 	}
+	if user == peopletest.Mallory { // the server refuses this client, which then ends
+		return <-p.ended == nil
+	}
 	select {
 	case p.heard <- act.Say:
 		return true

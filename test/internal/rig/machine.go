@@ -26,6 +26,7 @@ type Machine struct {
 	Dir string
 	Nod string
 	Up  *exec.Cmd
+	Env []string // further environment variables of its commands, as NAME=VALUE
 	// Errs is the stderr of nod up. It may be read only after nod up has ended.
 	Errs bytes.Buffer
 }
@@ -40,7 +41,7 @@ func NewMachine(t *testing.T) *Machine {
 // Command returns a nod command with the machine's environment, without starting it.
 func (m *Machine) Command(args ...string) *exec.Cmd {
 	c := exec.Command(m.Nod, args...)
-	c.Env = append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=", "TZ=UTC")
+	c.Env = append(append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=", "TZ=UTC"), m.Env...)
 	return c
 }
 
