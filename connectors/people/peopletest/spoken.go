@@ -117,9 +117,9 @@ func spokenWords(s *stage) {
 // words. Speech is handled in order, so a denial shows that nothing that Ann said before was an allow.
 func (s *stage) denies(p schemas.Prompt) {
 	s.t.Helper()
-	s.waits("a denial", func() bool {
-		return s.desk.now(p).Decision != nil || s.Does(Ann, Act{Say: "no"}) && s.desk.now(p).Decision != nil
-	})
+	for s.desk.now(p).Decision == nil {
+		s.speaks(Ann, "no")
+	}
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
