@@ -351,7 +351,11 @@ func TestStageTurn(t *testing.T) {
 	b.s.attendance.open = limit
 	b.runs("turn")
 	b.Equal(schemas.EventRelease, b.s.plan.next.Kind)
-	b.s.plan.limit.tier = schemas.TierConnected
+	b.s.plan.limit.tier = schemas.TierVoice
+	b.runs("turn")
+	b.Equal(schemas.EventRelease, b.s.plan.next.Kind, "only voice can answer, and no client holds the lock")
+	b.s.plan.limit.tier, b.s.verdict.Risk = schemas.TierConnected, schemas.RiskMedium
+	b.s.attendance.lock = &schemas.Lock{Holder: "ada"}
 	b.runs("turn")
 	b.Equal(schemas.EventEscalate, b.s.plan.next.Kind)
 	b.s.plan.routes = []schemas.Route{{Connector: "terminal", Recipient: "ada"}}

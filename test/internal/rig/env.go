@@ -21,6 +21,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people/telegram"
+	"github.com/nodbus/nod/connectors/people/voice"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -109,7 +110,7 @@ func (e *Env) Up(s Setup) {
 }
 
 // Engine starts one more engine. It has its own connections unless o sets Edge and Store, and
-// accepts settings of the connector telegram unless o sets Channels.
+// accepts settings of the connectors telegram and voice unless o sets Channels.
 func (e *Env) Engine(o engine.Options) *Node {
 	e.T.Helper()
 	n := &Node{env: e, Actors: actors.NewSystem(Quiet())}
@@ -122,7 +123,7 @@ func (e *Env) Engine(o engine.Options) *Node {
 		n.Close = append(n.Close, o.Store.Close)
 	}
 	if o.Channels == nil {
-		o.Channels = []schemas.ChannelSettings{telegram.Channel.Settings}
+		o.Channels = []schemas.ChannelSettings{telegram.Channel.Settings, voice.Channel.Settings}
 	}
 	o.Host = cmp.Or(o.Host, "devbox")
 	o.Replicas, o.System, o.Version, o.Log = 1, n.Actors, "0.0.0", Quiet()
