@@ -20,7 +20,7 @@ import (
 const model = "/usr/share/pocketsphinx/model/en-us/"
 
 // voices are the voices of espeak-ng that speak each phrase.
-var voices = []string{"en-us", "en-gb", "en-us+f3"}
+var voices = []string{"en-us", "en-us+f3"}
 
 // answersAloud are the phrases that a person may say to answer.
 var answersAloud = []string{"yes", "approve", "okay", "continue", "no", "reject", "stop", "cancel", "confirm", "repeat"}
@@ -36,7 +36,7 @@ func TestSpokenAndHeard(t *testing.T) {
 	}
 	var phrases []string
 	for _, text := range peopletest.UnclearSpeech {
-		if strings.Trim(text, "abcdefghijklmnopqrstuvwxyz' ") == "" && len(text) > 1 {
+		if strings.Trim(text, "abcdefghijklmnopqrstuvwxyz' ") == "" && len(text) > 1 && text[0] != '\'' { // quotation marks are not heard
 			phrases = append(phrases, text)
 		}
 	}
