@@ -28,7 +28,7 @@ var examples = map[string]string{
 	"pending":           "nod pending\nnod pending --json",
 	"show":              "nod show\nnod show 7hd2 --exact",
 	"inbox":             "nod inbox",
-	"voice":             "my-recogniser | nod voice | my-speaker\nnod voice --pair ABCDEF2345",
+	"voice":             "nod voice\nnod voice --pair ABCDEF2345\nnod voice --session fix-ci",
 	"allow":             "nod allow\nnod allow 7hd2\nnod allow 7hd2 --for 30m",
 	"deny":              "nod deny 7hd2 -m 'use make clean'",
 	"answer":            "nod answer\nnod answer 7hd2 2\nnod answer 7hd2 keep the old name",
