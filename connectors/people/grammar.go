@@ -91,7 +91,7 @@ var voiceWords = map[string]Word{
 // ReadVoice parses a transcript that consists of one of the words yes, approve, ok (or okay), continue,
 // no, reject, stop and cancel. A longer transcript, such as a negation, is Unclear. nod cannot notice
 // that a speech recogniser has dropped a "do not". The channel must therefore read a yes back to the
-// person before it counts, unless the risk is low.
+// person before it counts.
 func ReadVoice(transcript string) Utterance { return Utterance{Word: voiceWords[Spoken(transcript)]} }
 
 // Spoken returns a transcript in lower case, without the spaces around it and without the full stop that

@@ -1,7 +1,6 @@
 package voice
 
 import (
-	"slices"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -23,10 +22,6 @@ const (
 	wordConfirm = "confirm"
 	wordRepeat  = "repeat"
 )
-
-// negatable are the words for a yes that people also say after "do not". Speech programs lose the "do
-// not", so these words are read back at any risk.
-var negatable = []string{"approve", "continue"}
 
 // Utterance is a transcript of a person's speech.
 type Utterance struct {
@@ -109,7 +104,8 @@ func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
 	case d.readBack:
 		return d.confirm(text, said, now)
 	case said.Word == people.Yes:
-		return d.yes(text, said, now)
+		d.yes(now)
+		return nil
 	}
 	d.notUnderstood(unclear + " " + d.words.choices())
 	return nil
@@ -124,18 +120,14 @@ func (d *dialogue) repeat(now time.Time) {
 	d.say(KindQuestion, d.words.question(d.open))
 }
 
-// yes answers at once if the risk is low and the word is heard reliably. Otherwise it reads the yes back.
-func (d *dialogue) yes(text string, said people.Utterance, now time.Time) *schemas.Answer {
-	switch {
-	case d.words.deny != "":
+// yes reads a yes back, at any risk: a recogniser may have made the word of another one.
+func (d *dialogue) yes(now time.Time) {
+	if d.words.deny != "" {
 		d.notUnderstood("Nothing changed. " + d.words.choices())
-		return nil
-	case d.open.Risk == schemas.RiskLow && !d.words.code && !slices.Contains(negatable, people.Spoken(text)):
-		return d.answer(said, "")
+		return
 	}
 	d.unclear = 0
 	d.sayReadBack(now)
-	return nil
 }
 
 func (d *dialogue) sayReadBack(now time.Time) {

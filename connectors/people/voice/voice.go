@@ -8,7 +8,7 @@
 //
 //   - Only whole utterances count, such as "yes" and "no"; partial transcripts never do.
 //   - One request is asked about at a time, after its whole payload was spoken; see spell.
-//   - A yes above low risk is read back, and counts only after "confirm" or the code word.
+//   - a yes is read back, and counts only after "confirm" or the code word.
 //   - Words during or shortly after the client's own speech, and words that repeat it, are no answer.
 package voice
 
