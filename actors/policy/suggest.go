@@ -95,7 +95,7 @@ func (p *Policy) missingShellRules(c *Call, in tools.Input, loc pathname.Locatio
 		var options []schemas.RememberedRule
 		n := commands.RunnerWords(argv)
 		if loc.Lost && line.Lost && len(line.Dirs) == 0 { // no rule can name the directory
-			if n > 0 || commands.Boundable(argv) {
+			if !in.KeepsShell() && (n > 0 || commands.Boundable(argv)) {
 				options = []schemas.RememberedRule{{Tool: "Bash", Argv: argv, Project: loc.Project, Elsewhere: true}}
 			}
 		} else if n > 0 {
