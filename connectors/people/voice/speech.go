@@ -21,8 +21,8 @@ const (
 	noMoreCodes   = "Nothing changed. There were too many wrong code words. " + onScreen
 	askForCode    = "Please speak only the code word now."
 	stopConfirm   = "Nothing is decided yet."
-	tookOver      = "Another voice client of yours has taken over."
-	noLongerKnown = "You may no longer answer by voice."
+	tookOver      = "another voice client of yours has taken over"
+	noLongerKnown = "you may no longer answer by voice"
 )
 
 // speech is a prompt in the words of a voice client.
