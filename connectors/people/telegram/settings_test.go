@@ -2,7 +2,6 @@ package telegram_test
 
 import (
 	"encoding/json"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/people/telegram"
-	"github.com/nodbus/nod/schemas"
 )
 
 // settings.schema.json contains exactly the fields of Settings. It requires the fields without
@@ -42,18 +40,4 @@ func TestTheSchemaIsTheStruct(t *testing.T) {
 	var schema node
 	require.NoError(t, json.Unmarshal(telegram.Channel.Settings.Schema, &schema))
 	compare(reflect.TypeFor[telegram.Settings](), schema)
-}
-
-func TestTheGoldenSettingsHaveValidSettings(t *testing.T) {
-	for _, file := range []string{"settings.json", "settings_change.json", "settings_state.json"} {
-		data, err := os.ReadFile("../../../schemas/v1/golden/" + file)
-		require.NoError(t, err)
-		var message struct{ Settings json.RawMessage }
-		require.NoError(t, json.Unmarshal(data, &message))
-		if message.Settings != nil {
-			data = message.Settings
-		}
-		_, err = schemas.DecodeSettings(data, telegram.Channel.Settings)
-		require.NoError(t, err, file)
-	}
 }
