@@ -119,12 +119,17 @@ func (p *page) does(actions ...chromedp.Action[chromedp.Void]) {
 	p.NoError(chromedp.Do(p.tab, actions...))
 }
 
-// sees waits, for three minutes at most, until a JavaScript expression is true.
+// sees waits, for three minutes at most, until a JavaScript expression is true. The page itself
+// looks again and again, since a message to the browser for each look would cost more than the look.
 func (p *page) sees(expr string) {
 	p.t.Helper()
+	look := "(async () => {" +
+		"for (const end = Date.now() + 2000; Date.now() < end; await new Promise((next) => setTimeout(next, 15)))" +
+		" try { if (" + expr + ") return true } catch {}" + // expr throws while one of its elements does not exist
+		"return false })()"
 	holds := func() bool {
-		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool]("Boolean("+expr+")"))
-		return err == nil && yes // evaluating expr fails while one of its elements does not exist
+		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool](look, chromedp.EvalAwaitPromise))
+		return err == nil && yes // there is an error if the page is loaded anew meanwhile
 	}
 	for until := time.Now().Add(3 * time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
 		p.True(time.Now().Before(until), "%s never held; the page says: %s", expr, p.text("body"))
