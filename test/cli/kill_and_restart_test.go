@@ -30,15 +30,11 @@ import (
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	const machines = 2
-	kills := 8
-	switch {
-	case *rig.Long:
+	kills := 4
+	if *rig.Long {
 		kills = 25
-	case testing.Short():
-		kills = 4
-		t.Log("-short: 4 kills of each machine")
-	default:
-		t.Log("8 kills of each machine; -long runs 25")
+	} else {
+		t.Log("4 kills of each machine; -long runs 25")
 	}
 	for n := range machines {
 		t.Run(fmt.Sprint("machine ", n+1), func(t *testing.T) {

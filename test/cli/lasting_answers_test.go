@@ -25,6 +25,9 @@ type typist struct {
 // names it.
 func TestAStandingAnswerByCommandNeedsItsRuleShown(t *testing.T) {
 	t.Parallel()
+	if !*rig.Long {
+		t.Skip("left out: each sequence of commands takes several processes; -long runs it, as in .ci/run")
+	}
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	ada := env.Agent("ada")
 	peopletest.NothingLastsUnseen(t, 2, peopletest.Lasts{Rules: true}, func(n int) peopletest.Person {

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"encoding/json"
+	flags "flag"
 	"maps"
 	"os"
 	"os/exec"
@@ -63,6 +64,17 @@ func takes(t *testing.T, dir string, argv []string, word string) (next, known bo
 		return true, true
 	}
 	return false, false
+}
+
+// long is the flag -long: all flags of the tables are tried with the real tools, as in .ci/run.
+var long = flags.Bool("long", false, "try the flags of git, npm, the text tools and the runners with the tools themselves")
+
+// onlyLong skips the test without -long.
+func onlyLong(t *testing.T) {
+	t.Helper()
+	if !*long {
+		t.Skip("left out: it starts a program for each flag of the tables; -long runs it, as in .ci/run")
+	}
 }
 
 // missing skips the test if a program is not installed, or fails it in CI.
@@ -136,6 +148,7 @@ func repository(t *testing.T) string {
 // The table and git must agree on the flags that take the next word as their value: otherwise
 // they would disagree on which words are files.
 func TestGitTakesTheWordsThatTheTableSays(t *testing.T) {
+	onlyLong(t)
 	missing(t, "git")
 	dir := repository(t)
 	for sub, fewest := range map[string]int{"diff": 60, "log": 110, "show": 110, "shortlog": 8, "reflog show": 60, "rev-list": 20, "ls-tree": 5, "blame": 15, "grep": 25, "status": 0, "stash show": 0} {
@@ -150,6 +163,7 @@ func TestGitTakesTheWordsThatTheTableSays(t *testing.T) {
 // The table and the tools that process text and describe files must agree on the flags that
 // take the next word as their value.
 func TestToolsTakeTheWordsThatTheTableSays(t *testing.T) {
+	onlyLong(t)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a"), []byte("a\n"), 0o644))
 	for name, p := range map[string]probe{
@@ -168,6 +182,7 @@ func TestToolsTakeTheWordsThatTheTableSays(t *testing.T) {
 // The lists and make, go and npm must agree on the flags that take the next word as their
 // value. The flags of these programs may follow the words of a remembered rule.
 func TestRunnersTakeTheWordsThatTheListsSay(t *testing.T) {
+	onlyLong(t)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all:\n\t@true\n"), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n\ngo 1.26\n"), 0o644))
@@ -202,6 +217,7 @@ func TestAwkTakesTheWordsThatTheTableSays(t *testing.T) {
 // npm passes the words that no flag has taken to the script, so the list must agree with npm on
 // the flags that take the next word.
 func TestNpmTakesTheWordsThatTheListSays(t *testing.T) {
+	onlyLong(t)
 	missing(t, "npm")
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"name":"x","scripts":{"test":"echo took"},"workspaces":["w"]}`), 0o644))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/netip"
@@ -34,6 +35,9 @@ type order struct {
 }
 
 const orderVariable = "NOD_TEST_ORDER"
+
+// long is the flag -long: the escapes are tried with all secrets, as in .ci/run.
+var long = flag.Bool("long", false, "try to print all secrets")
 
 func TestMain(m *testing.M) {
 	switch {

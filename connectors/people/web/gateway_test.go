@@ -325,7 +325,8 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	r.Contains(closed.Reason, "too slow")
 }
 
-var long = flag.Bool("long", false, "run the storm of requests in its long form")
+// long is the flag -long: tests whose effort has a choice run in their long form, as in .ci/run.
+var long = flag.Bool("long", false, "run the tests in their long form")
 
 // Clients connect and disconnect while many requests arrive and are decided. The gateway sends each
 // client each request once as pending, and then once as ended.

@@ -120,10 +120,14 @@ func axe(t *testing.T) string {
 	return string(source)
 }
 
-// accessible runs the accessibility checker on the page, in light and in dark colours.
-func (p *page) accessible(what string) {
+// accessible runs the accessibility checker on the page, with -long in light and in dark colours.
+func (p *page) accessible(what string, dark bool) {
 	p.t.Helper()
-	for _, dark := range []bool{false, true} {
+	modes := []bool{dark}
+	if *long {
+		modes = append(modes, !dark)
+	}
+	for _, dark := range modes {
 		p.darkness(dark)
 		p.does(script(`globalThis.judged = null;
 			axe.run().then((r) => { globalThis.judged = r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.map((n) => n.html).join(" ")); })`))
@@ -142,21 +146,22 @@ func TestThePageIsAccessible(t *testing.T) {
 		ActionDetails: []byte(`{}`), Permissions: []string{"@network"}, Reason: "to fetch", Options: schemas.DefaultOptions(),
 	})
 	for _, width := range []int64{1024, 360} {
+		dark := width == 360
 		p := r.visits("ann", width, 740)
 		p.does(script(source))
 		p.sees(row("r-6"))
-		p.accessible("inbox")
+		p.accessible("inbox", dark)
 		p.opens("r-2")
-		p.accessible("dialog, unread")
+		p.accessible("dialog, unread", dark)
 		p.reads()
 		p.ready("allow")
 		p.unfolds("Allow from now on")
 		p.scrolls()
 		p.ready("allow")
-		p.accessible("dialog, from now on")
+		p.accessible("dialog, from now on", dark)
 		p.unfolds("Edit the input")
 		p.ready("allow")
-		p.accessible("dialog, edit")
+		p.accessible("dialog, edit", dark)
 		p.True(value[bool](p, "document.documentElement.scrollWidth <= innerWidth"))
 		p.does(script("document.querySelector('.close').click()"))
 		for hash, there := range map[string]string{
@@ -164,7 +169,7 @@ func TestThePageIsAccessible(t *testing.T) {
 		} {
 			p.goes(hash)
 			p.sees(there)
-			p.accessible(hash)
+			p.accessible(hash, dark)
 			p.True(value[bool](p, "document.documentElement.scrollWidth <= innerWidth"), "%s at %d", hash, width)
 			p.keeps(strings.Trim(strings.ReplaceAll(hash, "/", "-"), "#-") + map[bool]string{true: "-phone"}[width == 360] + ".png")
 		}

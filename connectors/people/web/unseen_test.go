@@ -55,7 +55,10 @@ type onPage struct {
 // Even in the smallest window, a user can give a lasting answer only while the page shows the rule,
 // its project and its end beside the button.
 func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
-	t.Parallel() // this test mostly waits until buttons are active
+	t.Parallel()
+	if !*long {
+		t.Skip("left out: trying each sequence of presses in a browser takes a while; -long runs it, as in .ci/run")
+	}
 	var screens []func(n int) peopletest.Person
 	for range 4 {
 		r, nod := startStandIn(t)
