@@ -105,40 +105,6 @@ func TestOwnerFindsTheServices(t *testing.T) {
 	}
 }
 
-// An observer follows the log and reads it back. Its requests change nothing, whatever reply
-// subject they name.
-func TestObserverReadsTheLogAndWritesNothing(t *testing.T) {
-	g := startLayout(t, asShipped)
-	engine, nc := g.jetstream(asEngineStore), g.as(asObserver)
-	observer, err := jetstream.New(nc)
-	require.NoError(t, err)
-
-	log, err := observer.Stream(t.Context(), "permission_log")
-	require.NoError(t, err)
-	entry, err := log.GetMsg(t.Context(), log.CachedInfo().State.LastSeq)
-	require.NoError(t, err)
-	require.Equal(t, theLog, entry.Subject)
-
-	live, err := nc.SubscribeSync("nod.v1.log.>")
-	require.NoError(t, err)
-	require.NoError(t, nc.Flush())
-	_, err = engine.Publish(t.Context(), theLog, []byte("next"))
-	require.NoError(t, err)
-	msg, err := live.NextMsg(5 * time.Second)
-	require.NoError(t, err)
-	require.Equal(t, "next", string(msg.Data))
-
-	const info = "$JS.API.STREAM.INFO.permission_log"
-	before, silent := g.stores(engine), g.as(asObserver)
-	for _, target := range []string{theLog, theRecord, theTimer, "$JS.API.STREAM.PURGE.permission_log", "$JS.API.STREAM.DELETE.permission_log"} {
-		require.NoError(t, silent.PublishRequest(info, target, nil))
-		require.NoError(t, silent.PublishRequest("$JS.API.STREAM.MSG.GET.permission_log", target, []byte(`{"seq":1}`)))
-		g.asked(silent, info, "$JS.API.STREAM.MSG.GET.permission_log")
-		require.Equal(t, before, g.stores(engine), "reply set to %s", target)
-	}
-	require.NoError(t, silent.LastError())
-}
-
 func TestAccountsInACluster(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
 	keyDir := t.TempDir()

@@ -55,10 +55,10 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	asEngine: {
 		pub: `nod.v1.decision.ada.s.1 nod.v1.decision.bob.s.1 nod.v1.notice.ada.s nod.v1.notice.bob.s nod.v1.view.s.1
 			_INBOX.agent.ada.x _INBOX.agent.bob.x _INBOX.connector.tg.x _INBOX.owner.x _INBOX.engine.x
-			_INBOX.engine-store.x _INBOX.observer.x $SRV.STATS.nod-engine`,
+			_INBOX.engine-store.x _INBOX.observer.x _R_.x.y $SRV.STATS.nod-engine`,
 		sub: `nod.v1.request.> nod.v1.withdraw.> nod.v1.await.> nod.v1.grant.> nod.v1.gate.> nod.v1.passed.> nod.v1.session.>
 			nod.v1.answer.> nod.v1.presence.> nod.v1.register.> nod.v1.shown.> nod.v1.delivery.> nod.v1.query.>
-			nod.v1.manage.> $SRV.INFO $SRV.INFO.nod-engine $SRV.INFO.nod-engine.x
+			nod.v1.manage.> $SRV.INFO $SRV.INFO.nod-engine $SRV.INFO.nod-engine.x _NOD.watch.> _NOD.unwatch.>
 			_INBOX.engine.>`,
 	},
 	asEngineStore: {
@@ -68,6 +68,12 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 			$JS.API.STREAM.CREATE.permission_prompts $JS.API.STREAM.UPDATE.permission_prompts
 			$JS.API.STREAM.INFO.permission_prompts $JS.API.STREAM.PURGE.permission_prompts
 			$JS.API.STREAM.INFO.KV_pending_permissions $JS.API.STREAM.INFO.permission_log
+			$JS.API.DIRECT.GET.KV_pending_permissions.$KV.pending_permissions.s.1 $JS.API.STREAM.INFO.KV_permission_settings
+			$JS.API.STREAM.MSG.GET.KV_permission_settings $JS.API.CONSUMER.LIST.permission_prompts
+			$JS.API.CONSUMER.NAMES.KV_pending_permissions $JS.API.CONSUMER.CREATE.KV_permission_settings.x
+			$JS.API.CONSUMER.CREATE.KV_pending_permissions.x.$KV.pending_permissions.s.1
+			$JS.API.CONSUMER.DELETE.KV_pending_permissions.outbox $JS.API.CONSUMER.DURABLE.CREATE.permission_log.x
+			$JS.API.CONSUMER.PAUSE.KV_pending_permissions.outbox
 			$JS.API.STREAM.MSG.GET.permission_log $JS.API.STREAM.MSG.GET.KV_pending_permissions
 			$JS.API.CONSUMER.CREATE.permission_prompts.tg $JS.API.CONSUMER.DELETE.permission_prompts.wa
 			$JS.API.CONSUMER.INFO.permission_prompts.tg $JS.API.CONSUMER.INFO.permission_prompts.wa
@@ -87,7 +93,9 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 			nod.v1.manage.terminal.pass nod.v1.manage.web.pass nod.v1.manage.tg.pass nod.v1.manage.wa.pass
 			nod.v1.query.terminal.pending nod.v1.query.web.pending nod.v1.query.tg.pending nod.v1.query.wa.pending
 			nod.v1.answer.terminal.s.1 nod.v1.presence.terminal nod.v1.register.terminal
-			$SRV.PING $SRV.INFO.nod-engine $SRV.STATS.nod-engine`,
+			nod.v1.query.observer.pending nod.v1.query.observer.show nod.v1.query.observer.history
+			nod.v1.query.observer.session nod.v1.query.observer.grants nod.v1.query.observer.unsettled
+			$SRV.PING $SRV.PING.nod-engine $SRV.INFO.nod-engine $SRV.STATS.nod-engine $SRV.STATS.nod-engine.x`,
 		sub: `nod.v1.> nod.v1.*.*.> nod.v1.request.> nod.v1.withdraw.> nod.v1.await.> nod.v1.grant.> nod.v1.gate.> nod.v1.passed.>
 			nod.v1.session.> nod.v1.answer.> nod.v1.presence.> nod.v1.register.> nod.v1.shown.> nod.v1.delivery.>
 			nod.v1.query.> nod.v1.manage.> nod.v1.view.> nod.v1.view.s.1 nod.v1.decision.> nod.v1.decision.ada.>
@@ -96,8 +104,25 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 			_INBOX.owner.>`,
 	},
 	asObserver: {
-		pub: `$JS.API.STREAM.INFO.permission_log $JS.API.STREAM.MSG.GET.permission_log _NOD.log_get _NOD.log_info`,
-		sub: `nod.v1.log.> nod.v1.log.s _INBOX.observer.>`,
+		pub: `$JS.API.INFO $JS.API.STREAM.NAMES $JS.API.STREAM.LIST
+			$JS.API.STREAM.INFO.permission_log $JS.API.STREAM.INFO.permission_prompts $JS.API.STREAM.INFO.KV_pending_permissions
+			$JS.API.STREAM.MSG.GET.permission_log $JS.API.STREAM.MSG.GET.KV_pending_permissions
+			$JS.API.DIRECT.GET.KV_pending_permissions.$KV.pending_permissions.s.1
+			$JS.API.CONSUMER.LIST.permission_prompts $JS.API.CONSUMER.NAMES.KV_pending_permissions
+			$JS.API.CONSUMER.INFO.permission_prompts.tg $JS.API.CONSUMER.INFO.permission_prompts.wa
+			$JS.API.CONSUMER.CREATE.KV_pending_permissions.x.$KV.pending_permissions.s.1
+			$JS.API.CONSUMER.DELETE.KV_pending_permissions.outbox
+			_NOD.account_info _NOD.stream_info.permission_log _NOD.message_get.permission_log
+			_NOD.direct_get.s.1 _NOD.consumer_info.permission_prompts.tg _NOD.watch.x _NOD.unwatch.x
+			nod.v1.query.observer.pending nod.v1.query.observer.show nod.v1.query.observer.history
+			nod.v1.query.observer.session nod.v1.query.observer.grants nod.v1.query.observer.unsettled
+			$SRV.PING $SRV.PING.nod-engine $SRV.INFO.nod-engine $SRV.STATS.nod-engine $SRV.STATS.nod-engine.x`,
+		sub: `nod.v1.> nod.v1.*.*.> nod.v1.request.> nod.v1.withdraw.> nod.v1.await.> nod.v1.grant.> nod.v1.gate.> nod.v1.passed.>
+			nod.v1.session.> nod.v1.answer.> nod.v1.presence.> nod.v1.register.> nod.v1.shown.> nod.v1.delivery.>
+			nod.v1.query.> nod.v1.manage.> nod.v1.view.> nod.v1.view.s.1 nod.v1.decision.> nod.v1.decision.ada.>
+			nod.v1.decision.ada.s.1 nod.v1.decision.bob.> nod.v1.decision.bob.s.1 nod.v1.notice.ada.>
+			nod.v1.notice.bob.> nod.v1.log.> nod.v1.log.s nod.v1.timer.> nod.v1.due.> nod.v1.prompt.>
+			_INBOX.observer.>`,
 	},
 }
 
@@ -106,7 +131,9 @@ const (
 	nobodyPublishes = `nod.v1.due.s.1 nod.v1.request.ada.s nod.v1.request.ada.s.1.2 nod.v1.answer.mallory.s.1
 		$JS.API.STREAM.DELETE.permission_prompts $JS.API.STREAM.DELETE.KV_pending_permissions
 		$JS.API.STREAM.PURGE.permission_log $JS.API.STREAM.MSG.DELETE.permission_log
-		$JS.API.STREAM.SNAPSHOT.permission_log $SYS.REQ.SERVER.PING
+		$JS.API.STREAM.SNAPSHOT.permission_log $SYS.REQ.SERVER.PING $JS.API.STREAM.RESTORE.permission_log
+		$JS.API.STREAM.LEADER.STEPDOWN.permission_log $JS.API.STREAM.PEER.REMOVE.permission_log
+		$JS.API.META.LEADER.STEPDOWN $JS.API.ACCOUNT.PURGE.STORE
 		foo`
 	nobodySubscribes = `> nod.> *.> $KV.> $KV.pending_permissions.s.1 $JS.> $JS.API.> $JS.ACK.> $SYS.> _NOD.> _R_.>
 		$SRV.> $SRV.* $SRV.PING.>

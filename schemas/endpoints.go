@@ -9,15 +9,17 @@ import (
 type Callers uint8
 
 // The roles. Viewers and carriers are connectors; nod's owner calls in the name of any
-// connector.
+// connector. Observers look and change nothing; they call as the connector ConnectorObserver.
 const (
 	Agents Callers = 1 << iota
 	Viewers
 	Carriers
 	Owner
+	Observers
 
 	connectors = Viewers | Carriers
-	everyone   = connectors | Owner // every role but agents
+	everyone   = connectors | Owner   // every role but agents and observers
+	readers    = everyone | Observers // for queries whose replies have no codes, and no settings
 )
 
 // label names the callers in the table of messages: "agent", "connector", or "owner" for an
@@ -97,19 +99,19 @@ var (
 	DeliveryEndpoint = endpoint[Delivery, OK](Carriers, DeliverySubject(anyConnector), TypeDelivery, "a prompt was shown, failed, or reached no recipient",
 		reply[OK](TypeOK, "received"))
 
-	PendingEndpoint = endpoint[Query, Page](everyone, QuerySubject(anyConnector, QueryPending), TypeQuery, "which requests are pending?",
+	PendingEndpoint = endpoint[Query, Page](readers, QuerySubject(anyConnector, QueryPending), TypeQuery, "which requests are pending?",
 		reply[Page](TypePage, "a page of them"))
-	ShowEndpoint = endpoint[Query, Page](everyone, QuerySubject(anyConnector, QueryShow), TypeQuery, "show one request",
+	ShowEndpoint = endpoint[Query, Page](readers, QuerySubject(anyConnector, QueryShow), TypeQuery, "show one request",
 		reply[Page](TypePage, "that request alone"))
-	HistoryEndpoint = endpoint[Query, Page](everyone, QuerySubject(anyConnector, QueryHistory), TypeQuery, "which decided requests are still stored?",
+	HistoryEndpoint = endpoint[Query, Page](readers, QuerySubject(anyConnector, QueryHistory), TypeQuery, "which decided requests are still stored?",
 		reply[Page](TypePage, "a page of them"))
-	SessionEndpoint = endpoint[Query, Session](everyone, QuerySubject(anyConnector, QuerySession), TypeQuery, "what is the state of this session?",
+	SessionEndpoint = endpoint[Query, Session](readers, QuerySubject(anyConnector, QuerySession), TypeQuery, "what is the state of this session?",
 		reply[Session](TypeSession, "the session"))
 	SettingsEndpoint = endpoint[Query, SettingsState](everyone, QuerySubject(anyConnector, QuerySettings), TypeQuery, "which settings are in force?",
 		reply[SettingsState](TypeSettingsState, "the settings and their revision"))
-	UnsettledEndpoint = endpoint[Query, Page](everyone, QuerySubject(anyConnector, QueryUnsettled), TypeQuery, "which decided requests may still be shown as pending here?",
+	UnsettledEndpoint = endpoint[Query, Page](readers, QuerySubject(anyConnector, QueryUnsettled), TypeQuery, "which decided requests may still be shown as pending here?",
 		reply[Page](TypePage, "a page of them"))
-	GrantsEndpoint = endpoint[Query, Grants](everyone, QuerySubject(anyConnector, QueryGrants), TypeQuery, "which standing answers are there?",
+	GrantsEndpoint = endpoint[Query, Grants](readers, QuerySubject(anyConnector, QueryGrants), TypeQuery, "which standing answers are there?",
 		reply[Grants](TypeGrants, "a page of them"))
 
 	ChangeSessionEndpoint = endpoint[SessionChange, Session](Owner, ManageSubject(anyConnector, ManageSession), TypeSessionChange, "change a session",
@@ -185,6 +187,20 @@ func Rights(role Callers) []string {
 		}
 	}
 	return patterns
+}
+
+// Observable lists the subjects that observers may follow: the calls of agents, and everything
+// that engines publish to agents, viewers and the log. Calls of connectors and the owner are left
+// out, because they may have code words, login codes and settings; so are prompts, which are for
+// one person.
+func Observable() []string {
+	subjects := []string{}
+	for _, a := range Addresses() {
+		if a.Callers&Agents != 0 {
+			subjects = append(subjects, prefix+a.Verb+strings.Repeat(".*", a.Tokens))
+		}
+	}
+	return append(subjects, DecisionSubject("*", "*", "*"), NoticeSubject("*", "*"), ViewSubject("*", "*"))
 }
 
 // Verbs lists the verbs of all endpoints.

@@ -178,6 +178,9 @@ const (
 	ConnectorWeb      = "web"
 )
 
+// ConnectorObserver is the name in the queries of observers. No connector has it.
+const ConnectorObserver = "observer"
+
 // IsViewer reports whether a connector is a viewer, which people use as an inbox.
 func IsViewer(connector string) bool {
 	return connector == ConnectorTerminal || connector == ConnectorWeb

@@ -256,6 +256,11 @@ func (e *Engine) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	stopWatches, err := e.store.Records.ServeWatches(e.Edge)
+	if err != nil {
+		return err
+	}
+	e.stop = append(e.stop, stopWatches)
 	e.every(background, settingsEvery, e.renewAlive)
 	e.every(background, storeActiveEvery, e.storeActivities)
 	return e.announceAlive(ctx)

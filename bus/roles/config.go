@@ -11,26 +11,14 @@ import (
 // schemas.MaxPayloadBytes.
 const MaxPayload = 1 << 20
 
-// The fields of each account in the configuration. EDGE and OBSERVE import from STORE; nothing
-// else passes between accounts. A reply through an import is delivered in the importing
+// The fields of the accounts in the configuration. EDGE imports from STORE, and OBSERVE from both;
+// nothing else passes between accounts. A reply through an import is delivered in the importing
 // account, so no reply subject can direct the server's reply to a subject of STORE.
 //
 // In an account without JetStream, the server answers $JS.API requests with an error before an
 // import can answer. Mappings to other subjects avoid this. The server applies mappings before
 // it checks rights, so rights name the mapped subjects.
-const (
-	storeFields = `    jetstream: enabled
-    exports: [
-      {service: "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*", response: stream, accounts: [EDGE]}
-      {service: "$JS.API.CONSUMER.INFO.permission_prompts.*", accounts: [EDGE]}
-      {service: "$JS.ACK.permission_prompts.>", accounts: [EDGE]}
-      {service: "$JS.ACK.*.*.permission_prompts.>", accounts: [EDGE]}
-      {stream: "nod.v1.log.*", accounts: [OBSERVE]}
-      {service: "$JS.API.STREAM.MSG.GET.permission_log", accounts: [OBSERVE]}
-      {service: "$JS.API.STREAM.INFO.permission_log", accounts: [OBSERVE]}
-    ]
-`
-	edgeFields = `    imports: [
+const edgeImports = `    imports: [
       {service: {account: STORE, subject: "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*"}}
       {service: {account: STORE, subject: "$JS.API.CONSUMER.INFO.permission_prompts.*"}, to: "_NOD.consumer_info.*"}
       {service: {account: STORE, subject: "$JS.ACK.permission_prompts.>"}}
@@ -40,17 +28,18 @@ const (
       "$JS.API.CONSUMER.INFO.permission_prompts.*": "_NOD.consumer_info.$1"
     }
 `
-	observeFields = `    imports: [
-      {stream: {account: STORE, subject: "nod.v1.log.*"}}
-      {service: {account: STORE, subject: "$JS.API.STREAM.MSG.GET.permission_log"}, to: "_NOD.log_get"}
-      {service: {account: STORE, subject: "$JS.API.STREAM.INFO.permission_log"}, to: "_NOD.log_info"}
-    ]
-    mappings: {
-      "$JS.API.STREAM.MSG.GET.permission_log": "_NOD.log_get"
-      "$JS.API.STREAM.INFO.permission_log": "_NOD.log_info"
-    }
-`
-)
+
+func storeFields() string {
+	return `    jetstream: enabled
+    exports: [
+      {service: "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*", response: stream, accounts: [EDGE]}
+      {service: "$JS.API.CONSUMER.INFO.permission_prompts.*", accounts: [EDGE]}
+      {service: "$JS.ACK.permission_prompts.>", accounts: [EDGE]}
+      {service: "$JS.ACK.*.*.permission_prompts.>", accounts: [EDGE]}
+` + storeObserved() + "    ]\n"
+}
+
+func edgeFields() string { return edgeImports + "    exports: [\n" + edgeObserved() + "    ]\n" }
 
 // Config is a nats-server configuration: the users with their rights, and the directory of the
 // streams. The embedded server and separate NATS servers read the same text.
@@ -86,7 +75,7 @@ func (c Config) String() string {
 	for _, a := range []struct {
 		name   Account
 		fields string
-	}{{Store, storeFields}, {Edge, edgeFields}, {Observe, observeFields}} {
+	}{{Store, storeFields()}, {Edge, edgeFields()}, {Observe, observeFields()}} {
 		fmt.Fprintf(&b, "  %s {\n%s    users: [\n", a.name, a.fields)
 		for _, u := range c.Users {
 			if u.Account() == a.name {

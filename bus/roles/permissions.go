@@ -61,6 +61,8 @@ var (
 	inboxVerbs  = schemas.Rights(schemas.Viewers)
 	workerVerbs = schemas.Rights(schemas.Carriers)
 	ownerVerbs  = schemas.Rights(schemas.Owner)
+
+	observerVerbs = schemas.Rights(schemas.Observers)
 )
 
 func verbs(patterns []string, name string) []string {
@@ -110,7 +112,7 @@ func worker(name string) Permissions {
 // discovery returns the $SRV subjects to which a NATS micro service with this name subscribes.
 func discovery(service string) []string {
 	var subjects []string
-	for _, verb := range []string{"$SRV.PING", "$SRV.INFO", "$SRV.STATS"} {
+	for _, verb := range discoveryVerbs {
 		subjects = append(subjects, verb, verb+"."+service, verb+"."+service+".>")
 	}
 	return subjects
@@ -121,13 +123,15 @@ func discovery(service string) []string {
 // otherwise a client could name such a subject as its reply subject, and the engine's reply
 // would pass as a request. It has no right to use JetStream, because prompts are queued in the
 // account STORE.
+//
+// It may reply to ImportedReplies, because observers' requests come from another account.
 func engine() Permissions {
-	heard := discovery("nod-engine")
+	heard := append(discovery("nod-engine"), WatchSubject+">", UnwatchSubject+">")
 	for _, verb := range schemas.Verbs() {
 		heard = append(heard, "nod.v1."+verb+".>")
 	}
 	return Permissions{
-		Publish:   []string{"_INBOX.>", "nod.v1.decision.*.*.*", "nod.v1.notice.*.*", "nod.v1.view.*.*", "$SRV.STATS.nod-engine"},
+		Publish:   []string{"_INBOX.>", ImportedReplies + ">", "nod.v1.decision.*.*.*", "nod.v1.notice.*.*", "nod.v1.view.*.*", "$SRV.STATS.nod-engine"},
 		Subscribe: heard,
 	}
 }
@@ -158,14 +162,9 @@ func owner() Permissions {
 	}
 }
 
-// observer returns the rights of an observer: to follow the log and to read it back. Imports
-// from the account STORE allow nothing else; see observeFields.
-func observer() Permissions {
-	return Permissions{
-		Publish:   []string{"_NOD.log_get", "_NOD.log_info"}, // the subjects to which MSG.GET and INFO for permission_log are mapped
-		Subscribe: []string{"nod.v1.log.>"},
-	}
-}
+// ImportedReplies is the prefix of the reply subjects that the server makes for requests that an
+// account imports from EDGE. Only observers' requests have them.
+const ImportedReplies = "_R_."
 
 // OwnReply reports whether reply is an inbox of a role that may send requests to subject. An
 // engine replies only to such inboxes. An engine's rights do not enforce this, because these
@@ -177,6 +176,10 @@ func OwnReply(subject, reply string) bool {
 		return false
 	}
 	name := tokens[3]
+	if name == ObserverName {
+		return strings.HasPrefix(reply, ImportedReplies) &&
+			slices.ContainsFunc(observerVerbs, func(p string) bool { return covers(p, tokens[2:]) })
+	}
 	asker := func(id ID, patterns []string) bool {
 		return strings.HasPrefix(reply, id.InboxPrefix()+".") &&
 			slices.ContainsFunc(patterns, func(p string) bool { return covers(p, tokens[2:]) })

@@ -9,7 +9,7 @@
 // subject, even one on which the requester has no right to publish. In a common account, a
 // harmless request with a record's subject as its reply subject would overwrite the record,
 // and an empty pull with $JS.API.STREAM.DELETE.<stream> as its reply subject would delete the
-// stream. The account OBSERVE is for readers of the log; they can write nothing.
+// stream. The account OBSERVE is for observers, who can write nothing.
 package roles
 
 import (
@@ -119,6 +119,9 @@ func (id ID) Check() error {
 	}
 	if !schemas.ValidID(id.Name) {
 		return fmt.Errorf("%q cannot name an %s: use 1 to 128 of A-Z, a-z, 0-9, _ and -", id.Name, id.Role)
+	}
+	if id.Role != Agent && id.Name == ObserverName {
+		return fmt.Errorf("no connector may be called %s, which is the name of observers: choose another", id.Name)
 	}
 	if id.Role != Agent && id != ConnectorID(id.Name) {
 		return fmt.Errorf("the connector %s has the key %s: only terminal and web are inboxes", id.Name, ConnectorID(id.Name))

@@ -1,0 +1,167 @@
+package roles
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// ObserverName is the name in an observer's queries. No connector may have it.
+const ObserverName = schemas.ConnectorObserver
+
+// WatchSubject is the subject in EDGE, followed by a consumer's name and its filter, on which engines receive an
+// observer's request to follow the bucket of records. UnwatchSubject ends it.
+//
+// The request is JetStream's own request for a consumer. It goes to an engine and not to the
+// server, because its body names the subject to which the server delivers: with a subject of
+// STORE, an observer could write into the stores.
+const (
+	WatchSubject   = "_NOD.watch."
+	UnwatchSubject = "_NOD.unwatch."
+)
+
+// RecordsBucket is the stream of the bucket of records, which observers may read.
+const RecordsBucket = "KV_pending_permissions"
+
+// ObserverInbox is the prefix of the only subjects to which a watch of records delivers.
+var ObserverInbox = ID{Role: Observer}.InboxPrefix() + "."
+
+// observedStreams are the streams whose state an observer may read. The bucket
+// permission_settings is not among them, because its keys have hashes of codes.
+var observedStreams = []string{
+	RecordsBucket, "KV_permission_sessions", "KV_client_presence", "KV_shown_prompts", "permission_prompts", "permission_log",
+}
+
+// observed is a request to JetStream that an observer may send, with the subject to which the
+// account OBSERVE maps it. The n-th * of both subjects is the same token.
+type observed struct{ request, mapped string }
+
+// observedRequests lists the requests to JetStream that reach STORE from an observer. All of them
+// only read.
+func observedRequests() []observed {
+	requests := []observed{
+		{"$JS.API.INFO", "_NOD.account_info"},
+		{"$JS.API.STREAM.NAMES", "_NOD.stream_names"},
+		{"$JS.API.STREAM.LIST", "_NOD.stream_list"},
+		{"$JS.API.CONSUMER.NAMES.*", "_NOD.consumer_names.*"},
+		{"$JS.API.CONSUMER.LIST.*", "_NOD.consumer_list.*"},
+		{"$JS.API.CONSUMER.INFO.*.*", "_NOD.consumer_info.*.*"},
+		{"$JS.API.STREAM.MSG.GET." + RecordsBucket, "_NOD.message_get." + RecordsBucket},
+		{"$JS.API.STREAM.MSG.GET.permission_log", "_NOD.message_get.permission_log"},
+		{"$JS.API.DIRECT.GET." + RecordsBucket + ".$KV.pending_permissions.*.*", "_NOD.direct_get.*.*"},
+	}
+	for _, stream := range observedStreams {
+		requests = append(requests, observed{"$JS.API.STREAM.INFO." + stream, "_NOD.stream_info." + stream})
+	}
+	return requests
+}
+
+// watchMappings lead an observer's requests about consumers of the records to the engines. A
+// request for a consumer ends in its filter, which is repeated in its body.
+var watchMappings = []observed{
+	{"$JS.API.CONSUMER.CREATE." + RecordsBucket + ".>", WatchSubject + ">"},
+	{"$JS.API.CONSUMER.DELETE." + RecordsBucket + ".*", UnwatchSubject + "*"},
+}
+
+// discoveryVerbs are the requests to NATS micro services, each with and without the name and the
+// id of a service.
+var discoveryVerbs = []string{"$SRV.PING", "$SRV.INFO", "$SRV.STATS"}
+
+func discoverySubjects() (subjects []string) {
+	for _, verb := range discoveryVerbs {
+		subjects = append(subjects, verb, verb+".*", verb+".*.*")
+	}
+	return subjects
+}
+
+// queries lists the subjects of an observer's queries.
+func observerQueries() []string { return verbs(observerVerbs, ObserverName) }
+
+// observer returns the rights of an observer: to look at streams, consumers, records, services
+// and messages, to query the engines, and to change nothing. Imports from the accounts STORE and
+// EDGE allow nothing else; see observeFields.
+func observer() Permissions {
+	p := Permissions{Subscribe: []string{"nod.v1.>"}}
+	for _, r := range observedRequests() {
+		p.Publish = append(p.Publish, r.mapped)
+	}
+	p.Publish = append(p.Publish, WatchSubject+">", UnwatchSubject+"*")
+	p.Publish = append(append(p.Publish, discoverySubjects()...), observerQueries()...)
+	return p
+}
+
+// storeObserved returns the exports of STORE to OBSERVE.
+func storeObserved() string {
+	var b strings.Builder
+	exportTo(&b, "stream", "nod.v1.log.*", "")
+	exportTo(&b, "stream", ObserverInbox+">", "")
+	for _, r := range observedRequests() {
+		exportTo(&b, "service", r.request, "")
+	}
+	return b.String()
+}
+
+// edgeObserved returns the exports of EDGE to OBSERVE.
+func edgeObserved() string {
+	var b strings.Builder
+	for _, s := range schemas.Observable() {
+		exportTo(&b, "stream", s, "")
+	}
+	for _, s := range append(observerQueries(), WatchSubject+">", UnwatchSubject+"*") {
+		exportTo(&b, "service", s, "")
+	}
+	for _, s := range discoverySubjects() {
+		exportTo(&b, "service", s, "response: stream, ")
+	}
+	return b.String()
+}
+
+func exportTo(b *strings.Builder, kind, subject, options string) {
+	fmt.Fprintf(b, "      {%s: %q, %saccounts: [%s]}\n", kind, subject, options, Observe)
+}
+
+// observeFields returns the imports of OBSERVE, and the mappings that lead its users' requests to
+// them.
+func observeFields() string {
+	var b strings.Builder
+	b.WriteString("    imports: [\n")
+	importFrom := func(kind string, from Account, subject, to string) {
+		fmt.Fprintf(&b, "      {%s: {account: %s, subject: %q}", kind, from, subject)
+		if to != "" {
+			fmt.Fprintf(&b, ", to: %q", to)
+		}
+		b.WriteString("}\n")
+	}
+	importFrom("stream", Store, "nod.v1.log.*", "")
+	importFrom("stream", Store, ObserverInbox+">", "")
+	for _, r := range observedRequests() {
+		importFrom("service", Store, r.request, r.mapped)
+	}
+	for _, s := range schemas.Observable() {
+		importFrom("stream", Edge, s, "")
+	}
+	for _, s := range append(append(observerQueries(), WatchSubject+">", UnwatchSubject+"*"), discoverySubjects()...) {
+		importFrom("service", Edge, s, "")
+	}
+	b.WriteString("    ]\n    mappings: {\n")
+	for _, m := range append(observedRequests(), watchMappings...) {
+		fmt.Fprintf(&b, "      %q: %q\n", m.request, numbered(m.mapped))
+	}
+	b.WriteString("    }\n")
+	return b.String()
+}
+
+// numbered replaces the n-th * of a subject by $n.
+func numbered(subject string) string {
+	tokens := strings.Split(subject, ".")
+	n := 0
+	for i, token := range tokens {
+		if token == "*" {
+			n++
+			tokens[i] = "$" + strconv.Itoa(n)
+		}
+	}
+	return strings.Join(tokens, ".")
+}
