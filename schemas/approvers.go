@@ -6,6 +6,8 @@ import "slices"
 type Approvers struct {
 	// People is the list of approvers. If it is empty, every answer is refused.
 	People []Approver `json:"people"`
+	// Groups gives lists of these people a name.
+	Groups []Group `json:"groups,omitempty"`
 	// Require may be second_device, which refuses every allow from the machine of the agents:
 	// an agent may be able to read the keys on that machine.
 	Require Requirement `json:"require,omitempty"`

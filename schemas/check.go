@@ -132,14 +132,19 @@ func (s *Settings) reachable(outgoing func(connector string) bool) error {
 			return invalid(at, "names another code word than a rule for the same risk: an answer has one code word")
 		}
 		if c.String() == "" {
-			return invalid(at, "has no condition: name votes, not_requester, min_channel, second_device or a code word")
+			return invalid(at, "has no condition: name votes, people, not_requester, min_channel, second_device or a code word")
 		}
 		if len(c.Rules) > 0 && c.CodeWord() {
 			return invalid(at, "names rules and a code word: a code word is for a whole risk")
 		}
+		if err := s.checkNames(at+".people", c.People); err != nil {
+			return err
+		}
 		accepts := func(id Identity) bool { return c.Accepts(id.Connector) && !outgoing(id.Connector) }
 		if people := s.whoCouldAllow(c, accepts); len(s.People()) > 0 && people < c.Votes {
 			return invalid(at, "takes the votes of %d people, and only %d could allow such a request: see identities and max_risk of approvers.people", c.Votes, people)
+		} else if len(c.People) > 0 && people == 0 {
+			return invalid(at, "takes %s, and none of them could allow such a request: see identities and max_risk of approvers.people", c.String())
 		}
 		if ids := s.Identities(); len(ids) > 0 && !slices.ContainsFunc(ids, accepts) {
 			return invalid(at, "no approver has an identity that could allow: it takes %s", c.String())
@@ -148,11 +153,11 @@ func (s *Settings) reachable(outgoing func(connector string) bool) error {
 	return nil
 }
 
-// whoCouldAllow returns the number of approvers who may decide at the risk of a rule, and have
-// an identity that the function accepts selects.
+// whoCouldAllow returns the number of approvers who may decide at the risk of a rule, are
+// among its people, and have an identity that the function accepts selects.
 func (s *Settings) whoCouldAllow(c *Confirm, accepts func(Identity) bool) (n int) {
 	for _, a := range s.People() {
-		if a.UpTo(c.Risk) && slices.ContainsFunc(a.Identities, accepts) {
+		if a.UpTo(c.Risk) && (len(c.People) == 0 || s.names(c.People, a.Name)) && slices.ContainsFunc(a.Identities, accepts) {
 			n++
 		}
 	}
@@ -160,6 +165,9 @@ func (s *Settings) whoCouldAllow(c *Confirm, accepts func(Identity) bool) (n int
 }
 
 func (s *Settings) check() error {
+	if err := s.checkGroups(); err != nil {
+		return err
+	}
 	if err := s.reachable(func(string) bool { return false }); err != nil {
 		return err
 	}

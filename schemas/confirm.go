@@ -15,6 +15,9 @@ type Confirm struct {
 	Rules []string `json:"rules,omitempty"`
 	// Votes is the number of people who must allow the request; 0 means one.
 	Votes int `json:"votes,omitempty"`
+	// People limits whose allows count to people and groups with these names; an empty list sets
+	// no limit.
+	People []string `json:"people,omitempty"`
 	// NotRequester refuses allows by the person whose agent asks.
 	NotRequester bool    `json:"not_requester,omitempty"`
 	MinDisplay   Display `json:"min_channel,omitempty"`
@@ -56,9 +59,9 @@ var (
 	displays = []Display{DisplayVoice, DisplayChat, DisplayScreen}
 )
 
-// ForTeams reports whether the rule has conditions about people: a number of votes, or another
-// person than the requester. No standing answer allows a request under such a rule.
-func (c *Confirm) ForTeams() bool { return c.Votes > 1 || c.NotRequester }
+// ForTeams reports whether the rule has conditions about people: a number of votes, certain
+// people, or another person than the requester. No standing answer allows a request under such a rule.
+func (c *Confirm) ForTeams() bool { return c.Votes > 1 || len(c.People) > 0 || c.NotRequester }
 
 // Newer reports whether the rule has members that engines without votes do not know.
 func (c *Confirm) Newer() bool { return c.ForTeams() || len(c.Rules)+len(c.Channels) > 0 }
@@ -110,8 +113,13 @@ func (p *Prompt) HasCondition(condition string) bool {
 // String lists the rule's conditions, separated by commas: "a second device, the code word".
 func (c *Confirm) String() string {
 	var takes []string
-	if c.Votes > 1 {
+	switch of := " of " + strings.Join(c.People, " or "); {
+	case c.Votes > 1 && len(c.People) > 0:
+		takes = append(takes, strconv.Itoa(c.Votes)+" people"+of)
+	case c.Votes > 1:
 		takes = append(takes, strconv.Itoa(c.Votes)+" people")
+	case len(c.People) > 0:
+		takes = append(takes, "an answer"+of)
 	}
 	if c.NotRequester {
 		takes = append(takes, ConditionNotRequester)

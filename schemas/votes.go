@@ -2,7 +2,6 @@ package schemas
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -25,7 +24,26 @@ func Voters(votes []Vote) []string {
 	return names
 }
 
-// NeedsVotes reports whether a rule of permissions.confirm needs engines that know votes.
-func (s *Settings) NeedsVotes() bool {
-	return slices.ContainsFunc(s.Permissions.Confirm, func(c Confirm) bool { return c.Newer() })
+// The versions of the settings about several people. An engine reports the newest version that it
+// knows, and settings are refused while an engine runs that does not know theirs.
+const (
+	TeamsVotes  = 1 // votes, not_requester, rules and channels of permissions.confirm
+	TeamsGroups = 2 // groups, and people of permissions.confirm
+)
+
+// TeamsVersion returns the version of the settings about several people that engines must know, or
+// 0 if the settings have none.
+func (s *Settings) TeamsVersion() uint64 {
+	version := uint64(0)
+	for i := range s.Permissions.Confirm {
+		if c := &s.Permissions.Confirm[i]; len(c.People) > 0 {
+			return TeamsGroups
+		} else if c.Newer() {
+			version = TeamsVotes
+		}
+	}
+	if len(s.Groups()) > 0 {
+		return TeamsGroups
+	}
+	return version
 }

@@ -45,7 +45,7 @@ type conditions struct {
 	risk     schemas.Risk
 	rules    []confirmRule // the rules that cover the request
 	// votes is the number of people who must allow the request, at least 1. forTeams means
-	// that a rule has a condition about people, and newer that engines without votes do not
+	// that a rule has a condition about people (ForTeams), and newer that engines without votes do not
 	// know a rule.
 	votes           int
 	forTeams, newer bool
@@ -60,7 +60,7 @@ func (e *base) conditionsOf(now settingsSnapshot, agent string, r *schemas.Reque
 			continue
 		}
 		if _, plan := r.Plan(); r.Kind == schemas.KindQuestion && !plan {
-			rule.Votes, rule.NotRequester = 0, false
+			rule.Votes, rule.People, rule.NotRequester = 0, nil, false
 		}
 		c.rules = append(c.rules, rule)
 		c.votes = max(c.votes, rule.Votes)
@@ -105,6 +105,9 @@ func (c *conditions) mayAllow(who *schemas.Approver, connector string) error {
 		rule := &c.rules[i]
 		if !rule.Accepts(connector) {
 			return schemas.Errorf(schemas.CodeForbidden, "a request of risk %s is not allowed on %s: it takes %s", c.risk, connector, rule.String())
+		}
+		if len(rule.People) > 0 && !slices.ContainsFunc(c.settings.Named(rule.People), func(a schemas.Approver) bool { return a.Name == who.Name }) {
+			return schemas.Errorf(schemas.CodeForbidden, "a request of risk %s is not allowed by %s: it takes %s", c.risk, who.Name, rule.String())
 		}
 		if rule.NotRequester {
 			if err := c.notRequester(who); err != nil {

@@ -373,7 +373,7 @@ func (e *Engine) Calls() []bus.CallStats { return e.service.Calls() }
 // stats returns, for the statistics of the NATS service, the revisions of settings, freezes and
 // sessions that this engine has read. The entry "votes" says that it knows votes.
 func (e *Engine) stats() any {
-	return map[string]any{"votes": 1, "settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.sessionCache.newest()}
+	return map[string]any{"votes": schemas.TeamsGroups, "settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.sessionCache.newest()}
 }
 
 // deliveryJob handles a message of a queue in a lane. After a failure or a panic, the queue

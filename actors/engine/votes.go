@@ -237,13 +237,14 @@ func (e *effects) logVotes(ctx context.Context, entry bus.Entry, prompt schemas.
 	return errors.Join(errs...)
 }
 
-// checkEngines refuses settings with newer conditions while an engine runs that does not know
-// them: it would keep its earlier settings, and decide by a single answer.
+// checkEngines refuses settings about several people while an engine runs that does not know
+// them: it would keep its earlier settings, and decide by a single answer, or of another person.
 func (e *admin) checkEngines(ctx context.Context, s *schemas.Settings) error {
-	if !s.NeedsVotes() {
+	version := s.TeamsVersion()
+	if version == 0 {
 		return nil
 	}
-	late, err := e.laggards(ctx, "votes", 1, knowWithin)
+	late, err := e.laggards(ctx, "votes", version, knowWithin)
 	if errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) { // on a busy machine this engine may not have replied to itself
 		live, lerr := e.store.Presence.LiveKeys(ctx, aliveKey("*"))
 		if lerr == nil && !slices.ContainsFunc(live, func(key string) bool { return key != aliveKey(e.service.ID()) }) {
@@ -251,7 +252,7 @@ func (e *admin) checkEngines(ctx context.Context, s *schemas.Settings) error {
 		}
 	}
 	if err == nil && len(late) > 0 {
-		err = schemas.Errorf(schemas.CodeForbidden, "permissions.confirm: votes, not_requester, rules and channels need engines that know them, and these do not, or do not reply: %s; update or stop them first", strings.Join(late, ", "))
+		err = schemas.Errorf(schemas.CodeForbidden, "the settings about several people (permissions.confirm, approvers.groups) need engines that know them, and these do not, or do not reply: %s; update or stop them first", strings.Join(late, ", "))
 	}
 	return err
 }

@@ -139,7 +139,7 @@ func (e *env) awaitCode(owner *connector.Owner, channel string) (*schemas.From, 
 }
 
 type approversCmd struct {
-	List   approversListCmd   `cmd:"" default:"withargs" help:"List the approvers: the people who may answer."`
+	List   approversListCmd   `cmd:"" default:"withargs" help:"List the approvers, their groups, and the conditions for allows."`
 	Remove approversRemoveCmd `cmd:"" help:"Remove an approver, who then may answer no more."`
 }
 
@@ -170,6 +170,9 @@ func (c *approversListCmd) Run(e *env) error {
 	}
 	if state.Settings.Approvers.Require == schemas.RequireSecondDevice {
 		fmt.Fprintln(e.stdout, "an answer that allows must come from a second device")
+	}
+	for _, g := range state.Settings.Groups() {
+		fmt.Fprintln(e.stdout, people.Line("group "+g.Name+": "+strings.Join(g.People, ", ")))
 	}
 	for i := range state.Settings.Permissions.Confirm {
 		fmt.Fprintln(e.stdout, people.Line(confirmLine(&state.Settings.Permissions.Confirm[i])))
@@ -231,8 +234,7 @@ func (c *approversRemoveCmd) Run(e *env) error {
 			return fmt.Errorf("%s is no approver: see nod approvers", c.Name)
 		}
 		if c.Identity == "" {
-			a.People = slices.Delete(a.People, i, i+1)
-			return nil
+			return removeApprover(a, i)
 		}
 		channel, id, _ := strings.Cut(c.Identity, ":")
 		before := len(a.People[i].Identities)
@@ -241,7 +243,7 @@ func (c *approversRemoveCmd) Run(e *env) error {
 			return fmt.Errorf("%s has no identity %s: see nod approvers", c.Name, c.Identity)
 		}
 		if before == 1 {
-			a.People = slices.Delete(a.People, i, i+1)
+			return removeApprover(a, i)
 		}
 		return nil
 	})
@@ -249,6 +251,21 @@ func (c *approversRemoveCmd) Run(e *env) error {
 		fmt.Fprintf(e.stdout, "%s may answer no more\n", strings.TrimSpace(c.Name+" "+c.Identity))
 	}
 	return err
+}
+
+// removeApprover removes the person at index i, also from the groups. It refuses to empty a group,
+// because the settings may demand answers of its people.
+func removeApprover(a *schemas.Approvers, i int) error {
+	name := a.People[i].Name
+	a.People = slices.Delete(a.People, i, i+1)
+	for g := range a.Groups {
+		group := &a.Groups[g]
+		group.People = slices.DeleteFunc(group.People, func(member string) bool { return member == name })
+		if len(group.People) == 0 {
+			return fmt.Errorf("%s is the only one in the group %s: change approvers.groups in settings.json first", name, group.Name)
+		}
+	}
+	return nil
 }
 
 func withoutIdentity(all []schemas.Approver, id schemas.Identity) []schemas.Approver {

@@ -1,0 +1,83 @@
+package schemas
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Group is a list of approvers with a name, which can stand wherever the settings name people.
+type Group struct {
+	Name   string   `json:"name"`
+	People []string `json:"people"` // the approvers' names
+}
+
+// Groups returns the configured groups.
+func (s *Settings) Groups() []Group {
+	if s.Approvers == nil {
+		return nil
+	}
+	return s.Approvers.Groups
+}
+
+// Named returns the approvers that a list of names of people and groups names, each once, in the
+// order of the list. It leaves out unknown names.
+func (s *Settings) Named(names []string) (all []Approver) {
+	add := func(name string) {
+		i := slices.IndexFunc(s.People(), func(a Approver) bool { return a.Name == name })
+		if i >= 0 && !slices.ContainsFunc(all, func(a Approver) bool { return a.Name == name }) {
+			all = append(all, s.People()[i])
+		}
+	}
+	for _, name := range names {
+		add(name)
+		for _, g := range s.Groups() {
+			if g.Name == name {
+				for _, member := range g.People {
+					add(member)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// names reports whether a list of names of people and groups names an approver.
+func (s *Settings) names(list []string, name string) bool {
+	return slices.ContainsFunc(s.Named(list), func(a Approver) bool { return a.Name == name })
+}
+
+// checkNames returns an error for a name in a list at the path at that is neither a person nor a
+// group of the settings.
+func (s *Settings) checkNames(at string, list []string) error {
+	for i, name := range list {
+		known := slices.ContainsFunc(s.People(), func(a Approver) bool { return a.Name == name }) ||
+			slices.ContainsFunc(s.Groups(), func(g Group) bool { return g.Name == name })
+		if !known {
+			return invalid(fmt.Sprintf("%s[%d]", at, i), "%s is neither a person nor a group: see approvers.people and approvers.groups", quote(name))
+		}
+	}
+	return nil
+}
+
+// checkGroups returns an error for a group whose name is taken, or that names a person who is
+// no approver.
+func (s *Settings) checkGroups() error {
+	taken := map[string]bool{}
+	for _, a := range s.People() {
+		taken[a.Name] = true
+	}
+	people := len(taken)
+	for i, g := range s.Groups() {
+		at := fmt.Sprintf("approvers.groups[%d]", i)
+		for j, name := range g.People {
+			if !slices.ContainsFunc(s.People(), func(a Approver) bool { return a.Name == name }) {
+				return invalid(fmt.Sprintf("%s.people[%d]", at, j), "%s is not one of the %d people in approvers.people", quote(name), people)
+			}
+		}
+		if taken[g.Name] {
+			return invalid(at+".name", "repeats the name of a person or of an earlier group")
+		}
+		taken[g.Name] = true
+	}
+	return nil
+}
