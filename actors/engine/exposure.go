@@ -8,10 +8,11 @@ import (
 )
 
 // exposures holds the files with secrets that a search would show, for the searches of recent
-// calls. The zero value is ready to use, by several goroutines at once.
+// calls, and those that repositories track. The zero value is ready to use, by several goroutines at once.
 type exposures struct {
 	mu    sync.Mutex
 	found map[policy.Search]*exposure
+	repos policy.Repositories
 }
 
 // exposure lists the exposed files of one search.
@@ -28,7 +29,7 @@ const exposureAge = 5 * time.Second
 
 // look returns the facts about this machine's disk that the verdict on a call depends on.
 func (e *exposures) look(p *policy.Policy, c policy.Call) policy.Seen {
-	return policy.ThisDisk{}.Look(p, c, func(s policy.Search) ([]string, bool) { return e.of(s).walk(p, s) })
+	return e.repos.Look(p, c, func(s policy.Search) ([]string, bool) { return e.of(s).walk(p, s) })
 }
 
 // of returns the exposure of a search.

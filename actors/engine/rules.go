@@ -49,7 +49,7 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 		if bytes.Contains(r.ActionDetails, []byte("git")) {
 			out.call.Tops = policy.ThisDisk{}.Tops(out.call.Project)
 		}
-		out.call.Home = e.Home
+		out.call.Home, out.call.Changeable = e.Home, s.changesGit(local) && !s.ignores
 		out.call.Seen = e.exposed.look(rules, out.call)
 		if e.Projects != nil {
 			tight, unread := e.Projects.Tighten(rules, rules.Dirs(out.call)...)
@@ -74,7 +74,7 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	case v.Effect == policy.Contain, v.Effect == policy.Allow && v.Containment != nil && s.containable():
 		out.policy = rules
 		if v = s.contain(&out, v); v.Effect == policy.Allow && out.run == nil {
-			s.hardenGit(&out, local)
+			s.hardenGit(&out, local, nil)
 		}
 	case v.Effect != policy.Allow:
 		v.Effect, out.policy = policy.Ask, rules
@@ -86,28 +86,48 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 		}
 	default:
 		out.policy = rules
-		s.hardenGit(&out, local)
+		s.hardenGit(&out, local, v.LeavesOut)
+		if len(v.LeavesOut) > 0 && out.updated == nil {
+			v.Effect, v.Why = policy.Ask, "nod cannot leave the secrets that git tracks out of this line"
+			v.Reasons = append(slices.Clip(v.Reasons), v.Why)
+		}
 	}
+	out.call.Changeable = false // from here on, no stage changes the call
 	out.verdict = v
 	return out
 }
 
 // hardenGit changes an allowed call so that git runs no program from its configuration. Unless the
 // settings say otherwise, it does so only on this machine, if there is such a program, and if the
-// call's host accepts changed inputs; the decision then names what git leaves out.
-func (s *askState) hardenGit(out *rulesResult, local bool) {
-	var programs []string
-	switch on := s.settings.settings.Permissions.HardenGit; {
-	case on != nil && *on:
-	case on != nil || !local || s.request.Contain == "": // Contain is set by hosts that accept changed inputs
+// call's host accepts changed inputs; the decision then names what git leaves out. leavesOut are files with secrets
+// that git must leave out.
+func (s *askState) hardenGit(out *rulesResult, local bool, leavesOut []string) {
+	if !s.changesGit(local) {
 		return
-	default:
-		if programs = (policy.ThisDisk{}).GitPrograms(out.call); len(programs) == 0 {
+	}
+	var programs []string
+	if s.settings.settings.Permissions.HardenGit == nil {
+		if programs = (policy.ThisDisk{}).GitPrograms(out.call); len(programs) == 0 && len(leavesOut) == 0 {
 			return
 		}
 	}
 	changed := false
-	if out.updated, changed = out.policy.HardenInput(out.call); changed && len(programs) > 0 {
-		out.note = "git runs without " + strings.Join(programs, ", ") + "; \"harden_git\": false in nod's permissions lets git use what its configuration names"
+	if out.updated, changed = out.policy.HardenInput(out.call); !changed {
+		return
 	}
+	var notes []string
+	if len(leavesOut) > 0 {
+		notes = append(notes, "git leaves out "+strings.Join(leavesOut, ", ")+", because of secrets")
+	}
+	if len(programs) > 0 {
+		notes = append(notes, "git runs without "+strings.Join(programs, ", ")+"; \"harden_git\": false in nod's permissions lets git use what its configuration names")
+	}
+	out.note = strings.Join(notes, "; ")
+}
+
+// changesGit reports whether nod may change the git reads of a call. Hosts that accept changed
+// inputs set Contain.
+func (s *askState) changesGit(local bool) bool {
+	on := s.settings.settings.Permissions.HardenGit
+	return on != nil && *on || on == nil && local && s.request.Contain != ""
 }

@@ -96,16 +96,25 @@ func (p *Policy) locate(c *Call) pathname.Location {
 }
 
 // Harden rewrites a harmless command line so that git runs no program from the repository's
-// configuration. The new line is harmless too. It returns false if nothing must change.
+// configuration, and leaves out the files of LeavesOut. The new line is harmless too. It returns
+// false if nothing must change, and if the new line would not leave these files out.
 func (p *Policy) Harden(c Call) (string, bool) {
 	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return "", false
 	}
-	line, why := p.callLine(&c)
+	line, at, why := p.callLineAt(&c)
 	if line == nil || why != "" {
 		return "", false
 	}
-	return line.Harden()
+	hard, changed := line.Harden()
+	if changed && len(line.LeftOut()) > 0 {
+		loc := *at
+		loc.Changeable = false
+		if again, _ := p.shell.Read(hard, loc); !again.Harmless() {
+			return "", false
+		}
+	}
+	return hard, changed
 }
 
 // HardenInput returns a tool's input with the command line that Harden returns, for a host that

@@ -56,6 +56,10 @@ type Call struct {
 	Tops []string
 	Seen Seen // the facts about the disk that the verdict depends on
 
+	// Changeable means that the caller runs a harmless line only as HardenInput changes it, if the
+	// verdict has LeavesOut.
+	Changeable bool
+
 	looked *pathname.Looks // collects the places for Looks
 }
 
@@ -82,6 +86,10 @@ func (c *Call) location() pathname.Location {
 		loc.Unsearched = append(loc.Unsearched, pathname.Clean(dir))
 	}
 	loc.Searched, loc.Links, loc.Looked = c.Seen.Searched, c.Seen.Links, c.looked
+	loc.Tracked, loc.Changeable = c.Seen.Tracked, c.Changeable
+	if c.looked != nil {
+		loc.LookedIn = &c.looked.Repositories
+	}
 	return loc
 }
 
@@ -105,6 +113,9 @@ type Verdict struct {
 	// contained if permissions were granted. If the effect is Allow, the call may also run
 	// contained.
 	Containment *Containment
+	// LeavesOut are files with secrets, relative to the top of the repository, that the call would
+	// print. It is allowed only as HardenInput changes it, which leaves them out.
+	LeavesOut []string
 	// Remembered identifies the remembered rules that allowed the call.
 	Remembered []RememberedRef
 }

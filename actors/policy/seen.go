@@ -24,6 +24,10 @@ type Seen struct {
 	// Searched are the searches for which Exposed and Unsearched are complete. Any other search
 	// asks. nil means that they are complete for all searches.
 	Searched []Search
+	// Tracked are the secrets that repositories track, by the directory in which git looks for the
+	// repository. git commands that print files of a directory's repository which is missing here
+	// ask. nil means that nothing is known about repositories.
+	Tracked map[string]Tracked
 	// Links are the true paths of the call's paths that lead through symbolic links.
 	Links map[string][]string
 }
@@ -31,7 +35,7 @@ type Seen struct {
 // Looks returns the places at which Check needs to look for a call, each once. It ignores what
 // the call already knows of them.
 func (p *Policy) Looks(c Call) Looks {
-	looks := Looks{Searches: []Search{}}
+	looks := Looks{Searches: []Search{}, Repositories: []string{}}
 	c.Seen, c.looked = Seen{}, &looks
 	p.Check(c)
 	slices.Sort(looks.Paths)
@@ -57,9 +61,18 @@ const (
 
 // Look returns the facts about this disk that the verdict of p on a call depends on. The function
 // walk returns the result of Exposed for a search, which it may have kept.
-func (d ThisDisk) Look(p *Policy, c Call, walk func(s Search) (files []string, whole bool)) Seen {
+func (ThisDisk) Look(p *Policy, c Call, walk func(s Search) (files []string, whole bool)) Seen {
+	return new(Repositories).Look(p, c, walk)
+}
+
+// Look is ThisDisk.Look, with what r keeps of the repositories.
+func (r *Repositories) Look(p *Policy, c Call, walk func(s Search) (files []string, whole bool)) Seen {
+	d := ThisDisk{}
 	looks := p.Looks(c)
-	seen := Seen{Links: d.Follow(p, c, looks.Paths), Searched: []Search{}}
+	seen := Seen{Links: d.Follow(p, c, looks.Paths), Searched: []Search{}, Tracked: map[string]Tracked{}}
+	for _, dir := range looks.Repositories {
+		seen.Tracked[dir] = r.Tracked(dir)
+	}
 	for _, s := range looks.Searches {
 		if len(seen.Searched) == maxSearches || len(seen.Unsearched) == maxIncomplete {
 			break

@@ -19,9 +19,13 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	if why != "" {
 		line.Refuse(why)
 	}
+	if len(line.LeftOut()) > 0 && !line.Harmless() {
+		ev.call.Changeable, ev.location.Changeable = false, false // only a harmless line is changed
+		ev.evaluateShell(in)
+		return
+	}
 	if line.Harmless() && !ev.shellRules() {
-		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
-		ev.containHarmless(src)
+		ev.allowHarmless(src)
 		return
 	}
 	ev.facts = ev.pol.shell.Facts(line, file, src, ev.location)
@@ -56,8 +60,7 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 		return
 	}
 	if line.Harmless() {
-		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
-		ev.containHarmless(src)
+		ev.allowHarmless(src)
 		return
 	}
 	if rule := ev.allowedParts(); rule != "" {
@@ -66,6 +69,14 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	}
 	if why == "" {
 		ev.contain(src)
+	}
+}
+
+// allowHarmless sets the verdict on a harmless line.
+func (ev *evaluation) allowHarmless(src string) {
+	ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow, LeavesOut: ev.line.LeftOut()}
+	if len(ev.verdict.LeavesOut) == 0 {
+		ev.containHarmless(src)
 	}
 }
 

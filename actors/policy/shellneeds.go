@@ -38,14 +38,20 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 // callLine reads the command line of a shell call, in the directory in which the tool runs it.
 // why names an unknown part of the call, or is "". line is nil if the input cannot be read.
 func (p *Policy) callLine(c *Call) (line *shell.Line, why string) {
+	line, _, why = p.callLineAt(c)
+	return line, why
+}
+
+// callLineAt is callLine, with the location in which the line begins.
+func (p *Policy) callLineAt(c *Call) (line *shell.Line, at *pathname.Location, why string) {
 	in, err := tools.ReadInput(c.Input)
 	if err != nil {
-		return nil, err.Error()
+		return nil, nil, err.Error()
 	}
 	loc := c.location()
 	src, why := p.commandAt(c, in, &loc)
 	line, _ = p.shell.Read(src, loc)
-	return line, why
+	return line, &loc, why
 }
 
 // commandAt returns the command line of a shell call, and sets loc to the directory in which

@@ -1,6 +1,7 @@
 package contained
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ var gitNetwork = map[string]bool{"fetch": true, "pull": true, "ls-remote": true,
 
 // git checks a git command, which may only read or must keep all work.
 func (c *command) git() {
-	args := c.args
+	args, dirs := c.args, c.Dirs
 	for len(args) > 0 && strings.HasPrefix(args[0].Text, "-") {
 		switch t := args[0]; {
 		case !t.Known:
@@ -56,6 +57,7 @@ func (c *command) git() {
 			if len(c.resolve(args[1])) == 0 {
 				c.refuse("uses a repository that is not known")
 			}
+			dirs = c.resolve(args[1])
 			args = args[2:]
 		default:
 			c.refuse(t.Text + " before the subcommand can re-point git")
@@ -65,10 +67,29 @@ func (c *command) git() {
 	if len(args) == 0 {
 		return
 	}
-	c.subcommand(args)
+	c.subcommand(args, dirs)
 }
 
-func (c *command) subcommand(args []shell.Term) {
+// shows refuses a command that prints files of a repository with tracked secrets. A container hides
+// such a secret in the work tree, but not in the repository, so git would even print it as removed.
+func (c *command) shows(sub string, texts, dirs []string) {
+	shown, objects := commands.GitShows(sub, texts)
+	for _, dir := range dirs {
+		if shown == commands.ShowsNone && len(objects) == 0 {
+			return
+		}
+		t, _ := c.script.Location.TrackedAt(dir)
+		switch {
+		case shown == commands.ShowsNone && !slices.ContainsFunc(objects, func(name string) bool { return t.Named(name) }):
+		case t.Unread != "" || t.UnreadIndex != "":
+			c.refuse(sub + " may print secrets that git tracks: " + cmp.Or(t.UnreadIndex, t.Unread))
+		case len(t.Files) > 0:
+			c.refuse(sub + " may print " + t.Files[0].Path + ", a file with secrets that git tracks or tracked")
+		}
+	}
+}
+
+func (c *command) subcommand(args []shell.Term, dirs []string) {
 	texts := make([]string, len(args))
 	known := true
 	for i, t := range args {
@@ -85,6 +106,7 @@ func (c *command) subcommand(args []shell.Term) {
 			if !e.Fits(texts[n:]) {
 				c.refuse(name + " may do more than read with these words")
 			}
+			c.shows(name, texts[n:], dirs)
 			return
 		}
 	}

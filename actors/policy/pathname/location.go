@@ -21,6 +21,9 @@ type Location struct {
 	Searched      []Search            // the searches for which Exposed and Unsearched are complete; nil means all searches
 	Links         map[string][]string // the clean paths to which paths lead through symbolic links, by full path; without paths that lead to themselves
 	Looked        *Looks              // if not nil, it collects the places at which Follow and ExposedBelow look
+	Tracked       map[string]Tracked  // the secrets that the repositories of directories track; nil means unknown
+	LookedIn      *[]string           // if not nil, it collects the directories for TrackedAt
+	Changeable    bool                // nod may change the line before it runs
 	Home          string              // the home directory, in the form of Clean; "" if unknown
 	Lost          bool                // the command may run in any directory
 	NamesOnly     bool                // the command prints only names, so hidden files outside the project are no secrets

@@ -12,6 +12,8 @@ import (
 type Looks struct {
 	Paths    []string // paths that the call may read or write; if a path contains wildcards, it may be a name or a pattern
 	Searches []Search // paths that the call's searches read
+
+	Repositories []string // directories in which git looks for a repository, and prints its files
 }
 
 // Search is a path that a search reads, with all files below it.

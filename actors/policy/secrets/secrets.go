@@ -162,6 +162,22 @@ func Compile(guarded ...string) *Names {
 	return n
 }
 
+// sharedSettings are those of agentNames that projects track for all their users. They hold no
+// logins.
+var sharedSettings = []string{
+	".claude/settings*.json", ".claude/hooks", ".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/rules", ".gemini/settings.json", ".qwen/settings.json",
+	".copilot/hooks", ".github/hooks", "opencode.json", "opencode.jsonc", ".cursor/hooks.json", ".cursor/cli.json", ".kiro/settings",
+}
+
+// CompileTracked compiles the names of files that are secrets even if a repository tracks them:
+// all but nod's own files and the settings that agents share.
+func CompileTracked() *Names {
+	logins := slices.DeleteFunc(slices.Clone(agentNames), func(name string) bool { return slices.Contains(sharedSettings, name) })
+	n := Compile()
+	n.secrets = pathname.Compile(secretNames, logins)
+	return n
+}
+
 // Listed reports whether the file name p, a full path without patterns, is on the list of
 // secrets.
 //

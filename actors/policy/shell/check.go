@@ -139,6 +139,9 @@ func (line *Line) rtk(words []word.Word) (string, bool) {
 	if len(words) == 0 || words[0].Text != "git" {
 		return unknownCommand, false
 	}
+	changeable := line.Changeable
+	line.Changeable = false // Harden leaves rtk's lines as they are
+	defer func() { line.Changeable = changeable }()
 	return line.git(words[1:])
 }
 

@@ -14,7 +14,7 @@ import (
 // a program from the repository's configuration (core.fsmonitor, diff.external, a textconv);
 // Harden prevents that.
 func (line *Line) git(words []word.Word) (string, bool) {
-	here := line.Location
+	here, all := line.Location, words
 	for len(words) > 0 && strings.HasPrefix(words[0].Text, "-") {
 		switch opt := words[0]; {
 		case opt.Text == "--no-pager", opt.Text == "-P", opt.Text == "--no-optional-locks", opt.Text == "--literal-pathspecs":
@@ -77,6 +77,9 @@ func (line *Line) git(words []word.Word) (string, bool) {
 	if why == "" {
 		why = line.gitPaths(operands, &here)
 	}
+	if why == "" {
+		why = line.showsTracked(name, &a, all, &here)
+	}
 	return why, false
 }
 
@@ -85,6 +88,9 @@ func (line *Line) git(words []word.Word) (string, bool) {
 func (line *Line) gitSecret(t string) bool {
 	if strings.HasPrefix(t, ":!") || strings.HasPrefix(t, ":^") || strings.HasPrefix(t, "--") && !strings.Contains(t, "=") {
 		return false // the word excludes a path, or is a flag without a value
+	}
+	if out, _ := commands.Excluded(t); out != "" {
+		return false
 	}
 	if i := strings.LastIndexByte(t, ')'); i >= 0 && strings.HasPrefix(t, ":(") {
 		t = t[i+1:]
@@ -105,6 +111,9 @@ func (line *Line) gitSecret(t string) bool {
 func (line *Line) gitPaths(words []word.Word, here *pathname.Location) string {
 	for _, w := range words {
 		t := w.Text
+		if out, _ := commands.Excluded(t); out != "" {
+			continue
+		}
 		if strings.HasPrefix(t, ":(") && !strings.HasPrefix(t, ":(exclude)") && !strings.HasPrefix(t, ":(top)") {
 			return "uses a path form that nod does not follow"
 		}

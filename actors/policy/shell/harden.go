@@ -18,7 +18,8 @@ var hardened = []string{"core.fsmonitor=false", "log.showSignature=false", "core
 var hardenedOptions = " -c " + strings.Join(hardened, " -c ") + " --no-optional-locks --no-pager"
 
 // Harden rewrites a harmless line so that git runs no program from the repository's
-// configuration. If nothing must change, it returns the line and false.
+// configuration, and leaves out the files of LeftOut. If nothing must change, it returns the line
+// and false.
 func (line *Line) Harden() (string, bool) {
 	src := line.src
 	file := parse(src)
@@ -41,8 +42,21 @@ func (line *Line) Harden() (string, bool) {
 		if sub, flags := differSubcommand(call, src); sub != nil {
 			harden(int(sub.End().Offset()), flags)
 		}
+		for _, file := range line.leftOut[joinTexts(argumentsOf(call, src))] {
+			b.WriteString(src[last:call.End().Offset()] + " " + pathspec(file))
+			last = int(call.End().Offset())
+		}
 	}
 	return b.String() + src[last:], last > 0
+}
+
+// argumentsOf returns the words after a command's name.
+func argumentsOf(call *syntax.CallExpr, src string) []word.Word {
+	words := make([]word.Word, len(call.Args)-1)
+	for i, arg := range call.Args[1:] {
+		words[i], _ = word.Read(arg, src)
+	}
+	return words
 }
 
 // differSubcommand returns the last word of git's subcommand, and the flags that keep this

@@ -87,14 +87,15 @@ type Line struct {
 	reader     *Reader
 	src        string
 	Parts      []Part
-	inputFiles []word.Word // files that redirections read
-	zshReading *Line       // the line as an interactive Zsh reads it; nil if Zsh reads it as Bash does
-	Why        string      // the reason to ask about the line as a whole, or ""
-	secret     bool        // a redirection's file may be a secret
-	Comments   bool        // the line contains a comment
-	simple     bool        // the line is one command of plain words, so it was split without a parser
-	Untracked  bool        // a command changes to an unknown directory
-	zsh        bool        // the line is read as in an interactive Zsh: # starts no comment
+	inputFiles []word.Word         // files that redirections read
+	zshReading *Line               // the line as an interactive Zsh reads it; nil if Zsh reads it as Bash does
+	Why        string              // the reason to ask about the line as a whole, or ""
+	secret     bool                // a redirection's file may be a secret
+	Comments   bool                // the line contains a comment
+	simple     bool                // the line is one command of plain words, so it was split without a parser
+	Untracked  bool                // a command changes to an unknown directory
+	leftOut    map[string][]string // files that Harden leaves out of git commands, by the words after git
+	zsh        bool                // the line is read as in an interactive Zsh: # starts no comment
 }
 
 // Harmless reports whether all commands of the line are known to be harmless.
@@ -205,6 +206,9 @@ func (line *Line) readCommentsAsZsh(file *syntax.File) {
 	}
 	line.zshReading = again
 	again.list(other.Stmts)
+	if len(line.leftOut) > 0 || len(again.leftOut) > 0 {
+		line.Why = "has a comment, and git commands that may print secrets which git tracks"
+	}
 	if !again.Harmless() {
 		line.Why = "an interactive Zsh takes the comment for words: " + again.Reason()
 	}

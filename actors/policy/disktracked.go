@@ -1,0 +1,139 @@
+package policy
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy/gitstore"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
+)
+
+// Tracked are the files with secrets that the repository of a directory tracks or tracked.
+type Tracked = pathname.Tracked
+
+// maxReading is the time for which one call of Tracked reads new commits. A repository with more
+// commits counts as unread until later calls have read the rest.
+const maxReading = 3 * time.Second
+
+// maxRepositories is the number of repositories that Repositories remembers.
+const maxRepositories = 16
+
+// Repositories finds the secrets that the repositories on this machine track. It keeps what it has
+// read of each repository, and later reads only what is new. The zero value is ready to use, by
+// several goroutines at once.
+type Repositories struct {
+	mu    sync.Mutex
+	known map[string]*repository // by common directory
+}
+
+type repository struct {
+	mu      sync.Mutex // locked while a call reads the repository, so that calls do not read it twice
+	history *gitstore.History
+	indexes map[string]index // by file
+}
+
+// index holds the listed entries of an index file.
+type index struct {
+	size    int64
+	written time.Time
+	entries []gitstore.Entry
+}
+
+// Tracked returns the secrets that the repository of dir tracks in its index or in any commit.
+// Without a repository there are none. If nod cannot read all of the repository, Unread says why.
+func (r *Repositories) Tracked(dir string) Tracked {
+	top, err := ThisDisk{}.WorkTree(dir)
+	if err != nil {
+		return Tracked{UnreadIndex: err.Error()}
+	}
+	t := Tracked{Top: top}
+	if t.Dir, err = OnDisk(dir); err != nil {
+		return Tracked{UnreadIndex: err.Error()}
+	}
+	if is, err := isRepository(top); err != nil {
+		t.UnreadIndex = err.Error()
+		return t
+	} else if !is {
+		return t
+	}
+	admin, common := gitStore(top)
+	repo := r.of(common)
+	repo.mu.Lock()
+	defer repo.mu.Unlock()
+	if err := repo.history.Read(common, time.Now().Add(maxReading)); err != nil {
+		t.Unread = err.Error()
+	}
+	files := map[string]*pathname.TrackedFile{}
+	for _, file := range repo.history.Paths() {
+		files[file] = &pathname.TrackedFile{Path: file}
+		for id := range repo.history.Found()[file] {
+			t.Contents = append(t.Contents, id.String())
+		}
+	}
+	ix, err := repo.index(admin + "/index")
+	if err != nil {
+		t.UnreadIndex = err.Error()
+	}
+	for _, e := range ix.entries {
+		if files[e.Path] == nil {
+			files[e.Path] = &pathname.TrackedFile{Path: e.Path}
+		}
+		files[e.Path].Indexed = true
+		files[e.Path].Changed = files[e.Path].Changed || ix.changed(e, path.Join(top, e.Path))
+		t.Contents = append(t.Contents, e.Content.String())
+	}
+	for _, f := range files {
+		f.Changed = f.Changed && f.Indexed
+		t.Files = append(t.Files, *f)
+	}
+	slices.SortFunc(t.Files, func(a, b pathname.TrackedFile) int { return strings.Compare(a.Path, b.Path) })
+	slices.Sort(t.Contents)
+	return t
+}
+
+func (r *Repositories) of(common string) *repository {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known[common] == nil {
+		if r.known == nil || len(r.known) >= maxRepositories {
+			r.known = map[string]*repository{}
+		}
+		names := secrets.CompileTracked()
+		r.known[common] = &repository{history: gitstore.NewHistory(func(file string) bool { return names.Listed("/work/" + file) }), indexes: map[string]index{}}
+	}
+	return r.known[common]
+}
+
+// index returns the listed entries of an index file, which it reads only if the file has changed.
+func (repo *repository) index(file string) (index, error) {
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return index{}, nil
+	}
+	if err != nil {
+		return index{}, err
+	}
+	if ix, ok := repo.indexes[file]; ok && ix.size == info.Size() && ix.written.Equal(info.ModTime()) && time.Since(ix.written) > time.Second {
+		return ix, nil
+	}
+	ix := index{size: info.Size(), written: info.ModTime()}
+	if err := gitstore.Index(file, repo.history.Lists, func(e gitstore.Entry) { ix.entries = append(ix.entries, e) }); err != nil {
+		return index{}, err
+	}
+	repo.indexes[file] = ix
+	return ix, nil
+}
+
+// changed reports whether git may take a file for changed: it has conflicts, another size or time,
+// or git noted its time when it could still change unnoticed.
+func (ix *index) changed(e gitstore.Entry, at string) bool {
+	info, err := os.Lstat(at)
+	return e.Merging || err != nil || info.Size() != int64(e.Size) || !info.ModTime().Equal(e.Time) || !e.Time.Before(ix.written)
+}

@@ -1,0 +1,289 @@
+// Package gitstore reads the index and the objects of git repositories. It runs no git, so that
+// no program of a repository's configuration runs, and it writes nothing. Its readers bound what
+// they take from a file: a repository may come from a stranger.
+package gitstore
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// ID is the name of an object. Repositories with names of another length (SHA-256) are not read.
+type ID [20]byte
+
+// String returns the ID in hexadecimal digits, in lower case.
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+type kind byte
+
+// The kinds of objects, with the numbers that packs use.
+const (
+	kindCommit   kind = 1
+	kindTree     kind = 2
+	kindOfsDelta kind = 6
+	kindRefDelta kind = 7
+)
+
+const (
+	maxObject    = 16 << 20  // the largest commit or tree, in bytes
+	maxFile      = 512 << 20 // the largest index of a pack or of a work tree, in bytes
+	maxChain     = 4096      // the longest chain of deltas
+	maxCached    = 32 << 20  // bytes of objects that are kept because others are deltas of them
+	maxAlternate = 5         // the depth of alternates, as in git
+)
+
+// errMissing means that a repository does not hold an object.
+var errMissing = errors.New("the object is missing")
+
+// objects reads the objects of one repository.
+type objects struct {
+	dirs   []string // the directories of objects: the repository's own, and its alternates
+	packs  []*pack
+	cache  map[place]object
+	cached int // bytes in cache
+	in     *bufio.Reader
+	z      io.ReadCloser
+}
+
+type object struct {
+	kind kind
+	data []byte
+}
+
+// place is the place of an object in a pack.
+type place struct {
+	in *pack
+	at int64
+}
+
+// alternates returns the directories of objects of a repository.
+func alternates(dir string, depth int) []string {
+	dirs := []string{dir}
+	text, err := readBounded(dir+"/info/alternates", 64<<10)
+	if err != nil || depth == maxAlternate {
+		return dirs
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		if !path.IsAbs(line) {
+			line = path.Join(dir, line)
+		}
+		dirs = append(dirs, alternates(line, depth+1)...)
+	}
+	return dirs
+}
+
+// readBounded reads a regular file of at most limit bytes.
+func readBounded(name string, limit int64) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, fmt.Errorf("%s is no file of at most %d bytes", name, limit)
+	}
+	return os.ReadFile(name)
+}
+
+func (o *objects) close() {
+	for _, p := range o.packs {
+		_ = p.file.Close() // the file was only read, so an error of Close loses nothing
+	}
+}
+
+// read returns the kind and the content of a commit or a tree.
+func (o *objects) read(id ID) (object, error) {
+	for _, p := range o.packs {
+		if at, ok := p.find(id); ok {
+			return o.packed(place{p, at}, 0)
+		}
+	}
+	for _, dir := range o.dirs {
+		name := id.String()
+		obj, err := o.loose(dir+"/"+name[:2]+"/"+name[2:], true)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return obj, err
+		}
+	}
+	return object{}, errMissing
+}
+
+// loose reads the object in a file of its own. Without whole it returns only the kind of a blob,
+// a tag or a tree.
+func (o *objects) loose(name string, whole bool) (object, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return object{}, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return object{}, fmt.Errorf("%s is no file", name)
+	}
+	z, err := o.inflater(f)
+	if err != nil {
+		return object{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	head := bufio.NewReader(io.LimitReader(z, maxObject+64))
+	text, err := head.ReadString(0)
+	if err != nil || len(text) > 64 {
+		return object{}, fmt.Errorf("%s is no object of git", name)
+	}
+	var obj object
+	switch word, _, _ := strings.Cut(text, " "); word {
+	case "commit":
+		obj.kind = kindCommit
+	case "tree":
+		obj.kind = kindTree
+	default:
+		return obj, nil
+	}
+	if whole || obj.kind == kindCommit {
+		obj.data, err = io.ReadAll(head)
+	}
+	return obj, err
+}
+
+// inflater returns a reader of compressed data. It is valid until the next call.
+func (o *objects) inflater(r io.Reader) (io.Reader, error) {
+	if o.in == nil {
+		o.in = bufio.NewReaderSize(r, 4096)
+	} else {
+		o.in.Reset(r)
+	}
+	if o.z == nil {
+		z, err := zlib.NewReader(o.in)
+		if err != nil {
+			return nil, err
+		}
+		o.z = z
+		return z, nil
+	}
+	return o.z, o.z.(zlib.Resetter).Reset(o.in, nil)
+}
+
+// packed reads an object of a pack, and the objects of which it is a delta.
+func (o *objects) packed(at place, depth int) (object, error) {
+	if obj, ok := o.cache[at]; ok {
+		return obj, nil
+	}
+	if depth > maxChain {
+		return object{}, errors.New("a chain of deltas is too long")
+	}
+	h, err := at.in.header(at.at)
+	if err != nil {
+		return object{}, err
+	}
+	if h.size > maxObject {
+		return object{}, fmt.Errorf("an object has %d bytes, more than %d", h.size, maxObject)
+	}
+	z, err := o.inflater(io.NewSectionReader(at.in.file, h.body, 1<<62))
+	if err != nil {
+		return object{}, err
+	}
+	data := make([]byte, h.size)
+	if _, err := io.ReadFull(z, data); err != nil {
+		return object{}, fmt.Errorf("read an object of %s: %w", at.in.file.Name(), err)
+	}
+	obj := object{h.kind, data}
+	if h.kind == kindOfsDelta || h.kind == kindRefDelta {
+		base, err := o.base(at.in, h, depth)
+		if err != nil {
+			return object{}, err
+		}
+		if obj.data, err = applyDelta(base.data, data); err != nil {
+			return object{}, err
+		}
+		obj.kind = base.kind
+	}
+	o.keep(at, obj)
+	return obj, nil
+}
+
+func (o *objects) base(in *pack, h header, depth int) (object, error) {
+	if h.kind == kindOfsDelta {
+		return o.packed(place{in, h.base}, depth+1)
+	}
+	if at, ok := in.find(h.baseID); ok {
+		return o.packed(place{in, at}, depth+1)
+	}
+	return o.read(h.baseID)
+}
+
+func (o *objects) keep(at place, obj object) {
+	if o.cached += len(obj.data); o.cached > maxCached || o.cache == nil {
+		o.cache, o.cached = map[place]object{}, len(obj.data)
+	}
+	o.cache[at] = obj
+}
+
+var errDelta = errors.New("a delta is damaged")
+
+// applyDelta returns the object that a delta makes of another.
+func applyDelta(base, delta []byte) ([]byte, error) {
+	from, n := binary.Uvarint(delta)
+	if n <= 0 || from != uint64(len(base)) {
+		return nil, errDelta
+	}
+	delta = delta[n:]
+	size, n := binary.Uvarint(delta)
+	if n <= 0 || size > maxObject {
+		return nil, errDelta
+	}
+	delta = delta[n:]
+	out := make([]byte, 0, size)
+	for len(delta) > 0 {
+		op := delta[0]
+		delta = delta[1:]
+		if op&0x80 == 0 {
+			if op == 0 || int(op) > len(delta) {
+				return nil, errDelta
+			}
+			out, delta = append(out, delta[:op]...), delta[op:]
+			continue
+		}
+		var v [7]byte // four bytes of the offset, three of the length
+		for i := range v {
+			if op&(1<<i) != 0 {
+				if len(delta) == 0 {
+					return nil, errDelta
+				}
+				v[i], delta = delta[0], delta[1:]
+			}
+		}
+		at := int64(binary.LittleEndian.Uint32(v[:4]))
+		length := int64(v[4]) | int64(v[5])<<8 | int64(v[6])<<16
+		if length == 0 {
+			length = 0x10000
+		}
+		if at+length > int64(len(base)) || int64(len(out))+length > maxObject {
+			return nil, errDelta
+		}
+		out = append(out, base[at:at+length]...)
+	}
+	if uint64(len(out)) != size {
+		return nil, errDelta
+	}
+	return out, nil
+}
+
+// treeOf returns the tree of a commit.
+func treeOf(commit []byte) (id ID, err error) {
+	text, ok := bytes.CutPrefix(commit, []byte("tree "))
+	if !ok || len(text) < 40 {
+		return id, errors.New("a commit names no tree")
+	}
+	_, err = hex.Decode(id[:], text[:40])
+	return id, err
+}
