@@ -12,6 +12,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/slack"
 	"github.com/nodbus/nod/connectors/people/telegram"
 	"github.com/nodbus/nod/connectors/people/voice"
 	"github.com/nodbus/nod/connectors/people/wake"
@@ -23,6 +24,7 @@ import (
 var channels = []people.Channel{
 	telegram.Channel,
 	whatsapp.Channel,
+	slack.Channel,
 	voice.Channel,
 	wake.Channel,
 }

@@ -86,7 +86,7 @@ func (c *pairCmd) Run(e *env) error {
 func sendCode(channel, code string) string {
 	for _, ch := range embed.Channels() {
 		if ch.Name() == channel && ch.SendCode != "" {
-			return fmt.Sprintf("Run this on the machine of the %s, within 10 minutes:\n\n  %s\n", ch.Account, strings.ReplaceAll(ch.SendCode, "CODE", code))
+			return fmt.Sprintf("%s, within 10 minutes:\n\n  %s\n", ch.SendFrom, strings.ReplaceAll(ch.SendCode, "CODE", code))
 		}
 	}
 	return fmt.Sprintf("Send this to the bot on %s, within 10 minutes:\n\n  /start %s\n", channel, code)

@@ -1,6 +1,10 @@
 package people
 
-import "github.com/nodbus/nod/schemas"
+import (
+	"fmt"
+
+	"github.com/nodbus/nod/schemas"
+)
 
 // AgentRemembers is a warning. People read it before they choose an option that the agent itself
 // applies to later calls.
@@ -25,4 +29,29 @@ func OptionWords(r *schemas.Request, o schemas.Option) string {
 		words += ", and the agent remembers it"
 	}
 	return words
+}
+
+// OptionText returns the effect of option i and its name.
+func OptionText(p *schemas.Prompt, i int) string {
+	o := p.Request.Options[i]
+	return OptionWords(&p.Request, o) + ": " + Line(o.Name)
+}
+
+// OptionLabel returns the label of the button for option i. If the agent remembers the option and the
+// option's name is too long for a label of maxLabel UTF-16 units, the label contains the option's number
+// in the message instead. The label of another option may be longer than maxLabel.
+func OptionLabel(p *schemas.Prompt, i, maxLabel int) string {
+	o := p.Request.Options[i]
+	if !o.Kind.Remembered() {
+		return OptionText(p, i)
+	}
+	mark := "⛔ Deny"
+	if o.Kind.Allows() {
+		mark = "✅ Allow"
+	}
+	text := fmt.Sprintf("%s, agent remembers %d: %s", mark, i+1, Line(o.Name))
+	if UTF16(text) > maxLabel {
+		text = fmt.Sprintf("%s, agent remembers %d …", mark, i+1)
+	}
+	return text
 }

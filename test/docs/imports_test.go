@@ -82,7 +82,7 @@ var mayImport = []struct {
 	{"actors", []string{"bus", "schemas"}},
 	{"connectors/httpserve", nil},
 	{"connectors/people/payload", nil},
-	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/httpserve"}},
+	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/webapi", "connectors/httpserve"}},
 	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve"}},
 	{"connectors/agents/contain/inner", nil},
 	{"connectors/agents/contain/egress", nil},
@@ -129,7 +129,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests: see schemas/schema.go
 		"github.com/prometheus/":                {"embed/metrics"},
 		"github.com/alecthomas/kong":            {"cmd/..."},
-		"github.com/coder/websocket":            {"connectors/people/web", "connectors/people/voice", "connectors/agents/acp", "test/..."},
+		"github.com/coder/websocket":            {"connectors/people/web", "connectors/people/voice", "connectors/people/slack/...", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests
 		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode", "connectors/agents/mcpgate"},
 		"github.com/standard-webhooks/":         {"connectors/people/wake"}, // imported only in tests

@@ -22,6 +22,7 @@ type Features struct {
 	Reasons      bool // a denial can contain the person's reason
 	Scopes       bool // an answer can allow later calls by a rule that nod stores
 	AgentOptions bool // an answer can choose an option that the agent itself remembers
+	Unkept       bool // the channel keeps no answer for a connector that is away: the person reads that it failed
 }
 
 // feature is the name of a field of Features.
@@ -35,16 +36,19 @@ const (
 	reasons      feature = "Reasons"
 	scopes       feature = "Scopes"
 	agentOptions feature = "AgentOptions"
+	unkept       feature = "Unkept"
+	kept         feature = "Kept" // the opposite of Unkept
 )
 
 func (f Features) declared() map[feature]bool {
 	return map[feature]bool{
 		buttons: f.Buttons, replies: f.Replies, codes: f.Codes, edits: f.Edits, reasons: f.Reasons, scopes: f.Scopes, agentOptions: f.AgentOptions,
+		unkept: f.Unkept, kept: !f.Unkept,
 	}
 }
 
-// absences contains, for each feature, the test for channels that do not declare the feature. The test
-// fails if the channel has the feature.
+// absences contains the tests for channels that do not declare a feature. Such a test fails if the
+// channel has the feature. Unkept and Kept have none: each is the other's absence.
 var absences = map[feature]func(*stage){
 	buttons:      noButtons,
 	replies:      noReplies,
@@ -57,7 +61,7 @@ var absences = map[feature]func(*stage){
 
 func runAbsences(t *testing.T, features Features, stage func(*testing.T) *stage) {
 	for name, declared := range features.declared() {
-		if !declared && !(features.Outgoing && (name == scopes || name == agentOptions)) { // an outgoing channel without buttons and replies takes no lasting answer either
+		if absences[name] != nil && !declared && !(features.Outgoing && (name == scopes || name == agentOptions)) { // an outgoing channel without buttons and replies takes no lasting answer either
 			t.Run("without "+string(name), func(t *testing.T) { absences[name](stage(t)) })
 		}
 	}

@@ -154,3 +154,37 @@ func restartedMeanwhile(s *stage) {
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)
 	s.Zero(s.desk.contradicted(), "an update that comes twice gives the same answer")
 }
+
+// connectorAwayUnkept requires that an answer to a connector that is away changes nothing, that the
+// person reads so, and that the question takes their answer later.
+func connectorAwayUnkept(s *stage) {
+	p, _, m := s.shown("make")
+	s.stop()
+	read := len(s.Read(Ann))
+	s.submits(m, schemas.AllowOnce)
+	s.waits("the notice that the app did not respond", func() bool { return len(s.Read(Ann)) > read })
+	s.start()
+	q, _, n := s.shown("make test") // the connector is back
+	s.answers(n, schemas.RejectOnce)
+	s.Equal(schemas.Denied, s.decided(q).Outcome)
+	s.pending(p)
+	s.answers(m, schemas.AllowOnce)
+	s.Equal(schemas.Allowed, s.decided(p).Outcome)
+}
+
+// restartedUnkept requires that a connector which ends before nod has the answer tells the person so.
+func restartedUnkept(s *stage) {
+	p, _, m := s.shown("make")
+	s.desk.leave()
+	read := len(s.Read(Ann))
+	s.submits(m, schemas.AllowOnce)
+	s.waits("the notice that it is being recorded", func() bool { return len(s.Read(Ann)) > read })
+	s.stop()
+	s.Equal(people.NotConfirmed, s.last(Ann).Text)
+	s.pending(p)
+	s.desk.come()
+	s.start()
+	s.answers(m, schemas.AllowOnce)
+	s.Equal(schemas.Allowed, s.decided(p).Outcome)
+	s.Zero(s.desk.contradicted())
+}

@@ -35,6 +35,12 @@ type Rig interface {
 	Break(fault Fault)
 }
 
+// Listening is a Rig of a channel with the feature Unkept.
+type Listening interface {
+	// Connected returns the number of carriers to which the channel can bring an answer.
+	Connected() int
+}
+
 // Message is a prompt, or the reply to an act. A reply outside the chat, such as a toast, has no ID.
 type Message struct {
 	ID      string

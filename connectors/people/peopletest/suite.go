@@ -46,10 +46,12 @@ var tests = []struct {
 	{"an answer is about the calls that its question counted", nil, counted},
 	{"a changed count replaces the one in the message", []feature{edits}, recounted},
 	{"a reply is about the calls that its question counted", []feature{replies}, countedInReply},
-	{"an answer given while the connector was away arrives", nil, connectorAway},
+	{"an answer given while the connector was away arrives", []feature{kept}, connectorAway},
 	{"an answer given while nod was away arrives", nil, nodAway},
-	{"an answer given while both were away arrives", nil, bothAway},
-	{"nod and the connector restart while an answer is on its way", nil, restartedMeanwhile},
+	{"an answer given while both were away arrives", []feature{kept}, bothAway},
+	{"nod and the connector restart while an answer is on its way", []feature{kept}, restartedMeanwhile},
+	{"an answer given while the connector was away fails, and the person reads it", []feature{unkept}, connectorAwayUnkept},
+	{"the connector restarts while an answer is on its way, and the person reads that it is not confirmed", []feature{unkept}, restartedUnkept},
 	{"faults are told apart", nil, faults},
 	{"a prompt that may be there already says so", nil, repeatedPrompt},
 	{"a prompt that is revised still says that it may be there twice", []feature{edits}, repeatedRevision},
@@ -148,6 +150,14 @@ func (s *stage) start() {
 	}()
 	var once sync.Once
 	s.stop = func() { once.Do(func() { cancel(); <-ended }) }
+	if listening, ok := s.Rig.(Listening); ok {
+		s.waits("a connection", func() bool { return listening.Connected() > 0 })
+		stop := s.stop
+		s.stop = func() {
+			stop()
+			s.waits("the end of the connection", func() bool { return listening.Connected() == 0 })
+		}
+	}
 }
 
 func (s *stage) noSecretIn(text string) {

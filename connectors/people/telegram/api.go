@@ -1,19 +1,17 @@
 package telegram
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/webapi"
 )
 
 const (
@@ -34,40 +32,25 @@ const (
 
 // api calls the methods of Telegram's Bot API. Every URL contains the bot's token, but no error does.
 type api struct {
-	client *http.Client
-	base   string // the server's address, without a trailing slash
-	token  string
-	// secrets contains the texts that clean removes from every error.
-	secrets []string
+	*webapi.Client
+	base  string // the server's address, without a trailing slash
+	token string
 }
 
 // newAPI returns the api of one bot. It refuses an address that would send the token unencrypted over
 // the network.
 func newAPI(base, token string) (*api, error) {
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("connectors.telegram.base_url: it must be a plain address such as https://api.telegram.org")
-	}
-	if u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
-		return nil, errors.New("connectors.telegram.base_url: it must begin with https://, as the bot's token travels in it; http:// is for this machine alone")
+	base, err := webapi.Base("connectors.telegram.base_url", base, "https://api.telegram.org", "the bot's token")
+	if err != nil {
+		return nil, err
 	}
 	if token == "" || strings.Trim(token, tokenLetters) != "" {
 		return nil, errors.New("the Telegram bot's token is malformed: copy the one from @BotFather, such as 123456:ABC-DEF")
 	}
-	return &api{
-		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // a redirect would send the token to another host
-		}},
-		base:  strings.TrimRight(base, "/"),
-		token: token, secrets: []string{token},
-	}, nil
+	return &api{Client: webapi.New(Name, token), base: base, token: token}, nil
 }
 
 const tokenLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-:"
-
-func loopback(host string) bool {
-	return host == "localhost" || host == "127.0.0.1" || host == "::1"
-}
 
 type apiError struct {
 	method      string
@@ -159,66 +142,30 @@ func (a *api) post(ctx context.Context, method string, params, result any) error
 	if err != nil {
 		return &people.Error{Permanent: true, Err: fmt.Errorf("telegram %s: encode: %w", method, err)}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.base+"/bot"+a.token+"/"+method, bytes.NewReader(body))
+	resp, err := a.Post(ctx, a.base+"/bot"+a.token+"/"+method, http.Header{"Content-Type": {"application/json"}}, body, maxReply)
 	if err != nil {
-		return &people.Error{Permanent: true, Err: fmt.Errorf("telegram %s: the address is not valid", method)}
+		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := a.client.Do(req)
-	if err != nil {
-		return a.networkError(method, err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
-	if err != nil {
-		return a.networkError(method, err)
-	}
-	return a.read(method, resp, data, result)
+	return a.read(method, &resp, result)
 }
 
-func (a *api) read(method string, resp *http.Response, data []byte, result any) error {
+func (a *api) read(method string, resp *webapi.Reply, result any) error {
 	var r reply
-	if json.Unmarshal(data, &r) != nil || resp.StatusCode >= 300 && r.Description == "" {
-		r = reply{Code: resp.StatusCode, Description: http.StatusText(resp.StatusCode)}
+	if json.Unmarshal(resp.Body, &r) != nil || resp.Status >= 300 && r.Description == "" {
+		r = reply{Code: resp.Status, Description: http.StatusText(resp.Status)}
 	}
-	if resp.StatusCode == http.StatusOK && r.OK {
+	if resp.Status == http.StatusOK && r.OK {
 		if result == nil {
 			return nil
 		}
 		if err := json.Unmarshal(r.Result, result); err != nil {
-			return &people.Error{Err: fmt.Errorf("telegram %s: the reply has an unexpected form: %s", method, a.clean(err.Error()))}
+			return &people.Error{Err: fmt.Errorf("telegram %s: the reply has an unexpected form: %s", method, a.Clean(err.Error()))}
 		}
 		return nil
 	}
-	if r.Parameters.RetryAfter == 0 {
-		r.Parameters.RetryAfter, _ = strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if there is no such header
-	}
-	f := &apiError{method: method, code: r.Code, description: a.clean(r.Description), after: time.Duration(r.Parameters.RetryAfter) * time.Second}
-	if f.code == 0 {
-		f.code = resp.StatusCode
+	f := &apiError{method: method, code: cmp.Or(r.Code, resp.Status), description: a.Clean(r.Description), after: resp.After(time.Now())}
+	if r.Parameters.RetryAfter != 0 {
+		f.after = min(time.Duration(r.Parameters.RetryAfter)*time.Second, webapi.MaxWait)
 	}
 	return f.carrierError()
-}
-
-// networkError wraps a network error. It keeps only the cause: the text of the HTTP client's own error
-// contains the URL, and therefore the token.
-func (a *api) networkError(method string, err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err
-	}
-	return &people.Error{Err: fmt.Errorf("telegram %s: %s", method, a.clean(err.Error()))}
-}
-
-// clean prepares a text of the server for an error: it returns one line of limited length, without
-// secrets. A server or a proxy may repeat a secret.
-func (a *api) clean(text string) string {
-	for _, secret := range a.secrets {
-		text = strings.ReplaceAll(text, secret, "[secret]")
-	}
-	text = people.Line(text)
-	if runes := []rune(text); len(runes) > 300 {
-		text = string(runes[:300]) + "…"
-	}
-	return text
 }

@@ -3,7 +3,6 @@ package telegram
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -12,7 +11,7 @@ import (
 )
 
 // The actions of buttons. An action that is a number is an index in the request's options. The actions
-// for standing answers are in reachAction and extent.action.
+// for standing answers are in reachAction and people.Extent.Action.
 const (
 	actAllow = "a" // allow once
 	actDeny  = "d" // deny once
@@ -75,7 +74,7 @@ func buttons(p *schemas.Prompt) *keyboard {
 	}
 	var first, second []button
 	if _, ok := p.Request.OptionOfKind(schemas.AllowOnce); ok && fitsWhole(p) {
-		first = append(first, to(allowLabel(p), actAllow))
+		first = append(first, to("✅ "+people.AllowLabel(p), actAllow))
 	}
 	first = append(first, to("⛔ Deny", actDeny))
 	second = append(second, to("Deny, say why", actWhy))
@@ -83,18 +82,6 @@ func buttons(p *schemas.Prompt) *keyboard {
 		second = append(second, to("More options", actMore))
 	}
 	return &keyboard{Rows: [][]button{first, second}}
-}
-
-// allowLabel returns the label of the Allow button. The button allows once or, for a permission, for
-// the session.
-func allowLabel(p *schemas.Prompt) string {
-	switch {
-	case p.Request.Kind == schemas.KindPermission: // the message says how long the permission lasts
-		return "✅ Allow in this session"
-	case people.Times(p) != "":
-		return "✅ Allow once " + people.Times(p)
-	}
-	return "✅ Allow once"
 }
 
 // questionButtons makes a button for each option of a question. If an option is too long for a label,
@@ -123,37 +110,13 @@ func questionButtons(p *schemas.Prompt, to func(text, action string) button) *ke
 func moreButtons(p *schemas.Prompt) *keyboard {
 	var k keyboard
 	for _, i := range otherOptions(p) {
-		o := p.Request.Options[i]
-		k.Rows = append(k.Rows, []button{{optionLabel(p, i, o), callback(p, strconv.Itoa(i))}})
+		k.Rows = append(k.Rows, []button{{people.OptionLabel(p, i, maxLabel), callback(p, strconv.Itoa(i))}})
 	}
 	k.Rows = append(append(k.Rows, reachRows(p)...), back(p))
 	return &k
 }
 
 func back(p *schemas.Prompt) []button { return []button{{"Back", callback(p, actBack)}} }
-
-// optionText returns the effect of an option and its name.
-func optionText(p *schemas.Prompt, o schemas.Option) string {
-	return people.OptionWords(&p.Request, o) + ": " + people.Line(o.Name)
-}
-
-// optionLabel returns the label of the button for option i. If the agent remembers the option and the
-// option's name is too long for a label, the label contains the option's number in the message
-// instead.
-func optionLabel(p *schemas.Prompt, i int, o schemas.Option) string {
-	if !o.Kind.Remembered() {
-		return optionText(p, o)
-	}
-	mark := "⛔ Deny"
-	if o.Kind.Allows() {
-		mark = "✅ Allow"
-	}
-	text := fmt.Sprintf("%s, agent remembers %d: %s", mark, i+1, people.Line(o.Name))
-	if people.UTF16(text) > maxLabel {
-		text = fmt.Sprintf("%s, agent remembers %d …", mark, i+1)
-	}
-	return text
-}
 
 // otherOptions returns the indexes of options that this channel may offer and whose labels fit on a
 // button, without those of the buttons Allow and Deny. For a question, these are all options except
@@ -171,7 +134,7 @@ func otherOptions(p *schemas.Prompt) []int {
 			places = append(places, i)
 		case question:
 		case o.OptionID == once.OptionID, o.OptionID == never.OptionID:
-		case people.OptionWords(&p.Request, o) == "", people.UTF16(optionLabel(p, i, o)) > maxLabel:
+		case people.OptionWords(&p.Request, o) == "", people.UTF16(people.OptionLabel(p, i, maxLabel)) > maxLabel:
 		case (o.Kind.Allows() || o.Kind.Remembered()) && !mayAllow: // the brief text does not contain the option's name
 		default:
 			places = append(places, i)
@@ -192,7 +155,7 @@ func answerFor(p *schemas.Prompt, action string, from schemas.From) (a schemas.A
 	case actDeny:
 		return people.Utterance{Word: people.No}.Answer(p, from)
 	}
-	if a, ok := standingAnswer(p, action, from); ok {
+	if a, ok := people.StandingAnswer(p, fitsWhole(p), action, from); ok {
 		return a, true
 	}
 	for _, i := range otherOptions(p) {

@@ -36,15 +36,15 @@ func codeWordMessage(about *message, p *schemas.Prompt, action string) outgoing 
 // describeAction describes the effect of an action that allows.
 func describeAction(p *schemas.Prompt, action string) string {
 	for i, r := range offeredReaches(p) {
-		for _, e := range extents {
-			if e.action(i) == action {
-				return ruleText(i, &r) + ", " + e.String()
+		for _, e := range people.Extents() {
+			if e.Action(i) == action {
+				return people.RuleText(i, &r) + ", " + e.String()
 			}
 		}
 	}
 	for _, i := range otherOptions(p) {
 		if strconv.Itoa(i) == action {
-			return optionText(p, p.Request.Options[i])
+			return people.OptionText(p, i)
 		}
 	}
 	return "once"
@@ -54,8 +54,8 @@ func describeAction(p *schemas.Prompt, action string) string {
 func allowActions(p *schemas.Prompt) []string {
 	all := []string{actAllow}
 	for i := range offeredReaches(p) {
-		for _, e := range extents {
-			all = append(all, e.action(i))
+		for _, e := range people.Extents() {
+			all = append(all, e.Action(i))
 		}
 	}
 	for _, i := range otherOptions(p) {

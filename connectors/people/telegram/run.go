@@ -91,7 +91,7 @@ func (c *Carrier) updates(ctx context.Context, ask poll) (found []update, err er
 	if err == nil || awake.Err() == nil || ctx.Err() != nil {
 		return found, err
 	}
-	c.api.client.CloseIdleConnections()
+	c.api.HTTP.CloseIdleConnections()
 	return nil, nil
 }
 

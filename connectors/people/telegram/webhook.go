@@ -53,7 +53,8 @@ func (c *Carrier) UseWebhook(w Webhook) error {
 		return fmt.Errorf("connectors.telegram.webhook: the secret must be %d to 256 letters, digits, _ and -: make one with `openssl rand -hex 32`", minSecret)
 	}
 	w.PublicURL = strings.TrimRight(w.PublicURL, "/") + hookPath
-	c.hook, c.api.secrets = &w, append(c.api.secrets, w.Secret)
+	c.hook = &w
+	c.api.Hide(w.Secret)
 	return nil
 }
 

@@ -27,6 +27,7 @@ var Channel = people.Channel{
 	Account:  "voice client",
 	Guide:    "docs/voice.md",
 	SendCode: "nod voice --pair CODE",
+	SendFrom: "Run this on the machine of the voice client",
 }
 
 // Settings is the section connectors.voice of settings.json.

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/webapi"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -145,7 +145,7 @@ func (t *target) result(resp *http.Response, now time.Time) error {
 		return nil
 	}
 	e := &people.Error{Err: fmt.Errorf("wake %s: its server replied %d %s", t.Name, code, http.StatusText(code))}
-	after, asked := retryAfter(resp.Header.Get("Retry-After"), now)
+	after, asked := webapi.RetryAfter(resp.Header.Get("Retry-After"), now)
 	switch {
 	case code == http.StatusGone:
 		e.Unreachable = true
@@ -160,20 +160,4 @@ func (t *target) result(resp *http.Response, now time.Time) error {
 		e.Err = fmt.Errorf("%w: check its address, fields and secret under connectors.wake.targets", e.Err)
 	}
 	return e
-}
-
-// maxRetryAfter bounds the wait that a server may ask for.
-const maxRetryAfter = 24 * time.Hour
-
-// retryAfter parses a Retry-After header: a number of seconds, or a date. asked is false if the header
-// is missing or malformed.
-func retryAfter(text string, now time.Time) (after time.Duration, asked bool) {
-	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
-		return min(time.Duration(n)*time.Second, maxRetryAfter), true
-	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0, false
-	}
-	return min(max(at.Sub(now), 0), maxRetryAfter), true
 }

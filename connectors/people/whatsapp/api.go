@@ -1,20 +1,16 @@
 package whatsapp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/webapi"
 )
 
 const (
@@ -24,38 +20,28 @@ const (
 	// if the messages to one person come too fast.
 	rateWait = 30 * time.Second
 	pairWait = 6 * time.Second
-	// maxWait bounds the pause that a server may ask for.
-	maxWait = 24 * time.Hour
 	// maxReply is the largest reply in bytes.
 	maxReply = 1 << 20
 )
 
 // api calls Meta's Graph API for one number. The access token is in a header, and in no URL or error.
 type api struct {
-	client  *http.Client
-	number  string // the address of the number: the base URL and the number's id
-	token   string
-	secrets []string // the texts that clean removes from every error
+	*webapi.Client
+	number string // the address of the number: the base URL and the number's id
+	token  string
 }
 
 func newAPI(base, numberID, token string, secrets ...string) (*api, error) {
-	u, err := url.Parse(base)
+	base, err := webapi.Base("connectors.whatsapp.base_url", base, "https://graph.facebook.com/v24.0", "the access token")
 	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("connectors.whatsapp.base_url: it must be a plain address such as https://graph.facebook.com/v24.0")
-	case u.Scheme != "https" && !(u.Scheme == "http" && httpserve.Loopback(u.Hostname())):
-		return nil, errors.New("connectors.whatsapp.base_url: it must begin with https://, as the access token travels with each call; http:// is for this machine alone")
+	case err != nil:
+		return nil, err
 	case token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return nil, errors.New("connectors.whatsapp: the access token must be one word of ASCII characters: copy it from the system user's page of Meta's console")
 	case numberID == "" || strings.Trim(numberID, "0123456789") != "":
 		return nil, errors.New("connectors.whatsapp.phone_number_id: it must be the digits that Meta's console shows under Phone number ID")
 	}
-	return &api{
-		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // a redirect would send the token to another host
-		}},
-		number: strings.TrimRight(base, "/") + "/" + numberID, token: token, secrets: append(secrets, token),
-	}, nil
+	return &api{Client: webapi.New(Name, append(secrets, token)...), number: base + "/" + numberID, token: token}, nil
 }
 
 // The codes of Meta's errors that nod tells apart.
@@ -105,7 +91,7 @@ func (f *apiError) carrierError() *people.Error {
 			wait = pairWait
 		}
 		if f.after > 0 {
-			wait = min(f.after, maxWait)
+			wait = f.after
 		}
 		e.After = wait
 	case unreachableCodes[f.code]:
@@ -161,67 +147,32 @@ func (a *api) call(ctx context.Context, method, path string, body []byte, result
 }
 
 func (a *api) try(ctx context.Context, method, path string, body []byte, result any) error {
-	req, err := http.NewRequestWithContext(ctx, method, a.number+path, bytes.NewReader(body))
-	if err != nil {
-		return &people.Error{Permanent: true, Err: errors.New("whatsapp: connectors.whatsapp.base_url is not valid")}
-	}
-	req.Header.Set("Authorization", "Bearer "+a.token)
+	header := http.Header{"Authorization": {"Bearer " + a.token}}
 	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		header.Set("Content-Type", "application/json")
 	}
-	resp, err := a.client.Do(req)
-	if err != nil {
-		return a.networkError(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
-	if err != nil {
-		return a.networkError(err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return a.refusal(resp, data)
-	}
-	if result == nil {
+	resp, err := a.Do(ctx, method, a.number+path, header, body, maxReply)
+	switch {
+	case err != nil:
+		return err
+	case resp.Status != http.StatusOK:
+		return a.refusal(&resp)
+	case result == nil:
 		return nil
 	}
-	if err := json.Unmarshal(data, result); err != nil {
-		return &people.Error{Err: fmt.Errorf("whatsapp: the reply has an unexpected form: %s", a.clean(err.Error()))}
+	if err := json.Unmarshal(resp.Body, result); err != nil {
+		return &people.Error{Err: fmt.Errorf("whatsapp: the reply has an unexpected form: %s", a.Clean(err.Error()))}
 	}
 	return nil
 }
 
-func (a *api) refusal(resp *http.Response, data []byte) error {
+func (a *api) refusal(resp *webapi.Reply) error {
 	var reply struct {
 		Error graphError `json:"error"`
 	}
-	f := &apiError{status: resp.StatusCode, text: http.StatusText(resp.StatusCode)}
-	if json.Unmarshal(data, &reply) == nil && reply.Error.text() != "" {
-		f.code, f.text = reply.Error.Code, a.clean(reply.Error.text())
-	}
-	if n, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 31); err == nil {
-		f.after = time.Duration(n) * time.Second
+	f := &apiError{status: resp.Status, text: http.StatusText(resp.Status), after: resp.After(time.Now())}
+	if json.Unmarshal(resp.Body, &reply) == nil && reply.Error.text() != "" {
+		f.code, f.text = reply.Error.Code, a.Clean(reply.Error.text())
 	}
 	return f.carrierError()
-}
-
-// networkError keeps only the cause, because the text of the HTTP client's own error contains the URL.
-func (a *api) networkError(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err
-	}
-	return &people.Error{Err: fmt.Errorf("whatsapp: %s", a.clean(err.Error()))}
-}
-
-// clean prepares a text of the server for an error: it returns one line of limited length, without
-// secrets. A server or a proxy may repeat a secret.
-func (a *api) clean(text string) string {
-	for _, secret := range a.secrets {
-		text = strings.ReplaceAll(text, secret, "[secret]")
-	}
-	text = people.Line(text)
-	if runes := []rune(text); len(runes) > 300 {
-		text = string(runes[:300]) + "…"
-	}
-	return text
 }

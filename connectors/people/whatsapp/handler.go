@@ -94,8 +94,8 @@ func (h *handler) noticeIfSlow(ctx context.Context) (stop func()) {
 		return func() {}
 	}
 	waiting := time.AfterFunc(recordingAfter, func() {
-		if h.told.get(h.m.ID) == "" {
-			h.told.put(h.m.ID, "recording")
+		if h.told.Get(h.m.ID) == "" {
+			h.told.Put(h.m.ID, "recording")
 			h.say(ctx, said(people.Recording))
 		}
 	})
@@ -130,16 +130,16 @@ func (h *handler) from() schemas.From {
 
 // handleTap submits the answer of a button.
 func (h *handler) handleTap(ctx context.Context, id string) error {
-	b, ok := readButton(id)
-	shown := h.sent.get(h.m.Context.ID)
-	if !ok || shown != "" && shown != b.digest { // a button of another message
+	b, ok := people.ReadButton(id, maxID)
+	shown := h.sent.Get(h.m.Context.ID)
+	if !ok || shown != "" && shown != b.Digest { // a button of another message
 		return h.refuse(ctx, unknown)
 	}
 	p, err := h.find(ctx, b)
 	if err != nil {
 		return h.refuse(ctx, err)
 	}
-	a, ok := answerFor(&p, b.action, h.from())
+	a, ok := answerFor(&p, b.Action, h.from())
 	if !ok {
 		return h.refuse(ctx, unknown)
 	}
@@ -148,27 +148,27 @@ func (h *handler) handleTap(ctx context.Context, id string) error {
 
 // find returns the request that a button names, with the number of calls that the button's message
 // shows. If the request does not have the digest in the button, the error is unknown.
-func (h *handler) find(ctx context.Context, b buttonData) (schemas.Prompt, error) {
-	if b.session != "" {
-		p, page, err := h.desk.Show(ctx, b.session, b.id)
+func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt, error) {
+	if b.Session != "" {
+		p, page, err := h.desk.Show(ctx, b.Session, b.ID)
 		if err != nil {
 			return p, err
 		}
 		h.now = page.Now
-		if p.Digest != b.digest {
+		if p.Digest != b.Digest {
 			return p, unknown
 		}
-		return people.AsShown(p, b.waiters), nil
+		return people.AsShown(p, b.Waiters), nil
 	}
 	open, err := h.pending(ctx)
 	if err != nil {
 		return schemas.Prompt{}, err
 	}
-	i := slices.IndexFunc(open, func(p schemas.Prompt) bool { return p.Digest == b.digest })
+	i := slices.IndexFunc(open, func(p schemas.Prompt) bool { return p.Digest == b.Digest })
 	if i < 0 {
 		return schemas.Prompt{}, unknown
 	}
-	return people.AsShown(open[i], b.waiters), nil
+	return people.AsShown(open[i], b.Waiters), nil
 }
 
 func (h *handler) pending(ctx context.Context) ([]schemas.Prompt, error) {
@@ -256,20 +256,20 @@ func (h *handler) showPending(ctx context.Context) error {
 // the answer.
 func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer) error {
 	key := tellKey(h.m.From, p)
-	h.told.put(key, "answering") // the worker does not tell this person the same outcome
+	h.told.Put(key, "answering") // the worker does not tell this person the same outcome
 	d, err := h.desk.Answer(ctx, a)
 	var e *schemas.Error
 	switch {
 	case errors.As(err, &e) && e.Decision() != nil:
-		h.told.remove(key)
+		h.told.Remove(key)
 		return h.refuse(ctx, err)
 	case err != nil:
-		h.told.remove(key)
+		h.told.Remove(key)
 		return h.refuse(ctx, err)
 	case p.Decision != nil:
 		h.say(ctx, said(people.AlreadyDecided(&d, h.now)))
 	case !h.sayAbout(ctx, cmp.Or(h.m.Context.ID, h.m.ID), said(people.Recorded(&d, p))+"\n"+code("Request "+p.PendingID)):
-		h.told.remove(key)
+		h.told.Remove(key)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ var ranks = map[string]string{"sent": "1", "delivered": "2", "read": "3", "faile
 func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status) error {
 	parts := strings.Split(s.Callback, "/")
 	rank, known := ranks[s.Status]
-	if len(parts) != 4 || !known || rank <= c.read.get(s.ID) {
+	if len(parts) != 4 || !known || rank <= c.read.Get(s.ID) {
 		return nil // about an outcome or a reply, or an older report
 	}
 	d := schemas.Delivery{Recipient: parts[1], SessionID: parts[2], PendingID: parts[3], State: schemas.DeliveryShown}
@@ -61,7 +61,7 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 		}
 	}
 	if err == nil {
-		c.read.put(s.ID, rank)
+		c.read.Put(s.ID, rank)
 	}
 	return err
 }
@@ -70,7 +70,7 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 func (c *Carrier) handleFailure(ctx context.Context, desk people.Desk, s *status, kind messageKind, d schemas.Delivery) error {
 	f := &apiError{status: http.StatusBadRequest, text: "the message was not sent"}
 	if len(s.Errors) > 0 {
-		f.code, f.text = s.Errors[0].Code, c.api.clean(s.Errors[0].text())
+		f.code, f.text = s.Errors[0].Code, c.api.Clean(s.Errors[0].text())
 	}
 	e := f.carrierError()
 	if f.code == codeWindow {

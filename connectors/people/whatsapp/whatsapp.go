@@ -53,9 +53,9 @@ type Carrier struct {
 
 	mu     sync.Mutex
 	closed map[string]bool // the people whose last message is known to be more than 24 hours old
-	sent   *memory         // the digest of the request that each sent message shows, by the message's id
-	told   *memory         // the requests whose outcome a person has read in the reply to their answer, by tellKey
-	read   *memory         // the rank of the last report about each sent message
+	sent   *people.Memory  // the digest of the request that each sent message shows, by the message's id
+	told   *people.Memory  // the requests whose outcome a person has read in the reply to their answer, by tellKey
+	read   *people.Memory  // the rank of the last report about each sent message
 }
 
 var _ people.Carrier = (*Carrier)(nil)
@@ -81,7 +81,7 @@ func New(o Options) (*Carrier, error) {
 		return nil, err
 	}
 	key := sha256.Sum256([]byte("nod codes\x00" + o.AppSecret))
-	return &Carrier{Options: o, api: a, hook: hook, codes: key[:], closed: map[string]bool{}, sent: newMemory(), told: newMemory(), read: newMemory()}, nil
+	return &Carrier{Options: o, api: a, hook: hook, codes: key[:], closed: map[string]bool{}, sent: people.NewMemory(), told: people.NewMemory(), read: people.NewMemory()}, nil
 }
 
 // Check connects to Meta and returns an error unless the access token may use the number.
@@ -134,7 +134,7 @@ func (c *Carrier) sendPrompt(ctx context.Context, p *schemas.Prompt, kind messag
 	if id, err = c.api.send(ctx, m); err != nil {
 		return "", err
 	}
-	c.sent.put(id, p.Digest)
+	c.sent.Put(id, p.Digest)
 	return id, nil
 }
 
@@ -168,7 +168,7 @@ func (c *Carrier) sendTemplate(ctx context.Context, p *schemas.Prompt) (id strin
 // nothing can be sent; the error is then Unreachable.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	plain := len(p.Aftermath) == 0 && p.Run == nil
-	if plain && c.told.get(tellKey(p.Recipient, &p)) != "" {
+	if plain && c.told.Get(tellKey(p.Recipient, &p)) != "" {
 		return nil
 	}
 	if c.windowClosed(p.Recipient) {

@@ -1,0 +1,56 @@
+package people
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// ButtonData is the data of a button for channels with room for the request's name in it: the digest of
+// the request, the action, the number of calls that the message shows, and the request. It is valid only
+// for this request, and not for calls that joined later. A worker needs no stored state to use it. It
+// does not prove who pressed the button.
+type ButtonData struct {
+	Digest      string
+	Action      string
+	Waiters     int
+	Session, ID string // both empty if they do not fit
+}
+
+// ButtonFor returns the data of the button under p with this action.
+func ButtonFor(p *schemas.Prompt, action string) ButtonData {
+	return ButtonData{p.Digest, action, max(1, p.Waiters), p.SessionID, p.PendingID}
+}
+
+// Text encodes b as a text of at most limit bytes. Without the request's name it has about 60 bytes.
+func (b ButtonData) Text(limit int) string {
+	sum, _ := hex.DecodeString(b.Digest) // the engine made the digest; if it is not hexadecimal, the button matches no request
+	head := "v1:" + base64.RawURLEncoding.EncodeToString(sum) + ":" + b.Action + "." + strconv.Itoa(b.Waiters)
+	if whole := head + ":" + b.Session + ":" + b.ID; len(whole) <= limit && b.Session != "" {
+		return whole
+	}
+	return head
+}
+
+// ReadButton parses the text of a button. It returns false for a text that Text does not make with this
+// limit.
+func ReadButton(text string, limit int) (b ButtonData, ok bool) {
+	parts := strings.Split(text, ":")
+	if len(parts) != 3 && len(parts) != 5 || parts[0] != "v1" {
+		return b, false
+	}
+	sum, err := base64.RawURLEncoding.DecodeString(parts[1])
+	action, count, _ := strings.Cut(parts[2], ".")
+	b = ButtonData{Digest: hex.EncodeToString(sum), Action: action}
+	b.Waiters, _ = strconv.Atoi(count) // 0 if it is no number
+	if len(parts) == 5 {
+		b.Session, b.ID = parts[3], parts[4]
+		if !schemas.ValidID(b.Session) || !schemas.ValidID(b.ID) {
+			return b, false
+		}
+	}
+	return b, err == nil && len(sum) == 32 && b.Waiters > 0 && action != "" && b.Text(limit) == text
+}

@@ -1,0 +1,46 @@
+package people
+
+import "sync"
+
+// maxRemembered is the number of entries that a Memory keeps.
+const maxRemembered = 20000
+
+// Memory keeps the newest 20,000 entries of a map, for a carrier. It may hold only what improves replies:
+// a carrier that has lost its memory, or another worker, must handle every answer correctly. It is safe
+// for concurrent use.
+type Memory struct {
+	mu    sync.Mutex
+	of    map[string]string
+	order []string
+}
+
+// NewMemory returns an empty memory.
+func NewMemory() *Memory { return &Memory{of: map[string]string{}} }
+
+// Put sets the value of a key.
+func (m *Memory) Put(key, value string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, there := m.of[key]; !there {
+		m.order = append(m.order, key)
+	}
+	m.of[key] = value
+	if len(m.order) > maxRemembered {
+		delete(m.of, m.order[0])
+		m.order = m.order[1:]
+	}
+}
+
+// Get returns the value of a key, or "".
+func (m *Memory) Get(key string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.of[key]
+}
+
+// Remove clears an entry. Its place in the order stays until it is the oldest.
+func (m *Memory) Remove(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.of, key)
+}

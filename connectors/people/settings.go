@@ -1,0 +1,65 @@
+package people
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// ParseSettings decodes the section connectors.NAME of settings.json. Its schema has checked it before.
+func ParseSettings[S any](name string, data json.RawMessage) (s S, err error) {
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, schemas.Errorf(schemas.CodeValidation, "connectors.%s: %v", name, err)
+	}
+	return s, nil
+}
+
+// OpenSettings returns the Open of a Channel: it decodes the settings and calls open.
+func OpenSettings[S any, C Carrier](name string, open func(S, *slog.Logger) (C, error)) func(json.RawMessage, *slog.Logger) (Carrier, error) {
+	return func(data json.RawMessage, log *slog.Logger) (Carrier, error) {
+		s, err := ParseSettings[S](name, data)
+		if err != nil {
+			return nil, err
+		}
+		c, err := open(s, log)
+		if err != nil {
+			return nil, err // not c: a nil pointer in an interface is not nil
+		}
+		return c, nil
+	}
+}
+
+// Secret is a secret that settings name by an environment variable or a file.
+type Secret struct {
+	Setting   string // its path without the ending _env or _file
+	Env, File string
+	What      string // such as "the bot's token"
+}
+
+// CheckSecrets returns an error for the first secret that is named by no setting, or by two.
+func CheckSecrets(all ...Secret) error {
+	for _, s := range all {
+		if (s.Env == "") != (s.File == "") {
+			continue
+		}
+		at := strings.LastIndexByte(s.Setting, '.')
+		name := s.Setting[at+1:]
+		return schemas.Errorf(schemas.CodeValidation, "%s: needs %s_env or %s_file, one of the two, to name %s", s.Setting[:at], name, name, s.What)
+	}
+	return nil
+}
+
+// ReadSecrets reads secrets with ReadSecret, in their order.
+func ReadSecrets(all ...Secret) ([]string, error) {
+	var read []string
+	for _, s := range all {
+		text, err := ReadSecret(s.Setting, s.Env, s.File, s.What)
+		if err != nil {
+			return nil, err
+		}
+		read = append(read, text)
+	}
+	return read, nil
+}

@@ -1,0 +1,67 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const maxListed = 20
+
+// handleCommand carries out the slash command /nod with this text. The reply is for the person alone.
+func (h *handler) handleCommand(ctx context.Context, text string) error {
+	commands := people.Commands{Desk: h.desk, Channel: Name, Now: h.now}
+	words := "/" + strings.TrimLeft(strings.TrimSpace(text), "/")
+	reply, known, err := commands.Run(ctx, h.from(), words)
+	switch command, _ := people.Command(words); {
+	case known && err != nil:
+		return err
+	case known && command == "/web":
+		h.tellBlocks(ctx, "nod", withLink(reply))
+	case known:
+		h.tell(ctx, strings.NewReplacer("send /thaw", "write /nod thaw", "send /freeze", "write /nod freeze", "Send /thaw", "Write /nod thaw").Replace(reply))
+	case command == "/pending":
+		return h.listPending(ctx)
+	default:
+		h.tell(ctx, "Nothing changed. Answer with the buttons under a question.\n"+
+			"/nod pending lists the requests that wait for you, /nod freeze denies every request until /nod thaw, /nod web sends a link to the web inbox.\n"+
+			"Your Slack user id is "+h.person+". nod recognises approvers by it.")
+	}
+	return nil
+}
+
+// withLink returns a text whose first line may be an address, as blocks with a link. It is the only link
+// that nod makes.
+func withLink(text string) []block {
+	first, rest, _ := strings.Cut(text, "\n")
+	if !strings.HasPrefix(first, "http://") && !strings.HasPrefix(first, "https://") {
+		return said(text)
+	}
+	link := block{Type: "rich_text", Elements: []element{{Type: "rich_text_section", Elements: []element{{Type: "link", URL: first, Text: "Open the web inbox"}}}}}
+	return append([]block{link}, said(rest)...)
+}
+
+// listPending lists the requests that wait for this person.
+func (h *handler) listPending(ctx context.Context) error {
+	open, err := h.desk.Pending(ctx, schemas.Query{Recipient: h.person})
+	if err != nil {
+		return h.refuse(ctx, err)
+	}
+	if len(open) == 0 {
+		h.tell(ctx, people.NotUnderstood(nil))
+		return nil
+	}
+	lines := []string{fmt.Sprintf("%d waiting. Answer with the buttons under each question.", len(open))}
+	for i := range open[:min(len(open), maxListed)] {
+		p := &open[i]
+		lines = append(lines, fmt.Sprintf("%s · %s risk · until %s · %s", p.PendingID[:min(len(p.PendingID), 16)], p.Risk, p.Deadline.UTC().Format("2 Jan 15:04 UTC"), people.Summary(p, 100)))
+	}
+	if more := len(open) - maxListed; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more: nod pending", more))
+	}
+	h.tell(ctx, strings.Join(lines, "\n"))
+	return nil
+}

@@ -1,0 +1,394 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// sayTimeout is the time limit of calls to Slack that only inform a person.
+	sayTimeout = 5 * time.Second
+	// recordingAfter is the time after which nod tells a person that their answer is being recorded.
+	recordingAfter = 2 * time.Second
+	// tryWithin is the time limit of one try to submit an answer, and tryFor that of all tries. tryPause
+	// is the time between two tries.
+	tryWithin = 30 * time.Second
+	tryFor    = 10 * time.Minute
+	tryPause  = time.Second
+	// handledFor is how long nod remembers the id of a handled envelope, which Slack may send again over
+	// another connection.
+	handledFor = time.Hour
+)
+
+// unknown is the error for a request that does not exist, or that this person may not see.
+var unknown = &schemas.Error{Code: schemas.CodeNotFound}
+
+// handler handles a single press, dialog or command.
+type handler struct {
+	*Carrier
+	desk    people.Desk
+	id      string // the envelope's
+	person  string
+	channel string // the conversation for replies
+	ts      string // the message of the question; empty for a command
+	repeat  bool   // the question may be in the chat twice
+	view    string // the dialog in which the person pressed; empty for a press under a message
+	trigger string // opens a dialog, within 3 s
+	ack     func(payload any)
+	now     time.Time // the broker's time after the first query; before it, this machine's time
+
+	mu      sync.Mutex
+	replied bool // the person has read a result
+}
+
+// handle handles an envelope and acknowledges it. If that panics, the person reads that the app did not
+// respond.
+func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, ack func(any)) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("slack: dropped a press, because handling it panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	h := &handler{Carrier: c, desk: desk, id: e.ID, person: e.Payload.person(), trigger: e.Payload.TriggerID, ack: ack, now: time.Now()}
+	late := time.AfterFunc(ackWithin, func() { ack(nil) })
+	defer late.Stop()
+	p := &e.Payload
+	switch {
+	case e.Type == "slash_commands":
+		h.channel = p.ChannelID
+		h.once(ctx, func(ctx context.Context) error { return h.handleCommand(ctx, p.Text) })
+	case p.Type == "block_actions" && len(p.Actions) == 1:
+		h.untilKnown(ctx, func(ctx context.Context) error { return h.handlePress(ctx, p) })
+	case p.Type == "view_submission" && p.View != nil:
+		h.untilKnown(ctx, func(ctx context.Context) error { return h.handleDialog(ctx, p.View) })
+	}
+	ack(nil)
+}
+
+// untilKnown submits an answer until its result is known: after an error of handle it tries again, until
+// tryFor has passed or the worker ends. The same answer twice changes nothing.
+func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) error) {
+	notice := time.AfterFunc(recordingAfter, func() { h.tellRecording(ctx) })
+	defer notice.Stop()
+	all, cancel := context.WithTimeout(ctx, tryFor)
+	defer cancel()
+	for {
+		hop, cancel := context.WithTimeout(all, tryWithin)
+		err := h.unlessHandled(hop, handle)
+		cancel()
+		if err == nil {
+			return
+		}
+		h.log.Warn("slack: an answer could not be submitted", "error", err)
+		select {
+		case <-all.Done():
+			h.tell(ctx, people.NotConfirmed)
+			return
+		case <-time.After(tryPause):
+		}
+	}
+}
+
+// unlessHandled calls handle unless a worker has handled the envelope before.
+func (h *handler) unlessHandled(ctx context.Context, handle func(context.Context) error) error {
+	dedupe, durable := h.desk.(people.Deduper)
+	if !durable {
+		return handle(ctx)
+	}
+	handled, err := dedupe.Handled(ctx, h.id)
+	if err := h.uncertain(err); err != nil || handled {
+		return err
+	}
+	if err := handle(ctx); err != nil {
+		return err
+	}
+	if _, err = dedupe.MarkHandled(ctx, h.id, time.Now().Add(handledFor)); err != nil {
+		h.log.Warn("slack: nod does not remember a handled press; if it comes again, the person gets a second reply", "error", err)
+	}
+	return nil
+}
+
+// uncertain returns an error of the desk after which nod must try again. It logs any other error of a
+// mark: an engine that keeps no marks, because it is older, must not hold back answers.
+func (h *handler) uncertain(err error) error {
+	if err != nil && !people.IsUncertain(err) {
+		h.log.Warn("slack: nod does not remember the handled presses", "error", err)
+		return nil
+	}
+	return err
+}
+
+// once carries out a command at most once: it marks the command before.
+func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(ctx, tryWithin)
+	defer cancel()
+	var err error
+	if dedupe, durable := h.desk.(people.Deduper); durable {
+		first := false
+		if first, err = dedupe.MarkHandled(ctx, h.id, time.Now().Add(handledFor)); err == nil && !first {
+			return
+		}
+		err = h.uncertain(err)
+	}
+	if err == nil {
+		err = handle(ctx)
+	}
+	if err != nil {
+		h.log.Warn("slack: a command could not be carried out", "error", err)
+		h.tell(ctx, people.NotConfirmed)
+	}
+}
+
+func (h *handler) from() schemas.From {
+	return schemas.From{UserID: h.person, Chat: h.channel, MessageID: h.ts}
+}
+
+// handlePress handles the press of a button under a message or in a dialog.
+func (h *handler) handlePress(ctx context.Context, p *payload) error {
+	value := p.Actions[0].Value
+	blocks := []incomingBlock(nil)
+	switch {
+	case p.View != nil:
+		o, _, ok := readOrigin(p.View.Metadata)
+		if !ok {
+			return h.refuse(ctx, unknown)
+		}
+		h.channel, h.ts, h.repeat, h.view, blocks = o.Channel, o.TS, o.Repeat, p.View.ID, p.View.Blocks
+	case p.Message != nil:
+		h.channel, h.ts, blocks = p.Channel.ID, p.Message.TS, p.Message.Blocks
+		h.repeat = slices.ContainsFunc(blocks, func(b incomingBlock) bool { return b.BlockID == repeatBlock })
+	}
+	b, ok := people.ReadButton(value, maxValue)
+	if !ok {
+		return h.refuse(ctx, unknown)
+	}
+	q, err := h.find(ctx, b)
+	if err != nil {
+		return h.refuse(ctx, err)
+	}
+	if !offers(blocks, value) { // made up, or pressed just before the outcome took the buttons' place
+		if q.Decision == nil {
+			return h.refuse(ctx, unknown)
+		}
+		h.ts = ""
+	}
+	switch b.Action {
+	case actMore, actWhy, actSay, actEdit:
+		return h.showStep(ctx, &q, b)
+	}
+	a, ok := answerFor(&q, b.Action, h.from())
+	if !ok {
+		return h.refuse(ctx, unknown)
+	}
+	if needsCodeWord(&q, &a) {
+		return h.showStep(ctx, &q, b)
+	}
+	return h.answer(ctx, &q, a)
+}
+
+// find returns the request that a button names, with the number of calls that the button's message
+// shows. If the request does not have the digest in the button, the error is unknown.
+func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt, error) {
+	if b.Session == "" {
+		return schemas.Prompt{}, unknown
+	}
+	p, page, err := h.desk.Show(ctx, b.Session, b.ID)
+	if err != nil {
+		return p, err
+	}
+	h.now = page.Now
+	if p.Digest != b.Digest {
+		return p, unknown
+	}
+	return people.AsShown(p, b.Waiters), nil
+}
+
+// showStep opens the dialog of an action, for a person who may see the request.
+func (h *handler) showStep(ctx context.Context, p *schemas.Prompt, b people.ButtonData) error {
+	if p.Decision != nil {
+		h.showOutcome(ctx, p)
+		return h.refuse(ctx, (&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision))
+	}
+	open, err := h.desk.Pending(ctx, schemas.Query{Recipient: h.person})
+	if err != nil {
+		return h.refuse(ctx, err)
+	}
+	if !slices.ContainsFunc(open, func(o schemas.Prompt) bool { return o.Key() == p.Key() }) {
+		return h.refuse(ctx, &schemas.Error{Code: schemas.CodeForbidden})
+	}
+	v := step(p, b.Action, origin{h.channel, h.ts, h.repeat, b.Text(maxValue)})
+	if v == nil {
+		return h.refuse(ctx, unknown)
+	}
+	if err := h.show(ctx, v); err != nil {
+		h.log.Info("slack: a dialog was not opened", "error", err)
+		h.tell(ctx, "Nothing changed: Slack did not open the dialog. Press the button again.")
+	}
+	return nil
+}
+
+// handleDialog submits the answer of a dialog that a person has sent.
+func (h *handler) handleDialog(ctx context.Context, v *incomingView) error {
+	o, b, ok := readOrigin(v.Metadata)
+	if !ok {
+		return h.refuse(ctx, unknown)
+	}
+	h.channel, h.ts, h.repeat = o.Channel, o.TS, o.Repeat
+	words := strings.TrimSpace(v.State.Values[wordsField][wordsField].Value)
+	if fault := faultIn(v.CallbackID, words); fault != "" {
+		h.ack(map[string]any{"response_action": "errors", "errors": map[string]string{wordsField: fault}})
+		return nil
+	}
+	p, err := h.find(ctx, b)
+	if err != nil {
+		return h.refuse(ctx, err)
+	}
+	var a schemas.Answer
+	switch v.CallbackID {
+	case askWhy:
+		a, ok = people.Utterance{Word: people.No, Reason: words}.Answer(&p, h.from())
+	case askSay:
+		a, ok = textAnswer(&p, words, h.from())
+	case askEdit:
+		a, ok = editAnswer(&p, words, h.from())
+	case askCode:
+		a, ok = answerFor(&p, b.Action, h.from())
+		a.CodeWord = words
+	default:
+		ok = false
+	}
+	if !ok {
+		return h.refuse(ctx, unknown)
+	}
+	return h.answer(ctx, &p, a)
+}
+
+// faultIn returns the error that a dialog shows below its field, or "".
+func faultIn(kind, words string) string {
+	switch {
+	case words == "":
+		return "Write it as a text."
+	case kind == askEdit && !isObject(words):
+		return "This is no JSON object."
+	}
+	return ""
+}
+
+// answer submits an answer, tells the person the result, and shows the outcome in the message. It reports
+// success only after nod has stored the answer.
+func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer) error {
+	d, err := h.desk.Answer(ctx, a)
+	var e *schemas.Error
+	switch {
+	case errors.As(err, &e) && e.Decision() != nil:
+		p.Decision = e.Decision()
+	case errors.As(err, &e) && e.Code == schemas.CodeForbidden && a.CodeWord != "" && p.Decision == nil:
+		h.tell(ctx, "Nothing changed: that was not the code word, or you may not allow this here.")
+		return nil
+	case err != nil:
+		return h.refuse(ctx, err)
+	}
+	switch {
+	case err != nil:
+		_ = h.refuse(ctx, err) // an error with a decision is certain
+	case p.Decision != nil:
+		h.tell(ctx, people.AlreadyDecided(&d, h.now))
+	default:
+		h.tell(ctx, people.Recorded(&d, p))
+	}
+	if err == nil {
+		p.Decision = &d
+	}
+	h.showOutcome(ctx, p)
+	return nil
+}
+
+// showOutcome edits the pressed message of a decided request to show the outcome. The worker later calls
+// Settle for the same purpose, but possibly much later.
+func (h *handler) showOutcome(ctx context.Context, p *schemas.Prompt) {
+	if p.Decision == nil || h.ts == "" {
+		return
+	}
+	now := *p
+	now.Repeat = now.Repeat || h.repeat
+	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
+	defer cancel()
+	if err := h.edit(ctx, h.channel, h.ts, &now, nil); err != nil {
+		h.log.Info("slack: the buttons of a decided request were not removed", "key", p.Key(), "error", err)
+	}
+}
+
+// refuse tells the person why an answer did not count. If it is unknown whether the answer counted,
+// refuse returns an error, so that nod tries again.
+func (h *handler) refuse(ctx context.Context, err error) error {
+	if people.IsUncertain(err) {
+		return fmt.Errorf("submit an answer from Slack: %w", err)
+	}
+	var e *schemas.Error
+	errors.As(err, &e)
+	h.tell(ctx, people.Refusal(e, h.now))
+	return nil
+}
+
+// tell shows a text to this person alone: in the dialog in which they pressed, or else below the
+// conversation.
+func (h *handler) tell(ctx context.Context, text string) { h.tellBlocks(ctx, text, said(text)) }
+
+func (h *handler) tellBlocks(ctx context.Context, text string, blocks []block) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.replied = true
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
+	defer cancel()
+	if h.view != "" {
+		_, err := h.api.call(ctx, "views.update", map[string]any{"view_id": h.view, "view": dialog("nod", origin{h.channel, h.ts, h.repeat, ""}, blocks)})
+		if err == nil {
+			return
+		}
+		h.log.Info("slack: a dialog did not show its result", "error", err) // the person has closed it
+	}
+	h.whisper(ctx, text, blocks)
+}
+
+// tellRecording tells the person that their answer is being recorded, unless they have read a result.
+func (h *handler) tellRecording(ctx context.Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.replied {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
+	defer cancel()
+	h.whisper(ctx, people.Recording, said(people.Recording))
+}
+
+// whisper sends a message that only this person sees. If the app is not in the conversation, the person
+// gets a message of its own.
+func (h *handler) whisper(ctx context.Context, text string, blocks []block) {
+	m := outgoing{Channel: h.channel, User: h.person, Text: escape.Replace(firstLine(text)), Blocks: blocks, Parse: "none"}
+	_, err := h.api.call(ctx, "chat.postEphemeral", m)
+	if isRefusal(err, "user_not_in_channel", "channel_not_found", "not_in_channel") {
+		m.Channel, m.User = h.person, ""
+		_, err = h.send(ctx, m)
+	}
+	if err != nil {
+		h.log.Info("slack: a reply was not sent", "error", err)
+	}
+}
+
+func firstLine(text string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	if runes := []rune(first); len(runes) > maxAlert {
+		return string(runes[:maxAlert]) + "…"
+	}
+	return first
+}

@@ -1,0 +1,179 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/nodbus/nod/connectors/httpserve"
+	"github.com/nodbus/nod/connectors/people"
+)
+
+const (
+	// maxEnvelope is the largest message of Socket Mode in bytes. It contains a whole message with its
+	// blocks.
+	maxEnvelope = 4 << 20
+	// pingEvery is the time between two checks of the connection, and writeWithin the time limit of a
+	// check and of an acknowledgement.
+	pingEvery   = 20 * time.Second
+	writeWithin = 10 * time.Second
+	// drainFor is how long nod still reads from a connection that Slack is about to close.
+	drainFor = time.Minute
+	// ackWithin is the time after which nod acknowledges a press that it has not handled yet. Slack tells
+	// the person after 3 s that the app did not respond.
+	ackWithin = time.Second
+)
+
+// Run receives presses, sent dialogs and commands. If Slack asks for it, Run opens another connection
+// before the present one closes.
+//
+// nod acknowledges a press after it has handled it, or after ackWithin: Slack does not send an
+// unacknowledged press again, and tells the person that it failed. If nod cannot be reached, Run tries to
+// submit the answer again, and tells the person how that ended.
+func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
+	working, cancel := context.WithCancel(ctx)
+	work := newLanes()
+	defer work.wait()
+	defer cancel()
+	for {
+		if err := c.connect(working, desk, work); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return err
+		}
+	}
+}
+
+var errLinkDisabled = errors.New("slack: Socket Mode is switched off: switch it on under Socket Mode of the app at https://api.slack.com/apps")
+
+// connect opens a connection and reads from it. It returns nil if Slack asks for another connection. A
+// goroutine of work then reads the rest from the old one.
+func (c *Carrier) connect(ctx context.Context, desk people.Desk, work *lanes) error {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return err
+	}
+	live, cancel := context.WithCancel(ctx)
+	work.group.Go(func() { ping(live, conn, cancel) })
+	err = c.read(live, conn, desk, work)
+	if err == nil {
+		work.group.Go(func() {
+			hop, stop := context.WithTimeout(live, drainFor)
+			defer stop()
+			for c.read(hop, conn, desk, work) == nil { // until Slack closes it
+			}
+			cancel()
+			_ = conn.CloseNow() // fails if it is closed already
+		})
+		return nil
+	}
+	cancel()
+	_ = conn.Close(websocket.StatusNormalClosure, "") // fails if the connection is broken
+	if errors.Is(err, errLinkDisabled) {
+		return &people.Error{Permanent: true, Err: err}
+	}
+	return c.api.NetworkError(fmt.Errorf("socket mode: %w", err))
+}
+
+// dial opens a connection at the address that Slack gives for it. The address contains a secret.
+func (c *Carrier) dial(ctx context.Context) (*websocket.Conn, error) {
+	r, err := c.api.callWith(ctx, c.api.appToken, "apps.connections.open", struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Scheme != "wss" && !(u.Scheme == "ws" && httpserve.Loopback(u.Hostname())) {
+		return nil, &people.Error{Err: errors.New("slack apps.connections.open: the reply names no wss:// address")}
+	}
+	hop, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	conn, resp, err := websocket.Dial(hop, r.URL, &websocket.DialOptions{HTTPClient: c.api.HTTP})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil && resp != nil:
+		return nil, &people.Error{Err: fmt.Errorf("slack socket mode: the server replied %d", resp.StatusCode)}
+	case err != nil: // the error contains the address
+		return nil, &people.Error{Err: errors.New("slack socket mode: the connection could not be opened")}
+	}
+	conn.SetReadLimit(maxEnvelope)
+	return conn, nil
+}
+
+// ping ends the connection if the other side no longer replies, as after a sleep of this machine.
+func ping(ctx context.Context, conn *websocket.Conn, end context.CancelFunc) {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		hop, cancel := context.WithTimeout(ctx, writeWithin)
+		err := conn.Ping(hop)
+		cancel()
+		if err != nil {
+			end()
+			return
+		}
+	}
+}
+
+// read handles the messages of a connection until Slack asks for another one, for which it returns nil.
+func (c *Carrier) read(ctx context.Context, conn *websocket.Conn, desk people.Desk, work *lanes) error {
+	for {
+		_, data, err := conn.Read(ctx)
+		if err != nil {
+			return err
+		}
+		var e envelope
+		if json.Unmarshal(data, &e) != nil {
+			c.log.Warn("slack: dropped a message of an unexpected form")
+			continue
+		}
+		switch {
+		case e.Type == "disconnect" && e.Reason == "link_disabled":
+			return errLinkDisabled
+		case e.Type == "disconnect":
+			return nil
+		case e.ID == "":
+			continue // hello
+		}
+		ack := c.acknowledge(ctx, conn, e.ID)
+		if person := e.Payload.person(); person == "" || e.Type != "interactive" && e.Type != "slash_commands" {
+			ack(nil) // of a kind that nod does not use
+		} else if !work.do(person, func() { c.handle(ctx, desk, &e, ack) }) {
+			c.log.Warn("slack: dropped a press, because too many of this person wait", "user", person)
+		}
+	}
+}
+
+// acknowledge returns a function that acknowledges an envelope with a payload, the first time that it is
+// called.
+func (c *Carrier) acknowledge(ctx context.Context, conn *websocket.Conn, id string) func(payload any) {
+	var once sync.Once
+	return func(payload any) {
+		once.Do(func() {
+			data, err := json.Marshal(map[string]any{"envelope_id": id, "payload": payload})
+			if payload == nil {
+				data, err = json.Marshal(map[string]any{"envelope_id": id})
+			}
+			hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
+			defer cancel()
+			if err == nil {
+				err = conn.Write(hop, websocket.MessageText, data)
+			}
+			if err != nil {
+				c.log.Info("slack: a press was not acknowledged; the person reads that the app did not respond", "error", c.api.Clean(err.Error()))
+			}
+		})
+	}
+}

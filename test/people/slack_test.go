@@ -1,0 +1,220 @@
+package people
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/people/slack/slacktest"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+const annOnSlack = "U0ANN4711"
+
+// slackWorld is a machine with nod, on a simulated Slack in memory. Its only approver is Ann.
+type slackWorld struct {
+	*rig.Machine
+	*slacktest.Server
+}
+
+// botToken is the part of the settings that names the bot token. If it names the variable NOD_TEST_SLACK,
+// only the workers of the test have the token, and nod up runs no worker.
+func newSlack(t *testing.T, approvers, botToken string) *slackWorld {
+	w := &slackWorld{rig.NewMachine(t), slacktest.New()}
+	w.Start(annOnSlack)
+	t.Cleanup(func() {
+		if w.Up != nil {
+			w.Kill()
+		}
+		w.Close()
+		require.Empty(t, w.Rejected())
+	})
+	for name, text := range map[string]string{"bot": slacktest.BotToken, "app": slacktest.AppToken} {
+		require.NoError(t, os.WriteFile(filepath.Join(w.Dir, name), []byte(text+"\n"), 0o600))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(w.Dir, "settings.json"), fmt.Appendf(nil, `{
+		%s
+		"permissions": {"remember_denials_seconds": 0},
+		"connectors": {"slack": {"base_url": %q, %s, "app_token_file": %q}}
+	}`, approvers, w.URL(), strings.ReplaceAll(botToken, "DIR", w.Dir), filepath.Join(w.Dir, "app")), 0o600))
+	return w
+}
+
+const annAnswersOnSlack = `"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "slack", "user_id": "` + annOnSlack + `"}]}]},`
+
+// questions returns the messages that are not in threads.
+func (w *slackWorld) questions() (all []slacktest.Message) {
+	for _, m := range w.Chat(annOnSlack) {
+		if m.Thread == "" {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// button waits for the n-th message and its button with this label, and returns the button's value.
+func (w *slackWorld) button(n int, label string) (ts, value string) {
+	w.T.Helper()
+	require.Eventually(w.T, func() bool {
+		all := w.questions()
+		if len(all) <= n {
+			return false
+		}
+		for _, b := range all[n].Buttons {
+			if b.Label == label {
+				ts, value = all[n].TS, b.Value
+			}
+		}
+		return value != ""
+	}, rig.Patience, rig.Tick, label)
+	return ts, value
+}
+
+func (w *slackWorld) told(text string) {
+	w.T.Helper()
+	require.Eventually(w.T, func() bool {
+		for _, r := range w.Read(annOnSlack) {
+			if strings.Contains(r.Text, text) {
+				return true
+			}
+		}
+		return false
+	}, rig.Patience, rig.Tick, text)
+}
+
+func (w *slackWorld) connected() {
+	w.T.Helper()
+	require.Eventually(w.T, func() bool { return w.Connected() > 0 }, rig.Patience, rig.Tick)
+}
+
+// asks starts nod ask, and returns a function that waits for its decision.
+func (w *slackWorld) asks(id string) (hears func() schemas.Decision) {
+	var out, errs bytes.Buffer
+	c := w.Machine.Command(rig.Ask("chat", id)...)
+	c.Stdout, c.Stderr = &out, &errs
+	require.NoError(w.T, c.Start())
+	w.T.Cleanup(func() { _ = c.Process.Kill() }) // Kill fails if the process has ended
+	return func() (d schemas.Decision) {
+		_ = c.Wait() // the error of Wait contains only the exit code
+		require.NoError(w.T, json.Unmarshal(out.Bytes(), &d), errs.String())
+		return d
+	}
+}
+
+// worker starts a worker in a process of its own. kill kills it with SIGKILL.
+func (w *slackWorld) worker() (kill func()) {
+	c := w.Machine.Command("connector", "slack")
+	c.Env = append(c.Env, "NOD_TEST_SLACK="+slacktest.BotToken)
+	out, err := c.StdoutPipe()
+	require.NoError(w.T, err)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	require.NoError(w.T, c.Start())
+	kill = func() {
+		_ = c.Process.Kill() // Kill fails if the process has ended
+		_ = c.Wait()
+		require.NotContains(w.T, errs.String(), "secretsecret")
+	}
+	w.T.Cleanup(kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(w.T, err, "the connector said: %s", &errs)
+	require.Contains(w.T, line, "the connector slack is up")
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return kill
+}
+
+// A person pairs by writing the code of nod pair with the command /nod, and may then answer. The outcome
+// of an answer elsewhere takes the place of the buttons.
+func TestPairingOnSlack(t *testing.T) {
+	t.Parallel()
+	w := newSlack(t, "", `"bot_token_file": "DIR/bot"`)
+	w.StartNod()
+	w.connected()
+	pair := w.Machine.Command("pair", "slack", "--name", "Ann", "--yes")
+	pipe, err := pair.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, pair.Start())
+	t.Cleanup(func() { _ = pair.Process.Kill() }) // Kill fails if the process has ended
+	code := ""
+	for lines := bufio.NewScanner(pipe); code == "" && lines.Scan(); {
+		if m := regexp.MustCompile(`/nod pair (\w+)`).FindStringSubmatch(lines.Text()); m != nil {
+			code = m[1]
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, pipe) }()
+	w.Server.Command(annOnSlack, "pair "+code, "")
+	w.told("The code is right")
+	require.NoError(t, pair.Wait())
+	stdout, _, _ := w.Run("approvers")
+	require.Contains(t, stdout, "slack:"+annOnSlack)
+
+	hears := w.asks("paired-1")
+	ts, value := w.button(0, "✅ Allow once")
+	w.Press(annOnSlack, annOnSlack, ts, value)
+	d := hears()
+	require.Equal(t, schemas.Allowed, d.Outcome)
+	require.Equal(t, "slack", d.By.Connector)
+	w.told("Allowed once")
+
+	hears = w.asks("withdrawn")
+	_, _ = w.button(1, "⛔ Deny")
+	_, _, _ = w.Run("deny", "withdrawn", "-m", "use make clean")
+	require.Equal(t, schemas.Denied, hears().Outcome)
+	require.Eventually(t, func() bool {
+		m := w.questions()[1]
+		return len(m.Buttons) == 0 && strings.Contains(m.Text, "use make clean")
+	}, rig.Patience, rig.Tick)
+}
+
+// A worker is killed with SIGKILL before or after Slack takes the question. The next worker shows the
+// question. Only the message whose handle is recorded has buttons, and the answer counts once.
+func TestAKilledWorkerOfSlack(t *testing.T) {
+	t.Parallel()
+	for point, c := range map[string]struct {
+		fault     slacktest.Fault
+		questions int
+	}{
+		"before the question is sent":   {slacktest.Fault{Method: "chat.postMessage"}, 1},
+		"before its handle is recorded": {slacktest.Fault{Method: "chat.postMessage", Done: true}, 2},
+		"before its buttons are added":  {slacktest.Fault{Method: "chat.update"}, 1},
+		"after its buttons are added":   {slacktest.Fault{Method: "chat.update", Done: true}, 1},
+	} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			w := newSlack(t, annAnswersOnSlack, `"bot_token_env": "NOD_TEST_SLACK"`)
+			w.StartNod()
+			kill, killed := w.worker(), make(chan struct{})
+			w.connected()
+			fault := c.fault
+			fault.Then = func() { kill(); close(killed) }
+			w.Fail(fault)
+			hears := w.asks("killed")
+			<-killed
+			require.Eventually(t, func() bool { return w.Connected() == 0 }, rig.Patience, rig.Tick)
+			w.worker()
+			w.connected()
+			ts, value := w.button(c.questions-1, "⛔ Deny")
+			all := w.questions()
+			require.Len(t, all, c.questions)
+			if c.questions == 2 {
+				require.Empty(t, all[0].Buttons)
+				require.Contains(t, all[1].Text, "Sent again")
+			}
+			w.Press(annOnSlack, annOnSlack, ts, value)
+			require.Equal(t, schemas.Denied, hears().Outcome)
+			w.told("Denied")
+			w.Press(annOnSlack, annOnSlack, ts, value)
+			w.told("Nothing left to do: Ann denied this")
+		})
+	}
+}
