@@ -34,7 +34,7 @@ func TestLinesForPowerShellAsk(t *testing.T) {
 		return p.Check(c).Effect
 	}
 	for _, cwd := range []string{`C:\Users\ann\p`, `d:/p`, `\\server\share`} {
-		for _, tool := range []string{"shell", "exec_command", "run_shell_command", "local_shell", "bash", "container.exec"} {
+		for _, tool := range []string{"shell", "Shell", "exec_command", "run_shell_command", "local_shell", "bash", "container.exec"} {
 			assert.Equal(t, policy.Ask, check(tool, "ls", cwd), tool)
 			assert.Equal(t, policy.Ask, check(tool, "npm test", cwd), tool)
 			assert.Equal(t, policy.Deny, check(tool, "npm publish", cwd), tool)

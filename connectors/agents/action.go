@@ -10,7 +10,7 @@ import (
 // common coding agents, in their exact case, and returns ActionOther for any other name.
 func ActionOf(tool string) schemas.ActionType {
 	switch tool {
-	case "Bash", "PowerShell", "bash", "powershell", "run_shell_command":
+	case "Bash", "PowerShell", "Shell", "bash", "powershell", "run_shell_command":
 		return schemas.ActionCommand
 	case "Write", "Edit", "MultiEdit", "NotebookEdit", "create", "edit", "write_file", "replace", "apply_patch":
 		return schemas.ActionFileWrite

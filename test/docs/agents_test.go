@@ -43,7 +43,11 @@ func agentRows(t *testing.T) string {
 			if !slices.Contains(s.Blocks, event) {
 				dead = "the agent asks by itself"
 			}
-			fmt.Fprintf(&b, "| %s, %s | %s | %s | %s | %s | %s | %s | %s |\n", host.Agent, installed, strings.Join(host.Tested, ", "), event,
+			versions := strings.Join(host.Tested, ", ")
+			if versions == "" {
+				versions = "none: by its documents"
+			}
+			fmt.Fprintf(&b, "| %s, %s | %s | %s | %s | %s | %s | %s | %s |\n", host.Agent, installed, versions, event,
 				yes(strings.Contains(said(hook.Verdict{Effect: hook.Deny, Reason: "said by Ann"}), "said by Ann")), edits,
 				yes(strings.Contains(said(hook.Verdict{Effect: hook.Allow, Input: call.Input, Update: json.RawMessage(`{"rule":1}`)}), `{"rule":1}`)),
 				yes(races(host, event)), dead)

@@ -36,7 +36,7 @@ type Tool struct {
 // table holds the tools of the supported agents, by the names that agents use.
 var table = map[string]Tool{
 	"Bash": {"Bash", Shell}, "bash": {"Bash", Shell}, "shell": {"Bash", Shell}, "exec_command": {"Bash", Shell},
-	"local_shell": {"Bash", Shell}, "run_shell_command": {"Bash", Shell}, "container.exec": {"Bash", Shell},
+	"Shell": {"Bash", Shell}, "local_shell": {"Bash", Shell}, "run_shell_command": {"Bash", Shell}, "container.exec": {"Bash", Shell},
 	"Read": {"Read", File}, "read": {"Read", File}, "read_file": {"Read", File}, "view": {"Read", File},
 	"Glob": {"Glob", Search}, "glob": {"Glob", Search}, "LS": {"Glob", Search}, "list": {"Glob", Search}, "list_directory": {"Glob", Search},
 	"Grep": {"Grep", Search}, "grep": {"Grep", Search}, "rg": {"Grep", Search}, "search_file_content": {"Grep", Search}, "grep_search": {"Grep", Search},

@@ -44,7 +44,7 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	}
 	call := Call{Event: envelope.Event}
 	if call.Event == "" {
-		return call, in, errors.New("the hook's input names no hook_event_name")
+		return call, in, errNoEvent
 	}
 	if !slices.Contains(events, call.Event) {
 		call.Ignore = fmt.Sprintf("hook event %q is not one that nod answers", call.Event)
@@ -74,6 +74,8 @@ func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	}
 	return call, err
 }
+
+var errNoEvent = errors.New("the hook's input names no hook_event_name")
 
 func inputError(err error) error {
 	var typed *json.UnmarshalTypeError

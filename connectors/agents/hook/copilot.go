@@ -28,7 +28,7 @@ func Copilot() Host {
 		Setup: Setup{
 			DirEnv: "COPILOT_HOME", Dir: ".copilot", ProjectDir: ".github", File: "hooks/nod.json",
 			Events: []string{copilotRequest}, Blocks: []string{copilotRequest}, Signals: []string{copilotPrompt, copilotEnd}, Off: "disableAllHooks",
-			Flat: true, Version: 1,
+			Flat: true, CommandField: "bash", TimeoutField: "timeoutSec", Version: 1,
 			Timeout: 24 * time.Hour, Unit: time.Second,
 			Note: "Copilot CLI asks no hook about reading files; every other call is refused while nod does not run",
 		},

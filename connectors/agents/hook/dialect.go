@@ -23,11 +23,11 @@ type Host struct {
 	ChangesSince string
 
 	Program string   // the host's program, as a name in PATH
-	Tested  []string // versions tested with nod, oldest first
+	Tested  []string // versions tested with nod, oldest first; empty if nod only follows the host's documents
 }
 
 // Hosts returns the hosts that nod supports.
-func Hosts() []Host { return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen()} }
+func Hosts() []Host { return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen(), Cursor()} }
 
 // Dialect is the input and output format of one host's hooks.
 type Dialect interface {
@@ -151,9 +151,14 @@ type Setup struct {
 	Denied  string
 	Matcher string // the matcher of a hook that runs for all tools
 	Off     string // the top-level setting that, if true, turns all hooks off
-	// Flat is true if an event holds a list of hooks instead of groups of hooks. The hooks then
-	// have Copilot CLI's field names.
+	// Flat is true if an event holds a list of hooks instead of groups of hooks.
 	Flat bool
+	// CommandField and TimeoutField are the names of a hook's fields; "command" and "timeout" if
+	// they are empty.
+	CommandField, TimeoutField string
+	// ClosedField is the name of a hook's field that, if true, makes the host block the call if the
+	// hook fails; may be empty. Install sets it at the events of Blocks.
+	ClosedField string
 	// Comments is true if the host accepts comments in its settings file.
 	Comments bool
 	Version  int // the version to write into a file that has none; 0 if the host needs none

@@ -23,8 +23,8 @@ type document struct {
 
 // entryNames are the field names of a hook in a host's settings file.
 type entryNames struct {
-	command, timeout string
-	flat             bool
+	command, timeout, closed string
+	flat                     bool
 }
 
 // hookEntry is nod's hook in a settings file.
@@ -33,6 +33,7 @@ type hookEntry struct {
 	matcher string
 	command string
 	timeout int64 // the timeout, in the host's unit
+	closed  bool  // the host blocks the call if the hook fails; see Setup.ClosedField
 }
 
 // MarshalJSON encodes the hook as an object of type "command", with the host's field
@@ -45,10 +46,14 @@ func (e hookEntry) MarshalJSON() ([]byte, error) {
 
 // fields returns the fields of the hook that nod sets and updates.
 func (e hookEntry) fields() []hujson.ObjectMember {
-	return []hujson.ObjectMember{
+	fields := []hujson.ObjectMember{
 		{Name: hujson.Value{Value: hujson.String(e.names.command)}, Value: hujson.Value{Value: hujson.String(e.command)}},
 		{Name: hujson.Value{Value: hujson.String(e.names.timeout)}, Value: hujson.Value{Value: hujson.Int(e.timeout)}},
 	}
+	if e.closed && e.names.closed != "" {
+		fields = append(fields, hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(e.names.closed)}, Value: hujson.Value{Value: hujson.Bool(true)}})
+	}
+	return fields
 }
 
 type hookGroup struct {
@@ -321,7 +326,7 @@ func update(hook *hujson.Object, entry hookEntry) {
 			continue
 		}
 		old, ok := hook.Members[i].Value.Value.(hujson.Literal)
-		if !ok || old.String() != value.String() {
+		if !ok || old.Kind() != value.Kind() || old.String() != value.String() {
 			hook.Members[i].Value.Value = value
 		}
 	}

@@ -170,9 +170,10 @@ func allows(t testing.TB, host, event, out string, exit int) bool {
 	t.Helper()
 	oneObject(t, out)
 	var o struct {
-		Decision string `json:"decision"`
-		Behavior string `json:"behavior"`
-		Specific *struct {
+		Decision   string `json:"decision"`
+		Behavior   string `json:"behavior"`
+		Permission string `json:"permission"`
+		Specific   *struct {
 			Decision struct {
 				Behavior string          `json:"behavior"`
 				Input    json.RawMessage `json:"updatedInput"`
@@ -185,6 +186,8 @@ func allows(t testing.TB, host, event, out string, exit int) bool {
 	switch host {
 	case "gemini": // Gemini CLI reads the exit code only if stdout contains no JSON
 		return (event == "" || event == "BeforeTool") && o.Decision != "deny" && o.Decision != "block"
+	case "cursor": // with failClosed, Cursor blocks a call without a decision
+		return event == "preToolUse" && exit == 0 && o.Permission == "allow"
 	case "copilot":
 		return (event == "" || event == "permissionRequest") && exit != 2 && o.Behavior != "deny"
 	case "codex":

@@ -148,14 +148,6 @@ func hooksUnder(doc *document, host Host, events []string) (own []Installed, err
 	return own, nil
 }
 
-// writtenHook is a hook in a settings file. It has the field names of all hosts.
-type writtenHook struct {
-	Command    string `json:"command"`
-	Bash       string `json:"bash"`
-	Timeout    int64  `json:"timeout"`
-	TimeoutSec int64  `json:"timeoutSec"`
-}
-
 // hooksIn returns nod's hooks in group, the element at index g of event's list. It finds no hooks in
 // an element of an unknown format.
 func hooksIn(host Host, event string, g int, group json.RawMessage) (found []Installed) {
@@ -168,15 +160,16 @@ func hooksIn(host Host, event string, g int, group json.RawMessage) (found []Ins
 	} else if json.Unmarshal(group, &entry) != nil {
 		return nil
 	}
-	ours := ownCommand(host)
+	ours, names := ownCommand(host), host.Setup.names()
 	for i, raw := range entry.Hooks {
-		var h writtenHook
-		if json.Unmarshal(raw, &h) != nil {
+		var fields map[string]json.RawMessage
+		var command string
+		var timeout int64
+		if json.Unmarshal(raw, &fields) != nil || json.Unmarshal(fields[names.command], &command) != nil {
 			continue
 		}
-		command, timeout := h.Command, h.Timeout
-		if host.Setup.Flat {
-			command, timeout = h.Bash, h.TimeoutSec
+		if at, ok := fields[names.timeout]; ok && json.Unmarshal(at, &timeout) != nil {
+			continue
 		}
 		if ours(command) {
 			found = append(found, Installed{Event: event, Command: command, Matcher: entry.Matcher, Timeout: timeout, Group: g, Index: i})

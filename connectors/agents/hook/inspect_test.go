@@ -31,7 +31,9 @@ func TestInspectFindsInstalledHooks(t *testing.T) {
 				assert.Zero(t, h.Group+h.Index)
 			}
 			assert.NotEmpty(t, host.Program)
-			assert.NotEmpty(t, host.Tested)
+			if len(host.Tested) == 0 {
+				assert.Contains(t, host.Setup.Note, "nod was not run with")
+			}
 		}
 	}
 }

@@ -115,7 +115,8 @@ func install(doc *document, host Host, o InstallOptions) error {
 	strict := func(command string) bool { return ours(command) && !approvedOnly(command) }
 	for _, event := range append(slices.Clone(s.Events), s.Strict...) {
 		wanted := o.Strict || slices.Contains(s.Events, event)
-		if entry.command = command; slices.Contains(s.Blocks, event) {
+		entry.command, entry.closed = command, slices.Contains(s.Blocks, event)
+		if entry.closed {
 			entry.command = byShell + command + orBlock
 		}
 		if err := doc.setHook(event, entry, strict, wanted); err != nil {
@@ -127,7 +128,7 @@ func install(doc *document, host Host, o InstallOptions) error {
 	}
 	// The hook for a signal decides nothing, so its timeout is short: the host waits no longer than
 	// that.
-	entry.command = command
+	entry.command, entry.closed = command, false
 	entry.timeout = int64(signalTimeout / s.Unit)
 	for _, event := range s.Signals {
 		if err := doc.setHook(event, entry, ours, true); err != nil {
@@ -187,10 +188,10 @@ func approvedOnly(command string) bool { return slices.Contains(strings.Fields(c
 const signalTimeout = 10 * time.Second
 
 func (s Setup) names() entryNames {
-	if s.Flat {
-		return entryNames{command: "bash", timeout: "timeoutSec", flat: true}
+	return entryNames{
+		command: cmp.Or(s.CommandField, "command"), timeout: cmp.Or(s.TimeoutField, "timeout"),
+		closed: s.ClosedField, flat: s.Flat,
 	}
-	return entryNames{command: "command", timeout: "timeout"}
 }
 
 // byShell and orBlock enclose the command of a hook at an event of Setup.Blocks. Together they

@@ -71,6 +71,10 @@ const copilotSignal = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot -
 
 const copilotSignals = `,"userPromptSubmitted":[` + copilotSignal + `],"sessionEnd":[` + copilotSignal + `]`
 
+const cursorHook = `{"type":"command","command":"` + byShell + `/opt/nod/bin/nod hook cursor --host-timeout 86400s` + orBlock + `","timeout":86400,"failClosed":true}`
+
+const cursorSignal = `{"type":"command","command":"/opt/nod/bin/nod hook cursor --host-timeout 86400s","timeout":10}`
+
 func TestInstallForEachHost(t *testing.T) {
 	for name, c := range map[string]struct{ plain, strict string }{
 		"claude-code": {
@@ -88,6 +92,10 @@ func TestInstallForEachHost(t *testing.T) {
 		"qwen-code": {
 			`{"hooks":{"PreToolUse":` + gate("qwen-code", "86400000") + signals("qwen-code", "10000", "SessionEnd") + `}}`,
 			`{"hooks":{"PreToolUse":` + gate("qwen-code", "86400000") + signals("qwen-code", "10000", "SessionEnd") + `}}`,
+		},
+		"cursor": {
+			`{"version":1,"hooks":{"preToolUse":[` + cursorHook + `],"sessionEnd":[` + cursorSignal + `]}}`,
+			`{"version":1,"hooks":{"preToolUse":[` + cursorHook + `],"sessionEnd":[` + cursorSignal + `]}}`,
 		},
 		"copilot": {
 			`{"version":1,"hooks":{"permissionRequest":[` + copilotHook + `]` + copilotSignals + `}}`,
@@ -172,6 +180,7 @@ func TestSettingsPathsOfEachHost(t *testing.T) {
 		"codex":     {".codex/hooks.json", ".codex/hooks.json", "CODEX_HOME", "hooks.json"},
 		"gemini":    {".gemini/settings.json", ".gemini/settings.json", "", ""},
 		"qwen-code": {".qwen/settings.json", ".qwen/settings.json", "", ""},
+		"cursor":    {".cursor/hooks.json", ".cursor/hooks.json", "", ""},
 		"copilot":   {".copilot/hooks/nod.json", ".github/hooks/nod.json", "COPILOT_HOME", "hooks/nod.json"},
 	} {
 		host := hostNamed(t, name)

@@ -35,7 +35,7 @@ func (h Host) Probe(ctx context.Context, i Installed) error {
 	nonce := agents.NewID()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", i.Command)
 	cmd.Env = append(os.Environ(), ProbeEnv+"=1")
-	cmd.Stdin = bytes.NewReader(h.probeInput(i.Event, nonce))
+	cmd.Stdin = bytes.NewReader(probeInput(i.Event, nonce))
 	cmd.WaitDelay = time.Second
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -57,12 +57,12 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func probeReply(nonce string) string { return "nod answers: " + nonce }
 
-// probeInput returns a call of probeTool in the host's format.
-func (h Host) probeInput(event, nonce string) []byte {
+// probeInput returns a call of probeTool with the field names of all hosts.
+func probeInput(event, nonce string) []byte {
 	input := map[string]string{"nonce": nonce}
-	call := map[string]any{"session_id": "nod-probe", "cwd": "/", "hook_event_name": event, "tool_name": probeTool, "tool_input": input}
-	if h.Setup.Flat {
-		call = map[string]any{"hookName": event, "sessionId": "nod-probe", "cwd": "/", "toolName": probeTool, "toolInput": input}
+	call := map[string]any{
+		"cwd": "/", "session_id": "nod-probe", "hook_event_name": event, "tool_name": probeTool, "tool_input": input,
+		"hookName": event, "sessionId": "nod-probe", "toolName": probeTool, "toolInput": input,
 	}
 	data, err := schemas.Encode(call)
 	if err != nil {

@@ -170,6 +170,9 @@ func (h *hostCheck) ran(since time.Time) Finding {
 // tested with that version.
 func (h *hostCheck) tested(ctx context.Context) Finding {
 	known := h.host.Tested
+	if len(known) == 0 {
+		return note(h.check, "nod was not run with "+h.host.Agent+": it follows the documents of its hooks", "have it try a harmless command first, and see that nod asks")
+	}
 	with := h.host.Agent + " " + strings.Join(known, " and ")
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -22,8 +22,8 @@ var others = []other{
 	{"kilo", "Kilo", gate},
 	{"pi", "pi", "its extensions can call nod ask"},
 	{"auggie", "Auggie", gate},
+	{"cursor-agent", "Cursor's command-line agent", "it may call fewer hooks than the editor, so that nod install cursor is not enough; " + gate},
 	{"amp", "Amp", gate},
-	{"cursor-agent", "Cursor's agent", gate},
 }
 
 // ungated returns findings about agent programs in PATH for which nod has no hook, and about Cursor if it
@@ -51,5 +51,5 @@ func cursor() []Finding {
 	if err != nil || len(at.Hooks) == 0 { // the check of Claude Code's hook reports an error
 		return nil
 	}
-	return []Finding{note("agents", "Cursor can load the hooks in "+at.Path+", and then also runs nod's hook for Claude Code", "nod was not tested with Cursor: turn its setting for hooks of other programs off, or try a harmless call")}
+	return []Finding{note("agents", "Cursor can load the hooks in "+at.Path+", and then also runs nod's hook for Claude Code", "use nod install cursor, and turn Cursor's setting for hooks of other programs off; nod would be asked twice")}
 }

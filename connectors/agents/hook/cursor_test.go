@@ -1,0 +1,47 @@
+package hook_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Cursor leaves cwd empty and names the directory of a command in its input. nod takes that directory as
+// the one in which the command runs. A relative directory stays in the input, so that a person is asked.
+func TestCursorsDirectoryOfACommand(t *testing.T) {
+	for name, c := range map[string]struct{ input, cwd, wantInput, wantCwd string }{
+		"in the input":       {`{"command":"ls","cwd":"/p/app"}`, "", `{"command":"ls"}`, "/p/app"},
+		"empty in the input": {`{"command":"ls","cwd":""}`, "/p", `{"command":"ls"}`, "/p"},
+		"both":               {`{"cwd":"/p/app","command":"ls"}`, "/p", `{"command":"ls"}`, "/p/app"},
+		"on Windows":         {`{"command":"ls","cwd":"C:\\p"}`, "", `{"command":"ls"}`, `C:\p`},
+		"relative":           {`{"command":"ls","cwd":"app"}`, "/p", `{"command":"ls","cwd":"app"}`, "/p"},
+		"no text":            {`{"command":"ls","cwd":["/p"]}`, "/p", `{"command":"ls","cwd":["/p"]}`, "/p"},
+		"nowhere":            {`{"command":"ls"}`, "", `{"command":"ls"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			call, err := hook.Cursor().Dialect.Read(fmt.Appendf(nil, `{"conversation_id":"c","hook_event_name":"preToolUse","workspace_roots":["/p","/q"],"tool_name":"Shell","tool_input":%s,"tool_use_id":"x","cwd":%q}`, c.input, c.cwd))
+			require.NoError(t, err)
+			assert.Equal(t, c.wantInput, string(call.Input))
+			assert.Equal(t, c.wantCwd, call.Cwd)
+			assert.Equal(t, "/p", call.Project)
+		})
+	}
+}
+
+// A tool of an MCP server may have the name of one of Cursor's own tools after "MCP:", and other agents'
+// names mean nothing in Cursor. No rule for an own tool applies to them.
+func TestCursorsOwnToolsAlone(t *testing.T) {
+	for tool, want := range map[string]schemas.ActionType{
+		"Shell": schemas.ActionCommand, "Read": schemas.ActionFileRead, "Write": schemas.ActionFileWrite,
+		"MCP:Shell": schemas.ActionMCPTool, "Bash": schemas.ActionMCPTool, "shell": schemas.ActionMCPTool, "Task": schemas.ActionMCPTool,
+	} {
+		call, err := hook.Cursor().Dialect.Read(fmt.Appendf(nil, `{"conversation_id":"c","hook_event_name":"preToolUse","tool_name":%q,"tool_input":{}}`, tool))
+		require.NoError(t, err)
+		assert.Equal(t, want, call.Action, tool)
+	}
+}
