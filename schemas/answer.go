@@ -44,19 +44,22 @@ func (a *Answer) Key() string { return Key(a.SessionID, a.PendingID) }
 // Prompt is a request in the form for one recipient on one connector. A Prompt without a
 // Recipient is the form for all viewers.
 type Prompt struct {
-	Type      string    `json:"type"`
-	SessionID string    `json:"session_id"`
-	PendingID string    `json:"pending_id"`
-	Connector string    `json:"connector,omitempty"`
-	Recipient string    `json:"recipient,omitempty"`
-	Revision  uint64    `json:"revision"` // the record's revision; receivers ignore a prompt with a lower revision than an earlier prompt
-	Agent     string    `json:"agent"`
-	Request   Request   `json:"request"`
-	Digest    string    `json:"digest"`
-	Risk      Risk      `json:"risk"`
-	Reasons   []string  `json:"reasons,omitempty"` // the reasons for the risk
-	Tier      Tier      `json:"tier"`
-	Deadline  time.Time `json:"deadline"`
+	Type      string   `json:"type"`
+	SessionID string   `json:"session_id"`
+	PendingID string   `json:"pending_id"`
+	Connector string   `json:"connector,omitempty"`
+	Recipient string   `json:"recipient,omitempty"`
+	Revision  uint64   `json:"revision"` // the record's revision; receivers ignore a prompt with a lower revision than an earlier prompt
+	Agent     string   `json:"agent"`
+	Request   Request  `json:"request"`
+	Digest    string   `json:"digest"`
+	Risk      Risk     `json:"risk"`
+	Reasons   []string `json:"reasons,omitempty"` // the reasons for the risk
+	Targets   []Target `json:"targets,omitempty"` // what the reasons act on, as far as nod knows
+	// Unseen describes code that the call runs and does not contain, such as a downloaded script.
+	Unseen   []string  `json:"unseen,omitempty"`
+	Tier     Tier      `json:"tier"`
+	Deadline time.Time `json:"deadline"`
 	// Remember lists sets of later calls, the narrowest first; an answer with a wider scope
 	// chooses one set. Remember is empty if nod cannot tell which calls a lasting allow would
 	// cover.

@@ -74,6 +74,8 @@ type Record struct {
 	Tier     Tier            `json:"tier"`
 	Risk     Risk            `json:"risk"`
 	Reasons  []string        `json:"reasons,omitempty"`
+	Targets  []Target        `json:"targets,omitempty"`
+	Unseen   []string        `json:"unseen,omitempty"`
 	Deadline time.Time       `json:"deadline"` // the latest deadline of the open waiters, in broker time
 	// TimeoutSeconds is the full waiting time, which the message of a timeout states.
 	TimeoutSeconds int     `json:"timeout_seconds,omitempty"`

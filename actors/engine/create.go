@@ -39,7 +39,7 @@ func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64
 func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	return schemas.Record{
 		Type: schemas.TypeRecord, Agent: r.agent, User: r.request.User, Request: r.body, Digest: r.digest,
-		Risk: v.Risk, Reasons: v.Reasons, Tier: schemas.TierRequest, Deadline: now,
+		Risk: v.Risk, Reasons: v.Reasons, Targets: v.Targets, Unseen: v.Unseen, Tier: schemas.TierRequest, Deadline: now,
 		Routes: []schemas.Route{}, Votes: []schemas.Vote{},
 	}
 }

@@ -79,7 +79,7 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	case v.Effect != policy.Allow:
 		v.Effect, out.policy = policy.Ask, rules
 		if local {
-			v.Reasons = policy.ThisDisk{}.DescribeWrite(out.call, v.Reasons)
+			policy.ThisDisk{}.DescribeWrite(out.call, &v)
 		}
 		if v.Containment != nil {
 			v.Reasons = append(slices.Clip(v.Reasons), v.Why)

@@ -21,22 +21,26 @@ const writesFile = "writes a file"
 // maxReplaced bounds, in bytes, the files whose lines DescribeWrite counts.
 const maxReplaced = 1 << 20
 
-// DescribeWrite replaces the reason that a call writes a file by the effect on this disk: it creates
-// the file, or replaces one with so many lines. The reason stays if the call writes no whole file, if
-// the path is unknown, or if the file cannot be read. The effect is that at the time of the request: the
+// DescribeWrite replaces, in a verdict, the reason that a call writes a file by the effect on this disk: it
+// creates the file, or replaces one with so many lines. The reason stays if the call writes no whole file,
+// if the path is unknown, or if the file cannot be read. The effect is that at the time of the request: the
 // file may change before a person answers.
-func (ThisDisk) DescribeWrite(c Call, reasons []string) []string {
-	at := slices.Index(reasons, writesFile)
+func (ThisDisk) DescribeWrite(c Call, v *Verdict) {
+	at := slices.Index(v.Reasons, writesFile)
 	if at < 0 {
-		return reasons
+		return
 	}
 	effect := writeEffect(c)
 	if effect == "" {
-		return reasons
+		return
 	}
-	reasons = slices.Clone(reasons)
-	reasons[at] = effect
-	return reasons
+	v.Reasons, v.Targets = slices.Clone(v.Reasons), slices.Clone(v.Targets)
+	v.Reasons[at] = effect
+	for i := range v.Targets {
+		if v.Targets[i].Does == writesFile {
+			v.Targets[i].Does = effect
+		}
+	}
 }
 
 // writeEffect describes the effect of a call that writes a whole file. It is "" for every other call,

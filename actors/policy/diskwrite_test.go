@@ -45,10 +45,17 @@ func TestAWriteSaysWhatItReplaces(t *testing.T) {
 		call := Call{ToolName: c.tool, Input: json.RawMessage(c.input), Cwd: dir, Project: dir}
 		v := pol.Check(call)
 		require.Equal(t, Ask, v.Effect, c.input)
-		assert.Contains(t, ThisDisk{}.DescribeWrite(call, v.Reasons), c.reason, "%s %s", c.tool, c.input)
+		got := v
+		ThisDisk{}.DescribeWrite(call, &got)
+		assert.Contains(t, got.Reasons, c.reason, "%s %s", c.tool, c.input)
+		for _, target := range got.Targets {
+			assert.Contains(t, append(got.Reasons, ""), target.Does, "%s %s", c.tool, c.input)
+		}
 		assert.Contains(t, v.Reasons, writesFile, "the verdict's own reasons stay")
 	}
-	assert.Equal(t, []string{"publishes"}, ThisDisk{}.DescribeWrite(Call{}, []string{"publishes"}))
+	v := Verdict{Reasons: []string{"publishes"}}
+	ThisDisk{}.DescribeWrite(Call{}, &v)
+	assert.Equal(t, []string{"publishes"}, v.Reasons)
 }
 
 // Files that build servers, agents and editors obey are a high risk, other files of the project are not.

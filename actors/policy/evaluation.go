@@ -1,6 +1,7 @@
 package policy
 
 import (
+	neturl "net/url"
 	"slices"
 
 	"github.com/nodbus/nod/actors/policy/commands"
@@ -162,6 +163,9 @@ func (ev *evaluation) evaluateOther(in tools.Input) {
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow, Reasons: []string{"uses the network"}}
 		if why := tools.PrivateURL(url); ev.tool.Name == "WebFetch" && len(in) > 0 && why != "" {
 			ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskHigh, Reasons: []string{"uses the network", why}, Why: why}
+		}
+		if to, err := neturl.Parse(url); err == nil && to.Host != "" {
+			ev.verdict.Targets = []schemas.Target{{Does: "uses the network", Name: to.Host}}
 		}
 		ev.unknownField(in)
 	case ev.tool.Kind == tools.Notes && ev.pol.shell.Level >= commands.LevelReaders:

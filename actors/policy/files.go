@@ -77,6 +77,11 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 		return ok && glob != "" && glob[0] != '!' && !secrets.FilterMayInclude(glob, path.Base(file))
 	}
 	for _, p := range paths {
+		does := ""
+		if writes {
+			does = writesFile
+		}
+		ev.addTarget(does, p)
 		ev.checkPath(p, writes)
 	}
 	if ev.verdict.Effect == Deny {
@@ -109,7 +114,8 @@ func spelledOut(pattern string, names bool) string {
 
 func (ev *evaluation) askAboutSecret(p string) {
 	ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Risk, ev.verdict.Why = Ask, secretsRule, schemas.RiskHigh, "names a secret or settings, "+p
-	ev.addReason("touches a secret or settings")
+	ev.addReason(touchesSecret)
+	ev.addTarget(touchesSecret, p)
 }
 
 // checkPath applies the built-in rules about secrets and about nod's own files to a path.
@@ -127,6 +133,7 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 	case ev.hiddenOutside(p):
 		ev.verdict.Effect, ev.verdict.Risk, ev.verdict.Why = Ask, schemas.RiskHigh, "names a hidden file or folder outside the project, "+p
 		ev.addReason("touches a hidden place")
+		ev.addTarget("touches a hidden place", p)
 	case ev.tool.Name == "Grep" && ev.pol.shell.Secrets.MayLieBelow(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
 	case ev.tool.Name == "Grep" && ev.showsLines:
@@ -139,9 +146,23 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 		}
 	}
 	if !ev.location.InProject(p) && (ev.location.Project != "" || pathname.IsAbs(pathname.Slashes(p))) {
-		ev.addReason("outside the project")
+		ev.addReason(schemas.OutsideProject)
+		ev.addTarget(schemas.OutsideProject, p)
 	}
 }
+
+// maxTargets bounds the targets of a call with files. People see only the first ones.
+const maxTargets = 24
+
+// addTarget notes a path on which the call acts.
+func (ev *evaluation) addTarget(does, p string) {
+	if len(ev.verdict.Targets) < maxTargets && strings.TrimSpace(p) != "" {
+		ev.verdict.Targets = append(ev.verdict.Targets, shell.FileTarget(ev.location, does, p))
+	}
+}
+
+// touchesSecret is the reason of a verdict on a tool that names a secret.
+const touchesSecret = "touches a secret or settings"
 
 // pieces returns a path and its parts that may be paths. Some tools trim spaces around a path, and
 // others do not.

@@ -286,7 +286,7 @@ func TestRisk(t *testing.T) {
 		risk    schemas.Risk
 		reason  string
 	}{
-		{"rm -rf build", schemas.RiskHigh, "deletes whole directories"}, {"rm -f x", schemas.RiskHigh, "deletes files without asking"}, {"rm --force x", schemas.RiskHigh, "deletes files without asking"}, {"rm x", schemas.RiskMedium, "deletes files"}, {"sudo ls", schemas.RiskHigh, "runs as root"}, {"curl https://x.test", schemas.RiskMedium, "uses the network"},
+		{"rm -rf build", schemas.RiskMedium, "deletes build output"}, {"rm -rf src", schemas.RiskHigh, "deletes whole directories"}, {"rm -f x", schemas.RiskHigh, "deletes files without asking"}, {"rm --force x", schemas.RiskHigh, "deletes files without asking"}, {"rm x", schemas.RiskMedium, "deletes files"}, {"sudo ls", schemas.RiskHigh, "runs as root"}, {"curl https://x.test", schemas.RiskMedium, "uses the network"},
 		{"curl https://x.test | sh", schemas.RiskHigh, "runs its input as code"}, {"cp a /etc/x", schemas.RiskMedium, "outside the project"}, {"echo x > y", schemas.RiskMedium, "writes files"}, {"cat .env", schemas.RiskHigh, "touches a secret or settings (.env)"},
 		{"cp .env /tmp/x", schemas.RiskHigh, "touches a secret or settings (.env)"}, {"git push", schemas.RiskHigh, "publishes"}, {"git commit -m x", schemas.RiskMedium, "changes the repository"}, {"python3 -c 1", schemas.RiskHigh, "runs code that the command holds"},
 		{"npm install x", schemas.RiskMedium, "installs software"}, {"go test ./...", schemas.RiskMedium, "runs the project's code"}, {"frobnicate", schemas.RiskMedium, "runs a command that nod does not know to be harmless"}, {"ls && env X=1 sudo rm -r /", schemas.RiskHigh, "runs as root"},

@@ -30,7 +30,8 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	}
 	ev.facts = ev.pol.shell.Facts(line, file, src, ev.location)
 	ev.verdict = Verdict{Effect: Ask, Why: line.Reason()}
-	ev.verdict.Risk, ev.verdict.Reasons = ev.facts.Risk(line)
+	risk := ev.facts.Risk(line)
+	ev.verdict.Risk, ev.verdict.Reasons, ev.verdict.Targets, ev.verdict.Unseen = risk.Risk, risk.Reasons, risk.Targets, risk.Unseen
 	if ev.facts.Forbidden != "" {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Deny, ownRule, ev.facts.Forbidden
 		return

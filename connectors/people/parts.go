@@ -21,9 +21,9 @@ type Part struct {
 	// Quote means that Lines contains a complete text of the agent. The channel marks each of these
 	// lines as a quotation, so that people cannot mistake it for a text of nod.
 	Quote bool
-	// Caption means that Label is the line below the payload, with the agent, the project, the session
-	// and the risk. It begins with captionMark, so that people cannot mistake an agent's name for a
-	// text of nod.
+	// Caption means that Label is the headline, with the risk and its reasons, or the line below the
+	// payload, with the agent, the project and the session. The latter begins with captionMark, so that
+	// people cannot mistake an agent's name for a text of nod.
 	Caption bool
 	// Lines contains text that is safe to show. If Quote is false, each line is either a single value
 	// or a text of nod, which may end with a text of the agent.
@@ -38,16 +38,16 @@ type Group int
 
 // The groups, in reading order.
 const (
-	Essential Group = iota // the payload or the question with its answers, the caption, the number of calls: an allow counts only after the person could see all of it
-	About                  // the agent's reason, the directory, the deadline, the answers
+	Essential Group = iota // the headline, the payload or the question with its answers, the caption, the number of calls: an allow counts only after the person could see all of it
+	About                  // the agent's reason, the place, the deadline, the answers
 	Rest                   // ids and names, which a channel may hide until the person asks for them
 )
 
 const captionMark = "— "
 
-// Parts returns a prompt in reading order: the action that the agent requests, in the form that fits
-// its input; the caption, with the agent and the risk; the agent's reason, the directory, the deadline
-// and the answers; and finally the ids and names. now is the broker's time, and times of day are in
+// Parts returns a prompt in reading order: the headline, with the risk and its reasons; the action that
+// the agent requests, in the form that fits its input; the caption, with the agent and the project; the
+// agent's reason, the place, the deadline and the answers; and finally the ids and names. now is the broker's time, and times of day are in
 // its time zone. For a decided prompt, the outcome replaces the deadline and the answers.
 func Parts(p *schemas.Prompt, now time.Time) []Part {
 	parts, rest := unfolded(p, now)
@@ -77,8 +77,13 @@ func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	if tags := requestedPermissions(p); len(tags) > 0 {
 		essential = slices.Insert(essential, 0, Part{Label: "Permissions", Quote: true, Lines: tags})
 	}
-	essential = append(essential, caption(p, cwd))
-	essential = append(append(essential, callsPart(p)...), votesPart(p)...)
+	essential = slices.Concat(essential, unseenPart(p), []Part{caption(p, cwd)}, callsPart(p), votesPart(p))
+	if p.Request.Kind != schemas.KindQuestion || plan {
+		essential = slices.Insert(essential, 0, headline(p)) // an answer to a question grants nothing: the question comes first
+	} else {
+		at := slices.IndexFunc(essential, func(part Part) bool { return part.Caption })
+		essential = slices.Insert(essential, at, headline(p))
+	}
 	return append(essential, inGroup(About, aboutParts(p, cwd, now))...), rest
 }
 
@@ -97,12 +102,8 @@ func aboutParts(p *schemas.Prompt, cwd string, now time.Time) (parts []Part) {
 		reason, spans := quotation(p.Request.Reason, nil)
 		parts = append(parts, Part{Label: "Reason, in the agent's own words", Quote: true, Lines: reason, Spans: spans})
 	}
-	if cwd != "" || p.Request.Kind == schemas.KindToolCall {
-		project := p.Request.Project
-		if project == cwd {
-			project = ""
-		}
-		parts = append(parts, Part{Label: "Directory", Lines: lines(orElse(Line(cwd), "(not said)"), labelled("project", project))})
+	if where := whereLines(p, cwd); len(where) > 0 {
+		parts = append(parts, Part{Label: "Where", Lines: where})
 	}
 	if p.Decision != nil {
 		return parts
@@ -137,8 +138,7 @@ func restParts(p *schemas.Prompt) []Part {
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
 	_, cwd := actionParts(&p.Request)
-	parts := []Part{{Label: "Begins", Lines: lines(Summary(p, width))}, caption(p, cwd)}
-	parts = append(append(parts, callsPart(p)...), votesPart(p)...)
+	parts := slices.Concat([]Part{headline(p), {Label: "Begins", Lines: lines(Summary(p, width))}}, unseenPart(p), []Part{caption(p, cwd)}, callsPart(p), votesPart(p))
 	read := "read it with: nod show " + Line(p.PendingID)
 	if p.Decision != nil {
 		parts = append(parts,
@@ -396,10 +396,21 @@ func standingRules(p *schemas.Prompt) []string {
 	return all
 }
 
+// WithoutAnswers returns the lines of the part Answers without those that name an answer, for a channel
+// that lists the answers with its own keys.
+func WithoutAnswers(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(line string) bool {
+		return line != AgentRemembers && !strings.HasPrefix(line, needed)
+	})
+}
+
+// needed begins the lines with the conditions of an allow.
+const needed = "needed to allow: "
+
 func allowRequirements(p *schemas.Prompt) []string {
 	var all []string
 	for _, t := range p.Conditions {
-		all = append(all, "needed to allow: "+Line(t))
+		all = append(all, needed+Line(t))
 	}
 	return all
 }

@@ -106,13 +106,14 @@ func (c *column) width() int {
 	return widest + 2
 }
 
-// minSummary is the desired smallest width of the summaries, in columns. To reach it, the table omits
-// spare columns.
-const minSummary = 16
+// minSummary returns the desired smallest width of the summaries, for a table of width columns. To reach
+// it, the table omits spare columns.
+func minSummary(width int) int { return max(16, width/2) }
 
 // Table returns a header and one line for each prompt, for a terminal of width columns. The columns
 // are id, age, agent, tool, risk, time left, the number of identical calls if a prompt has several,
-// the votes if several people must allow a prompt, and the Summary. A narrow table omits the tool, and then also the agent. If width is 0, for files
+// the votes if several people must allow a prompt, and the Summary. A table in which the summary would have less than half of the width
+// omits the tool, and then also the agent. If width is 0, for files
 // and pipes, no line is cut. now is the broker's time. Without prompts the table is empty.
 func Table(prompts []schemas.Prompt, now time.Time, width int) string {
 	return PaintedTable(prompts, now, width, Plain)
@@ -199,8 +200,8 @@ func votesCell(p *schemas.Prompt) string {
 
 func compactDuration(d time.Duration) string { return strings.ReplaceAll(shortDuration(d), " ", "") }
 
-// squeeze removes spare columns of the table, last first, until the summaries are at least minSummary
-// wide. It returns the remaining columns and the width of the summaries.
+// squeeze removes spare columns of the table, last first, until the summaries have at least their
+// desired width. It returns the remaining columns and the width of the summaries.
 func squeeze(columns []column, width int) (left []column, room int) {
 	for {
 		room = width
@@ -211,7 +212,7 @@ func squeeze(columns []column, width int) (left []column, room int) {
 		for i >= 0 && !columns[i].spare {
 			i--
 		}
-		if room >= minSummary || i < 0 {
+		if room >= minSummary(width) || i < 0 {
 			return columns, max(room, Cells(cutMark))
 		}
 		columns = slices.Delete(columns, i, i+1)

@@ -71,7 +71,7 @@ func Harms(argv []string) []Harm {
 	case h == deletes:
 		out = append(out, deletion(argv[1:]))
 	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // the reason below says it better
-	case h == runsInlineCode && known.Interprets:
+	case h == runsInlineCode && (known.Interprets || name == "." || name == "source"):
 		out = append(out, interpretation(name, argv[1:]))
 	case h == changesSystems && slices.ContainsFunc(argv[1:], deletesData):
 		out = append(out, deletesElsewhere)

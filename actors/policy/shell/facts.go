@@ -17,6 +17,7 @@ type Facts struct {
 	Commands  [][]string // every command in the line; sudo rm x counts as rm x too
 	Words     []string   // the words of every command, without quotes
 	Writes    []string   // files that redirections write
+	inexact   []bool     // by index in Commands: a word has a value that only the shell knows, or another program may add words
 	piped     []string   // names of commands whose input is a pipe
 	subst     bool
 	Forbidden string             // the reason why the line must be denied, or ""
@@ -50,7 +51,7 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 		for i, w := range line.Parts[0].Words {
 			argv[i] = w.Text
 		}
-		f.addCommand(argv, 0)
+		f.addCommand(argv, false, 0)
 		f.ownWrites(false)
 		return f
 	}
@@ -64,7 +65,7 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 		}
 		for line := range strings.FieldsFuncSeq(src, func(r rune) bool { return strings.ContainsRune("\n;|&()`{}", r) }) {
 			if argv := strings.Fields(line); len(argv) > 0 {
-				f.addArgv(argv)
+				f.addArgv(argv, true)
 			}
 		}
 		f.ownWrites(true)
@@ -118,22 +119,22 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 }
 
 func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
-	argv := make([]string, 0, len(c.Args))
+	argv, inexact := make([]string, 0, len(c.Args)), false
 	for _, a := range c.Args {
-		w, _ := word.Known(a, src)
-		argv = append(argv, w)
+		w, known := word.Known(a, src)
+		argv, inexact = append(argv, w), inexact || !known
 	}
-	f.addCommand(argv, depth)
+	f.addCommand(argv, inexact, depth)
 }
 
 // addCommand adds a command, and the commands of a command line among its words, as in bash -c
 // LINE.
-func (f *Facts) addCommand(argv []string, depth int) {
+func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 	f.addWords(argv)
 	if len(argv) == 0 {
 		return
 	}
-	f.addArgv(argv)
+	f.addArgv(argv, inexact)
 	for i, a := range argv {
 		if !commands.Entry(commands.ProgramName(a)).Interprets {
 			continue
@@ -170,8 +171,8 @@ func (f *Facts) addWords(words []string) {
 
 // addArgv adds a command. For a wrapper, such as sudo, it also adds every command that its
 // words may mean.
-func (f *Facts) addArgv(argv []string) {
-	f.addOne(argv)
+func (f *Facts) addArgv(argv []string, inexact bool) {
+	f.addOne(argv, inexact)
 	if !commands.Entry(commands.ProgramName(argv[0])).Wraps {
 		return
 	}
@@ -184,15 +185,15 @@ func (f *Facts) addArgv(argv []string) {
 			f.Incomplete = true
 			return
 		}
-		f.addOne(argv[i:])
+		f.addOne(argv[i:], true)
 	}
 }
 
-func (f *Facts) addOne(argv []string) {
+func (f *Facts) addOne(argv []string, inexact bool) {
 	f.ownCommand(argv)
 	if len(f.Commands) >= maxFacts {
 		f.Incomplete = true
 		return
 	}
-	f.Commands = append(f.Commands, argv)
+	f.Commands, f.inexact = append(f.Commands, argv), append(f.inexact, inexact)
 }

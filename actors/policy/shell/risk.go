@@ -15,8 +15,17 @@ func riskRank(r schemas.Risk) int {
 	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, r)
 }
 
-// Risk returns the worst risk of a command line, and the reasons for all its risks.
-func (f *Facts) Risk(line *Line) (schemas.Risk, []string) {
+// Assessment is the risk of a command line, for people: the reasons for all its risks, what they act
+// on, and the code that the line runs and does not contain.
+type Assessment struct {
+	Risk    schemas.Risk
+	Reasons []string
+	Targets []schemas.Target
+	Unseen  []string
+}
+
+// Risk returns the worst risk of a command line, with the reasons for all its risks.
+func (f *Facts) Risk(line *Line) Assessment {
 	worst, why := schemas.RiskLow, []string(nil)
 	add := func(h commands.Harm) {
 		if riskRank(h.Risk) > riskRank(worst) {
@@ -26,16 +35,18 @@ func (f *Facts) Risk(line *Line) (schemas.Risk, []string) {
 			why = append(why, h.Why)
 		}
 	}
-	for _, argv := range f.Commands {
-		if argv[0] == "." && (len(argv) == 1 || strings.HasPrefix(argv[1], "-")) {
-			continue // an operand, as in find . -name x, and not the command that runs a file
+	on := f.newTargets(line)
+	for i, argv := range f.Commands {
+		if isOperandDot(argv) {
+			continue
 		}
 		for _, h := range commands.Harms(argv) {
-			add(h)
+			add(on.ofCommand(argv, f.inexact[i], h))
 		}
 	}
-	if len(f.Writes) > 0 {
+	for _, w := range f.Writes {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "writes files"})
+		on.add(on.file("writes files", w))
 	}
 	for _, w := range f.piped {
 		if commands.Entry(commands.ProgramName(w)).RunsInput() {
@@ -44,8 +55,8 @@ func (f *Facts) Risk(line *Line) (schemas.Risk, []string) {
 	}
 	for _, w := range append(f.Words[:len(f.Words):len(f.Words)], f.Writes...) {
 		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.Location.Project != "" && !f.Location.InProject(p) {
-			add(commands.Harm{Risk: schemas.RiskMedium, Why: "outside the project"})
-			break
+			add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
+			on.add(on.file(schemas.OutsideProject, w))
 		}
 	}
 	if why := f.secretReason(line); why != "" {
@@ -60,7 +71,24 @@ func (f *Facts) Risk(line *Line) (schemas.Risk, []string) {
 	if len(why) == 0 && !line.Harmless() {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command that nod does not know to be harmless"})
 	}
-	return worst, why
+	if slices.ContainsFunc(on.all, func(t schemas.Target) bool { return t.Place == schemas.PlaceOutside }) {
+		add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
+	}
+	return Assessment{worst, why, on.all, f.unseen()}
+}
+
+// unseen describes the code that the line runs and does not contain.
+func (f *Facts) unseen() (all []string) {
+	downloads := slices.ContainsFunc(f.Commands, commands.Downloads)
+	for i, argv := range f.Commands {
+		code := commands.Unseen(argv, commands.Input{
+			Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i],
+		})
+		if code != "" && !slices.Contains(all, code) && len(all) < maxTargets {
+			all = append(all, code)
+		}
+	}
+	return all
 }
 
 // plainWord matches a word that cannot be mistaken for a text of nod.

@@ -147,7 +147,7 @@ func TestAPermission(t *testing.T) {
 	p.Remember = []schemas.Reach{{Permissions: []string{"@network"}}}
 	r.asks(p)
 	r.says("y for the session", "│ @network", "then nothing is granted")
-	r.saysNot("s session  ")
+	r.saysNot("from now on")
 	r.presses("s", "y")
 	r.Len(r.said(), 1)
 	r.Empty(r.said()[0].Scope)

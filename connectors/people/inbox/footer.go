@@ -23,7 +23,7 @@ func (m *model) footer(barred string) []string {
 	open := pending(items)
 	standing := m.requestStatus(items)
 	if len(open) > 0 && m.top().kind != reason && m.top().kind != exact {
-		standing = appendVerdict(standing, verdict(m.top(), isQuestion(open), barred), m.width)
+		standing = appendVerdict(standing, verdict(m.top(), open, barred), m.width)
 	}
 	rows = append(rows, standing...)
 	if m.top().takesText() {
@@ -160,7 +160,9 @@ func appendVerdict(rows []string, verdict string, width int) []string {
 const maxVerdict = 40
 
 // verdict returns a text for the footer: the y key allows the request, or the reason why it does not.
-func verdict(v *view, question bool, barred string) string {
+func verdict(v *view, open []*item, barred string) string {
+	question := isQuestion(open)
+	unseen := slices.ContainsFunc(open, func(i *item) bool { return len(i.Unseen) > 0 })
 	switch {
 	case barred != "" && question:
 		return "No answer: " + barred
@@ -168,6 +170,8 @@ func verdict(v *view, question bool, barred string) string {
 		return "Shown whole: a digit answers"
 	case barred != "":
 		return "No Allow: " + barred
+	case unseen && v.showsRequests():
+		return "Shown, but not all the code: y allows it"
 	case v.kind == batch:
 		return "All is shown: y allows each of them once"
 	case v.kind == choose, v.kind == word:
@@ -238,7 +242,11 @@ func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 		return all
 	}
 	if v.kind != batch && len(more) > 0 {
-		all = append(all, key{"s", map[bool]string{true: "session", false: "more"}[more[0].scope != ""]})
+		name := "1"
+		if n := min(maxDigits, len(more)); n > 1 {
+			name = fmt.Sprintf("1–%d", n)
+		}
+		all = append(all, key{name, map[bool]string{true: "from now on", false: "more"}[more[0].scope != ""]})
 	}
 	all = append(all, key{"n", "deny"}, key{"r", "deny, say why"})
 	if v.kind == browse {

@@ -114,6 +114,9 @@ func (m *model) runKey(name string) tea.Cmd {
 		m.open(reason, keysOf(items))
 	case name == "s" && v.kind != batch && len(choices(&items[0].Prompt)) > 0:
 		m.open(choose, keysOf(items))
+	case v.kind != batch && len(name) == 1 && name[0] >= '1' && int(name[0]-'1') < len(choices(&items[0].Prompt)):
+		m.open(choose, keysOf(items))
+		m.top().choice = int(name[0] - '1')
 	case name == "b" && v.kind == browse:
 		if all := m.requests.alike(items[0]); len(all) > 1 {
 			m.open(batch, all)

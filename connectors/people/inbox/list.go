@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -144,9 +145,36 @@ func contentKeyOf(r *schemas.Request) string {
 
 // partsOf returns the text of a request without its deadline, because the screen shows a countdown.
 func partsOf(p *schemas.Prompt) []people.Part {
-	return slices.DeleteFunc(people.Parts(p, p.Request.CreatedAt), func(part people.Part) bool {
+	parts := slices.DeleteFunc(people.Parts(p, p.Request.CreatedAt), func(part people.Part) bool {
 		return part.Label == "Expires" && !part.Field
 	})
+	if p.Request.Kind == schemas.KindQuestion {
+		return parts
+	}
+	for i := range parts {
+		if part := &parts[i]; part.Label == "Answers" && !part.Field && !part.Quote && part.Group == people.About {
+			part.Lines = append(choiceLines(p), people.WithoutAnswers(part.Lines)...)
+		}
+	}
+	return parts
+}
+
+// choiceLines returns a line for each answer that a digit opens, with the digit.
+func choiceLines(p *schemas.Prompt) (all []string) {
+	for n, c := range choices(p) {
+		what := "from now on: "
+		if c.scope == "" {
+			what = people.OptionWords(&p.Request, c.option) + ": " + people.Line(c.option.Name)
+		} else {
+			what += people.Line(p.Remember[c.reach].String())
+		}
+		key := fmt.Sprint(n + 1)
+		if n >= maxDigits {
+			key = "s →"
+		}
+		all = append(all, "["+key+"] "+what)
+	}
+	return all
 }
 
 // combineParts returns the text of several requests. It begins with the parts that all requests have

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/payload"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -137,12 +138,20 @@ func (c *content) part(p people.Part) {
 	}
 }
 
-// caption writes the line with the agent and the risk. The risk is bold. The rest contains texts of
-// the agent and is therefore code.
+// caption writes the headline or the line with the agent. nod's own words about the risk are bold; all
+// other text may come from the agent and is therefore code.
 func (c *content) caption(p people.Part) {
-	risk := p.Spans[0][len(p.Spans[0])-1].From
-	c.add("code", p.Label[:risk])
-	c.add("bold", p.Label[risk:])
+	at := 0
+	for _, s := range p.Spans[0] {
+		kind := "bold"
+		if s.Style == payload.Faint {
+			kind = "code"
+		}
+		c.add("code", p.Label[at:s.From])
+		c.add(kind, p.Label[s.From:s.To])
+		at = s.To
+	}
+	c.add("code", p.Label[at:])
 }
 
 // label writes the label of a part. If Field is set, the label is a text of the agent.

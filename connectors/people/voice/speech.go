@@ -30,6 +30,7 @@ type speech struct {
 	payload string // the payload as spoken, such as "Run command: make, in app"; empty if it cannot be spoken whole
 	kind    string // a description of the request without its payload
 	risk    string // such as "high risk"
+	why     string // the reasons for the risk, in nod's own words and without the objects, which the payload has; empty if there are none
 	deny    string // the reason for which only a denial counts by voice, as a sentence; empty if an allow counts
 	code    bool   // an allow needs the code word
 }
@@ -38,6 +39,9 @@ type speech struct {
 // it acts, or not at all.
 func speechOf(p *schemas.Prompt) speech {
 	s := speech{kind: kindOf(&p.Request), risk: riskOf(p.Risk) + " risk"}
+	if why, ok := spell(people.RiskWords(p)); ok {
+		s.why = why
+	}
 	place, placeOK := placeOf(p)
 	if placeOK && place != "" {
 		s.kind += ", " + place
@@ -184,6 +188,9 @@ func (s *speech) question(p *schemas.Prompt) string {
 		b.WriteString(s.payload)
 		if p.Risk != schemas.RiskLow {
 			b.WriteString(". " + sentence(s.risk))
+			if s.why != "" {
+				b.WriteString(", because it " + s.why)
+			}
 		}
 	}
 	if p.Waiting > 1 {

@@ -50,14 +50,15 @@ function one(request, part) {
 /** quotation returns one part without regard to a request. */
 export const quotation = (part) => one(null, part);
 
-// The line below the payload, with the agent and the risk.
+// The headline above the payload, with the risk, or the line below it, with the agent.
 function caption(part) {
   return el("div", "part bare", el("dt"), el("dd", "body caption", ...pieces(part.spans[0])));
 }
 
-/** captionOf returns the line with a request's agent and risk. It is for lists. */
+/** captionOf returns a request's agent and its headline in one line. It is for lists. */
 export function captionOf(request) {
-  return el("span", "caption", ...pieces(request.parts.find((p) => p.caption).spans[0]));
+  const [first, ...others] = request.parts.filter((p) => p.caption).map((p) => pieces(p.spans[0]));
+  return el("span", "caption", ...others.flat(), el("span", "is-faint", " · "), ...first);
 }
 
 // The pieces of a line. The class of each piece is its style.

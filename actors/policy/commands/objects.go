@@ -1,0 +1,186 @@
+package commands
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Objects returns the words of a command on which it does a harm: paths of files, or names such as the
+// host of an address. It is for people: a word that it leaves out is not harmless.
+func Objects(argv []string, h Harm) (files, names []string) {
+	name, args := ProgramName(argv[0]), argv[1:]
+	switch {
+	case h == usesNetwork, h == runsRemotely:
+		return nil, hosts(name, args)
+	case h == publishes && name == "git" && len(args) > 1:
+		return nil, operands(args[1:], "o", "push-option", "repo", "receive-pack")
+	}
+	switch name {
+	case "rm", "rmdir", "unlink", "trash", "shred", "srm", "truncate", "mkdir", "touch", "tee", "unzip":
+		return operands(args, valueFlags[name]...), nil
+	case "git":
+		if len(args) > 0 && args[0] == "rm" {
+			return operands(args[1:]), nil
+		}
+	case "cp", "mv", "ln", "install", "rsync":
+		if all := operands(args, valueFlags[name]...); len(all) > 1 && !slices.ContainsFunc(args, func(a string) bool { return a == "-t" || strings.HasPrefix(a, "--target-directory") }) {
+			return all[len(all)-1:], nil
+		}
+	case "chmod", "chown", "chgrp":
+		if all := operands(args); len(all) > 1 {
+			return all[1:], nil
+		}
+	case "dd":
+		for _, a := range args {
+			if out, ok := strings.CutPrefix(a, "of="); ok {
+				files = append(files, out)
+			}
+		}
+	case "sed":
+		if all := operands(args); len(all) > 1 && !slices.ContainsFunc(args, func(a string) bool { return a == "-e" || a == "-f" }) {
+			return all[1:], nil
+		}
+	case "find":
+		for _, a := range args {
+			if strings.HasPrefix(a, "-") || a == "(" || a == "!" {
+				break
+			}
+			files = append(files, a)
+		}
+		if len(files) == 0 {
+			files = []string{"."}
+		}
+	}
+	return files, nil
+}
+
+// valueFlags are the flags, by program, whose next word is a value and no file.
+var valueFlags = map[string][]string{
+	"truncate": {"s", "r", "size", "reference"}, "mkdir": {"m", "mode"}, "touch": {"d", "t", "r", "date", "reference"},
+	"unzip": {"d", "P", "x"}, "shred": {"n", "s", "iterations", "size"}, "install": {"m", "o", "g", "mode", "owner", "group"},
+	"rsync": {"e", "rsh", "exclude", "include", "filter"}, "cp": {"S"}, "mv": {"S"}, "ln": {"S"},
+}
+
+// operands returns the words that are no flags and no values of the flags in takeValue.
+func operands(args []string, takeValue ...string) (all []string) {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch flag := strings.TrimLeft(a, "-"); {
+		case a == "--":
+			return append(all, args[i+1:]...)
+		case !strings.HasPrefix(a, "-") || a == "-":
+			all = append(all, a)
+		case slices.Contains(takeValue, flag):
+			i++
+		}
+	}
+	return all
+}
+
+// hosts returns the hosts of the addresses in a command that uses the network.
+func hosts(name string, args []string) (all []string) {
+	if name == "ssh" || name == "mosh" || name == "sftp" || name == "telnet" || name == "ping" {
+		all = operands(args, "p", "i", "o", "l", "F", "J", "L", "R", "D", "c")
+		if len(all) == 0 {
+			return nil
+		}
+		return []string{all[0][strings.LastIndexByte(all[0], '@')+1:]}
+	}
+	for _, a := range args {
+		if at := strings.Index(a, "://"); at > 0 {
+			if u, err := url.Parse(a[strings.LastIndexAny(a[:at], "= ")+1:]); err == nil && u.Host != "" {
+				all = append(all, u.Host)
+			}
+		}
+	}
+	return all
+}
+
+// outsideWords are the flags that let an installer write outside the project.
+var outsideWords = []string{"--user", "-g", "--global", "--location=global", "--system", "--break-system-packages"}
+
+// homeInstallers and systemInstallers are the programs that always install outside the project.
+var (
+	homeInstallers   = []string{"cargo install", "go install", "gem install", "pipx"}
+	systemInstallers = []string{"apt", "apt-get", "brew", "dnf", "yum", "pacman", "apk", "snap"}
+)
+
+// OutsideOf describes the place outside the project, without a path among its words, that a command
+// changes, such as "your crontab"; or "".
+func OutsideOf(argv []string) string {
+	name, args := ProgramName(argv[0]), argv[1:]
+	first := name
+	if len(args) > 0 {
+		first += " " + args[0]
+	}
+	switch {
+	case name == "crontab" && slices.Contains(args, "-l"):
+		return ""
+	case name == "crontab":
+		return "your crontab"
+	case slices.Contains(systemInstallers, name):
+		return "the machine's software"
+	case slices.Contains(homeInstallers, name), slices.Contains(homeInstallers, first):
+		return "your own programs"
+	case slices.ContainsFunc(Harms(argv), func(h Harm) bool { return h == installs }) && slices.ContainsFunc(args, func(a string) bool { return slices.Contains(outsideWords, a) }):
+		return "packages for all projects"
+	case first == "git config" && slices.ContainsFunc(args, func(a string) bool { return a == "--global" || a == "--system" }):
+		return "git's settings for all projects"
+	}
+	return ""
+}
+
+// buildOutputs are the names of directories that builds and tests make anew.
+var buildOutputs = []string{
+	"build", "dist", "out", "target", "node_modules", "coverage", "htmlcov", "__pycache__", ".pytest_cache", ".mypy_cache",
+	".ruff_cache", ".next", ".nuxt", ".turbo", ".parcel-cache", ".gradle", ".tox", ".nyc_output", "cmake-build-debug",
+	"cmake-build-release", "DerivedData",
+}
+
+// IsBuildOutput reports whether a directory with this name usually holds only what builds make anew.
+func IsBuildOutput(name string) bool { return slices.Contains(buildOutputs, name) }
+
+// IsDeletion reports whether the harm is a deletion of files by name.
+func (h Harm) IsDeletion() bool {
+	return h == deletes || h == deletesUnasked || h == deletesDirectories
+}
+
+// Downloads reports whether a command may fetch code by the network.
+func Downloads(argv []string) bool { return slices.Contains(Harms(argv), usesNetwork) }
+
+// Input says where a command may get code from that its words do not contain.
+type Input struct {
+	Piped      bool // the command reads the output of another one
+	Computed   bool // a word is the output of another command
+	Downloaded bool // another command of the line uses the network
+}
+
+// Unseen describes code that the command runs and that its words do not contain, such as "the script
+// deploy.sh"; or "". The code of a project's own build or tests is no such code.
+func Unseen(argv []string, in Input) string {
+	name := ProgramName(argv[0])
+	known, harms := Entry(name), Harms(argv)
+	all := slices.DeleteFunc(operands(argv[1:], "m"), func(a string) bool { return a == "-" })
+	inline := known.inline != "" && slices.Contains(argv[1:], known.inline) || known.Interprets && slices.Contains(harms, runsInlineCode)
+	switch {
+	case inline && !in.Computed:
+		return ""
+	case known.RunsInput() && (inline || slices.Contains(harms, runsInput) || in.Piped && len(all) == 0):
+		if in.Downloaded {
+			return "the downloaded script"
+		}
+		return "the input that runs as code"
+	case known.RunsInput() && len(all) > 0, (name == "." || name == "source") && len(all) > 0:
+		return "the script " + all[0]
+	case name == "npx", name == "bunx", name == "uvx", name == "pipx":
+		all = operands(argv[1:], "p", "package", "from", "with")
+		if name == "pipx" && len(all) > 0 && all[0] == "run" {
+			all = all[1:]
+		}
+		if len(all) > 0 {
+			return "the code of the package " + all[0]
+		}
+	}
+	return ""
+}

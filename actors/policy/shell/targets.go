@@ -1,0 +1,104 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/schemas"
+)
+
+// maxTargets bounds the targets of a line. People see only the first ones.
+const maxTargets = 24
+
+// targets collects what a line acts on.
+type targets struct {
+	facts *Facts
+	lost  bool // relative words may mean a path in any directory
+	all   []schemas.Target
+}
+
+// movers are the commands after which a command line may run in another directory.
+var movers = []string{"cd", "pushd", "popd", ".", "source", "eval"}
+
+func (f *Facts) newTargets(line *Line) *targets {
+	t := &targets{facts: f, lost: line.Untracked || line.Lost || f.Location.Lost}
+	for i, argv := range f.Commands {
+		if slices.Contains(movers, argv[0]) && !isOperandDot(argv) && (f.inexact[i] || line.Why != "" || len(line.Parts) == 0) {
+			t.lost = true
+		}
+	}
+	return t
+}
+
+// isOperandDot reports whether a command is only a directory among the words of another one, as in
+// find . -name x, and not the command that runs a file.
+func isOperandDot(argv []string) bool {
+	return argv[0] == "." && (len(argv) == 1 || strings.HasPrefix(argv[1], "-"))
+}
+
+func (t *targets) add(target schemas.Target) {
+	if len(t.all) < maxTargets && !slices.Contains(t.all, target) {
+		t.all = append(t.all, target)
+	}
+}
+
+// ofCommand adds the objects of one harm of a command, and returns the harm. The harm is less if the
+// command deletes only the output of builds in the project; inexact means that nod does not know all of
+// its words.
+func (t *targets) ofCommand(argv []string, inexact bool, h commands.Harm) commands.Harm {
+	files, names := commands.Objects(argv, h)
+	mild := h.IsDeletion() && h.Risk == schemas.RiskHigh && !inexact && len(files) > 0
+	var found []schemas.Target
+	for _, w := range files {
+		target := t.file(h.Why, w)
+		found = append(found, target)
+		mild = mild && target.Place == schemas.PlaceProject && plainWord.MatchString(w) && !pathname.IsGlob(w) &&
+			commands.IsBuildOutput(path.Base(target.Path)) && !t.facts.Location.HoldsHome(t.facts.Location.Project)
+	}
+	if mild {
+		h = commands.Harm{Risk: schemas.RiskMedium, Why: "deletes build output"}
+	}
+	for _, target := range found {
+		target.Does = h.Why
+		t.add(target)
+	}
+	for _, name := range names {
+		t.add(schemas.Target{Does: h.Why, Name: name})
+	}
+	if where := commands.OutsideOf(argv); where != "" {
+		t.add(schemas.Target{Does: h.Why, Name: where, Place: schemas.PlaceOutside})
+	}
+	return h
+}
+
+// file returns the target of a word that is a path.
+func (t *targets) file(does, w string) schemas.Target {
+	if p := pathname.Slashes(w); t.lost && !pathname.IsAbs(p) && !strings.HasPrefix(p, "~") {
+		return schemas.Target{Does: does, Name: w}
+	}
+	return FileTarget(t.facts.Location, does, w)
+}
+
+// FileTarget returns the target of the path w of a call. If it may mean several paths, the target is one
+// outside the project, if there is one.
+func FileTarget(loc *pathname.Location, does, w string) schemas.Target {
+	target := schemas.Target{Does: does, Name: w}
+	for _, at := range loc.Resolve(w) {
+		if strings.HasPrefix(at, "/?/") { // the line has changed to a directory that nod does not know
+			return schemas.Target{Does: does, Name: w}
+		}
+		if target.Place == schemas.PlaceOutside {
+			break
+		}
+		if target.Path = at; loc.Project != "" {
+			target.Place = schemas.PlaceProject
+			if !loc.InTree(at) {
+				target.Place = schemas.PlaceOutside
+			}
+		}
+	}
+	return target
+}

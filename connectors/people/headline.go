@@ -1,0 +1,219 @@
+package people
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nodbus/nod/connectors/people/payload"
+	"github.com/nodbus/nod/schemas"
+)
+
+// The limits of a headline: the number of objects of one reason, the width of an object, and that of the
+// whole line, in columns.
+const (
+	maxObjects  = 3
+	maxObject   = 60
+	maxHeadline = 400
+)
+
+// headline returns the line above the payload: the risk, and for each of its reasons a verb, its objects and
+// their place, such as "high: deletes whole directories (/home/ann/old) outside the project". The objects
+// are texts of the agent; they have no style, and all other pieces have that of the risk.
+func headline(p *schemas.Prompt) Part {
+	h := headlineText{style: riskStyle(p.Risk)}
+	reasons := slices.DeleteFunc(slices.Clone(p.Reasons), func(r string) bool { return r == schemas.OutsideProject })
+	outside := len(reasons) < len(p.Reasons)
+	if len(p.Reasons) == 0 {
+		h.own(riskWord(p.Risk) + " risk")
+		return h.part()
+	}
+	h.own(riskWord(p.Risk) + ": ")
+	told := map[string]bool{} // the places outside the project that a reason names
+	for i, reason := range reasons {
+		if i > 0 {
+			h.own("; ")
+		}
+		h.own(Line(reason))
+		h.objects(p.Targets, reason, told)
+	}
+	if !outside {
+		return h.part()
+	}
+	rest := slices.DeleteFunc(slices.Clone(p.Targets), func(t schemas.Target) bool {
+		return t.Does != schemas.OutsideProject || told[orElse(t.Path, t.Name)]
+	})
+	switch {
+	case len(rest) > 0:
+		if len(reasons) > 0 {
+			h.own("; ")
+		}
+		h.own("names")
+		h.objects(rest, schemas.OutsideProject, told)
+	case len(told) > 0:
+	case len(reasons) == 0:
+		h.own("names files outside the project")
+	default:
+		h.own(" outside the project")
+	}
+	return h.part()
+}
+
+// RiskWords returns the reasons for the risk without the objects, such as "deletes whole directories, uses
+// the network and names a place outside the project".
+func RiskWords(p *schemas.Prompt) string {
+	var all []string
+	for _, reason := range p.Reasons {
+		if reason == schemas.OutsideProject {
+			reason = "names a place outside the project"
+		}
+		all = append(all, Line(reason))
+	}
+	text := strings.Join(all, ", ")
+	if n := len(all); n > 1 {
+		text = strings.Join(all[:n-1], ", ") + " and " + all[n-1]
+	}
+	return text
+}
+
+// headlineText is a headline that grows.
+type headlineText struct {
+	b     strings.Builder
+	spans []payload.Span
+	style payload.Style
+}
+
+func (h *headlineText) own(text string) {
+	from := h.b.Len()
+	h.b.WriteString(text)
+	if n := len(h.spans); n > 0 && h.spans[n-1].To == from {
+		h.spans[n-1].To = h.b.Len()
+		return
+	}
+	h.spans = append(h.spans, payload.Span{From: from, To: h.b.Len(), Style: h.style})
+}
+
+// objects adds the objects of one reason, those outside the project first, each group with its place. It
+// notes in told the targets outside the project.
+func (h *headlineText) objects(all []schemas.Target, reason string, told map[string]bool) {
+	for _, place := range []schemas.Place{schemas.PlaceOutside, "", schemas.PlaceProject} {
+		var names []string
+		for i := range all {
+			t := &all[i]
+			if t.Does != reason || t.Place != place {
+				continue
+			}
+			if name := objectName(t); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+			if place == schemas.PlaceOutside {
+				told[orElse(t.Path, t.Name)] = true
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		h.own(" (")
+		for i, name := range names[:min(len(names), maxObjects)] {
+			if i > 0 {
+				h.own(", ")
+			}
+			h.b.WriteString(name)
+		}
+		h.own(more(len(names)-maxObjects) + ")" + placeWords[place])
+	}
+}
+
+// placeWords are the words for each place of a target.
+var placeWords = map[schemas.Place]string{schemas.PlaceOutside: " outside the project", schemas.PlaceProject: " in the project"}
+
+// objectName returns a target's name: where it leads, if nod knows that, or else the word of the call.
+func objectName(t *schemas.Target) string {
+	switch {
+	case t.Path == "":
+	case t.Place == schemas.PlaceOutside, strings.Contains("/"+t.Name+"/", "/../"), strings.HasPrefix(t.Name, "~"):
+		return cut(Line(t.Path), maxObject)
+	}
+	return cut(Line(t.Name), maxObject)
+}
+
+func (h *headlineText) part() Part {
+	text := h.b.String()
+	if short := cut(text, maxHeadline); short != text {
+		h.spans = within(h.spans, 0, len(strings.TrimSuffix(short, cutMark)), 0)
+		text = short
+	}
+	return Part{Label: text, Caption: true, Spans: [][]payload.Span{h.spans}}
+}
+
+// more says how many things a list leaves out.
+func more(n int) string {
+	switch {
+	case n < 1:
+		return ""
+	case n == 1:
+		return " and 1 more"
+	}
+	return " and " + strconv.Itoa(n) + " more"
+}
+
+// whereLines returns the full path of each file on which a call acts, with its place, and the directory in
+// which the call runs.
+func whereLines(p *schemas.Prompt, cwd string) (all []string) {
+	n := 0
+	for i := range p.Targets {
+		t := &p.Targets[i]
+		if t.Path == "" {
+			continue
+		}
+		text := cut(Line(t.Path), 2*maxObject)
+		if place := strings.TrimSpace(placeWords[t.Place]); place != "" {
+			text += ", " + place
+		}
+		if slices.Contains(all, text) {
+			continue
+		}
+		if n++; n <= maxObjects {
+			all = append(all, text)
+		}
+	}
+	if n > maxObjects {
+		all = append(all, strings.TrimSpace(more(n-maxObjects)))
+	}
+	if cwd == "" && p.Request.Kind != schemas.KindToolCall {
+		return all
+	}
+	verb := "asked in "
+	if p.Request.ActionType == schemas.ActionCommand {
+		verb = "runs in "
+	}
+	return append(all, verb+orElse(Line(cwd), "(not said)")+projectNote(p.Request.Project, cwd))
+}
+
+// projectNote returns the relation of a directory to its project.
+func projectNote(project, cwd string) string {
+	switch {
+	case project == "":
+		return ""
+	case cwd == project:
+		return ", the project"
+	case cwd == "":
+		return "; project: " + Line(project)
+	case strings.HasPrefix(cwd, strings.TrimSuffix(project, "/")+"/") && cwd == path.Clean(cwd):
+		return ", in the project " + Line(project)
+	}
+	return ", outside the project " + Line(project)
+}
+
+// unseenPart returns a part with the code that the call runs and that its input does not contain.
+func unseenPart(p *schemas.Prompt) []Part {
+	if len(p.Unseen) == 0 {
+		return nil
+	}
+	var all []string
+	for _, code := range p.Unseen[:min(len(p.Unseen), maxObjects)] {
+		all = append(all, cut(Line(code), 2*maxObject))
+	}
+	return []Part{{Label: "Not shown", Lines: []string{strings.Join(all, ", ") + more(len(p.Unseen)-maxObjects)}}}
+}
