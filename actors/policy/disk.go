@@ -25,7 +25,7 @@ const maxLinks = 40
 // Disk describes the symbolic links and repositories on the machine of a command line.
 type Disk = shell.Disk
 
-// ThisDisk is the Disk of this machine. Only ThisDisk and OnDisk read the file system.
+// ThisDisk is the Disk of this machine. Only ThisDisk, Repositories and OnDisk read the file system.
 type ThisDisk struct{}
 
 // maxDirEntries bounds a directory's size: Links returns an error for a directory with

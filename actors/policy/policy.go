@@ -1,7 +1,7 @@
 // Package policy decides tool calls by rules. Check returns a verdict on a call: to allow it,
 // to deny it or to ask a person. (In this package's comments, a call or a flag "makes nod ask"
 // if the verdict on it is Ask.) The same call, with the same Seen, always gets the same verdict: the
-// package keeps no state, and only ThisDisk and OnDisk read the file system. The package also computes what
+// package keeps no state, and only ThisDisk, Repositories and OnDisk read the file system. The package also computes what
 // the permissions of a session cover.
 //
 // Deny rules are tried first, then ask rules, then allow rules, over all layers that match the
