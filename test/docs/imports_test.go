@@ -132,6 +132,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/people/voice", "connectors/people/slack/...", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests
 		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode", "connectors/agents/mcpgate"},
+		"github.com/emersion/":                  {"connectors/people/wake"}, // imported only in tests
 		"github.com/standard-webhooks/":         {"connectors/people/wake"}, // imported only in tests
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "connectors/agents/mcpgate", "test/..."}, // mcpgate imports this module only in tests

@@ -145,7 +145,7 @@ func (a *api) post(ctx context.Context, token, method string, params any) (r rep
 		return r, &people.Error{Permanent: true, Err: fmt.Errorf("slack %s: encode: %w", method, err)}
 	}
 	header := http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json; charset=utf-8"}}
-	resp, err := a.Post(ctx, a.base+"/"+method, header, body, maxReply)
+	resp, err := a.Named(method).Post(ctx, a.base+"/"+method, header, body, maxReply)
 	if err != nil {
 		return r, err
 	}

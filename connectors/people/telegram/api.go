@@ -142,7 +142,7 @@ func (a *api) post(ctx context.Context, method string, params, result any) error
 	if err != nil {
 		return &people.Error{Permanent: true, Err: fmt.Errorf("telegram %s: encode: %w", method, err)}
 	}
-	resp, err := a.Post(ctx, a.base+"/bot"+a.token+"/"+method, http.Header{"Content-Type": {"application/json"}}, body, maxReply)
+	resp, err := a.Named(method).Post(ctx, a.base+"/bot"+a.token+"/"+method, http.Header{"Content-Type": {"application/json"}}, body, maxReply)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package wake
 import (
 	_ "embed"
 	"encoding/json"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -19,8 +18,8 @@ var settingsSchema []byte
 // Channel describes the wake-ups. Package embed lists it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings, Outgoing: true},
-	Open:     openSettings,
-	Account:  "webhook, an ntfy topic or a push service",
+	Open:     people.OpenSettings(Name, New),
+	Account:  "webhook, an ntfy topic, a mail address or a push service",
 	Guide:    "docs/wake.md",
 }
 
@@ -39,6 +38,7 @@ const (
 	Ntfy    Kind = "ntfy"
 	Form    Kind = "form" // fields of the target's own, as a form
 	JSON    Kind = "json" // the same, as a JSON object
+	Mail    Kind = "mail" // a mail, by SMTP
 )
 
 // Target is one recipient. An approver's identity on the connector wake names it.
@@ -55,6 +55,9 @@ type Target struct {
 	AfterSeconds int        `json:"after_seconds,omitempty"`
 	Payload      bool       `json:"payload,omitempty"`
 	Topic        string     `json:"topic,omitempty"`
+	From         string     `json:"from,omitempty"` // the sender of a mail
+	To           string     `json:"to,omitempty"`   // its recipient
+	User         string     `json:"user,omitempty"` // the name for the login at the mail server; the secret is the password
 	Fields       []Field    `json:"fields,omitempty"`
 	Headers      []Field    `json:"headers,omitempty"`
 	Priorities   Priorities `json:"priorities,omitzero"`
@@ -74,16 +77,9 @@ type Priorities struct {
 	Ended  int `json:"ended,omitempty"` // for the message about the outcome
 }
 
-func parseSettings(data json.RawMessage) (s Settings, err error) {
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, schemas.Errorf(schemas.CodeValidation, "connectors.wake: %v", err)
-	}
-	return s, nil
-}
-
 // checkSettings checks the rules that settings.schema.json cannot express.
 func checkSettings(data json.RawMessage) error {
-	s, err := parseSettings(data)
+	s, err := people.ParseSettings[Settings](Name, data)
 	if err != nil {
 		return err
 	}
@@ -120,6 +116,10 @@ func (t *Target) fault() string {
 		return "topic belongs to the kind ntfy, and ntfy needs it"
 	case t.Kind == Ntfy && t.Payload && !hasSecret:
 		return "payload needs secret_env or secret_file, because anyone can read an ntfy topic without access control"
+	case t.Kind == Mail && (t.From == "" || t.To == ""), t.Kind != Mail && t.From+t.To+t.User != "":
+		return "from, to and user belong to the kind mail, which needs from and to"
+	case t.Kind == Mail && (t.User != "") != hasSecret:
+		return "user needs secret_env or secret_file, to name the password, and the password needs user"
 	case template != (len(t.Fields) > 0):
 		return "fields belong to the kinds form and json, which need them"
 	case !template && (len(t.Headers) > 0 || t.Priorities != Priorities{}):
@@ -131,8 +131,13 @@ func (t *Target) fault() string {
 		}
 	}
 	if t.URL != "" {
-		if _, err := parseURL(t.URL); err != nil {
+		if _, err := t.Kind.parseURL(t.URL); err != nil {
 			return "url: " + err.Error()
+		}
+	}
+	for _, box := range []string{t.From, t.To} {
+		if _, err := parseMailbox(box); t.Kind == Mail && err != nil {
+			return "from and to: " + err.Error()
 		}
 	}
 	return ""
@@ -141,16 +146,4 @@ func (t *Target) fault() string {
 // count returns the number of texts that are not empty.
 func count(texts ...string) int {
 	return len(slices.DeleteFunc(texts, func(s string) bool { return s == "" }))
-}
-
-func openSettings(data json.RawMessage, log *slog.Logger) (people.Carrier, error) {
-	s, err := parseSettings(data)
-	if err != nil {
-		return nil, err
-	}
-	c, err := New(s, log)
-	if err != nil {
-		return nil, err // not c: a nil *Carrier in an interface is not nil
-	}
-	return c, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/mail"
 	"net/url"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ import (
 type message struct {
 	people.Wakeup
 	id     string // the webhook-id
+	first  string // the id of the message about the wait of the same request
 	event  string
 	at     time.Time // the time of this attempt
 	prompt *schemas.Prompt
@@ -40,7 +42,9 @@ type target struct {
 	*Target
 	url    *url.URL
 	secret string
-	key    []byte // the key of a webhook's signature
+	key    []byte        // the key of a webhook's signature
+	from   *mail.Address // of the kind mail, like to
+	to     *mail.Address
 }
 
 // newTarget reads the address and the secret of a target.
@@ -53,12 +57,20 @@ func newTarget(s *Target) (*target, error) {
 			return nil, err
 		}
 	}
-	if t.url, err = parseURL(address); err != nil {
+	if t.url, err = t.Kind.parseURL(address); err != nil {
 		return nil, fmt.Errorf("%surl: %w", setting, err)
 	}
 	if s.SecretEnv+s.SecretFile != "" {
 		if t.secret, err = people.ReadSecret(setting+"secret", s.SecretEnv, s.SecretFile, "the secret"); err != nil {
 			return nil, err
+		}
+	}
+	if s.Kind == Mail {
+		if t.from, err = parseMailbox(s.From); err == nil {
+			t.to, err = parseMailbox(s.To)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%sfrom and to: %w", setting, err)
 		}
 	}
 	if s.Kind == Webhook {
@@ -84,6 +96,18 @@ func parseURL(address string) (*url.URL, error) {
 	return u, nil
 }
 
+// parseURL parses the address of a target of this kind.
+func (k Kind) parseURL(address string) (*url.URL, error) {
+	if k != Mail {
+		return parseURL(address)
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
+		return nil, errors.New("it must be smtps://HOST or smtp://HOST, with :PORT if it is not 465 or 587")
+	}
+	return u, nil
+}
+
 // webhookKey decodes a secret of Standard Webhooks.
 func webhookKey(secret string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
@@ -98,10 +122,7 @@ func (t *target) hostPort() string {
 	if t.url.Port() != "" {
 		return t.url.Host
 	}
-	if t.url.Scheme == "http" {
-		return t.url.Host + ":80"
-	}
-	return t.url.Host + ":443"
+	return t.url.Host + map[string]string{"http": ":80", "https": ":443", "smtp": ":587", "smtps": ":465"}[t.url.Scheme]
 }
 
 // wait returns how long p must still wait before the target is told, or at most 0 if it is due.

@@ -1,5 +1,5 @@
 // Package wake tells people who are away that a request waits: by signed webhooks (Standard Webhooks),
-// by ntfy, and by services that take a form or JSON, such as Pushover and Gotify.
+// by ntfy, by mail, and by services that take a form or JSON, such as Pushover and Gotify.
 //
 // The channel is outgoing only. A message contains the request's id, project and risk, and a link to
 // the web inbox, where a person logs in to decide. It contains the payload only if the target's
@@ -37,6 +37,7 @@ type Carrier struct {
 	web     string
 	targets map[string]*target
 	client  *http.Client
+	mailer  mailer
 }
 
 var _ people.Carrier = (*Carrier)(nil)
@@ -74,7 +75,7 @@ func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, err
 	if wait := t.wait(&p, time.Now()); p.Decision == nil && wait > 0 {
 		return "", &people.Error{After: wait, Err: fmt.Errorf("wake %s: the request has waited less than after_seconds", t.Name)}
 	}
-	id := messageID(&p)
+	id := messageID(&p, event(&p))
 	return people.Ref(id), c.send(ctx, t, id, &p)
 }
 
@@ -85,13 +86,13 @@ func (c *Carrier) Settle(ctx context.Context, _ people.Ref, p schemas.Prompt) er
 	if t == nil {
 		return nil // the target has been removed from the settings
 	}
-	return c.send(ctx, t, messageID(&p), &p)
+	return c.send(ctx, t, messageID(&p, event(&p)), &p)
 }
 
 // messageID returns the id of the message to one target about the wait or the end of a request. Each
 // retry has the same id.
-func messageID(p *schemas.Prompt) string {
-	sum := sha256.Sum256([]byte(p.SessionID + "\x00" + p.PendingID + "\x00" + p.Digest + "\x00" + p.Recipient + "\x00" + event(p)))
+func messageID(p *schemas.Prompt, event string) string {
+	sum := sha256.Sum256([]byte(p.SessionID + "\x00" + p.PendingID + "\x00" + p.Digest + "\x00" + p.Recipient + "\x00" + event))
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
@@ -111,9 +112,13 @@ func event(p *schemas.Prompt) string {
 // send makes one call. Its errors are *people.Error or, after ctx has ended, ctx's own. They contain
 // neither the target's address nor its secret.
 func (c *Carrier) send(ctx context.Context, t *target, id string, p *schemas.Prompt) error {
+	m := &message{Wakeup: people.NewWakeup(p, c.web), id: id, first: messageID(p, waiting), event: event(p), at: time.Now(), prompt: p}
+	if t.Kind == Mail {
+		return c.mailer.send(ctx, t, m)
+	}
 	hop, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	req, err := t.request(hop, &message{Wakeup: people.NewWakeup(p, c.web), id: id, event: event(p), at: time.Now(), prompt: p})
+	req, err := t.request(hop, m)
 	if err != nil {
 		return &people.Error{Permanent: true, Err: fmt.Errorf("wake %s: %w", t.Name, err)}
 	}

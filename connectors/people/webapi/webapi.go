@@ -42,6 +42,13 @@ func New(name string, secrets ...string) *Client {
 // Hide adds texts that Clean removes. It must not be called while the client is in use.
 func (c *Client) Hide(secrets ...string) { c.secrets = append(c.secrets, secrets...) }
 
+// Named returns the same client with the name of a method in its errors.
+func (c *Client) Named(method string) *Client {
+	named := *c
+	named.name += " " + method
+	return &named
+}
+
 // Reply is the whole reply to a call.
 type Reply struct {
 	Status int
