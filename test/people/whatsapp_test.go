@@ -215,3 +215,20 @@ func TestAKilledWorkerOfWhatsApp(t *testing.T) {
 		}
 	}
 }
+
+// Two workers run on one machine. The first one to start has the webhook's port. The other one also sends
+// questions, and has the port soon after the first has ended.
+func TestASecondWorkerOfWhatsAppTakesOverThePort(t *testing.T) {
+	t.Parallel()
+	w := newWhatsApp(t, annAnswersOnWA, `"token_env": "NOD_TEST_WA"`)
+	w.StartNod()
+	kill := w.worker()
+	require.Eventually(t, func() bool { return w.Verify(whatsapptest.VerifyToken) == nil }, rig.Patience, rig.Tick)
+	w.worker()
+	hears := w.asks("with-two")
+	m := w.question(0)
+	kill()
+	w.Tap(annOnWA, m.ID, m.Buttons[1].ID) // Meta repeats its call until the other worker has the port
+	require.Equal(t, schemas.Denied, hears().Outcome)
+	w.told("Denied")
+}
