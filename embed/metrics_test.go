@@ -2,11 +2,13 @@ package embed_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/user"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +85,7 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		`nod_answer_seconds_count{channel="terminal",outcome="denied"} 1`,
 	)
 	require.NotContains(t, all, "rm -rf", "metrics contain no payload")
+	dashboardNames(t, all)
 
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -95,6 +98,36 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	require.NoError(t, err, string(out))
 	out, err = exec.CommandContext(t.Context(), promtool, "check", "rules", "../docs/alerts.yml").CombinedOutput()
 	require.NoError(t, err, string(out))
+}
+
+// dashboardNames requires that each metric and each label of docs/grafana.json is in all, which is
+// what /metrics serves.
+func dashboardNames(t *testing.T, all string) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/grafana.json")
+	require.NoError(t, err)
+	var board struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	require.NoError(t, json.Unmarshal(text, &board))
+	metric := regexp.MustCompile(`\b(?:nod|process|go)_\w+`)
+	histogram := regexp.MustCompile(`_(?:bucket|count|sum)$`)
+	label := regexp.MustCompile(`by \(([^)]*)\)`)
+	require.NotEmpty(t, board.Panels)
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			names := metric.FindAllString(target.Expr, -1)
+			require.NotEmpty(t, names, target.Expr)
+			for _, name := range names {
+				require.Contains(t, all, "# TYPE "+histogram.ReplaceAllString(name, "")+" ", target.Expr)
+			}
+			for _, by := range label.FindAllStringSubmatch(target.Expr, -1) {
+				for _, l := range strings.Split(by[1], ", ") {
+					require.True(t, l == "instance" || strings.Contains(all, l+`="`), "%s: no metric has the label %s", target.Expr, l)
+				}
+			}
+		}
+	}
 }
 
 func TestHealthSaysWhetherNodServes(t *testing.T) {
