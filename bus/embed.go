@@ -3,6 +3,7 @@ package bus
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -72,6 +74,13 @@ type Server struct {
 	dir   string
 	disk  *diskFailure
 	syncs *streamSyncs // nil without SyncGroup
+
+	// The options of the start, and what SetUsers changes.
+	started    EmbedOptions
+	tls        *tls.Config
+	tlsTimeout float64
+	usersMu    sync.Mutex
+	users      []roles.User
 }
 
 // Embed starts a server and returns it ready for connections. ctx bounds the start only. It
@@ -103,11 +112,12 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 		}
 	}
 	disk := newDiskFailure(storeDir, o)
-	ns, err := startEmbedded(ctx, o, disk)
+	ns, opts, err := startEmbedded(ctx, o, disk)
 	if err != nil {
 		return nil, JoinErrors(err, lock.release())
 	}
 	s := &Server{nats: ns, url: dialURL(ns.Addr().(*net.TCPAddr)), lock: lock, dir: o.DataDir, disk: disk}
+	s.remember(o, opts)
 	if o.groupsSyncs() {
 		s.syncs = newStreamSyncs(ns, storeDir, disk, o)
 	}
@@ -131,18 +141,18 @@ func (o EmbedOptions) groupsSyncs() bool {
 	return o.SyncInterval == SyncGroup && o.ClusterName == "" && len(o.Users) > 0
 }
 
-func startEmbedded(ctx context.Context, o EmbedOptions, disk *diskFailure) (*server.Server, error) {
+func startEmbedded(ctx context.Context, o EmbedOptions, disk *diskFailure) (*server.Server, *server.Options, error) {
 	var err error
 	if o.Port, err = freePort(o.Host, o.Port); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	opts, err := o.serverOptions()
 	if err != nil {
-		return nil, fmt.Errorf("configure the embedded NATS server: %w", err)
+		return nil, nil, fmt.Errorf("configure the embedded NATS server: %w", err)
 	}
 	ns, err := server.NewServer(opts)
 	if err != nil {
-		return nil, fmt.Errorf("configure the embedded NATS server: %w", err)
+		return nil, nil, fmt.Errorf("configure the embedded NATS server: %w", err)
 	}
 	bridge := &natsLog{log: cmp.Or(o.Log, slog.Default()), fatal: make(chan error, 1), disk: disk}
 	ns.SetLoggerV2(bridge, false, false, false)
@@ -152,10 +162,10 @@ func startEmbedded(ctx context.Context, o EmbedOptions, disk *diskFailure) (*ser
 	if err != nil {
 		ns.Shutdown()
 		ns.WaitForShutdown()
-		return nil, fmt.Errorf("start the embedded NATS server: %w", err)
+		return nil, nil, fmt.Errorf("start the embedded NATS server: %w", err)
 	}
 	bridge.started.Store(true)
-	return ns, nil
+	return ns, opts, nil
 }
 
 // listening waits until a started server accepts connections. A server that cannot listen

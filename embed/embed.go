@@ -70,7 +70,8 @@ type Options struct {
 type Nod struct {
 	opts   Options
 	keys   *roles.Keys
-	server *bus.Server // the embedded server; nil if Options.URL names other servers
+	own    []roles.User // the keys of this nod's own parts, as they were at the start
+	server *bus.Server  // the embedded server; nil if Options.URL names other servers
 	edge   *bus.Conn
 	store  *bus.Conn
 	system *actors.System
@@ -81,6 +82,8 @@ type Nod struct {
 	web     *Web
 	webConn *bus.Conn
 	running []string // the connectors that have a worker
+
+	stopKeys func() // ends followKeys; nil without an embedded server
 }
 
 // Start starts a nod and returns once it serves requests. After an error, which is one line,
@@ -107,6 +110,10 @@ func (n *Nod) start(ctx context.Context) error {
 		if err := n.serve(ctx); err != nil {
 			return err
 		}
+		following, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		n.stopKeys = func() { cancel(); <-ended }
+		go func() { defer close(ended); n.followKeys(following) }()
 	}
 	if n.edge, err = n.connect(ctx, roles.ID{Role: roles.Engine}, o.Creds); err != nil {
 		return err
@@ -206,7 +213,16 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	if err := n.keys.Ensure(ids...); err != nil {
 		return nil, err
 	}
-	return n.keys.Users()
+	users, err := n.keys.Users()
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range users {
+		if UsesKey(u.ID) {
+			n.own = append(n.own, u)
+		}
+	}
+	return n.users(time.Now())
 }
 
 // connect opens a connection in a role, with that role's key if the server is embedded, else
@@ -316,6 +332,9 @@ func WithApprovers(data []byte) ([]byte, error) {
 func (n *Nod) Stop(ctx context.Context) error {
 	if n.metrics != nil {
 		n.metrics.Running(nil)
+	}
+	if n.stopKeys != nil {
+		n.stopKeys()
 	}
 	errs := []error{n.stopWeb(ctx), n.stopWorkers(ctx)}
 	if n.engine != nil {

@@ -181,10 +181,16 @@ func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, 
 	return found, errors.Join(errs...)
 }
 
+// seesAll reports whether the queries of a connector see every request and every session: those of
+// viewers and observers do.
+func seesAll(connector string) bool {
+	return schemas.IsViewer(connector) || connector == schemas.ConnectorObserver
+}
+
 // visible reports whether a connector may see a request. A carrier sees the requests that are
 // routed to the recipient or, if no recipient is named, to any person on the carrier.
 func visible(rec *schemas.Record, connector, recipient string) bool {
-	if schemas.IsViewer(connector) {
+	if seesAll(connector) {
 		return true
 	}
 	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool {
@@ -292,7 +298,7 @@ func (e *connectors) exactKeys(ctx context.Context, q *schemas.Query) ([]string,
 const someKeys = 20
 
 func (e *connectors) showSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
-	if !schemas.IsViewer(c.name) { // a carrier must not get grants and people's messages to agents
+	if !seesAll(c.name) { // a carrier must not get grants and people's messages to agents
 		return schemas.Session{}, schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into sessions")
 	}
 	var s schemas.Session

@@ -14,8 +14,8 @@ import (
 
 const keySuffix = ".nk"
 
-// Keys is a directory of nkey seeds, one file for each key, readable by its owner alone. No
-// file in it is ever overwritten.
+// Keys is a directory of nkey seeds, one file for each key, readable by its owner alone. Only
+// Rotate replaces a file in it, and only Revoke removes one.
 type Keys struct{ dir string }
 
 // OpenKeys opens the keys of a data directory, and makes a missing directory. It refuses a
@@ -40,6 +40,9 @@ func OpenKeys(dataDir string) (*Keys, error) {
 func exposed(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
+
+// Dir returns the directory of the keys.
+func (k *Keys) Dir() string { return k.dir }
 
 // Path returns the path of the seed file of id. It does not check whether the file exists.
 func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+keySuffix) }
@@ -145,7 +148,7 @@ func publicKey(seed []byte) (string, error) {
 	return public, err
 }
 
-// Users returns the users of all keys in the directory, sorted by name. It fails if a key is
+// Users returns the users of all current keys in the directory, sorted by name. It fails if a key is
 // unusable. If it left out the user of that key, the fault would show only when that user
 // connects.
 func (k *Keys) Users() ([]User, error) {

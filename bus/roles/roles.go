@@ -15,6 +15,7 @@ package roles
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -155,8 +156,10 @@ func (id ID) InboxPrefix() string {
 	}
 }
 
-// User is an ID with the public half of its key.
+// User is an ID with the public half of its key. An ID has several users while an earlier key is
+// still accepted.
 type User struct {
 	ID
 	PublicKey string
+	Until     time.Time // the end of an earlier key; zero for the current one
 }

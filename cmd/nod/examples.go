@@ -76,6 +76,8 @@ var examples = map[string]string{
 	"invite":            "nod invite laptop",
 	"keys list":         "nod keys list",
 	"keys add":          "nod keys add agent-build",
+	"keys revoke":       "nod keys revoke agent-build",
+	"keys rotate":       "nod keys rotate agent-build --overlap 24h",
 	"keys config":       "nod keys config",
 	"codex-app-server":  "nod codex-app-server -- codex app-server",
 	"opencode":          "nod opencode",

@@ -94,7 +94,7 @@ func (e *env) httpAgent(place bus.Place, name string) (a httpapi.Agent, done fun
 	}
 	conn, err := bus.JoinWait(e.ctx, place, id, e.log, waitForServers)
 	if errors.Is(err, fs.ErrNotExist) {
-		return a, nil, fmt.Errorf("%w: make it with nod keys add %s, and start nod up again", err, id)
+		return a, nil, fmt.Errorf("%w: make it with nod keys add %s", err, id)
 	}
 	if err != nil {
 		return a, nil, err

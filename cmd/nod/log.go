@@ -216,7 +216,7 @@ func (c *logVerifyCmd) Run(e *env) error {
 }
 
 // trusted returns the keys of the flags, or the engine's key in the data directory, if it has
-// one.
+// one, with those that it has replaced.
 func (c *logVerifyCmd) trusted(e *env) ([]string, error) {
 	if len(c.Key) > 0 {
 		return c.Key, nil
@@ -236,7 +236,11 @@ func (c *logVerifyCmd) trusted(e *env) ([]string, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	return []string{user.PublicKey}, err
+	if err != nil {
+		return nil, err
+	}
+	replaced, err := keys.Replaced(user.ID)
+	return append(replaced, user.PublicKey), err
 }
 
 func (c *logVerifyCmd) eachLine(e *env, add func(line []byte)) error {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -158,98 +156,5 @@ func (settingsSchemaCmd) Run(e *env) error {
 		return err
 	}
 	_, err = e.stdout.Write(schema)
-	return err
-}
-
-type keysCmd struct {
-	List   keysListCmd   `cmd:"" default:"1" help:"List the keys of the data directory."`
-	Add    keysAddCmd    `cmd:"" help:"Make a key."`
-	Config keysConfigCmd `cmd:"" help:"Print accounts and users to put into a NATS server's configuration."`
-}
-
-func (e *env) keys() (*roles.Keys, error) {
-	place, err := e.place.WithDefaults()
-	if err != nil {
-		return nil, err
-	}
-	return roles.OpenKeys(place.DataDir)
-}
-
-type keysListCmd struct {
-	JSON bool `name:"json" help:"Print a JSON array."`
-}
-
-// Run lists the keys with their public halves. It prints no secrets.
-func (c *keysListCmd) Run(e *env) error {
-	keys, err := e.keys()
-	if err != nil {
-		return err
-	}
-	users, err := keys.Users()
-	if err != nil {
-		return err
-	}
-	type row struct {
-		Name      string `json:"name"`
-		Account   string `json:"account"`
-		PublicKey string `json:"public_key"`
-		File      string `json:"file"`
-	}
-	rows := make([]row, len(users))
-	for i, u := range users {
-		rows[i] = row{u.String(), string(u.Account()), u.PublicKey, keys.Path(u.ID)}
-	}
-	if c.JSON {
-		return e.printJSON(rows)
-	}
-	for _, r := range rows {
-		fmt.Fprintf(e.stdout, "%-22s %-8s %s\n", r.Name, r.Account, r.File)
-	}
-	return nil
-}
-
-type keysAddCmd struct {
-	Name string `arg:"" help:"The role and name: agent-NAME, connector-NAME, web or observer."`
-}
-
-// Run creates a key. A running server accepts the key only after a restart.
-func (c *keysAddCmd) Run(e *env) error {
-	id, err := roles.ParseID(c.Name)
-	if err != nil {
-		return err
-	}
-	keys, err := e.keys()
-	if err != nil {
-		return err
-	}
-	_, err = keys.Add(id)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if err != nil {
-		return fmt.Errorf("%s has a key already: %s", id, keys.Path(id))
-	}
-	fmt.Fprintln(e.stdout, keys.Path(id))
-	fmt.Fprintln(e.stderr, "start nod up again so that it accepts the key; for other servers see nod keys config")
-	return nil
-}
-
-type keysConfigCmd struct{}
-
-// Run prints the NATS accounts and users for this data directory's keys, in the syntax of a
-// nats-server configuration.
-func (keysConfigCmd) Run(e *env) error {
-	keys, err := e.keys()
-	if err != nil {
-		return err
-	}
-	if err := keys.Ensure(roles.First()...); err != nil {
-		return err
-	}
-	users, err := keys.Users()
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprint(e.stdout, roles.Config{Users: users}.String())
 	return err
 }

@@ -1,7 +1,7 @@
 // Command connector is a small people connector: it writes prompts to standard
 // output and reads answers from standard input. To run it beside nod up:
 //
-//	nod keys add connector-lines    # then start nod up again
+//	nod keys add connector-lines
 //	go run ./examples/connector ann
 //
 // The settings must name ann's identity on the connector lines under

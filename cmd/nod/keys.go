@@ -1,0 +1,259 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/embed"
+)
+
+type keysCmd struct {
+	List   keysListCmd   `cmd:"" default:"1" help:"List the keys of the data directory."`
+	Add    keysAddCmd    `cmd:"" help:"Make a key."`
+	Revoke keysRevokeCmd `cmd:"" help:"Remove a key, and close its connections."`
+	Rotate keysRotateCmd `cmd:"" help:"Replace a key; the earlier one is accepted for a while too."`
+	Config keysConfigCmd `cmd:"" help:"Print accounts and users to put into a NATS server's configuration."`
+}
+
+func (e *env) keys() (*roles.Keys, error) {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return roles.OpenKeys(place.DataDir)
+}
+
+type keysListCmd struct {
+	JSON bool `name:"json" help:"Print a JSON array."`
+}
+
+// Run lists the keys with their public halves. It prints no secrets.
+func (c *keysListCmd) Run(e *env) error {
+	keys, err := e.keys()
+	if err != nil {
+		return err
+	}
+	users, err := keys.Users()
+	if err != nil {
+		return err
+	}
+	type row struct {
+		Name      string `json:"name"`
+		Account   string `json:"account"`
+		PublicKey string `json:"public_key"`
+		File      string `json:"file"`
+	}
+	rows := make([]row, len(users))
+	for i, u := range users {
+		rows[i] = row{u.String(), string(u.Account()), u.PublicKey, keys.Path(u.ID)}
+	}
+	if c.JSON {
+		return e.printJSON(rows)
+	}
+	for _, r := range rows {
+		fmt.Fprintf(e.stdout, "%-22s %-8s %s\n", r.Name, r.Account, r.File)
+	}
+	return nil
+}
+
+type keysAddCmd struct {
+	Name string `arg:"" help:"The role and name: agent-NAME, connector-NAME, web or observer."`
+}
+
+// Run creates a key. A running nod of this data directory accepts it before Run returns.
+func (c *keysAddCmd) Run(e *env) error {
+	id, err := roles.ParseID(c.Name)
+	if err != nil {
+		return err
+	}
+	keys, err := e.keys()
+	if err != nil {
+		return err
+	}
+	_, err = keys.Add(id)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s has a key already, %s: nod keys rotate %s replaces it", id, keys.Path(id), id)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(e.stdout, keys.Path(id))
+	if id.Role == roles.Observer {
+		fmt.Fprintf(e.stderr, "with the nats command: nats --nkey %s --inbox-prefix %s …\n", keys.Path(id), id.InboxPrefix())
+	}
+	return e.keysInForce(keys, func() (bool, error) { return e.accepts(id, keys.Path(id)) })
+}
+
+type keysRevokeCmd struct {
+	Name string `arg:"" help:"The key, as nod keys list names it."`
+}
+
+// Run removes a key. The nod that runs on this data directory closes its connections before Run
+// returns.
+func (c *keysRevokeCmd) Run(e *env) error {
+	id, err := roles.ParseID(c.Name)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(roles.First(), id) && id.Role != roles.Agent {
+		return fmt.Errorf("nod itself needs the key %s: nod keys rotate %s replaces it", id, id)
+	}
+	keys, err := e.keys()
+	if err != nil {
+		return err
+	}
+	old, err := os.CreateTemp("", "nod-revoked-*") // the key, to see that the server refuses it
+	if err != nil {
+		return fmt.Errorf("copy the key, to see that it is refused: %w", err)
+	}
+	defer os.Remove(old.Name())
+	defer old.Close()
+	seed, err := os.ReadFile(keys.Path(id))
+	if err == nil {
+		_, err = old.Write(seed)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("copy the key, to see that it is refused: %w", err)
+	}
+	if err := keys.Revoke(id); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s has no key here: nod keys list names all", id)
+	} else if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "%s is revoked\n", id)
+	return e.keysInForce(keys, func() (bool, error) {
+		if len(seed) == 0 { // an earlier run has removed it
+			return true, nil
+		}
+		accepted, err := e.accepts(id, old.Name())
+		return !accepted, err
+	})
+}
+
+type keysRotateCmd struct {
+	Name    string        `arg:"" help:"The key, as nod keys list names it."`
+	Overlap time.Duration `default:"1h" placeholder:"D" help:"How long the earlier key is accepted too (1h)."`
+}
+
+// Run replaces a key by a new one. The nod that runs on this data directory accepts both before Run
+// returns, and only the new one after the overlap.
+func (c *keysRotateCmd) Run(e *env) error {
+	id, err := roles.ParseID(c.Name)
+	if err != nil {
+		return err
+	}
+	if c.Overlap < 0 {
+		return fmt.Errorf("the overlap %s is negative: use 0 to refuse the earlier key at once", c.Overlap)
+	}
+	keys, err := e.keys()
+	if err != nil {
+		return err
+	}
+	_, until, err := keys.Rotate(id, c.Overlap)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s has no key here: nod keys add %s makes one", id, id)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(e.stdout, keys.Path(id))
+	if c.Overlap > 0 {
+		fmt.Fprintf(e.stderr, "the earlier key of %s is accepted until %s; start the programs that use it again before then\n", id, until.Local().Format(time.DateTime))
+	}
+	if embed.UsesKey(id) {
+		fmt.Fprintln(e.stderr, "nod's own parts use the earlier key until nod up is started again; it is accepted until then")
+	}
+	return e.keysInForce(keys, func() (bool, error) {
+		if id.Role == roles.EngineStore { // nod up may admit it from its own process alone; it uses the new key when it is started again
+			return true, nil
+		}
+		return e.accepts(id, keys.Path(id))
+	})
+}
+
+// keysInForce waits until the nod that runs on this data directory follows a change of its keys. For
+// servers that nod does not run, it says what to do there.
+func (e *env) keysInForce(keys *roles.Keys, follows func() (bool, error)) error {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	_, err = bus.ReadRun(place.DataDir)
+	if errors.Is(err, bus.ErrNotRunning) {
+		fmt.Fprintf(e.stderr, "no nod runs on %s: it follows at its next start. For your own NATS servers, put the text of `nod keys config --data %s` into the configuration of each one, and reload it with `nats-server --signal reload`: only then a new key is accepted, and a removed one refused and its connections closed\n",
+			place.DataDir, place.DataDir)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, 30*time.Second)
+	defer cancel()
+	for {
+		done, err := follows()
+		if done {
+			fmt.Fprintln(e.stderr, "nod follows: this is in force")
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the keys have changed, but the nod that runs on %s does not follow: see its log, or start it again (%w)", place.DataDir, cmp.Or(err, ctx.Err()))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// accepts reports whether the nod that runs on this data directory accepts a key.
+func (e *env) accepts(id roles.ID, creds string) (bool, error) {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return false, err
+	}
+	place.Creds = creds
+	ctx, cancel := context.WithTimeout(e.ctx, 5*time.Second)
+	defer cancel()
+	conn, err := bus.Join(ctx, place, id, e.log)
+	if errors.Is(err, bus.ErrRefused) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	conn.Close()
+	return true, nil
+}
+
+type keysConfigCmd struct{}
+
+// Run prints the NATS accounts and users for this data directory's keys, in the syntax of a
+// nats-server configuration.
+func (keysConfigCmd) Run(e *env) error {
+	keys, err := e.keys()
+	if err != nil {
+		return err
+	}
+	if err := keys.Ensure(roles.First()...); err != nil {
+		return err
+	}
+	users, err := keys.Users()
+	if err != nil {
+		return err
+	}
+	earlier, err := keys.Earlier(time.Now())
+	if err != nil {
+		return err
+	}
+	for _, u := range earlier {
+		fmt.Fprintf(e.stderr, "the earlier key of %s is in the text until %s: print it anew after that\n", u.ID, u.Until.Local().Format(time.DateTime))
+	}
+	_, err = fmt.Fprint(e.stdout, roles.Config{Users: append(users, earlier...)}.String())
+	return err
+}
