@@ -2,6 +2,7 @@ package rules
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -55,4 +56,40 @@ func TestGitReadsAreHardenedByDefault(t *testing.T) {
 
 	env.Apply(`{"permissions":{"harden_git":false},"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`)
 	env.Nil(gets("here", changes, "git diff").UpdatedInput)
+}
+
+// Where the host accepts a changed input, git leaves out the secrets that the repository tracks, and
+// the decision names them. For every other host such a call asks a person.
+func TestGitLeavesOutTrackedSecrets(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("left out: git is not installed")
+	}
+	home, project := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(project, "server.key"), []byte("k\n"), 0o600))
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@x", "commit", "-qm", "key"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir, cmd.Env = project, append(os.Environ(), "HOME="+home, "GIT_CONFIG_NOSYSTEM=1")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	env := rig.Start(t, func(s *rig.Setup) { s.Engine = engine.Options{Host: "here", Home: home} })
+	ada := env.Agent("ada")
+	call := func(id, host, contain, command string) schemas.Request {
+		r := rig.Call("Bash", "S", id)
+		r.ActionType, r.ActionDetails = schemas.ActionCommand, []byte(`{"command":"`+command+`","cwd":"`+project+`"}`)
+		r.Host, r.Project, r.Contain = host, project, contain
+		return r
+	}
+	const changes = "this machine cannot run it contained"
+	d := ada.Gets(call("p1", "here", changes, "git log -p"))
+	env.Contains(runsAs(env, d), "log --no-ext-diff --no-textconv -p ':(top,exclude,literal)server.key'")
+	env.Contains(d.Message, "git leaves out server.key, because of secrets")
+	env.Nil(ada.Gets(call("p2", "here", changes, "git log")).UpdatedInput)
+	env.Nil(ada.Gets(call("p3", "there", changes, "git log -p")).UpdatedInput, "another machine's repository is unknown")
+
+	ada.Asks(call("p4", "here", "", "git log -p"))
+	ada.Asks(call("p5", "here", changes, "git stash show -p"))
+	env.Apply(`{"permissions":{"harden_git":false},"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`)
+	ada.Asks(call("p6", "here", changes, "git log -p"))
 }
