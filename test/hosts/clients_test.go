@@ -126,3 +126,13 @@ func TestClients(t *testing.T) {
 		})
 	}
 }
+
+// TestPythonAdapters runs the tests of the adapters for Python frameworks, which use stand-ins for the
+// frameworks' objects.
+func TestPythonAdapters(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not in PATH")
+	}
+	out, err := exec.Command("python3", "-B", "../../clients/python/adapters_test.py").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
