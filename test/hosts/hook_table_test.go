@@ -114,7 +114,7 @@ func (h *hookRun) isAllowed() {
 
 func (h *hookRun) isDenied(reason, stderr string) {
 	h.t.Helper()
-	h.ends(strings.Replace(h.gate.deny, "REASON", reason, 1), stderr)
+	h.ends(strings.ReplaceAll(h.gate.deny, "REASON", reason), stderr)
 }
 
 // The table of gates must contain every event at which a host in hook.Hosts waits, and no other event.
