@@ -83,6 +83,12 @@ var examples = map[string]string{
 	"opencode":          "nod opencode",
 }
 
+// exampleOf returns the first example of a command, such as "nod revoke", or "".
+func exampleOf(command string) string {
+	first, _, _ := strings.Cut(examples[strings.TrimSpace(strings.TrimPrefix(command, "nod"))], "\n")
+	return first
+}
+
 // addExamples adds the examples to the help of a command and of all its subcommands.
 func addExamples(n *kong.Node) {
 	path := strings.TrimSpace(strings.TrimPrefix(n.FullPath(), "nod"))

@@ -25,7 +25,7 @@ type inboxCmd struct {
 
 // ringFlag is the flag of the commands that can ring their terminal for new requests.
 type ringFlag struct {
-	Notify bool `negatable:"" default:"true" env:"NOD_NOTIFY" help:"Ring the terminal (bell, OSC 9 and OSC 777) for new requests."`
+	Notify bool `negatable:"" default:"true" env:"NOD_NOTIFY" help:"Ring the terminal (bell, OSC 9 and OSC 777) for new requests; nod up also uses a Linux desktop."`
 }
 
 // Run shows the pending requests on a full screen until the user closes it.

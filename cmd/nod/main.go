@@ -266,7 +266,8 @@ func newParser(c *cli, stdout, stderr io.Writer, exit func(code int)) (*kong.Kon
 	return parser, err
 }
 
-// misuse adds a hint to a parse error: the --help command to use.
+// misuse adds a hint to a parse error: an example, if an argument or a flag is missing, and the --help
+// command to use.
 func misuse(err error) error {
 	text, read, command := err.Error(), "nod", false
 	var parse *kong.ParseError
@@ -277,6 +278,9 @@ func misuse(err error) error {
 	}
 	if !command {
 		text = strings.Replace(text, "unexpected argument", "no such command:", 1)
+	}
+	if example := exampleOf(read); command && example != "" && (strings.HasPrefix(text, "expected ") || strings.HasPrefix(text, "missing flags")) {
+		text += ", as in " + example
 	}
 	if strings.HasSuffix(text, "?") {
 		return fmt.Errorf("%s See %s --help", text, read)

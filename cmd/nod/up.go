@@ -213,6 +213,19 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 		return nil, err
 	}
 	screen := &screen{env: e, colours: coloured(e.stdout), rings: c.Notify && isTerminal(e.stdout), rung: map[string]bool{}}
+	if c.Notify {
+		desk := connector.NewDesk(conn, schemas.ConnectorTerminal)
+		screen.desktop = newDesktop(e.log, func(p *schemas.Prompt) time.Duration {
+			if p.Tier != schemas.TierConnected {
+				return 0
+			}
+			after, err := desk.NotifyAfter(e.ctx) // an approver is at the session
+			if err != nil {
+				return schemas.DefaultNotifyAfter
+			}
+			return after
+		})
+	}
 	viewer, err := connector.View(e.ctx, system, conn, schemas.ConnectorTerminal, e.log, screen.show)
 	if err != nil {
 		conn.Close()
@@ -228,7 +241,8 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 type screen struct {
 	*env
 	colours bool
-	rings   bool // ring the terminal for each new request; see people.Ring
+	rings   bool     // ring the terminal for each new request; see people.Ring
+	desktop *desktop // shows notifications, so that the terminal only rings its bell; nil if there is none
 	mu      sync.Mutex
 	rung    map[string]bool // the pending requests for which the terminal has rung, by key
 }
@@ -236,6 +250,9 @@ type screen struct {
 func (s *screen) show(p schemas.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.desktop != nil {
+		s.desktop.show(p)
+	}
 	if p.Decision != nil {
 		delete(s.rung, p.Key())
 		p.Request.CreatedAt = p.Request.CreatedAt.Local()
@@ -244,7 +261,11 @@ func (s *screen) show(p schemas.Prompt) {
 	}
 	if s.rings && !s.rung[p.Key()] {
 		s.rung[p.Key()] = true
-		fmt.Fprint(s.stdout, people.Ring(p))
+		if s.desktop != nil {
+			fmt.Fprint(s.stdout, people.Bell)
+		} else {
+			fmt.Fprint(s.stdout, people.Ring(p))
+		}
 	}
 	question := s.formatParts(people.Unfolded(&p, time.Now()), s.colours) // nod show prints the rest
 	how := "nod allow " + p.PendingID + " · nod deny " + p.PendingID

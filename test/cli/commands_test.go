@@ -281,8 +281,9 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 		"install claude-code twice":    "nod: unexpected argument twice: only acp takes a command; see nod install --help\n",
 		"policy explain --json ls":     "nod: unknown flag --json; if it is for another program, write -- before that program's command\n",
 		"acp --rase -- agent":          "nod: unknown flag --rase; if it is for another program, write -- before that program's command\n",
-		"revoke":                       `nod: expected "<id>": see nod revoke --help` + "\n",
-		"grant --session S --to T":     "nod: missing flags: --reason=WHY: see nod grant --help\n",
+		"revoke":                       `nod: expected "<id>", as in nod revoke 3fa91c20: see nod revoke --help` + "\n",
+		"backup":                       `nod: expected "<to>", as in nod backup /mnt/backup/nod-monday: see nod backup --help` + "\n",
+		"grant --session S --to T":     "nod: missing flags: --reason=WHY, as in nod grant --session build --to deploy --permission @read:/srv/out --reason 'the deploy needs the build': see nod grant --help\n",
 		"ask --tool Bash":              "nod: missing flags: --session=S: see nod ask --help\n",
 	} {
 		r := env.Nod(strings.Fields(args)...)
