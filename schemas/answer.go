@@ -83,15 +83,25 @@ type Prompt struct {
 	// VotesNeeded is the number of people who must allow the request; 0 means one. Votes are
 	// the allows so far that count by the settings in force. Waiters and Waiting then count
 	// only calls that every vote covers.
-	VotesNeeded int       `json:"votes_needed,omitempty"`
-	Votes       []Vote    `json:"votes,omitempty"`
-	Decision    *Decision `json:"decision,omitempty"`
+	VotesNeeded int    `json:"votes_needed,omitempty"`
+	Votes       []Vote `json:"votes,omitempty"`
+	// Next tells when further people are asked; nil means that all have been asked. Zone is the
+	// recipient's time zone, if the settings name one.
+	Next     *NextStep `json:"next,omitempty"`
+	Zone     string    `json:"zone,omitempty"`
+	Decision *Decision `json:"decision,omitempty"`
 	// Aftermath lists the calls whose end at the host differs from the decision.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
 	// Run is not nil if the call was allowed to run contained.
 	Run *ContainedRun `json:"run,omitempty"`
 	// Repeat means that an earlier attempt may have shown this prompt already.
 	Repeat bool `json:"repeat,omitempty"`
+}
+
+// NextStep is the time at which a pending request is asked of further people.
+type NextStep struct {
+	At time.Time `json:"at"`
+	To []string  `json:"to"` // the names of these people
 }
 
 // Key returns the key of the prompt's record.

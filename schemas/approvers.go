@@ -8,6 +8,9 @@ type Approvers struct {
 	People []Approver `json:"people"`
 	// Groups gives lists of these people a name.
 	Groups []Group `json:"groups,omitempty"`
+	// Escalation says whom requests are asked of, and when; the first one that covers a request
+	// counts. A request that none covers is asked of all people at once.
+	Escalation []Escalation `json:"escalation,omitempty"`
 	// Require may be second_device, which refuses every allow from the machine of the agents:
 	// an agent may be able to read the keys on that machine.
 	Require Requirement `json:"require,omitempty"`
@@ -32,6 +35,14 @@ type Approver struct {
 	// Requests selects the requests of the person's own agents. If it is empty, these are the
 	// requests of the user accounts with which the person answers in an inbox.
 	Requests OwnRequests `json:"requests,omitzero"`
+	// TimeZone is the person's time zone, such as Europe/Berlin, for times in prompts and for
+	// Quiet. If it is empty, prompts in chats have times in UTC.
+	TimeZone string `json:"time_zone,omitempty"`
+	// Quiet are the times at which no phone or chat of the person gets a prompt. Prompts of that
+	// time come at its end.
+	Quiet []QuietHours `json:"quiet,omitempty"`
+	// StandIn names the person or group that is asked in the person's place in quiet hours.
+	StandIn string `json:"stand_in,omitempty"`
 }
 
 // OwnRequests selects requests by their agent, and by the user account and the host that they

@@ -165,8 +165,10 @@ func (s *Settings) whoCouldAllow(c *Confirm, accepts func(Identity) bool) (n int
 }
 
 func (s *Settings) check() error {
-	if err := s.checkGroups(); err != nil {
-		return err
+	for _, check := range []func() error{s.checkGroups, s.checkEscalations, s.checkQuiet} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	if err := s.reachable(func(string) bool { return false }); err != nil {
 		return err

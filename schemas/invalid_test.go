@@ -68,7 +68,7 @@ var refusals = map[string]string{
 	"running-container":             `container: is missing`,
 	"record-decision":               `decision.session_id: is missing`,
 	"record-decision_case":          `decision.Outcome: is not a field; write outcome`,
-	"record-event":                  `next_event.kind: must be one of release, escalate, deadline`,
+	"record-event":                  `next_event.kind: must be one of release, escalate, next, deadline`,
 	"record-no_decision":            `decision: is missing`,
 	"register-worker":               `worker_id: must be 1 to 128 letters, digits, - or _`,
 	"registered-lease":              `lease_until: must be of type string, not number`,

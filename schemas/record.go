@@ -21,6 +21,7 @@ type EventKind string
 const (
 	EventRelease  EventKind = "release"  // show a question on phones and chats, if it is its turn
 	EventEscalate EventKind = "escalate" // show the request on phones and chats, because the approver at the session has not answered
+	EventNext     EventKind = "next"     // show the request on further routes, because their time has come
 	EventDeadline EventKind = "deadline" // end the calls whose deadline has passed
 )
 
@@ -36,6 +37,8 @@ type Event struct {
 type Route struct {
 	Connector string `json:"connector"`
 	Recipient string `json:"recipient"`
+	// AfterSeconds is how long after the request the recipient is asked; 0 means at once.
+	AfterSeconds int `json:"after_seconds,omitempty"`
 	// Failed means that the prompt could not be shown on this route. nod does not try again.
 	Failed bool `json:"failed,omitempty"`
 }

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +29,7 @@ func Voters(votes []Vote) []string {
 // knows, and settings are refused while an engine runs that does not know theirs.
 const (
 	TeamsVotes  = 1 // votes, not_requester, rules and channels of permissions.confirm
-	TeamsGroups = 2 // groups, and people of permissions.confirm
+	TeamsGroups = 2 // groups, people of permissions.confirm, escalations and quiet hours
 )
 
 // TeamsVersion returns the version of the settings about several people that engines must know, or
@@ -42,7 +43,7 @@ func (s *Settings) TeamsVersion() uint64 {
 			version = TeamsVotes
 		}
 	}
-	if len(s.Groups()) > 0 {
+	if len(s.Groups())+len(s.Escalations()) > 0 || slices.ContainsFunc(s.People(), func(a Approver) bool { return a.TimeZone != "" || len(a.Quiet) > 0 }) {
 		return TeamsGroups
 	}
 	return version

@@ -24,16 +24,31 @@ type confirmRule struct {
 func compileConfirms(s *schemas.Settings) ([]confirmRule, error) {
 	var all []confirmRule
 	for i, c := range s.Confirms() {
-		rule := confirmRule{Confirm: c}
-		if len(c.Rules) > 0 {
-			var err error
-			if rule.calls, err = policy.NewSelection(fmt.Sprintf("permissions.confirm[%d].rules", i), c.Rules); err != nil {
-				return nil, schemas.Errorf(schemas.CodeValidation, "%v", err)
-			}
+		calls, err := selectionOf(fmt.Sprintf("permissions.confirm[%d].rules", i), c.Rules)
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, rule)
+		all = append(all, confirmRule{c, calls})
 	}
 	return all, nil
+}
+
+// selectionOf compiles the rules at a path of the settings. It returns nil, which selects every
+// request, if there are none.
+func selectionOf(at string, lines []string) (*policy.Selection, error) {
+	if len(lines) == 0 {
+		return nil, nil
+	}
+	calls, err := policy.NewSelection(at, lines)
+	if err != nil {
+		return nil, schemas.Errorf(schemas.CodeValidation, "%v", err)
+	}
+	return calls, nil
+}
+
+// selects reports whether a selection of the settings covers a request. Nil covers every request.
+func (e *base) selects(calls *policy.Selection, agent string, r *schemas.Request) bool {
+	return calls == nil || r.Kind == schemas.KindToolCall && calls.Covers(e.callOf(agent, r))
 }
 
 // conditions are the rules that an allow of one request must satisfy, by one version of the
@@ -56,7 +71,7 @@ type conditions struct {
 func (e *base) conditionsOf(now settingsSnapshot, agent string, r *schemas.Request, risk schemas.Risk) *conditions {
 	c := &conditions{settings: now.settings, agent: agent, request: r, risk: risk, votes: 1}
 	for _, rule := range now.confirms {
-		if !rule.Wants(risk) || rule.calls != nil && (r.Kind != schemas.KindToolCall || !rule.calls.Covers(e.callOf(agent, r))) {
+		if !rule.Wants(risk) || !e.selects(rule.calls, agent, r) {
 			continue
 		}
 		if _, plan := r.Plan(); r.Kind == schemas.KindQuestion && !plan {

@@ -99,12 +99,12 @@ func (s *askState) pendingRecord() schemas.Record {
 // takeTurn sets the question's first event. If an approver is at the session, the event is the
 // time at which phones and chats show the question. Otherwise, if phones and chats already show
 // as many questions of the session as the settings allow, the event is the next check of the
-// question's turn. In all other cases the event is the deadline.
+// question's turn. In all other cases it is the next step of the escalation or the deadline.
 func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
 	s.plan.next = firstEvent(&rec, s.approverPresent(), s.plan.at.Add(settings.NotifyAfter()).Truncate(time.Millisecond))
-	if limit := settings.OpenPrompts(); limit > 0 && s.attendance.open >= limit && goesToCarriers(&rec) && s.plan.next.Kind == schemas.EventDeadline {
+	if limit := settings.OpenPrompts(); limit > 0 && s.attendance.open >= limit && goesToCarriers(&rec) && s.plan.next.Kind != schemas.EventEscalate {
 		s.plan.next = releaseAt(&rec, s.plan.at)
 	}
 	return result{}, nil
@@ -149,13 +149,13 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 // firstEvent returns the first event of a request. If an approver holds the input lock (present) and the
 // request is routed to a phone or chat, the event is the time notify, at which phones and chats
 // show the request. In all other cases, and if the deadline is earlier than notify, the event
-// is the deadline.
+// is the next step of its escalation or the deadline.
 func firstEvent(rec *schemas.Record, present bool, notify time.Time) schemas.Event {
 	present = present && (rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice)
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
 		return schemas.Event{At: notify, Kind: schemas.EventEscalate}
 	}
-	return schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
+	return nextEvent(rec, createdAt(rec))
 }
 
 // replyMoved replies to a request whose key another write has just used. An existing record
@@ -234,7 +234,8 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 // request as no longer detached, because the agent has sent the request again. The returned
 // question may be decided already.
 func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
-	err := e.store.Records.Arm(ctx, &question)
+	first := withEarliestEvent(question)
+	err := e.store.Records.Arm(ctx, &first)
 	if errors.Is(err, bus.ErrLockHeld) {
 		question, err = e.life.retire(ctx, question)
 	}

@@ -71,18 +71,17 @@ func (e *recordLife) view(p schemas.Prompt) error {
 	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), &p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
 }
 
-// queuePrompts queues a prompt for each of the record's routes to a carrier, if carriers may
-// show it already.
+// queuePrompts queues a prompt for each of the record's routes to a carrier that may show it
+// already.
 func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
-	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
-		return nil // phones and chats do not show this request yet, or it ended before they showed it
-	}
 	for _, r := range rec.Routes {
-		if schemas.IsViewer(r.Connector) || r.Failed {
-			continue
+		if schemas.IsViewer(r.Connector) || r.Failed || !isAsked(rec, &r) {
+			continue // the request is not shown there yet, or it ended before it was shown
 		}
 		p := prompt
 		p.Connector, p.Recipient = r.Connector, r.Recipient
+		who, _ := e.settings.now().settings.Approver(r.Connector, r.Recipient)
+		p.Zone = who.TimeZone
 		if err := e.prompts.Send(ctx, p); err != nil {
 			return err
 		}
@@ -164,6 +163,7 @@ func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prom
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 	conditions.showVotes(&p, rec)
+	p.Next = conditions.nextPeople(rec)
 	return p
 }
 
@@ -214,7 +214,11 @@ func (e *effects) handleTimer(ctx context.Context, fired bus.FiredTimer) error {
 func sameEvent(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
 
 func (e *effects) handleEvent(ctx context.Context, entry bus.Entry, event schemas.Event) error {
-	if event.Kind != schemas.EventDeadline {
+	switch event.Kind {
+	case schemas.EventDeadline:
+	case schemas.EventNext: // after an outage, missed steps follow one another at once
+		return e.life.step(ctx, entry, nextEvent(&entry.Record, event.At))
+	default:
 		return e.escalate(ctx, entry)
 	}
 	ended, err := e.life.expire(ctx, entry, event.At)
@@ -234,7 +238,7 @@ func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 		return err
 	}
 	if now {
-		return e.life.step(ctx, entry, deadlineOf(&entry.Record))
+		return e.life.step(ctx, entry, nextEvent(&entry.Record, e.clock.now()))
 	}
 	return e.life.step(ctx, entry, releaseAt(&entry.Record, entry.Record.NextEvent.At))
 }
@@ -254,18 +258,20 @@ func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Eve
 // errRearmed makes the queue deliver a fired timer again.
 var errRearmed = errors.New("the timer was armed again; its next delivery confirms that")
 
-// rearm sets the timer for an entry's next event. It returns errRearmed until a later delivery
+// rearm sets the timer for an entry's next event or, if that is earlier, the first deadline of a
+// waiter. It returns errRearmed until a later delivery
 // finds the new timer. While the server finishes firing an older timer, it may remove the new
 // timer. The new timer therefore counts only once it was found.
 func (e *recordLife) rearm(ctx context.Context, entry bus.Entry) error {
+	first := withEarliestEvent(entry)
 	armed, err := e.store.Records.Armed(ctx, &entry)
 	switch {
-	case err == nil && sameEvent(armed, *entry.Record.NextEvent):
+	case err == nil && sameEvent(armed, *first.Record.NextEvent):
 		return nil
 	case err != nil && !errors.Is(err, bus.ErrNotFound):
 		return err
 	}
-	err = e.store.Records.Rearm(ctx, &entry)
+	err = e.store.Records.Rearm(ctx, &first)
 	if errors.Is(err, bus.ErrLockHeld) {
 		_, err = e.retire(ctx, entry)
 	}

@@ -140,7 +140,7 @@ func (e *effects) release(ctx context.Context, key string) (releaseResult, error
 		if !heldBack(&entry.Record) {
 			return wasShown, nil
 		}
-		err = e.life.step(ctx, entry, deadlineOf(&entry.Record))
+		err = e.life.step(ctx, entry, nextEvent(&entry.Record, e.clock.now()))
 		if !errors.Is(err, bus.ErrMoved) && !errors.Is(err, errRearmed) {
 			return isReleased, err
 		}

@@ -47,6 +47,10 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 		by := programOf(&s.request)
 		program = &by
 	}
+	routes := slices.Clone(rec.Routes)
+	for i := range routes {
+		routes[i].AfterSeconds = 0 // identical calls in quiet hours differ only in the time until these end
+	}
 	data, err := schemas.Encode(struct {
 		Same       string
 		Options    []schemas.Option
@@ -56,7 +60,7 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 		Run        *schemas.ContainedRun `json:",omitempty"`
 		Program    *policy.Program       `json:",omitempty"`
 		Team       bool                  `json:",omitempty"`
-	}{same, s.request.Options, rec.Risk, rec.Routes, rec.Foreground, rec.Run, program, rec.Type == schemas.TeamRecord})
+	}{same, s.request.Options, rec.Risk, routes, rec.Foreground, rec.Run, program, rec.Type == schemas.TeamRecord})
 	if err != nil {
 		return "", fmt.Errorf("name the question of %s: %w", s.key(), err)
 	}
@@ -101,7 +105,7 @@ func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 	rec := &entry.Record
 	rec.Joined, rec.Waiters = "", []schemas.Waiter{waiterOf(&entry)}
 	if rec.NextEvent == nil {
-		next := deadlineOf(rec)
+		next := nextEvent(rec, e.clock.now())
 		rec.NextEvent = &next
 	}
 	return entry
@@ -165,10 +169,11 @@ func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.LockH
 // keepArmed sets a new question's timer again if the timer may have fired before the question
 // was stored. An engine ignores a fired timer without a record.
 func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
-	if question.Record.NextEvent.At.Sub(e.clock.now()) > firesSoon {
+	if withEarliestEvent(question).Record.NextEvent.At.Sub(e.clock.now()) > firesSoon {
 		return nil
 	}
-	err := e.store.Records.Arm(ctx, &question)
+	first := withEarliestEvent(question)
+	err := e.store.Records.Arm(ctx, &first)
 	if errors.Is(err, bus.ErrLockHeld) {
 		_, err = e.retire(ctx, question)
 	}
@@ -180,7 +185,8 @@ func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
 func (e *recordLife) retire(ctx context.Context, question bus.Entry) (bus.Entry, error) {
 	next := question
 	next.Record.Question = ""
-	if err := e.store.Records.Rearm(ctx, &next); err != nil {
+	first := withEarliestEvent(next)
+	if err := e.store.Records.Rearm(ctx, &first); err != nil {
 		return question, err
 	}
 	return e.update(ctx, question, func(rec *schemas.Record) bool {

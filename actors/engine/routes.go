@@ -14,19 +14,16 @@ func (e *intake) route(ctx context.Context, s *askState) (_ result, err error) {
 	return result{}, err
 }
 
-// routes returns the routes to all approvers who may decide about a request. Without a route,
+// routes returns the routes to the approvers whom a request is asked of. Without a route,
 // the error is UNDELIVERABLE and its message names the fix.
 func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, error) {
 	var routes []schemas.Route
 	inbox := false
 	carriers := map[string]bool{}
 	people := s.settings.settings.People()
-	for i := range people {
-		if !mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk) {
-			continue
-		}
-		for _, id := range people[i].Identities {
-			routes = append(routes, schemas.Route{Connector: id.Connector, Recipient: id.UserID})
+	for _, t := range e.turns(s) {
+		for _, id := range t.who.Identities {
+			routes = append(routes, schemas.Route{Connector: id.Connector, Recipient: id.UserID, AfterSeconds: inSeconds(t.after)})
 			if e.outgoing(id.Connector) {
 				continue // a person who is only told cannot decide
 			}

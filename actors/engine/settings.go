@@ -21,9 +21,11 @@ type settingsSnapshot struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
-	confirms []confirmRule            // the conditions for allowing risky requests
-	needs    map[string]policy.Access // the access that each tool needs in a managed session, by tool name
-	read     time.Time                // the time at which the last successful reading from the store began
+	confirms []confirmRule // the conditions for allowing risky requests
+	// escalations are the rules of approvers.escalation, in order.
+	escalations []escalationRule
+	needs       map[string]policy.Access // the access that each tool needs in a managed session, by tool name
+	read        time.Time                // the time at which the last successful reading from the store began
 }
 
 // settings holds the newest settings that this engine has read. These settings are in force on
@@ -73,7 +75,11 @@ func (e *base) loadSettings(ctx context.Context, key string, last *reading[setti
 		return settingsSnapshot{}, 0, err
 	}
 	confirms, err := compileConfirms(s)
-	return settingsSnapshot{settings: s, policy: p, confirms: confirms, needs: needsOf(s)}, revision, err
+	if err != nil {
+		return settingsSnapshot{}, 0, err
+	}
+	escalations, err := compileEscalations(s)
+	return settingsSnapshot{settings: s, policy: p, confirms: confirms, escalations: escalations, needs: needsOf(s)}, revision, err
 }
 
 // readSettings reads the settings from the store. They are in force on this engine once it
@@ -124,6 +130,9 @@ func (e *admin) applySettings(ctx context.Context, data []byte, actor string) (u
 		return 0, err
 	}
 	if _, err := compileConfirms(s); err != nil {
+		return 0, err
+	}
+	if _, err := compileEscalations(s); err != nil {
 		return 0, err
 	}
 	if err := e.checkThawKept(ctx, s); err != nil {

@@ -69,8 +69,9 @@ func (e *effects) sweepOne(ctx context.Context, key string) error {
 // time of that event has passed. Another engine may handle the same event at the same time
 // without harm.
 func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
-	if e.clock.now().Before(entry.Record.NextEvent.At) {
-		err := e.store.Records.Arm(ctx, &entry)
+	first := withEarliestEvent(entry)
+	if e.clock.now().Before(first.Record.NextEvent.At) {
+		err := e.store.Records.Arm(ctx, &first)
 		if errors.Is(err, bus.ErrLockHeld) {
 			_, err = e.life.retire(ctx, entry)
 		}
@@ -83,9 +84,10 @@ func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 	if err != nil {
 		return err
 	}
-	err = e.handleEvent(ctx, entry, *entry.Record.NextEvent)
+	due := *withEarliestEvent(entry).Record.NextEvent
+	err = e.handleEvent(ctx, entry, due)
 	if errors.Is(err, errRearmed) {
-		err = e.handleEvent(ctx, entry, *entry.Record.NextEvent)
+		err = e.handleEvent(ctx, entry, due)
 	}
 	return err
 }

@@ -126,7 +126,7 @@ func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) 
 	if ended.Record.NextEvent.Kind == schemas.EventDeadline {
 		return ended, e.step(ctx, ended, deadlineOf(&ended.Record))
 	}
-	return ended, e.rearm(ctx, withEarliestEvent(ended))
+	return ended, e.rearm(ctx, ended)
 }
 
 // endOverdue ends those waiters of a pending question whose deadlines have passed; now is the

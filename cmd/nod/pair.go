@@ -174,6 +174,9 @@ func (c *approversListCmd) Run(e *env) error {
 	for _, g := range state.Settings.Groups() {
 		fmt.Fprintln(e.stdout, people.Line("group "+g.Name+": "+strings.Join(g.People, ", ")))
 	}
+	for _, esc := range state.Settings.Escalations() {
+		fmt.Fprintln(e.stdout, people.Line(escalationLine(&esc)))
+	}
 	for i := range state.Settings.Permissions.Confirm {
 		fmt.Fprintln(e.stdout, people.Line(confirmLine(&state.Settings.Permissions.Confirm[i])))
 	}
@@ -182,17 +185,52 @@ func (c *approversListCmd) Run(e *env) error {
 
 // confirmLine describes a rule of permissions.confirm in one line.
 func confirmLine(c *schemas.Confirm) string {
-	line := "risk " + string(c.Risk) + " and above"
-	if c.Risk == schemas.RiskHigh {
-		line = "risk high"
-	}
-	if len(c.Rules) > 0 {
-		line += ", calls of " + strings.Join(c.Rules, ", ")
-	}
-	return line + ": an allow takes " + c.String()
+	return coveredCalls(c.Risk, c.Rules) + ": an allow takes " + c.String()
 }
 
-// approverLine describes an approver in one line: name, identities and limits.
+// coveredCalls describes the requests of a risk and above that rules select.
+func coveredCalls(risk schemas.Risk, rules []string) string {
+	line := "risk " + string(risk) + " and above"
+	if risk == schemas.RiskHigh {
+		line = "risk high"
+	}
+	if len(rules) > 0 {
+		line += ", calls of " + strings.Join(rules, ", ")
+	}
+	return line
+}
+
+// escalationLine describes an escalation in one line: "risk low and above: goes to Ann, after 5
+// minutes to Bob".
+func escalationLine(esc *schemas.Escalation) string {
+	steps := make([]string, len(esc.Steps))
+	for i, s := range esc.Steps {
+		steps[i] = "to " + strings.Join(s.To, ", ")
+		if s.AfterSeconds > 0 {
+			steps[i] = "after " + schemas.FormatDuration(time.Duration(s.AfterSeconds)*time.Second) + " " + steps[i]
+		}
+	}
+	return coveredCalls(esc.Risk, esc.Rules) + ": goes " + strings.Join(steps, ", ")
+}
+
+// quietText describes the quiet hours of an approver, such as "  quiet 22:00 to 07:00
+// Europe/Berlin, then Bob is asked". It returns "" if there are none.
+func quietText(a *schemas.Approver) string {
+	if len(a.Quiet) == 0 {
+		return ""
+	}
+	hours := make([]string, len(a.Quiet))
+	for i, q := range a.Quiet {
+		hours[i] = strings.TrimSpace(strings.Join(q.Days, ", ") + " " + q.From + " to " + q.To)
+	}
+	then := "no stand-in: questions wait"
+	if a.StandIn != "" {
+		then = "stand-in " + a.StandIn
+	}
+	return "  quiet " + strings.Join(hours, "; ") + " " + a.TimeZone + " (" + then + ")"
+}
+
+// approverLine describes an approver in one line: name, identities, limits and quiet hours.
 func approverLine(a *schemas.Approver) string {
 	ids := make([]string, len(a.Identities))
 	for i, id := range a.Identities {
@@ -218,7 +256,7 @@ func approverLine(a *schemas.Approver) string {
 			line += "  own " + own.what + " " + strings.Join(own.of, ", ")
 		}
 	}
-	return line
+	return line + quietText(a)
 }
 
 type approversRemoveCmd struct {

@@ -165,7 +165,7 @@ func changesText(d *schemas.Decision) string {
 func byline(d *schemas.Decision) string {
 	name := deciderName(d.By)
 	if voters := schemas.Voters(d.Votes); len(voters) > 1 {
-		name = strings.Join(voters[:len(voters)-1], ", ") + " and " + voters[len(voters)-1]
+		name = listNames(voters)
 	}
 	return cut(Line(name), maxQuoted)
 }
@@ -191,6 +191,14 @@ func quoted(message string) string {
 }
 
 func join(items []string) string { return strings.Join(lines(items...), " · ") }
+
+// listNames returns names as people write them: "Ann, Bob and Cleo".
+func listNames(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
 
 // clock formats the time at as a time of day in its own time zone. If at and other are on different
 // days, it adds the date.

@@ -229,11 +229,33 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	if p.Deadline.IsZero() {
 		return []string{"(not said); " + then}
 	}
+	now = recipientTime(p, now)
 	at := clock(p.Deadline.In(now.Location()), now)
 	if left := p.Deadline.Sub(now); left > 0 {
-		return []string{"in " + schemas.FormatRoughly(left) + ", " + at + "; " + then}
+		return append([]string{"in " + schemas.FormatRoughly(left) + ", " + at + "; " + then}, lines(NextText(p, now))...)
 	}
 	return []string{at + ", which has passed; " + then}
+}
+
+// recipientTime returns now in the time zone of the prompt's recipient, if the settings name one.
+func recipientTime(p *schemas.Prompt, now time.Time) time.Time {
+	if p.Zone == "" {
+		return now
+	}
+	zone, err := time.LoadLocation(p.Zone)
+	if err != nil {
+		return now
+	}
+	return now.In(zone)
+}
+
+// NextText returns the next step of a pending request's escalation, such as "goes to Bob at 14:05
+// CET", with the time in the zone of now. Without a further step it returns "".
+func NextText(p *schemas.Prompt, now time.Time) string {
+	if p.Next == nil || p.Decision != nil {
+		return ""
+	}
+	return cut("goes to "+Line(listNames(p.Next.To)), maxVotesText) + " at " + clock(p.Next.At.In(now.Location()), now)
 }
 
 // waiterNote returns a warning if it is possible that no call waits for the answer.

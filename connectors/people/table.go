@@ -112,8 +112,9 @@ func minSummary(width int) int { return max(16, width/2) }
 
 // Table returns a header and one line for each prompt, for a terminal of width columns. The columns
 // are id, age, agent, tool, risk, time left, the number of identical calls if a prompt has several,
-// the votes if several people must allow a prompt, and the Summary. A table in which the summary would have less than half of the width
-// omits the tool, and then also the agent. If width is 0, for files
+// the votes if several people must allow a prompt, the next step of an escalation, and the Summary. A
+// table in which the summary would have less than half of the width omits the tool, and then also the
+// agent. If width is 0, for files
 // and pipes, no line is cut. now is the broker's time. Without prompts the table is empty.
 func Table(prompts []schemas.Prompt, now time.Time, width int) string {
 	return PaintedTable(prompts, now, width, Plain)
@@ -167,7 +168,7 @@ func PaintedTable(prompts []schemas.Prompt, now time.Time, width int, paint Pain
 func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 	columns := []column{
 		{title: "ID"}, {title: "AGE"}, {title: "AGENT", spare: true},
-		{title: "TOOL", spare: true}, {title: "RISK"}, {title: "LEFT"}, {title: "CALLS"}, {title: "VOTES"},
+		{title: "TOOL", spare: true}, {title: "RISK"}, {title: "LEFT"}, {title: "CALLS"}, {title: "VOTES"}, {title: "NEXT"},
 	}
 	ids := ShortIDs(prompts)
 	for i := range prompts {
@@ -181,12 +182,13 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 			compactDuration(p.Deadline.Sub(now)),
 			Times(p),
 			votesCell(p),
+			nextCell(p, now),
 		} {
 			columns[col].cells = append(columns[col].cells, cell)
 		}
 	}
-	return slices.DeleteFunc(columns, func(c column) bool { // without several calls, or several people, the column with their number is omitted
-		return (c.title == "CALLS" || c.title == "VOTES") && !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "" })
+	return slices.DeleteFunc(columns, func(c column) bool { // an empty column of these is omitted
+		return (c.title == "CALLS" || c.title == "VOTES" || c.title == "NEXT") && !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "" })
 	})
 }
 
@@ -197,6 +199,17 @@ func votesCell(p *schemas.Prompt) string {
 	}
 	return fmt.Sprintf("%d of %d", len(p.Votes), p.VotesNeeded)
 }
+
+// nextCell returns "Bob 14:05" if p goes to Bob at that time, in the zone of now.
+func nextCell(p *schemas.Prompt, now time.Time) string {
+	if p.Next == nil {
+		return ""
+	}
+	return Line(cut(strings.Join(p.Next.To, ","), maxNextPeople)) + " " + p.Next.At.In(now.Location()).Format("15:04")
+}
+
+// maxNextPeople is the largest width of the people of the next step in a table, in columns.
+const maxNextPeople = 20
 
 func compactDuration(d time.Duration) string { return strings.ReplaceAll(shortDuration(d), " ", "") }
 

@@ -32,6 +32,7 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	found, settings, open := rights(ctx, o)
 	if settings != nil {
 		found = append(found, approvers(settings)...)
+		found = append(found, unreached(settings)...)
 		if o.Place.URL == "" { // only the machine that runs nod stores the secrets of the channels
 			found = append(found, channels(ctx, o, settings)...)
 		}
@@ -123,6 +124,41 @@ func approvers(s *schemas.Settings) []Finding {
 			continue
 		}
 		found = append(found, ok(check, fmt.Sprintf("%s may answer on %s", p.Name, strings.Join(at, ", "))))
+	}
+	return found
+}
+
+// unreached returns a warning for each group, step of an escalation and stand-in without a person
+// whose phone or chat can be prompted. Such people find a question only if they look at an inbox.
+func unreached(s *schemas.Settings) (found []Finding) {
+	prompted := func(name string) bool {
+		return slices.ContainsFunc(s.Named([]string{name}), func(a schemas.Approver) bool {
+			return slices.ContainsFunc(a.Identities, func(id schemas.Identity) bool { return !schemas.IsViewer(id.Connector) })
+		})
+	}
+	const do = "add an identity on a phone or chat under approvers.people, then nod settings apply"
+	warn := func(what, name string) {
+		if !prompted(name) {
+			found = append(found, note("approvers", what+" reaches no phone or chat: "+name+" sees the question only in an inbox", do))
+		}
+	}
+	for _, g := range s.Groups() {
+		warn("the group "+g.Name, g.Name)
+	}
+	for i, esc := range s.Escalations() {
+		for j, step := range esc.Steps {
+			if j > 0 && !slices.ContainsFunc(step.To, prompted) {
+				warn(fmt.Sprintf("step %d of approvers.escalation[%d]", j+1, i), strings.Join(step.To, ", "))
+			}
+		}
+	}
+	for _, a := range s.People() {
+		switch {
+		case a.StandIn != "":
+			warn("the stand-in of "+a.Name, a.StandIn)
+		case len(a.Quiet) > 0:
+			found = append(found, note("approvers", a.Name+" has quiet hours and no stand-in: questions wait until these end", "set stand_in of this person, unless others are asked as well"))
+		}
 	}
 	return found
 }

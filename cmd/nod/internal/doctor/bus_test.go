@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -123,4 +124,21 @@ func TestNodRunsElsewhere(t *testing.T) {
 	found = throughBus(t.Context(), o)
 	says(t, found, OK, "may answer on terminal")
 	says(t, found, Note, "the key here can do more than ask")
+}
+
+// doctor names groups, steps and stand-ins whose people get no prompt.
+func TestDoctorNamesPeopleWhomNoPromptReaches(t *testing.T) {
+	var s schemas.Settings
+	require.NoError(t, json.Unmarshal([]byte(`{"approvers": {"people": [
+		{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "1"}], "time_zone": "UTC", "quiet": [{"from": "22:00", "to": "07:00"}], "stand_in": "desk"},
+		{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}]},
+		{"name": "Cleo", "identities": [{"connector": "telegram", "user_id": "3"}], "time_zone": "UTC", "quiet": [{"from": "22:00", "to": "07:00"}]}],
+		"groups": [{"name": "desk", "people": ["Bob"]}, {"name": "phones", "people": ["Bob", "Ann"]}],
+		"escalation": [{"risk": "low", "steps": [{"to": ["Bob"]}, {"to": ["desk"], "after_seconds": 60}, {"to": ["desk", "phones"], "after_seconds": 120}]}]}}`), &s))
+	found := unreached(&s)
+	require.Len(t, found, 4)
+	for i, text := range []string{"the group desk reaches no phone or chat", "step 2 of approvers.escalation[0] reaches no", "the stand-in of Ann reaches no", "Cleo has quiet hours and no stand-in"} {
+		require.Contains(t, found[i].What, text)
+		require.Equal(t, Note, found[i].Level)
+	}
 }
