@@ -78,3 +78,40 @@ func TestVotesWhileTheLeaderChanges(t *testing.T) {
 	t.Log(times, "step-downs")
 	require.NotZero(t, times)
 }
+
+// Requests go from step to step on three engines, while the leader of the stream with the records
+// keeps changing. Each step comes, and none of them decides or moves a deadline.
+func TestEscalationsWhileTheLeaderChanges(t *testing.T) {
+	t.Parallel()
+	n := newNodes(t)
+	settings := strings.Replace(rig.Everybody, `"approvers": {`, `"approvers": {"escalation": [{"risk": "low", "steps": [{"to": ["Ann"]}, {"to": ["Bob"], "after_seconds": 2}]}], `, 1)
+	_, err := n.engines[1].ApplySettings(n.ctx, rig.Apart(settings), "test")
+	require.NoError(t, err)
+	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")
+	t.Cleanup(asker.Close)
+	store, err := bus.OpenStore(n.ctx, n.conn(1, "_INBOX.looking"), 3)
+	require.NoError(t, err)
+	stop := n.stepDowns()
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			asked, err := asker.Submit(n.ctx, rig.Deploy(fmt.Sprint("S", i%5), fmt.Sprint("step-", i)))
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.Eventually(t, func() bool {
+				entry, err := store.Records.Get(n.ctx, asked.Key)
+				return err == nil && entry.Record.NextEvent.Kind == schemas.EventDeadline
+			}, rig.Patience*2, rig.Tick)
+			entry, err := store.Records.Get(n.ctx, asked.Key)
+			assert.NoError(t, err)
+			assert.Nil(t, entry.Record.Decision)
+			assert.Equal(t, 2, entry.Record.Routes[1].AfterSeconds)
+			assert.True(t, asked.Receipt.Deadline.Equal(entry.Record.Deadline))
+		})
+	}
+	all.Wait()
+	times := stop()
+	t.Log(times, "step-downs")
+	require.NotZero(t, times)
+}

@@ -356,3 +356,22 @@ func TestACommandStartsSoonAfterItsDecisionOrNot(t *testing.T) {
 		}
 	}
 }
+
+// A rule that demands two people comes between one person's allow and the start of the contained
+// command: the command does not start. The allow of two people lets it start.
+func TestAContainedCallOfOnePersonDoesNotStartIfTwoAreNeeded(t *testing.T) {
+	t.Parallel()
+	env, ada := startJoined(t)
+	two := strings.Replace(joined(), `"permissions":{`, `"permissions":{"confirm":[{"risk":"low","votes":2}],`, 1)
+	requests, asked := npmCI(ada, "S", 1)
+	env.Ann().Allows(asked[0])
+	env.Apply(two)
+	startsNot(env, ada, requests[0])
+
+	requests, asked = npmCI(ada, "T", 1)
+	votes(env.Ann(), asked[0])
+	startsNot(env, ada, requests[0])
+	d := env.Bob().Allows(asked[0])
+	startsOnce(env, ada, requests[0], asked[0].Ends(schemas.Allowed))
+	env.Equal([]string{"Ann", "Bob"}, schemas.Voters(d.Votes))
+}

@@ -528,3 +528,18 @@ func TestSettingsThatNoPeopleCanMeetAreRefused(t *testing.T) {
 		env.True(strings.HasPrefix(env.Refusal(err, schemas.CodeValidation).Message, message), "%v", err)
 	}
 }
+
+// An approval of two people replaces the leftover approval of one, and their uses are not added up:
+// one person's approval never lets a second call run.
+func TestAnApprovalOfTwoPeopleReplacesThatOfOne(t *testing.T) {
+	t.Parallel()
+	env := voting(t, `{"permissions": {"join_identical": true}, `+people+`}`)
+	ada := env.Agent("ada")
+	env.Equal(1, env.Ann().Allows(ada.Detaches(rig.Deploy("S", "one"))).Grant.Uses)
+	env.Apply(twoOf(`, "join_identical": true`))
+	two := ada.Detaches(rig.Deploy("S", "two"))
+	votes(env.Ann(), two)
+	env.Bob().Allows(two)
+	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "three")).Outcome)
+	pendingWith(env, ada.Asks(rig.Deploy("S", "four")))
+}
