@@ -32,7 +32,7 @@ func TestConfirmationsForRiskyCalls(t *testing.T) {
 		_, err := p.Answer(env.Ctx, a)
 		return err
 	}
-	risky, plain := ada.Asks(rig.Shell("S", "", "rm -rf build")), ada.Asks(rig.Shell("S", "", "npm test"))
+	risky, plain := ada.Asks(rig.Shell("S", "", "rm -rf src")), ada.Asks(rig.Shell("S", "", "npm test"))
 	env.Equal(schemas.RiskHigh, env.Stored(risky.Key).Record.Risk)
 	shown, _, err := env.Ann().Show(env.Ctx, "S", risky.Receipt.PendingID)
 	env.NoError(err)

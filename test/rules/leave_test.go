@@ -44,7 +44,7 @@ func TestALeaveCoversOnlyCallsWithinItsLimits(t *testing.T) {
 	env.Agent("ben").Asks(rig.Shell("S3", "", "npm test")).Drop()
 	ada.Asks(rig.Permission("S", "", "to fetch", "@network")).Drop()
 
-	d := env.Ann().Denies(ada.Asks(rig.Shell("S", "deny", "rm -rf build")))
+	d := env.Ann().Denies(ada.Asks(rig.Shell("S", "deny", "rm -rf src")))
 	env.Equal(schemas.Denied, d.Outcome)
 
 	all, err := env.Owner().Grants(env.Ctx, "S")
