@@ -62,7 +62,7 @@ func TestTheCodeWordIsTypedOnThePhone(t *testing.T) {
 	p := newPhone(t, `"token_file": "DIR/token"`)
 	p.write("word", "open sesame\n")
 	p.StartNod()
-	agent := p.runs("risky", "rm -rf build")
+	agent := p.runs("risky", "rm -rf src")
 	p.press(p.question("risky"), "Allow once")
 	form := p.form()
 	p.Write(annOnTG, "shut sesame", form)

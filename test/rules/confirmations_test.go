@@ -80,7 +80,7 @@ func TestTheCodeWordOfTheHighestRisk(t *testing.T) {
 	env.NoError(os.WriteFile(plain, []byte("please\n"), 0o600))
 	env.NoError(os.WriteFile(strong, []byte("open sesame\n"), 0o600))
 	ada, ann := env.Agent("ada"), env.Ann()
-	for command, words := range map[string][2]string{"rm -rf build": {"please", "open sesame"}, "npm test": {"open sesame", "please"}} {
+	for command, words := range map[string][2]string{"rm -rf src": {"please", "open sesame"}, "npm test": {"open sesame", "please"}} {
 		q := ada.Asks(rig.Shell("S", "", command))
 		for i, word := range words {
 			a := ann.AnswerTo(q, "allow_once")
