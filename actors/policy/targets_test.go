@@ -54,6 +54,23 @@ func TestTargetsOfACommand(t *testing.T) {
 	assert.LessOrEqual(t, len(checkCommand(t, "rm "+strings.Repeat("a/$(x) b", 300), "").Targets), 24)
 }
 
+// In a project that is or contains a home directory, no target is said to be in the project.
+func TestTargetsInAProjectThatHoldsAHomeHaveNoPlace(t *testing.T) {
+	t.Parallel()
+	for _, project := range []string{"/", "/home", "/home/ann"} {
+		p, err := New(schemas.Permissions{})
+		require.NoError(t, err)
+		in, err := schemas.Encode(map[string]string{"command": "rm -rf " + project})
+		require.NoError(t, err)
+		v := p.Check(Call{ToolName: "Bash", ActionType: schemas.ActionCommand, Input: in, Cwd: project, Project: project, Home: "/home/ann"})
+		assert.Equal(t, schemas.RiskHigh, v.Risk)
+		for _, target := range v.Targets {
+			assert.NotEqual(t, schemas.PlaceProject, target.Place, project)
+		}
+		assert.NotEmpty(t, v.Targets)
+	}
+}
+
 // Only a deletion whose every word nod reads as build output in the project has a lower risk.
 func TestOnlyBuildOutputIsDeletedAtALowerRisk(t *testing.T) {
 	t.Parallel()

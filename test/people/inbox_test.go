@@ -212,7 +212,8 @@ func read(p *rig.Pane) (rows []string) {
 	}
 }
 
-// payload joins the rows with a request's command, up to the line with the agent and the risk.
+// payload joins the rows with a request's command: from the headline, which has no mark, up to the line with
+// the agent.
 // Each line of the command is a separate row, unless it is broken.
 func payload(rows []string) string {
 	var b strings.Builder
@@ -222,6 +223,7 @@ func payload(rows []string) string {
 			text, first = "", true
 		}
 		switch {
+		case b.Len() == 0 && !first:
 		case strings.HasPrefix(row, "— "):
 			return b.String()
 		case first && b.Len() > 0 && !strings.HasSuffix(b.String(), "line breaks⟧"):

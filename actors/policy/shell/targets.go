@@ -83,9 +83,14 @@ func (t *targets) file(does, w string) schemas.Target {
 }
 
 // FileTarget returns the target of the path w of a call. If it may mean several paths, the target is one
-// outside the project, if there is one.
+// outside the project, if there is one. A target in a project that is or contains a home directory, or is
+// the whole file system, has no place: "in the project" would sound harmless.
 func FileTarget(loc *pathname.Location, does, w string) schemas.Target {
 	target := schemas.Target{Does: does, Name: w}
+	inside := schemas.PlaceProject
+	if loc.HoldsHome(loc.Project) {
+		inside = ""
+	}
 	for _, at := range loc.Resolve(w) {
 		if strings.HasPrefix(at, "/?/") { // the line has changed to a directory that nod does not know
 			return schemas.Target{Does: does, Name: w}
@@ -94,7 +99,7 @@ func FileTarget(loc *pathname.Location, does, w string) schemas.Target {
 			break
 		}
 		if target.Path = at; loc.Project != "" {
-			target.Place = schemas.PlaceProject
+			target.Place = inside
 			if !loc.InTree(at) {
 				target.Place = schemas.PlaceOutside
 			}
