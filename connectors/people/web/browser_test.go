@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -12,9 +11,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
@@ -33,9 +30,6 @@ type browser struct {
 	err   error
 	ctx   context.Context
 	close func()
-
-	mu   sync.Mutex
-	idle []context.Context // emptied windows, which later tests use again
 }
 
 // The tests use the headless shell, which needs a third of the CPU time of a full browser. Only a full
@@ -99,7 +93,7 @@ func (r *rig) visits(user string, width, height int64) *page {
 // visitsIn is like visits, in the given browser.
 func (r *rig) visitsIn(b *browser, user string, width, height int64) *page {
 	r.t.Helper()
-	tab, cancel := context.WithCancel(b.window(r.t))
+	tab, cancel := chromedp.NewContext(b.running(r.t), chromedp.WithNewBrowserContext())
 	r.t.Cleanup(cancel)
 	context.AfterFunc(r.ctx, cancel)
 	p := &page{r, tab}
@@ -108,58 +102,16 @@ func (r *rig) visitsIn(b *browser, user string, width, height int64) *page {
 			r.t.Errorf("the page threw: %s", e.ExceptionDetails.Exception.Description)
 		}
 	}))
-	p.does(focused, call(storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: r.web.URL(), StorageTypes: "all"}),
-		chromedp.EmulateViewport(width, height), chromedp.Navigate(r.web.Link(user)))
+	p.does(focused, chromedp.EmulateViewport(width, height), chromedp.Navigate(r.web.Link(user)))
 	p.sees("document.querySelector('.state').hidden")
 	return p
 }
 
-// window returns a window with separate cookies, an idle one if there is one: a new one takes a process
-// of its own. After the test the window is emptied for the next test, or closed if the test failed.
-func (b *browser) window(t *testing.T) context.Context {
-	t.Helper()
-	running := b.running(t)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var tab context.Context
-	if n := len(b.idle); n > 0 {
-		tab, b.idle = b.idle[n-1], b.idle[:n-1]
-	} else {
-		tab, _ = chromedp.NewContext(running, chromedp.WithNewBrowserContext())
-	}
-	t.Cleanup(func() {
-		if t.Failed() || b.empty(tab) != nil {
-			_ = chromedp.Cancel(tab) // the window may be closed already
-			return
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.idle = append(b.idle, tab)
-	})
-	return tab
-}
-
-// empty ends a window's page, its cookies and all that a test has emulated.
-func (b *browser) empty(tab context.Context) error {
-	if b == whole {
-		return errors.New("a window of a whole browser keeps its permissions")
-	}
-	ctx, cancel := context.WithTimeout(tab, 30*time.Second)
-	defer cancel()
-	return chromedp.Do(ctx, chromedp.Navigate("about:blank"), call(network.ClearBrowserCookies, cdp.Empty{}),
-		call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{}), call(emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{}))
-}
-
-// call returns an action that calls a command of the browser and ignores its result.
-func call[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
-	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := cdp.Call(ctx, t, command, params)
-		return err
-	})
-}
-
 // focused makes a page act as if its window had the focus.
-var focused = call(emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+var focused = chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+	_, err := cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	return err
+})
 
 // does runs actions on the page and fails the test if one of them fails.
 func (p *page) does(actions ...chromedp.Action[chromedp.Void]) {

@@ -140,9 +140,12 @@ func (p *page) installs(service *pushService) {
 	p.t.Helper()
 	subscription, err := json.Marshal(service.subscription("phone"))
 	p.NoError(err)
-	p.does(call(cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{
-		Permission: &cdpbrowser.PermissionDescriptor{Name: "notifications"}, Setting: cdpbrowser.PermissionSettingGranted, Origin: p.web.URL(),
-		BrowserContextID: chromedp.FromContext(p.tab).BrowserContextID,
+	p.does(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{
+			Permission: &cdpbrowser.PermissionDescriptor{Name: "notifications"}, Setting: cdpbrowser.PermissionSettingGranted, Origin: p.web.URL(),
+			BrowserContextID: chromedp.FromContext(p.tab).BrowserContextID,
+		})
+		return err
 	}), script(`
 		const media = globalThis.matchMedia;
 		globalThis.matchMedia = (query) => query === "(display-mode: standalone)" ? { matches: true } : media(query);

@@ -1,9 +1,12 @@
 package web_test
 
 import (
+	"context"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 )
 
 // An outcome has the time of the decision in the browser's zone: in the notice, on the session's page and
@@ -14,7 +17,10 @@ func TestOutcomesHaveTheTimeOfTheBrowsersZone(t *testing.T) {
 	one := r.asks("S", "one", `{"to":"staging"}`)
 	r.asks("S", "two", `{"to":"production"}`)
 	p := r.visits("ann", 1024, 900)
-	p.does(call(emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kathmandu"})) // UTC+5:45
+	p.does(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kathmandu"}) // UTC+5:45
+		return err
+	}))
 	p.goes("#/session/S")
 	p.inline("one", "deny")
 	d, err := one.Await(r.ctx)
