@@ -97,6 +97,7 @@ func (h *headlineText) own(text string) {
 // objects adds the objects of one reason, those outside the project first, each group with its place. It
 // notes in told the targets outside the project.
 func (h *headlineText) objects(all []schemas.Target, reason string, told map[string]bool) {
+	lead := " "
 	for _, place := range []schemas.Place{schemas.PlaceOutside, "", schemas.PlaceProject} {
 		var names []string
 		for i := range all {
@@ -114,7 +115,8 @@ func (h *headlineText) objects(all []schemas.Target, reason string, told map[str
 		if len(names) == 0 {
 			continue
 		}
-		h.own(" (")
+		h.own(lead + "(")
+		lead = " and "
 		for i, name := range names[:min(len(names), maxObjects)] {
 			if i > 0 {
 				h.own(", ")

@@ -287,7 +287,7 @@ func TestTheHeadlineSaysVerbObjectAndPlace(t *testing.T) {
 		{[]string{"deletes files"}, []schemas.Target{target("deletes files", "build", "/src/app/build", in)}, "high: deletes files (build) in the project"},
 		{[]string{"deletes files", "outside the project"}, []schemas.Target{
 			target("deletes files", "build", "/src/app/build", in), target("deletes files", "../x", "/src/x", out), target("outside the project", "../x", "/src/x", out),
-		}, "high: deletes files (/src/x) outside the project (build) in the project"},
+		}, "high: deletes files (/src/x) outside the project and (build) in the project"},
 		{[]string{"writes files", "outside the project"}, []schemas.Target{
 			target("writes files", "a", "/src/app/a", in), target("outside the project", "/etc/x", "/etc/x", out),
 		}, "high: writes files (a) in the project; names (/etc/x) outside the project"},
