@@ -55,7 +55,7 @@ type Prompt struct {
 	Digest    string   `json:"digest"`
 	Risk      Risk     `json:"risk"`
 	Reasons   []string `json:"reasons,omitempty"` // the reasons for the risk
-	Targets   []Target `json:"targets,omitempty"` // what the reasons act on, as far as nod knows
+	Targets   []Target `json:"targets,omitempty"` // the objects of the reasons, if nod knows them
 	// Unseen describes code that the call runs and does not contain, such as a downloaded script.
 	Unseen   []string  `json:"unseen,omitempty"`
 	Tier     Tier      `json:"tier"`

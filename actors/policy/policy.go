@@ -108,7 +108,7 @@ type Verdict struct {
 	Rule    string // the rule that decided, with its list, such as "deny Bash(rm:*)"; Default if no rule did
 	Risk    schemas.Risk
 	Reasons []string         // the reasons for the verdict's risk
-	Targets []schemas.Target // what the reasons act on, as far as nod knows
+	Targets []schemas.Target // the objects of the reasons, if nod knows them
 	Unseen  []string         // code that the call runs and does not contain, for people
 	Why     string           // the reason why the call is not allowed, for people; "" if it is allowed
 	// Containment is set if the effect is Contain. If the effect is Ask, the call could run

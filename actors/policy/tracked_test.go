@@ -41,7 +41,7 @@ func trackedSecrets(t *testing.T) (dir, homeDir string, git func(args ...string)
 	return dir, homeDir, git
 }
 
-// look returns a call at the top of dir, with what the engine sees on the disk.
+// look returns a call at the top of dir, with the facts that the engine reads from the disk.
 func lookAt(t *testing.T, p *policy.Policy, repos *policy.Repositories, dir, homeDir, line string, changeable bool) policy.Call {
 	t.Helper()
 	c := bash(t, line)

@@ -129,6 +129,9 @@ func (c *keysRevokeCmd) Run(e *env) error {
 		return err
 	}
 	fmt.Fprintf(e.stdout, "%s is revoked\n", id)
+	if embed.UsesKey(id) {
+		fmt.Fprintln(e.stderr, "a part of nod up that uses this key is cut off until nod up is started again, which makes a new key")
+	}
 	return e.keysInForce(keys, func() (bool, error) {
 		if len(seed) == 0 { // an earlier run has removed it
 			return true, nil

@@ -268,7 +268,7 @@ func TestTheCaptionSaysWhoAndWhere(t *testing.T) {
 	assert.Equal(t, "— Claude Code ⟦U+00B7⟧ low risk · app", caption(p, "/src/app").Label)
 }
 
-// The line above the payload says what the call does, to what, and where it lies. "outside the project"
+// The line above the payload names the act of the call, its objects and their place. "outside the project"
 // is said for each such target.
 func TestTheHeadlineSaysVerbObjectAndPlace(t *testing.T) {
 	const in, out = schemas.PlaceProject, schemas.PlaceOutside

@@ -131,7 +131,7 @@ func TestAHistoryHoldsEveryFileOfEveryCommit(t *testing.T) {
 	assert.Equal(t, strings.Split(strings.TrimSpace(r.git("ls-tree", "-r", "--name-only", "side")), "\n"), files, "the index of a work tree")
 }
 
-// A History finds what is added after it was read, and says when it cannot read all.
+// A History finds commits that were added after its first reading. If it cannot read all commits, it returns an error.
 func TestAHistoryIsReadAgain(t *testing.T) {
 	r := newRepository(t)
 	r.commits(3)

@@ -15,8 +15,8 @@ func riskRank(r schemas.Risk) int {
 	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, r)
 }
 
-// Assessment is the risk of a command line, for people: the reasons for all its risks, what they act
-// on, and the code that the line runs and does not contain.
+// Assessment is the risk of a command line, for people: the reasons for all its risks, the objects of
+// these reasons, and the code that the line runs and does not contain.
 type Assessment struct {
 	Risk    schemas.Risk
 	Reasons []string

@@ -13,7 +13,7 @@ import (
 // maxTargets bounds the targets of a line. People see only the first ones.
 const maxTargets = 24
 
-// targets collects what a line acts on.
+// targets collects the objects of a line's commands.
 type targets struct {
 	facts *Facts
 	lost  bool // relative words may mean a path in any directory

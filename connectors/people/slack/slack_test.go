@@ -48,7 +48,7 @@ func (r *rig) Open(log *slog.Logger) people.Carrier {
 	return c
 }
 
-// Read lists what a person saw. An open dialog covers its message: the message then has the dialog's text
+// Read lists the texts that a person saw. An open dialog covers its message: the message then has the dialog's text
 // and buttons.
 func (r *rig) Read(user string) (all []peopletest.Message) {
 	looks := map[string]peopletest.Message{}

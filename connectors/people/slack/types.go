@@ -74,7 +74,7 @@ type envelope struct {
 	Payload payload `json:"payload"`
 }
 
-// payload is what a person did: pressed a button, sent a dialog or wrote a command.
+// payload is an act of a person: a press of a button, a dialog or a command.
 type payload struct {
 	Type      string `json:"type"` // block_actions, view_submission
 	TriggerID string `json:"trigger_id"`
