@@ -34,22 +34,9 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{writesFile}}
 	}
 	if ev.tool.Kind == tools.Search {
-		for _, k := range []string{"pattern", "glob", "include", "include_pattern", "includePattern"} {
-			s, ok := in.Text(k)
-			if in[k] != nil && !ok {
-				ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its "+k+" cannot be read"
-			}
-			if ok && (k != "pattern" || ev.tool.Name == "Glob") {
-				known = known || k == "pattern"
-				if k == "pattern" && pathname.IsAbs(pathname.Slashes(s)) {
-					s, _ = path.Split(pathname.Slashes(s[:strings.IndexAny(s+"*", "*?[")]))
-					paths = append(paths, s)
-				} else if p := spelledOut(s, k == "pattern"); p != "" && s[0] != '!' && ev.pol.shell.Secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.shell.Secrets.MayPass(s) {
-					paths = append(paths, s)
-					ev.askAboutSecret(s)
-				}
-			}
-		}
+		var patterned bool
+		paths, patterned = ev.searchedPaths(in, paths)
+		known = known || patterned
 	}
 	if kind, ok := in.Text("type"); ev.tool.Name == "Grep" && in["type"] != nil && (!ok || kind != "" && !secrets.SourceType(kind)) {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches hidden files of a type that may hold secrets"
@@ -60,22 +47,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if len(paths) == 0 && ev.tool.Kind == tools.Search {
 		paths = []string{"."}
 	}
-	// Claude Code's Grep shows names unless its output_mode says otherwise; other hosts' tools show lines.
-	mode, _ := in.Text("output_mode")
-	onlyNames := mode == "files_with_matches" || mode == "count" || ev.call.ToolName == "Grep" && in["output_mode"] == nil
-	ev.showsLines = !onlyNames
-	for _, k := range []string{"glob", "include", "include_pattern", "includePattern"} {
-		s, ok := in.Text(k)
-		ev.onlyGlob = ev.onlyGlob || ok && s != "" && s[0] != '!' // nod already asks about most filters that may include secrets
-	}
-	ev.leavesOut = func(file string) bool {
-		kind, ok := in.Text("type")
-		if ok && kind != "" && !secrets.TypeMayInclude(kind, path.Base(file)) {
-			return true
-		}
-		glob, ok := in.Text("glob", "include", "include_pattern", "includePattern")
-		return ok && glob != "" && glob[0] != '!' && !secrets.FilterMayInclude(glob, path.Base(file))
-	}
+	ev.noteShown(in)
 	for _, p := range paths {
 		does := ""
 		if writes {
@@ -96,6 +68,48 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	}
 	if writes && ev.pol.shell.Level >= commands.LevelProject && known && ev.editable(paths) {
 		ev.verdict.Effect = Allow
+	}
+}
+
+// searchedPaths adds to the paths of a search those of its patterns and filters, and asks about the ones
+// that may mean secrets. patterned reports whether the search has a pattern that is a path.
+func (ev *evaluation) searchedPaths(in tools.Input, paths []string) (all []string, patterned bool) {
+	for _, k := range []string{"pattern", "glob", "include", "include_pattern", "includePattern"} {
+		s, ok := in.Text(k)
+		if in[k] != nil && !ok {
+			ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its "+k+" cannot be read"
+		}
+		if ok && (k != "pattern" || ev.tool.Name == "Glob") {
+			patterned = patterned || k == "pattern"
+			if k == "pattern" && pathname.IsAbs(pathname.Slashes(s)) {
+				s, _ = path.Split(pathname.Slashes(s[:strings.IndexAny(s+"*", "*?[")]))
+				paths = append(paths, s)
+			} else if p := spelledOut(s, k == "pattern"); p != "" && s[0] != '!' && ev.pol.shell.Secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.shell.Secrets.MayPass(s) {
+				paths = append(paths, s)
+				ev.askAboutSecret(s)
+			}
+		}
+	}
+	return paths, patterned
+}
+
+// noteShown notes whether a search shows the lines of files, and which files its filters leave out.
+func (ev *evaluation) noteShown(in tools.Input) {
+	// Claude Code's Grep shows names unless its output_mode says otherwise; other hosts' tools show lines.
+	mode, _ := in.Text("output_mode")
+	onlyNames := mode == "files_with_matches" || mode == "count" || ev.call.ToolName == "Grep" && in["output_mode"] == nil
+	ev.showsLines = !onlyNames
+	for _, k := range []string{"glob", "include", "include_pattern", "includePattern"} {
+		s, ok := in.Text(k)
+		ev.onlyGlob = ev.onlyGlob || ok && s != "" && s[0] != '!' // nod already asks about most filters that may include secrets
+	}
+	ev.leavesOut = func(file string) bool {
+		kind, ok := in.Text("type")
+		if ok && kind != "" && !secrets.TypeMayInclude(kind, path.Base(file)) {
+			return true
+		}
+		glob, ok := in.Text("glob", "include", "include_pattern", "includePattern")
+		return ok && glob != "" && glob[0] != '!' && !secrets.FilterMayInclude(glob, path.Base(file))
 	}
 }
 
