@@ -4,6 +4,7 @@ package peopletest
 
 import (
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -78,3 +79,19 @@ const (
 
 // SlowFor is how long a channel with the fault Slow asks the worker to wait.
 const SlowFor = 7 * time.Second
+
+// KindOf returns the kind of option that a button of a chat chooses, by the button's label. If the
+// button only leads to another step, it returns "".
+func KindOf(label string) schemas.OptionKind {
+	for prefix, kind := range map[string]schemas.OptionKind{
+		"✅ Allow once": schemas.AllowOnce, "✅ Allow, agent remembers": schemas.AllowAlways, "⛔ Deny, agent remembers": schemas.RejectAlways,
+	} {
+		if strings.HasPrefix(label, prefix) {
+			return kind
+		}
+	}
+	if label == "⛔ Deny" {
+		return schemas.RejectOnce
+	}
+	return ""
+}

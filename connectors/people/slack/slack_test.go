@@ -13,7 +13,6 @@ import (
 	"github.com/nodbus/nod/connectors/people/peopletest"
 	"github.com/nodbus/nod/connectors/people/slack"
 	"github.com/nodbus/nod/connectors/people/slack/slacktest"
-	"github.com/nodbus/nod/schemas"
 )
 
 // rig is an in-memory Slack with the users of package peopletest. It fails the test if the carrier makes
@@ -78,25 +77,9 @@ func (r *rig) message(m slacktest.Message) peopletest.Message {
 
 func choices(buttons []slacktest.Button) (all []peopletest.Choice) {
 	for _, b := range buttons {
-		all = append(all, peopletest.Choice{Kind: kindOf(b.Label), Label: b.Label, Token: b.Value})
+		all = append(all, peopletest.Choice{Kind: peopletest.KindOf(b.Label), Label: b.Label, Token: b.Value})
 	}
 	return all
-}
-
-// kindOf returns the kind of option that a button chooses. If the button only leads to another step, it
-// returns "".
-func kindOf(label string) schemas.OptionKind {
-	for prefix, kind := range map[string]schemas.OptionKind{
-		"✅ Allow once": schemas.AllowOnce, "✅ Allow, agent remembers": schemas.AllowAlways, "⛔ Deny, agent remembers": schemas.RejectAlways,
-	} {
-		if strings.HasPrefix(label, prefix) {
-			return kind
-		}
-	}
-	if label == "⛔ Deny" {
-		return schemas.RejectOnce
-	}
-	return ""
 }
 
 func (r *rig) Does(user string, act peopletest.Act) bool {

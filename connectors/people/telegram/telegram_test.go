@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/nodbus/nod/connectors/people/peopletest"
 	"github.com/nodbus/nod/connectors/people/telegram"
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
-	"github.com/nodbus/nod/schemas"
 )
 
 const token = "777:AAsecretsecretsecretsecretsecretsec"
@@ -81,25 +79,9 @@ func (r *rig) message(m telegramtest.Message) peopletest.Message {
 	}
 	out := peopletest.Message{ID: strconv.FormatInt(m.ID, 10), Text: m.Text}
 	for _, b := range m.Buttons {
-		out.Choices = append(out.Choices, peopletest.Choice{Kind: kindOf(b.Text), Label: b.Text, Token: b.Data})
+		out.Choices = append(out.Choices, peopletest.Choice{Kind: peopletest.KindOf(b.Text), Label: b.Text, Token: b.Data})
 	}
 	return out
-}
-
-// kindOf returns the kind of option that a button chooses. If the button only leads to another step,
-// it returns "".
-func kindOf(label string) schemas.OptionKind {
-	for prefix, kind := range map[string]schemas.OptionKind{
-		"✅ Allow once": schemas.AllowOnce, "✅ Allow, agent remembers": schemas.AllowAlways, "⛔ Deny, agent remembers": schemas.RejectAlways,
-	} {
-		if strings.HasPrefix(label, prefix) {
-			return kind
-		}
-	}
-	if label == "⛔ Deny" {
-		return schemas.RejectOnce
-	}
-	return ""
 }
 
 func (r *rig) Does(user string, act peopletest.Act) bool {
