@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,11 @@ func killAfter(m *rig.Machine, n int, args ...string) (killed bool) {
 	return c.ProcessState.ExitCode() != 0
 }
 
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, os.ErrNotExist)
+}
+
 // nod backup and nod restore may be killed at any moment: a backup or a data directory is there
 // whole, or not at all, and the next try succeeds. The restored nod is frozen, and denies the
 // pending request.
@@ -45,8 +51,7 @@ func TestABackupAndARestoreSurviveKillNine(t *testing.T) {
 	dir := t.TempDir()
 	backup := filepath.Join(dir, "backup")
 	for n := range 6 {
-		if killAfter(m, n, "backup", backup) {
-			require.NoDirExists(t, backup, "killed after step %d", n)
+		if killAfter(m, n, "backup", backup) && missing(backup) {
 			continue
 		}
 		require.FileExists(t, filepath.Join(backup, "manifest.json"))
@@ -71,8 +76,7 @@ func TestABackupAndARestoreSurviveKillNine(t *testing.T) {
 
 	to := &rig.Machine{T: t, Dir: filepath.Join(dir, "restored"), Nod: m.Nod}
 	for n := range 6 {
-		if killAfter(to, n, "restore", backup) {
-			require.NoDirExists(t, to.Dir, "killed after step %d", n)
+		if killAfter(to, n, "restore", backup) && missing(to.Dir) {
 			continue
 		}
 		require.FileExists(t, filepath.Join(to.Dir, "format.json"))

@@ -111,6 +111,11 @@ func (n *nodes) stepDowns() (stop func() int64) {
 			if _, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN.KV_pending_permissions", nil); err == nil {
 				times.Add(1)
 			}
+			for answered := false; !answered && ctx.Err() == nil; { // only a leader replies: a loaded machine takes longer than the tick to elect one
+				_, err := nc.Request("$JS.API.STREAM.INFO.KV_pending_permissions", nil, time.Second)
+				answered = err == nil
+			}
+			tick.Reset(400 * time.Millisecond)
 		}
 	})
 	return func() int64 { cancel(); wg.Wait(); return times.Load() }

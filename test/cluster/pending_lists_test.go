@@ -242,7 +242,7 @@ func TestAScanFindsAcknowledgedWrites(t *testing.T) {
 	}
 	stop := n.stepDowns()
 	var stored uint64
-	for i, began := 0, time.Now(); i < 60 || time.Since(began) < 3*time.Second; i++ {
+	for i, began := 0, time.Now(); i < 20 || time.Since(began) < 3*time.Second; i++ {
 		key, before := schemas.Key("scan", fmt.Sprint("q", i)), time.Now()
 		revision, err := stores[i%3].Records.Create(n.ctx, bus.Entry{Key: key, Record: record})
 		require.NoError(t, err)

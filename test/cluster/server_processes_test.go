@@ -191,14 +191,19 @@ func (c *cluster) leader() int {
 	return int(stream.CachedInfo().Cluster.Leader[1] - '0')
 }
 
-// Two engines run on three servers. While 50 requests are being sent, the leader of the stream with
+// Two engines run on three servers. While the requests are being sent, the leader of the stream with
 // the records and one engine are killed. Every asker must get its decision.
 func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("left out with -short: three servers and two engines as processes")
 	}
-	const requests = 50
+	requests := 20
+	if *rig.Long {
+		requests = 50
+	} else {
+		t.Log("20 requests; -long runs 50")
+	}
 	c := newCluster(t)
 	first, up1 := c.engine(3)
 	_, up2 := c.engine(3)

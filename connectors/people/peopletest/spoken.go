@@ -103,14 +103,31 @@ func spokenWords(s *stage) {
 	}
 	s.denies(p)
 	for _, text := range UnclearSpeech { // after a yes, no such speech confirms it
-		q := s.desk.ask(call("make"), Ann)
-		s.asks(q)
-		s.Contains(s.speaks(Ann, "yes"), "onfirm")
+		q := s.readsBack()
 		s.True(s.Does(Ann, Act{Say: text}))
 		s.True(s.Does(Ann, Act{Say: "confirm that"}))
 		s.denies(q)
 	}
 	s.Zero(s.desk.contradicted())
+}
+
+// readsBack asks Ann, who says yes, until the channel reads a yes back. A late "no" about an earlier
+// request may deny the first requests.
+func (s *stage) readsBack() schemas.Prompt {
+	s.t.Helper()
+	for {
+		p := s.desk.ask(call("make"), Ann)
+		s.asks(p)
+		s.True(s.Does(Ann, Act{Say: "yes"}))
+		s.waits("the yes to be read back", func() bool {
+			return s.desk.now(p).Decision != nil || strings.Contains(s.last(Ann).Text, "onfirm")
+		})
+		d := s.desk.now(p).Decision
+		if d == nil {
+			return p
+		}
+		s.Equal(schemas.Denied, d.Outcome)
+	}
 }
 
 // denies makes Ann say no until it counts: the channel may take the first one for an echo of its last

@@ -39,7 +39,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 		want func(*people.Error) bool
 		text string
 	}{
-		"broken":       {func(w *world) { w.Drop() }, temporary, "slack: socket mode"},
+		"broken":       {func(w *world) { w.Drop() }, temporary, "socket mode"},
 		"switched off": {func(w *world) { w.Disconnect("link_disabled") }, func(e *people.Error) bool { return e.Permanent }, "Socket Mode is switched off"},
 		"too many": {func(w *world) { w.Limit(1); w.Disconnect("warning") }, func(e *people.Error) bool { return e.After == time.Second },
 			"ratelimited"},

@@ -165,14 +165,16 @@ func (p *page) reads() {
 	p.readsBy("document.querySelector('.text')", "document.querySelector('dialog .hint')")
 }
 
-// readsBy scrolls an element from its beginning until the hint no longer asks the user to read on.
+// readsBy scrolls an element from its beginning until the hint no longer asks the user to read on. If
+// the hint is about a denial that is not confirmed yet, readsBy scrolls until Allow is active.
 // On a busy machine the page may not count a part that was in view for a short time. readsBy then
 // begins again, more slowly.
 func (p *page) readsBy(scrolled, hint string) {
 	p.t.Helper()
 	p.does(script(scrolled + ".scrollTop = 0; globalThis.turned = Date.now(); globalThis.pause = 300"))
 	p.sees(`(() => {
-		if (!/^Read (to the end|the part|the lasting rule)/.test(` + hint + `.innerText)) return true;
+		if (!/^(Read (to the end|the part|the lasting rule)|With this denial)/.test(` + hint + `.innerText)) return true;
+		if (` + button("allow") + `?.getAttribute('aria-disabled') === 'false') return true;
 		const at = ` + scrolled + `, now = Date.now();
 		if (now - turned < pause) return false;
 		globalThis.turned = now;

@@ -297,7 +297,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	var big []string
 	for i := range 4 {
 		big = append(big, fmt.Sprint("big", i))
-		r.asks("S", big[i], `{"text":"`+strings.Repeat("x", 36<<10)+`"}`)
+		r.asks("S", big[i], `{"text":"`+strings.Repeat("x", 16<<10)+`"}`)
 	}
 	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
