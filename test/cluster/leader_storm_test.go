@@ -90,8 +90,8 @@ func (n *nodes) engine(i int) {
 	})
 }
 
-// stepDowns makes the leader of the stream with the records step down every 400 ms until stop is
-// called. stop returns the number of step-downs.
+// stepDowns makes the leader of the stream with the records step down, and each next leader 200 ms
+// after its election, until stop is called. stop returns the number of step-downs.
 func (n *nodes) stepDowns() (stop func() int64) {
 	nc, err := nats.Connect(n.servers[0].ClientURL())
 	require.NoError(n.t, err)
@@ -100,22 +100,22 @@ func (n *nodes) stepDowns() (stop func() int64) {
 	var times atomic.Int64
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		tick := time.NewTicker(400 * time.Millisecond)
-		defer tick.Stop()
+		pause := time.NewTimer(0)
+		defer pause.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
+			case <-pause.C:
 			}
-			if _, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN.KV_pending_permissions", nil); err == nil {
+			if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_pending_permissions", nil, time.Second); err == nil {
 				times.Add(1)
 			}
-			for answered := false; !answered && ctx.Err() == nil; { // only a leader replies: a loaded machine takes longer than the tick to elect one
+			for elected := false; !elected && ctx.Err() == nil; { // only a leader replies; a loaded machine takes long to elect one
 				_, err := nc.Request("$JS.API.STREAM.INFO.KV_pending_permissions", nil, time.Second)
-				answered = err == nil
+				elected = err == nil
 			}
-			tick.Reset(400 * time.Millisecond)
+			pause.Reset(200 * time.Millisecond)
 		}
 	})
 	return func() int64 { cancel(); wg.Wait(); return times.Load() }

@@ -173,8 +173,9 @@ func (p *page) readsBy(scrolled, hint string) {
 	p.t.Helper()
 	p.does(script(scrolled + ".scrollTop = 0; globalThis.turned = Date.now(); globalThis.pause = 300"))
 	p.sees(`(() => {
-		if (!/^(Read (to the end|the part|the lasting rule)|With this denial)/.test(` + hint + `.innerText)) return true;
-		if (` + button("allow") + `?.getAttribute('aria-disabled') === 'false') return true;
+		const says = ` + hint + `.innerText;
+		if (!/^(Read (to the end|the part|the lasting rule)|With this denial)/.test(says)) return true;
+		if (says.startsWith("With") && ` + button("allow") + `.getAttribute('aria-disabled') === 'false') return true;
 		const at = ` + scrolled + `, now = Date.now();
 		if (now - turned < pause) return false;
 		globalThis.turned = now;
