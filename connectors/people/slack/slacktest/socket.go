@@ -40,8 +40,9 @@ func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	c := &conn{Conn: ws}
 	s.mu.Lock()
 	s.conns = append(s.conns, c)
+	connections := len(s.conns)
 	s.mu.Unlock()
-	c.say(map[string]any{"type": "hello", "num_connections": len(s.conns), "connection_info": map[string]any{"app_id": "A1"}})
+	c.say(map[string]any{"type": "hello", "num_connections": connections, "connection_info": map[string]any{"app_id": "A1"}})
 	for {
 		_, data, err := ws.Read(context.Background())
 		if err != nil {
