@@ -59,28 +59,36 @@ func (s Snapshot) Placed(replicas int, mark string) (Snapshot, error) {
 // restore has left. If the records of an unfinished restore have the same mark, they stay, and
 // recordsKept is true: without them, an engine that waits for the restore would make new ones.
 func (c *Conn) PrepareRestore(ctx context.Context, mark string) (recordsKept bool, err error) {
+	stores := append(RestoreOrder(), "permission_prompts", "KV_client_presence")
 	records, err := c.js.Stream(ctx, recordsStream)
-	left := ""
-	if err == nil {
-		left = records.CachedInfo().Config.Metadata[restoreMark]
+	if err == nil && records.CachedInfo().Config.Metadata[restoreMark] != "" {
+		recordsKept = records.CachedInfo().Config.Metadata[restoreMark] == mark
+		return recordsKept, c.removeLeft(ctx, stores, recordsKept)
 	}
-	for _, name := range slices.Backward(append(RestoreOrder(), "permission_prompts", "KV_client_presence")) {
+	for _, name := range stores {
 		_, err := c.js.Stream(ctx, name)
 		switch {
-		case errors.Is(err, jetstream.ErrStreamNotFound):
-		case err != nil:
-			return false, fmt.Errorf("look for the store %s: %w", name, err)
-		case left == "":
+		case err == nil:
 			return false, fmt.Errorf("the store %s exists: restore to NATS servers without a nod; stop all engines first, because an engine makes the stores that are missing", name)
-		case name == recordsStream && left == mark:
-			recordsKept = true
-		default:
-			if err := c.js.DeleteStream(ctx, name); err != nil {
-				return false, fmt.Errorf("remove the store %s of an unfinished restore: %w", name, err)
-			}
+		case !errors.Is(err, jetstream.ErrStreamNotFound):
+			return false, fmt.Errorf("look for the store %s: %w", name, err)
 		}
 	}
-	return recordsKept, nil
+	return false, nil
+}
+
+// removeLeft removes the stores that an unfinished restore has left. It does not ask for their state
+// first, because servers may not describe a store while they still wait for the rest of it.
+func (c *Conn) removeLeft(ctx context.Context, stores []string, recordsKept bool) error {
+	for _, name := range slices.Backward(stores) {
+		if name == recordsStream && recordsKept {
+			continue
+		}
+		if err := c.deleteStream(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RemoveUnfinished removes a store, other than the records, that a restore has left. After it,
@@ -89,8 +97,13 @@ func (c *Conn) RemoveUnfinished(ctx context.Context, stream string) error {
 	if stream == recordsStream {
 		return nil // engines that wait for the restore would make it anew
 	}
-	if err := c.js.DeleteStream(ctx, stream); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("remove the store %s of an unfinished restore: %w", stream, err)
+	return c.deleteStream(ctx, stream)
+}
+
+// deleteStream deletes a stream that a restore has left, or does nothing if there is none.
+func (c *Conn) deleteStream(ctx context.Context, name string) error {
+	if err := c.js.DeleteStream(ctx, name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("remove the store %s of an unfinished restore: %w", name, err)
 	}
 	return nil
 }
