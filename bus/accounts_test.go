@@ -61,6 +61,7 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 // The server must not deliver prompts to the pull of a worker that is gone: no other worker
 // would get them until AckWait has passed.
 func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
+	t.Parallel()
 	g := startLayout(t, asShipped)
 	engine := g.jetstream(asEngineStore)
 	gone := g.as(asTg)
@@ -81,6 +82,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 
 // Engines and connectors are micro services, which reply to the owner's $SRV requests.
 func TestOwnerFindsTheServices(t *testing.T) {
+	t.Parallel()
 	g := startLayout(t, asShipped)
 	g.serveEngine()
 	for _, id := range []roles.ID{asTg, asTerminal} {

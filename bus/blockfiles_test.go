@@ -47,6 +47,7 @@ func startForBlocks(t *testing.T) (*Server, *Store) {
 }
 
 func TestTheServerHasTheKnownLayout(t *testing.T) {
+	t.Parallel()
 	_, store := startForBlocks(t)
 	for _, k := range []*kvStream{store.Records.kvStream, store.Log.kvStream} {
 		require.NotNil(t, k.disk, k.name)
@@ -61,6 +62,7 @@ func TestTheServerHasTheKnownLayout(t *testing.T) {
 }
 
 func TestDurabilityNamesEveryStream(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../docs/reference/durability.md")
 	require.NoError(t, err)
 	_, store := startForBlocks(t)
@@ -78,6 +80,7 @@ func TestDurabilityNamesEveryStream(t *testing.T) {
 
 // A stream with an unknown layout is synced by the server, and the log says so.
 func TestAnUnknownLayoutIsSyncedByTheServer(t *testing.T) {
+	t.Parallel()
 	s, store := startForBlocks(t)
 	_, err := store.conn.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "in_memory", Storage: jetstream.MemoryStorage})
 	require.NoError(t, err)
@@ -93,6 +96,7 @@ func TestAnUnknownLayoutIsSyncedByTheServer(t *testing.T) {
 // remove that block before the next common sync. This also holds while the outcome of a write
 // is unknown.
 func TestAMessageThatReplacesOneInAnOlderBlockIsSyncedAtOnce(t *testing.T) {
+	t.Parallel()
 	_, store := startForBlocks(t)
 	files := store.Log.disk.store.(*syncedFiles).blockFiles
 	require.NoError(t, files.sync())
@@ -126,6 +130,7 @@ func TestAMessageThatReplacesOneInAnOlderBlockIsSyncedAtOnce(t *testing.T) {
 // A store that is stopping reports success without a sync. Callers that wait for the sync must
 // get an error.
 func TestASyncOfAStoppedStreamFails(t *testing.T) {
+	t.Parallel()
 	s, store := startForBlocks(t)
 	_, err := store.Log.publish(t.Context(), &nats.Msg{Subject: "nod.v1.log.S"}, 0)
 	require.NoError(t, err)
@@ -143,6 +148,7 @@ func TestASyncOfAStoppedStreamFails(t *testing.T) {
 
 // A stream that is opened while the server closes confirms no write.
 func TestAStreamThatOpensWhileTheServerCloses(t *testing.T) {
+	t.Parallel()
 	s, store := startForBlocks(t)
 	clear(s.syncs.streams)
 	s.syncs.close()
@@ -151,6 +157,7 @@ func TestAStreamThatOpensWhileTheServerCloses(t *testing.T) {
 
 // The server's messages about a failed disk reach Failed; see also test/power.
 func TestTheServersMessagesAboutItsDiskAreReported(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{
 		"Filestore [%s] Critical write error: %v", "JetStream stream '%s' critical write error: %v", "JetStream out of %s resources, will be DISABLED: %v",
 	} {

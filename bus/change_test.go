@@ -17,6 +17,7 @@ import (
 // Each of several concurrent callers gets the revision that it has stored. An edit that stores
 // nothing, or fails, leaves the value unchanged.
 func TestConcurrentChangesLoseNothing(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	b := cluster(t, ctx, 1, 1).Sessions

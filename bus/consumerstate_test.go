@@ -8,6 +8,7 @@ import (
 
 // A position is intact only as a whole. The server's own check accepts some that are not.
 func TestATornPositionIsNotIntact(t *testing.T) {
+	t.Parallel()
 	for name, intact := range map[string][]byte{
 		"nothing unacknowledged": {stateMagic, stateVersion, 2, 7, 2, 7, 0, 0},
 		"two unacknowledged":     {stateMagic, stateVersion, 2, 7, 4, 9, 2, 100, 1, 1, 0, 2, 2, 2, 0},

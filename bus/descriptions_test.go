@@ -111,6 +111,7 @@ func (d *described) files() map[string]string {
 // A server whose descriptions of streams and consumers a power cut has damaged starts with all
 // messages, and with the consumers at their positions.
 func TestADamagedDescriptionIsWrittenAnew(t *testing.T) {
+	t.Parallel()
 	d := &described{t: t, dir: t.TempDir()}
 	d.start()
 	d.fill()
@@ -167,6 +168,7 @@ func TestADamagedDescriptionIsWrittenAnew(t *testing.T) {
 
 // A consumer whose position a power cut has damaged delivers all messages again.
 func TestAConsumerWithADamagedPositionDeliversAgain(t *testing.T) {
+	t.Parallel()
 	d := &described{t: t, dir: t.TempDir()}
 	d.start()
 	d.fill()
@@ -185,6 +187,7 @@ func TestAConsumerWithADamagedPositionDeliversAgain(t *testing.T) {
 
 // A description that cannot be read may be intact, so it is not replaced.
 func TestADescriptionThatCannotBeReadIsNamed(t *testing.T) {
+	t.Parallel()
 	for _, file := range []string{"meta.inf", "meta.sum", "obs/nod-outbox/meta.inf", "obs/nod-outbox/o.dat"} {
 		t.Run(file, func(t *testing.T) {
 			dir := t.TempDir()
@@ -201,6 +204,7 @@ func TestADescriptionThatCannotBeReadIsNamed(t *testing.T) {
 // A description that is intact stays as it is, also if it differs from nod's own configuration.
 // So does a position with unacknowledged and redelivered messages.
 func TestAnIntactDescriptionStays(t *testing.T) {
+	t.Parallel()
 	d := &described{t: t, dir: t.TempDir()}
 	d.start()
 	d.fill()

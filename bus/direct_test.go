@@ -116,6 +116,7 @@ func TestOpeningAStoreWaitsForServers(t *testing.T) {
 
 // A store can be opened without a change to the server, for programs that only read.
 func TestAnExistingStoreStaysAsItIs(t *testing.T) {
+	t.Parallel()
 	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Log: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

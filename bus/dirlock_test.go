@@ -19,6 +19,7 @@ import (
 )
 
 func TestSecondServerOnOneDirectory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := embed(t, bus.EmbedOptions{DataDir: dir})
 	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir})
@@ -35,6 +36,7 @@ const childDir = "NOD_TEST_EMBED_CHILD"
 
 // TestEmbedChild is the process that TestKilledServer kills.
 func TestEmbedChild(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv(childDir)
 	if dir == "" {
 		t.Skip("runs only as the child process of TestKilledServer")
@@ -57,6 +59,7 @@ func TestEmbedChild(t *testing.T) {
 // A server that is killed during writes releases its directory and leaves a run.json that is
 // recognised as stale. No acknowledged message is lost.
 func TestKilledServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	child := exec.Command(os.Args[0], "-test.run=^TestEmbedChild$", "-test.v")
 	child.Env = append(os.Environ(), childDir+"="+dir)
@@ -107,6 +110,7 @@ func readUntil(t *testing.T, r io.Reader, line string) int {
 }
 
 func TestADamagedRunFileIsAnError(t *testing.T) {
+	t.Parallel()
 	for content, want := range map[string]string{
 		"":                            "damaged",
 		`{"url":"nats://x"}`:          "damaged",

@@ -40,6 +40,7 @@ func requireOneLine(t *testing.T, err error, words ...string) {
 }
 
 func TestEmbedServesSocketsAndInProcessClients(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := embed(t, bus.EmbedOptions{DataDir: dir, Version: "v1"})
 	for way, option := range map[string]nats.Option{"socket": nats.Name(""), "in process": s.InProcess()} {
@@ -82,6 +83,7 @@ func TestEmbedServesSocketsAndInProcessClients(t *testing.T) {
 }
 
 func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := taken.Addr().(*net.TCPAddr).Port
@@ -101,12 +103,14 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 // Embed takes another port if the port is taken, but fails if the address is not this
 // machine's.
 func TestEmbedRefusesAnAddressOfAnotherMachine(t *testing.T) {
+	t.Parallel()
 	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1", Port: 4222})
 	requireOneLine(t, err, "nothing can listen on 192.0.2.1:4222: ")
 	requireOneLine(t, err, ": name another address with --listen")
 }
 
 func TestEmbedListensOnTheGivenHost(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := embed(t, bus.EmbedOptions{DataDir: dir, Host: "0.0.0.0"})
 	defer s.Close()
@@ -117,6 +121,7 @@ func TestEmbedListensOnTheGivenHost(t *testing.T) {
 }
 
 func TestEmbedRefusesWithOneLine(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	ended, end := context.WithCancel(t.Context())
@@ -166,6 +171,7 @@ func withoutRunFile(t *testing.T) string {
 // The server's log quotes input that the server cannot parse. Such input may be a payload, so
 // nod's log must not contain it.
 func TestServerLogContainsNoPayload(t *testing.T) {
+	t.Parallel()
 	log := &syncBuffer{}
 	s := embed(t, bus.EmbedOptions{DataDir: t.TempDir(),
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
@@ -200,6 +206,7 @@ func (b *syncBuffer) String() string {
 }
 
 func TestFilesAreForTheirOwnerAlone(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), `my "data" \n`)
 	s := embed(t, bus.EmbedOptions{DataDir: dir})
 	defer s.Close()

@@ -1,8 +1,10 @@
 package bus_test
 
 import (
+	"flag"
 	"fmt"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -14,6 +16,11 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/internal/testports"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	os.Exit(m.Run())
+}
 
 var (
 	asOwner       = roles.ID{Role: roles.Owner}

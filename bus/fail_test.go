@@ -15,6 +15,7 @@ import (
 
 // If a retry may succeed, an error is sent as UNAVAILABLE, after which callers try again.
 func TestErrorsAreSentWithTheirCodes(t *testing.T) {
+	t.Parallel()
 	for err, code := range map[error]schemas.Code{
 		schemas.Errorf(schemas.CodeStale, "look again"):       schemas.CodeStale,
 		context.DeadlineExceeded:                              schemas.CodeUnavailable,
@@ -51,6 +52,7 @@ func (s *electing) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream
 }
 
 func TestNewestWaitsForALeader(t *testing.T) {
+	t.Parallel()
 	b := &Bucket{kvStream: &kvStream{name: "KV_test", stream: &electing{}}}
 	newest, err := b.Newest(t.Context())
 	require.NoError(t, err)

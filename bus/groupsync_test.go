@@ -91,6 +91,7 @@ func pendingEntry(id string) bus.Entry {
 
 // Every operation returns only once the data that it wrote or read is on disk.
 func TestNothingIsReportedBeforeItsSync(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	g := startGrouped(t, t.TempDir())
 	outbox, err := g.store.Records.Outbox(ctx, time.Minute)
@@ -185,6 +186,7 @@ func awaitStored(t *testing.T, g *grouped) {
 
 // A failed sync is never reported as a success. The log reports it once, with the fix.
 func TestAFailedSyncConfirmsNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	g := startGrouped(t, dir)
 	told := pendingEntry("1")
@@ -210,6 +212,7 @@ func TestAFailedSyncConfirmsNothing(t *testing.T) {
 
 // If a server closes while its disk hangs, all waits for the disk end without success.
 func TestAServerClosesWhileASyncHangs(t *testing.T) {
+	t.Parallel()
 	g := startGrouped(t, t.TempDir())
 	t.Cleanup(g.hang())
 	failed := make(chan error, 1)
@@ -229,6 +232,7 @@ func TestAServerClosesWhileASyncHangs(t *testing.T) {
 
 // A sync serves only the writes that were stored before it began.
 func TestAWriteDuringASyncWaitsForTheNextSync(t *testing.T) {
+	t.Parallel()
 	g := startGrouped(t, t.TempDir())
 	endFirst := g.hang()
 	t.Cleanup(endFirst)
@@ -263,6 +267,7 @@ func TestAWriteDuringASyncWaitsForTheNextSync(t *testing.T) {
 }
 
 func TestOneSyncServesAllWaitingWrites(t *testing.T) {
+	t.Parallel()
 	g := startGrouped(t, t.TempDir())
 	release := g.hang()
 	t.Cleanup(release)
@@ -281,6 +286,7 @@ func TestOneSyncServesAllWaitingWrites(t *testing.T) {
 }
 
 func TestEnginesOfOtherProcessesCannotUseGroupedStores(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	keys, users := keysOf(t, dir, asEngineStore, asOwnerStore)
 	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet()})

@@ -15,6 +15,7 @@ import (
 // A connection changes to another server after several failed tries over some time, and waits
 // longer before each further change.
 func TestAConnectionChangesServersAfterRepeatedFailures(t *testing.T) {
+	t.Parallel()
 	var h health
 	now := time.Now()
 	at := func(d time.Duration) bool { return h.unserved(attempt{began: now.Add(d)}, now.Add(d)) }
@@ -37,6 +38,7 @@ func TestAConnectionChangesServersAfterRepeatedFailures(t *testing.T) {
 }
 
 func TestErrorsThatCountAsUnserved(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		err              error
 		took             time.Duration

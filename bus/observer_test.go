@@ -74,6 +74,7 @@ func (o *observed) state() string {
 
 // An observer looks with the calls that the nats command makes for `nats kv` and `nats stream`.
 func TestAnObserverLooks(t *testing.T) {
+	t.Parallel()
 	o := startObserved(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -125,6 +126,7 @@ func TestAnObserverLooks(t *testing.T) {
 // An observer hears of calls of agents, decisions, views and the log; not of answers, which may
 // have a code word, and of calls of the owner and of connectors, which may have codes and settings.
 func TestAnObserverHearsWhatAgentsAskAndEnginesSay(t *testing.T) {
+	t.Parallel()
 	g := startGuarded(t)
 	nc := g.as(asObserver)
 	heard, err := nc.SubscribeSync("nod.v1.>")
@@ -162,6 +164,7 @@ func TestAnObserverHearsWhatAgentsAskAndEnginesSay(t *testing.T) {
 // An observer finds engines and connectors, and queries an engine. The replies cross from one
 // account to another, and engines reply nowhere else.
 func TestAnObserverAsksServices(t *testing.T) {
+	t.Parallel()
 	g := startGuarded(t)
 	engine, err := bus.Connect(t.Context(), bus.Options{URL: g.url, Creds: g.keys.Path(asEngine), Inbox: asEngine.InboxPrefix(), Name: "engine", Log: quiet()})
 	require.NoError(t, err)
@@ -208,6 +211,7 @@ func TestAnObserverAsksServices(t *testing.T) {
 // JetStream requests that change something are refused, or have no effect, whatever their body
 // and their reply subject are.
 func TestAnObserverChangesNothing(t *testing.T) {
+	t.Parallel()
 	o := startObserved(t)
 	_, err := o.engine.CreateConsumer(t.Context(), roles.RecordsBucket, jetstream.ConsumerConfig{
 		Durable: "nod-outbox", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "$KV.pending_permissions.>",

@@ -151,6 +151,7 @@ func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscri
 // The sender of a request chooses the reply subject. An engine publishes no reply on a subject
 // outside its rights.
 func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
+	t.Parallel()
 	for _, target := range []string{theAnswer, "nod.v1.request.bob.s.7", "nod.v1.manage.terminal.settings"} {
 		t.Run(target, func(t *testing.T) {
 			attack := func(l layout) (engine, other *nats.Conn, heard *nats.Subscription) {
@@ -185,6 +186,7 @@ func requireSilent(t *testing.T, s *nats.Subscription) {
 // The rights of an engine allow it to publish decisions, and so do not prevent a reply on
 // another agent's decision subject. Engines must check the reply subject themselves.
 func TestOwnReplyRefusesAnotherAgentsDecisionSubject(t *testing.T) {
+	t.Parallel()
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asBob, theDecision)
 	g.serveEngine() // this simulated engine does not check the reply subject
@@ -198,6 +200,7 @@ func TestOwnReplyRefusesAnotherAgentsDecisionSubject(t *testing.T) {
 // A worker can direct the server's replies and its own prompts to subjects that an engine or an
 // agent handles, but these messages never have the type that the handler expects.
 func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
+	t.Parallel()
 	g := startLayout(t, asShipped)
 	engine, tg := g.jetstream(asEngineStore), g.as(asTg)
 	for _, target := range []struct {
@@ -228,6 +231,7 @@ func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
 // A message may name a subject for its trace. The server sends no trace to a subject on which
 // the message's sender has no right to publish.
 func TestTraceDestinationsObeyTheSendersRights(t *testing.T) {
+	t.Parallel()
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asEngine, "nod.v1.answer.>")
 	g.serveEngine()

@@ -141,6 +141,7 @@ const (
 )
 
 func TestRightsOfEveryRole(t *testing.T) {
+	t.Parallel()
 	var publishes, subscribes []string
 	for _, r := range rightsTable {
 		publishes = append(publishes, strings.Fields(r.pub)...)

@@ -16,6 +16,7 @@ import (
 // A server that other machines could reach speaks TLS. Clients that use its data directory
 // trust it; other clients do not.
 func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
@@ -56,6 +57,7 @@ func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
 }
 
 func TestJoiningReplacesNoOtherKey(t *testing.T) {
+	t.Parallel()
 	here, there := t.TempDir(), t.TempDir()
 	one, err := bus.Invite(here, "devbox", "a:1")
 	require.NoError(t, err)

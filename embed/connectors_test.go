@@ -11,6 +11,7 @@ import (
 )
 
 func TestChannelsAreDocumented(t *testing.T) {
+	t.Parallel()
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, embed.Channels())

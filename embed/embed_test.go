@@ -2,6 +2,7 @@ package embed_test
 
 import (
 	"context"
+	"flag"
 	"log/slog"
 	"os"
 	"os/user"
@@ -18,6 +19,11 @@ import (
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	os.Exit(m.Run())
+}
 
 // used is a nod with an agent that asks and a person who answers.
 type used struct {
@@ -46,6 +52,7 @@ func start(t *testing.T, o embed.Options) *used {
 
 // Two requests pass through every layer: a rule decides one, a person the other.
 func TestStart(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	u := start(t, embed.Options{DataDir: t.TempDir()})
@@ -83,6 +90,7 @@ func call(tool, input string) schemas.Request {
 
 // If a start fails and its parts cannot be stopped, one line reports both errors.
 func TestAFailingStartHasOneLine(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run.json")
 	log := onLog(func(text string) {

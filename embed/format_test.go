@@ -123,6 +123,7 @@ func move(from, to string) step {
 }
 
 func TestDataMigratesAfterABackup(t *testing.T) {
+	t.Parallel()
 	dir := lived(t)
 	require.Equal(t, format{Format: 1, Nod: "0.5.0"}, theFormat(t, dir))
 	require.NoError(t, os.Remove(filepath.Join(dir, formatName)), "a directory from before there was a format")
@@ -150,6 +151,7 @@ func TestDataMigratesAfterABackup(t *testing.T) {
 }
 
 func TestAFailedMigrationStepChangesNothing(t *testing.T) {
+	t.Parallel()
 	dir := lived(t)
 	before := tree(t, dir)
 	fails := step{what: "fail", do: func(_ context.Context, dir string) error {
@@ -166,6 +168,7 @@ func TestAFailedMigrationStepChangesNothing(t *testing.T) {
 // A nod that dies during a step leaves the backup's path in format.json. The next nod restores
 // the backup first, even if it does not have the step.
 func TestAnInterruptedMigrationIsUndoneFirst(t *testing.T) {
+	t.Parallel()
 	for name, next := range map[string][]step{
 		"the newer nod comes again": {move("nats", "streams")},
 		"the older one comes back":  nil,
@@ -193,6 +196,7 @@ func TestAnInterruptedMigrationIsUndoneFirst(t *testing.T) {
 }
 
 func TestUnusableDataIsNotOpened(t *testing.T) {
+	t.Parallel()
 	if u, err := user.Current(); err == nil && u.Uid != "0" {
 		dir := lived(t)
 		require.NoError(t, os.Chmod(dir, 0o500))

@@ -11,6 +11,7 @@ import (
 )
 
 func TestTheGoldenSettingsAreValidForAllChannels(t *testing.T) {
+	t.Parallel()
 	for _, file := range []string{"settings.json", "settings_change.json", "settings_state.json"} {
 		data, err := os.ReadFile("../schemas/v1/golden/" + file)
 		require.NoError(t, err)

@@ -57,6 +57,7 @@ func (m *measured) showing(lines ...string) (all string) {
 }
 
 func TestMetricsCountWhatHappened(t *testing.T) {
+	t.Parallel()
 	m := startMeasured(t)
 	_, err := m.asker.Ask(t.Context(), call("Read", `{"file_path":"/x"}`))
 	require.NoError(t, err)
@@ -131,6 +132,7 @@ func dashboardNames(t *testing.T, all string) {
 }
 
 func TestHealthSaysWhetherNodServes(t *testing.T) {
+	t.Parallel()
 	m := startMeasured(t)
 	for _, path := range []string{"/healthz", "/readyz"} {
 		status, body := m.get(path, "")
@@ -149,6 +151,7 @@ func TestHealthSaysWhetherNodServes(t *testing.T) {
 // An engine whose NATS servers are gone is not ready, and the process is healthy: a restart
 // would not help.
 func TestAnEngineWithoutServersIsNotReady(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	server, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir})
 	require.NoError(t, err)
@@ -174,6 +177,7 @@ func TestAnEngineWithoutServersIsNotReady(t *testing.T) {
 
 // A taken address is an error of the start that names the flag.
 func TestATakenAddressOfMetricsIsNamed(t *testing.T) {
+	t.Parallel()
 	m := startMeasured(t)
 	_, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), Metrics: m.nod.Metrics()})
 	require.ErrorContains(t, err, "name another address with --metrics")
@@ -181,6 +185,7 @@ func TestATakenAddressOfMetricsIsNamed(t *testing.T) {
 
 // The alert rules name only metrics that exist.
 func TestAlertsNameRealMetrics(t *testing.T) {
+	t.Parallel()
 	m := startMeasured(t)
 	_, err := m.asker.Submit(t.Context(), call("Bash", `{"command":"rm -rf build"}`))
 	require.NoError(t, err)

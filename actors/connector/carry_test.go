@@ -26,6 +26,7 @@ func (s stuck) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error)
 }
 
 func TestOneSlowChatDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	r := newRigFor(t, `[{"name":"Ann","identities":[{"connector":"pager","user_id":"ann"}]},{"name":"Bob","identities":[{"connector":"pager","user_id":"bob"}]}]`)
 	p := stuck{newPager(), make(chan struct{}, 1000), make(chan struct{})}
 	r.work(p)
@@ -64,6 +65,7 @@ func (v reviser) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) err
 }
 
 func TestAShownPromptIsChangedOnceItsAgentHasDetached(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p := newReviser(func(schemas.Prompt) error { return nil })
 	r.work(p)
@@ -83,6 +85,7 @@ func TestAShownPromptIsChangedOnceItsAgentHasDetached(t *testing.T) {
 // If a question is decided while its message gets its buttons or is changed, the message still
 // loses its buttons.
 func TestADecisionDuringAChangeRemovesTheButtons(t *testing.T) {
+	t.Parallel()
 	for name, later := range map[string]bool{"the choices are added": false, "it is changed later": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -107,6 +110,7 @@ func TestADecisionDuringAChangeRemovesTheButtons(t *testing.T) {
 }
 
 func TestAFailedChangeIsNotReportedAsUndeliverable(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p := newReviser(func(shown schemas.Prompt) error {
 		if shown.Detached {

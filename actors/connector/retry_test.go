@@ -13,6 +13,7 @@ import (
 // A worker tries to show a question until its deadline, and an outcome for as long as the queue
 // keeps it.
 func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
+	t.Parallel()
 	p := schemas.Prompt{Deadline: time.Now().Add(time.Hour)}
 	require.Equal(t, p.Deadline, retryUntil(&p))
 	p.Decision = &schemas.Decision{Outcome: schemas.Allowed}
@@ -26,6 +27,7 @@ func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 
 // A pause is never shorter than the channel asked, and at most a quarter longer.
 func TestPausesDiffer(t *testing.T) {
+	t.Parallel()
 	for wait, most := range map[time.Duration]time.Duration{0: 0, retryMin: retryMin / 4, time.Hour: maxJitter} {
 		seen := map[time.Duration]bool{}
 		for range 100 {

@@ -22,6 +22,7 @@ func (r *rig) entryOf(p schemas.Prompt) (s schemas.Shown) {
 }
 
 func TestTheHandleIsStoredBeforeTheChoicesAreAdded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	stored := make(chan schemas.Shown, 1)
 	p := newReviser(func(shown schemas.Prompt) error {
@@ -44,6 +45,7 @@ func TestTheHandleIsStoredBeforeTheChoicesAreAdded(t *testing.T) {
 }
 
 func TestChoicesThatFailedAreAddedToTheSameMessage(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	tries := 0
 	p := newReviser(func(schemas.Prompt) error {
@@ -60,6 +62,7 @@ func TestChoicesThatFailedAreAddedToTheSameMessage(t *testing.T) {
 }
 
 func TestAMessageThatWasDeletedWithoutChoicesIsSentAgain(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	tries := 0
 	p := newReviser(func(schemas.Prompt) error {
@@ -88,6 +91,7 @@ func TestAMessageThatWasDeletedWithoutChoicesIsSentAgain(t *testing.T) {
 // A question whose buttons the channel refuses cannot be answered there. The worker reports it
 // as undeliverable and does not send it again.
 func TestAQuestionWithoutChoicesIsReportedAsUndeliverable(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p := newReviser(func(schemas.Prompt) error {
 		return &people.Error{Permanent: true, Err: errors.New("the buttons are refused")}
@@ -106,6 +110,7 @@ func TestAQuestionWithoutChoicesIsReportedAsUndeliverable(t *testing.T) {
 }
 
 func TestAMessageWithoutAHandleIsReportedAsUndeliverable(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p := newReviser(func(schemas.Prompt) error { return nil })
 	notices := r.notices()

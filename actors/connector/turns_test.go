@@ -18,6 +18,7 @@ func (named) Failed(any)            {}
 
 // The sessions of a recipient take turns, and the jobs of each session stay in order.
 func TestARecipientsSessionsTakeTurns(t *testing.T) {
+	t.Parallel()
 	var ts turnQueue
 	var done []string
 	put := func(recipient, session string, n int) {

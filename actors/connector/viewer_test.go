@@ -12,6 +12,7 @@ import (
 // even if snapshots were slow or failed. The longer the list of pending requests, the less
 // often the viewer reads it.
 func TestAViewerReadsPendingRequestsSoonAfterAFault(t *testing.T) {
+	t.Parallel()
 	require.Zero(t, untilSnapshot(0, errors.New("no server leads")))
 	require.Equal(t, 8*time.Second, untilSnapshot(0, nil))
 	require.LessOrEqual(t, untilSnapshot(500, nil), 10*time.Second)

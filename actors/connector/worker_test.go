@@ -3,8 +3,10 @@ package connector_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,11 @@ import (
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	os.Exit(m.Run())
+}
 
 // pager is a carrier in memory. All workers of a test can edit its messages.
 type pager struct {
@@ -164,6 +171,7 @@ func answerTo(p schemas.Prompt, user string) schemas.Answer {
 }
 
 func TestAnAnsweredPromptShowsItsOutcome(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	r.work(p)
 	asked := r.ask()
@@ -186,6 +194,7 @@ func TestAnAnsweredPromptShowsItsOutcome(t *testing.T) {
 // While a channel is slow, only the newest version of a waiting prompt is shown when its turn
 // comes. A request that has ended before its turn is not shown.
 func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	busy, slow := make(chan struct{}), make(chan struct{})
 	begins := sync.OnceFunc(func() { close(busy) })
@@ -215,6 +224,7 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 // If a call ended at its host in another way than nod had decided, the message with the outcome
 // is changed again.
 func TestAShownOutcomeIsUpdatedWithTheAftermath(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	r.work(p)
 	asked := r.ask()
@@ -234,6 +244,7 @@ func TestAShownOutcomeIsUpdatedWithTheAftermath(t *testing.T) {
 }
 
 func TestAWorkerShowsTheOutcomeOfAnotherWorkersPrompt(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	stop := r.work(p)
 	asked := r.ask()
@@ -249,6 +260,7 @@ func TestAWorkerShowsTheOutcomeOfAnotherWorkersPrompt(t *testing.T) {
 // A delayed engine sends an older version of a prompt after the newest one. The worker sends no
 // second message, and the message with the outcome does not get its buttons back.
 func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	r.work(p)
 	asked := r.ask()
@@ -270,6 +282,7 @@ func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 }
 
 func TestAnAdditionToAnOutcomeIsShown(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	r.work(p)
 	asked := r.ask()
@@ -292,6 +305,7 @@ func TestAnAdditionToAnOutcomeIsShown(t *testing.T) {
 // If a request is withdrawn while its prompt is being sent, the message is changed to the
 // outcome, and no button stays live.
 func TestAWithdrawalDuringASendShowsTheOutcome(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	p.fail = func(shown schemas.Prompt) error {
 		_, err := r.asker.Withdraw(r.ctx, shown.SessionID, shown.PendingID, "changed its mind")
@@ -305,6 +319,7 @@ func TestAWithdrawalDuringASendShowsTheOutcome(t *testing.T) {
 }
 
 func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	notices := r.notices()
 	r.work(p)
@@ -323,6 +338,7 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 }
 
 func TestAPromptThatFailedIsSentAgain(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	tries := 0
 	p.fail = func(schemas.Prompt) error {
@@ -339,6 +355,7 @@ func TestAPromptThatFailedIsSentAgain(t *testing.T) {
 // A channel that asks the worker to wait has not shown the prompt. The worker's next message is
 // no repeat.
 func TestAChannelThatAsksToWaitIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	tries := 0
 	p.fail = func(schemas.Prompt) error {
@@ -353,6 +370,7 @@ func TestAChannelThatAsksToWaitIsTriedAgain(t *testing.T) {
 }
 
 func TestAPromptThatCannotBeShownIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	p.fail = func(schemas.Prompt) error {
 		return &people.Error{Permanent: true, Err: errors.New("blocked by the user")}
@@ -366,6 +384,7 @@ func TestAPromptThatCannotBeShownIsReportedAtOnce(t *testing.T) {
 }
 
 func TestARequestWithoutAWorkerIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	_, err := r.asker.Submit(r.ctx, schemas.Request{
 		SessionID: "S", Kind: schemas.KindToolCall, Title: "Bash", ToolName: "Bash",
@@ -377,6 +396,7 @@ func TestARequestWithoutAWorkerIsRefusedAtOnce(t *testing.T) {
 // If the last route fails, a request for permissions ends at once. Any other request stays
 // pending for viewers.
 func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	p.fail = func(schemas.Prompt) error {
 		return &people.Error{Unreachable: true, Err: errors.New("switched off")}
@@ -406,6 +426,7 @@ func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 // stored nevertheless, because only this worker knows the handle. The next attempt sends no
 // second message.
 func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
 	require.NoError(t, err)
@@ -437,6 +458,7 @@ func (h unhandled) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, er
 }
 
 func TestAChannelWithoutHandlesShowsTheOutcome(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	r.work(unhandled{p})
 	r.ask()
@@ -449,6 +471,7 @@ func TestAChannelWithoutHandlesShowsTheOutcome(t *testing.T) {
 // A late renewal does not revive a released claim, which would keep every worker from showing
 // the prompt.
 func TestARenewalThatComesLateClaimsNothing(t *testing.T) {
+	t.Parallel()
 	r, p := newRig(t), newPager()
 	r.work(p)
 	asked := r.ask()

@@ -18,6 +18,7 @@ import (
 // decision allows the request. If a rule allows the request and none of the agent's options fits, the
 // editor asks its user.
 func TestDecisionsBecomeOptions(t *testing.T) {
+	t.Parallel()
 	rule := func(d schemas.Decision) schemas.Decision {
 		d.By = schemas.By{Kind: schemas.ByPolicy, Name: "allow X"}
 		return d
@@ -67,6 +68,7 @@ func TestDecisionsBecomeOptions(t *testing.T) {
 // of one call becomes "cancelled". If its options allow only permanently, a rule's allow of one call
 // does not become "always".
 func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
+	t.Parallel()
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.TimedOut, "", ""))
 	r.agent.says(t, strings.Replace(request("1", "s", "make"), `"kind":"reject_once"`, `"kind":"reject_always"`, 1))
@@ -83,6 +85,7 @@ func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
 // Race, the editor asks its user after every failure of nod. Without Race, the sidecar refuses the
 // request after any other failure. With Deny, the sidecar refuses the request after every failure.
 func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
+	t.Parallel()
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
 	failing := func(err error) func(*fakeNod) acp.Connect {
 		return func(nod *fakeNod) acp.Connect { nod.fails(err); return nod.connect }
@@ -131,6 +134,7 @@ func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
 // TestTheSidecarConnectsAgainForTheNextRequest: if the sidecar could not connect to nod for one
 // request, it tries again for the next.
 func TestTheSidecarConnectsAgainForTheNextRequest(t *testing.T) {
+	t.Parallel()
 	nod, tries := newNod(t), 0
 	r := startWith(t, nod, func(context.Context) (acp.Nod, error) {
 		if tries++; tries == 1 {
@@ -152,6 +156,7 @@ func TestTheSidecarConnectsAgainForTheNextRequest(t *testing.T) {
 // TestAnErrorAfterTheReceiptRefusesTheRequest: if nod fails after it has stored a request, the
 // sidecar refuses the request. With Race it does not, because the editor already shows the request.
 func TestAnErrorAfterTheReceiptRefusesTheRequest(t *testing.T) {
+	t.Parallel()
 	for _, race := range []bool{false, true} {
 		t.Run(fmt.Sprint("race=", race), func(t *testing.T) {
 			r := start(t, acp.Options{Race: race})
@@ -175,6 +180,7 @@ func TestAnErrorAfterTheReceiptRefusesTheRequest(t *testing.T) {
 }
 
 func TestAPanicRefuses(t *testing.T) {
+	t.Parallel()
 	r := start(t, acp.Options{})
 	r.nod.next <- func(context.Context, *submission) (acp.Waiting, error) { panic("boom") }
 	r.agent.says(t, request("1", "s", "make"))
@@ -186,6 +192,7 @@ func TestAPanicRefuses(t *testing.T) {
 // TestARequestThatNodCannotShowGoesToTheEditor: if nod could not show a request in full, the sidecar
 // passes the request to the editor unchanged.
 func TestARequestThatNodCannotShowGoesToTheEditor(t *testing.T) {
+	t.Parallel()
 	whole := request("1", "s", "make")
 	for name, line := range map[string]string{
 		"no id":          strings.Replace(whole, `"id":1,`, "", 1),
@@ -222,6 +229,7 @@ func TestARequestThatNodCannotShowGoesToTheEditor(t *testing.T) {
 // the details. It does not offer an option whose name is too long. It replaces a tool call id that is
 // too long by a hash.
 func TestLongTextsAreShortened(t *testing.T) {
+	t.Parallel()
 	r := start(t, acp.Options{AgentName: "Mine"})
 	long := strings.Repeat("ü", 600)
 	line := strings.Replace(request("1", "s", "make"), `"title":"Run it"`, `"title":"`+long+`"`, 1)
@@ -243,6 +251,7 @@ func TestLongTextsAreShortened(t *testing.T) {
 // TestAHugeLinePassesUnchanged: the sidecar passes a line of 8 MB unchanged, and sends nod a
 // permission request of that size like any other.
 func TestAHugeLinePassesUnchanged(t *testing.T) {
+	t.Parallel()
 	r := start(t, acp.Options{})
 	huge := strings.Repeat("x", 8<<20)
 	line := `{"jsonrpc":"2.0","method":"session/update","params":{"blob":"` + huge + `"}}`
@@ -260,6 +269,7 @@ func TestAHugeLinePassesUnchanged(t *testing.T) {
 // TestRequestUsesEarlierUpdates: a permission request gets the tool's name and kind from earlier
 // updates about the same tool call. Updates about a completed tool call have no effect.
 func TestRequestUsesEarlierUpdates(t *testing.T) {
+	t.Parallel()
 	r := start(t, acp.Options{})
 	update := func(fields string) {
 		line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"toolCallId":"call-s",` + fields + `}}}`
@@ -288,6 +298,7 @@ func TestRequestUsesEarlierUpdates(t *testing.T) {
 // TestACwdInTheInputIsRenamed: the sidecar renames a field "cwd" in the tool's input. Rules would
 // otherwise take its value for the host's working directory.
 func TestACwdInTheInputIsRenamed(t *testing.T) {
+	t.Parallel()
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.Denied, "no", schemas.RejectOnce))
 	r.agent.says(t, strings.Replace(request("1", "s", "make"), `"rawInput":{`, `"_meta":{"claudeCode":{"toolName":"Bash"}},"rawInput":{ "\u0063wd":"/etc", "n":1.50,`, 1))

@@ -12,6 +12,7 @@ import (
 // kind execute. The sidecar then names the tool by its kind, so that rules about the tool Read do
 // not cover the call.
 func TestAToolOfAnotherKindLosesItsName(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		call   toolCall
 		name   string

@@ -19,6 +19,7 @@ import (
 // line "> SIDE: TEXT" is the next line that the side must receive, byte for byte. At the end no side
 // may receive anything else. The words race and deny in the first line set the options Race and Deny.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)

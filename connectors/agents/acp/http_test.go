@@ -118,6 +118,7 @@ func (s *streamRig) respond(body string, change ...func(*http.Request)) (int, st
 // TestEverySubscriberGetsEveryRequest: every subscriber gets each request that waits for a person. A
 // new subscriber first gets the requests that are already pending.
 func TestEverySubscriberGetsEveryRequest(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	first, second := s.subscribe(nil), s.subscribe(nil)
 	one := s.ask("1")
@@ -161,6 +162,7 @@ func TestEverySubscriberGetsEveryRequest(t *testing.T) {
 }
 
 func TestRespond(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ body, heard string }{
 		"allow":     {`{"session_id":"s","pending_id":"ID","option_id":"yes","cancelled":false}`, "yes"},
 		"deny":      {`{"pending_id":"ID","option_id":"no"}`, "no"},
@@ -186,6 +188,7 @@ func TestRespond(t *testing.T) {
 }
 
 func TestRespondRefuses(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	conn := s.subscribe(nil)
 	a := s.ask("1")
@@ -249,6 +252,7 @@ func TestRespondRefuses(t *testing.T) {
 }
 
 func TestTheStreamNeedsTheToken(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	for _, given := range []string{"", "Bearer", "Bearer ", "Basic " + token, "Bearer nope"} {
 		_, resp, err := websocket.Dial(t.Context(), s.server.URL+"/api/v1/acp/permissions/stream",
@@ -271,6 +275,7 @@ func TestTheStreamNeedsTheToken(t *testing.T) {
 // TestASlowSubscriberIsDropped: the stream disconnects a subscriber that reads too slowly, and tells
 // it the reason. Other subscribers get their notifications without delay.
 func TestASlowSubscriberIsDropped(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	const sent = 120
 	narrow := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -307,6 +312,7 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 // TestClosingTheStreamDisconnectsItsSubscribers: Close disconnects all subscribers with the status
 // "going away". A client that subscribes after Close is disconnected with the same status.
 func TestClosingTheStreamDisconnectsItsSubscribers(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	conn := s.subscribe(nil)
 	s.ask("1")

@@ -49,6 +49,7 @@ const (
 // Rules for an agent's own tools apply if nod knows the agent and can be sure of the whole call. In all
 // other cases the call has the name of its kind, for which no rule exists.
 func TestCallsOfKnownAgents(t *testing.T) {
+	t.Parallel()
 	codexInput := `"toolCallId":"c","title":"make x","kind":"execute","rawInput":{"call_id":"c","command":["/bin/bash","-lc","make x"],"cwd":"/q","reason":"to build"%s}`
 	for name, c := range map[string]struct {
 		agent         string
@@ -96,6 +97,7 @@ func TestCallsOfKnownAgents(t *testing.T) {
 // that no person is told "allowed" of a call that does not run, and requests for them that still come
 // reach no person.
 func TestADenialEndsTheCallsThatTheAgentDrops(t *testing.T) {
+	t.Parallel()
 	for agent, drops := range map[string]bool{"OpenCode": true, "codex-acp": true, "other": false} {
 		t.Run(agent, func(t *testing.T) {
 			r := start(t, acp.Options{})
@@ -137,6 +139,7 @@ func TestADenialEndsTheCallsThatTheAgentDrops(t *testing.T) {
 // If a person allows a call after the agent has ended it, or its turn, nod hears that it never runs. The
 // agent gets no allow.
 func TestAnAllowOfAnEndedCallIsReported(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ ends, why string }{
 		"the call": {`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"failed"}}}`, "the agent ended the call"},
 		"the turn": {`{"jsonrpc":"2.0","id":"p","result":{"stopReason":"cancelled"}}`, "the agent's turn is over"},

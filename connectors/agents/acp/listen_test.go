@@ -12,6 +12,7 @@ import (
 )
 
 func TestListen(t *testing.T) {
+	t.Parallel()
 	for addr, ok := range map[string]bool{
 		"127.0.0.1:0": true, "[::1]:0": true, "localhost:0": true, ":0": true,
 		"0.0.0.0:0": false, "[::]:0": false, "192.0.2.1:0": false, "example.com:0": false, "4290": false, "127.0.0.1:nope": false,

@@ -5,6 +5,7 @@ package acp_test
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(asAgent); name != "" {
 		os.Exit(agents[name]())
 	}
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
 	os.Exit(m.Run())
 }
 
@@ -85,8 +87,6 @@ type process struct {
 
 func run(t testing.TB, ctx context.Context, agent string, nod *fakeNod, o acp.Options) process {
 	t.Helper()
-	t.Setenv(asAgent, agent)
-	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	pipe := func() (r, w *os.File) {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
@@ -98,7 +98,7 @@ func run(t testing.TB, ctx context.Context, agent string, nod *fakeNod, o acp.Op
 	errs, stderr := pipe()
 	p := process{editor: peer{in, bufio.NewReader(out), out}, stderr: errs, exit: make(chan int, 1)}
 	go func() {
-		code, err := acp.RunCommand(ctx, []string{os.Args[0]}, relay.Peer{In: toEditor, Out: fromEditor}, stderr, nod.connect, o)
+		code, err := acp.RunCommand(ctx, []string{"env", asAgent + "=" + agent, "GORACE=atexit_sleep_ms=0", os.Args[0]}, relay.Peer{In: toEditor, Out: fromEditor}, stderr, nod.connect, o)
 		assert.NoError(t, err)
 		_ = toEditor.Close()
 		_ = stderr.Close()
@@ -116,6 +116,7 @@ func (p process) rest(t testing.TB) string {
 }
 
 func TestExitCodes(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		exit int
 		last string
@@ -133,6 +134,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestAFailedStartOfTheAgentIsAnError(t *testing.T) {
+	t.Parallel()
 	nod := newNod(t)
 	for _, argv := range [][]string{nil, {"/no/such/agent"}} {
 		_, err := acp.RunCommand(t.Context(), argv, relay.Peer{In: io.Discard, Out: strings.NewReader("")}, io.Discard, nod.connect, acp.Options{})
@@ -144,6 +146,7 @@ func TestAFailedStartOfTheAgentIsAnError(t *testing.T) {
 // TestTheAgentsInputEndsWithTheEditorsOutput: when the editor's output ends, the sidecar closes the
 // agent's input. The agent also gets a last line without a line break.
 func TestTheAgentsInputEndsWithTheEditorsOutput(t *testing.T) {
+	t.Parallel()
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	p.editor.says(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r")
 	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r", p.editor.hears(t))
@@ -155,6 +158,7 @@ func TestTheAgentsInputEndsWithTheEditorsOutput(t *testing.T) {
 }
 
 func TestARequestIsWithdrawnIfTheAgentDies(t *testing.T) {
+	t.Parallel()
 	nod := newNod(t)
 	p := run(t, t.Context(), "dies", nod, acp.Options{})
 	a := <-nod.submissions
@@ -167,6 +171,7 @@ func TestARequestIsWithdrawnIfTheAgentDies(t *testing.T) {
 // TestARequestIsWithdrawnIfTheEditorIsGone: when the editor is gone, the sidecar withdraws the agent's
 // request. It does not send the agent a decision that nod makes later.
 func TestARequestIsWithdrawnIfTheEditorIsGone(t *testing.T) {
+	t.Parallel()
 	nod := newNod(t)
 	p := run(t, t.Context(), "hears", nod, acp.Options{})
 	a := <-nod.submissions
@@ -182,6 +187,7 @@ func TestARequestIsWithdrawnIfTheEditorIsGone(t *testing.T) {
 // TestABrokenPipeToTheEditorEndsTheAgentsInput: if the editor has closed its input, the sidecar treats
 // the editor as gone and closes the agent's input.
 func TestABrokenPipeToTheEditorEndsTheAgentsInput(t *testing.T) {
+	t.Parallel()
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	require.NoError(t, p.editor.end.Close())
 	p.editor.says(t, `{"jsonrpc":"2.0","method":"x"}`)
@@ -191,6 +197,7 @@ func TestABrokenPipeToTheEditorEndsTheAgentsInput(t *testing.T) {
 // TestStoppingWithdrawsRequestsAndEndsTheAgent: when ctx ends, the sidecar withdraws pending requests
 // and sends the agent SIGTERM. It kills an agent that does not end.
 func TestStoppingWithdrawsRequestsAndEndsTheAgent(t *testing.T) {
+	t.Parallel()
 	for agent, exit := range map[string]int{"hears": 128 + int(syscall.SIGTERM), "stubborn": 128 + int(syscall.SIGKILL)} {
 		t.Run(agent, func(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
@@ -211,6 +218,7 @@ func TestStoppingWithdrawsRequestsAndEndsTheAgent(t *testing.T) {
 // TestAnEditorThatDoesNotReadDelaysNoStop: the sidecar stops even if the editor does not read its
 // input.
 func TestAnEditorThatDoesNotReadDelaysNoStop(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	p := run(t, ctx, "floods", newNod(t), acp.Options{})
 	_, err := p.editor.out.Peek(1) // wait for the first byte of a line that does not fit into the pipe

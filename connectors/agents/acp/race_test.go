@@ -17,6 +17,7 @@ import (
 // TestRequestsAreIndependent: requests may be answered in any order. If the editor cancels the turn of
 // one session, the requests of other sessions stay open.
 func TestRequestsAreIndependent(t *testing.T) {
+	t.Parallel()
 	r := start(t, acp.Options{})
 	byID := map[string]*submission{}
 	for _, id := range []string{`1`, `"1"`, `2`} {
@@ -37,6 +38,7 @@ func TestRequestsAreIndependent(t *testing.T) {
 // TestOpenRequestsWithTheSameIDAreRefused: the sidecar refuses two open requests with the same id,
 // because the agent could not tell their answers apart.
 func TestOpenRequestsWithTheSameIDAreRefused(t *testing.T) {
+	t.Parallel()
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "ls"))
 	a := <-r.nod.submissions
@@ -51,6 +53,7 @@ func TestOpenRequestsWithTheSameIDAreRefused(t *testing.T) {
 // editor then allows the first request. The sidecar drops this late answer, so it does not allow the
 // second request.
 func TestALateEditorAnswerIsDropped(t *testing.T) {
+	t.Parallel()
 	r := start(t, acp.Options{Race: true})
 	r.agent.says(t, request("1", "s", "ls"))
 	r.editor.hears(t)
@@ -81,6 +84,7 @@ func TestALateEditorAnswerIsDropped(t *testing.T) {
 // still shows. nod cannot decide the second request, so only the editor could answer it. The
 // sidecar refuses the second request, and drops the editor's late answer to the first.
 func TestALateEditorAnswerToAQuestionIsDropped(t *testing.T) {
+	t.Parallel()
 	for name, again := range map[string]string{
 		"a question":  strings.Replace(request("1", "s", "ls"), `"kind":"execute"`, `"kind":"switch_mode"`, 1),
 		"nod is down": request("1", "s", "ls"),
@@ -106,6 +110,7 @@ func TestALateEditorAnswerToAQuestionIsDropped(t *testing.T) {
 // TestAnAnswerOfAnEditorThatWasNotAskedIsDropped: if the editor answers a request that it does not
 // show, the sidecar drops the answer.
 func TestAnAnswerOfAnEditorThatWasNotAskedIsDropped(t *testing.T) {
+	t.Parallel()
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "make"))
 	a := <-r.nod.submissions
@@ -120,6 +125,7 @@ func TestAnAnswerOfAnEditorThatWasNotAskedIsDropped(t *testing.T) {
 // TestTheAgentGetsExactlyOneAnswer: nod decides, the editor answers and the editor cancels the turn,
 // all at the same time. The agent gets exactly one answer.
 func TestTheAgentGetsExactlyOneAnswer(t *testing.T) {
+	t.Parallel()
 	r := start(t, acp.Options{Race: true})
 	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // discard the sidecar's output to the editor
 	for n := range 200 {

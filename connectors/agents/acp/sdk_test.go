@@ -124,6 +124,7 @@ const choseNothing = `{"outcome":"cancelled"}`
 // TestWithTheSDK: an editor and an agent that were built with the protocol's SDK work through the
 // sidecar.
 func TestWithTheSDK(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		options acp.Options
 		nod     func(*fakeNod) // called before the prompt is sent, if set

@@ -12,6 +12,7 @@ import (
 
 // The sidecar keeps a limited number of entries, however many threads and file changes Codex starts.
 func TestTheMapsAreBounded(t *testing.T) {
+	t.Parallel()
 	s := &sidecar{items: map[string]item{}, dirs: map[string]string{}}
 	for i := range 2 * agents.MaxKept {
 		id := strconv.Quote("id-" + strconv.Itoa(i))

@@ -33,6 +33,7 @@ const (
 )
 
 func TestCodexGetsThePersonsAnswer(t *testing.T) {
+	t.Parallel()
 	always := nodtest.Answer{Kind: schemas.AllowAlways}
 	edited := nodtest.Answer{Kind: schemas.AllowOnce, Input: []byte(`{"command":"ls","cwd":"/p/deep"}`)}
 	for name, c := range map[string]struct {
@@ -62,6 +63,7 @@ func TestCodexGetsThePersonsAnswer(t *testing.T) {
 }
 
 func TestRulesAnswer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, codex.Options{})
 	r.says(strings.Replace(approval("1", ""), "make release", "echo hello", 1))
 	assert.Contains(t, r.heard(), `"accept"`)
@@ -71,6 +73,7 @@ func TestRulesAnswer(t *testing.T) {
 // If an approval request is not for exactly one command in a known project, no rule decides it. A
 // person decides, and sees all fields of the request.
 func TestRulesDecideOnlySingleCommands(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ from, to string }{
 		"network":     {`"startedAtMs":1`, `"networkApprovalContext":{"host":"x.test","protocol":"https"}`},
 		"permissions": {`"startedAtMs":1`, `"additionalPermissions":{"network":{"enabled":true}}`},
@@ -96,6 +99,7 @@ func TestRulesDecideOnlySingleCommands(t *testing.T) {
 // Codex runs a command by a shell. The sidecar shows the command without that shell if the command is
 // one argument with simple quoting. Otherwise it shows the whole text.
 func TestTheShellAroundACommandIsRemoved(t *testing.T) {
+	t.Parallel()
 	for command, shown := range map[string]string{
 		`/bin/bash -lc 'make release'`:       `make release`,
 		`/usr/bin/zsh -c make`:               `make`,
@@ -122,6 +126,7 @@ func TestTheShellAroundACommandIsRemoved(t *testing.T) {
 // A request to approve file changes shows the changes that Codex reported when it started them. If
 // Codex reported no changes in this turn, the sidecar passes the request to the client.
 func TestFileChanges(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, codex.Options{})
 	r.says(changes)
 	assert.Equal(t, changes, r.reads())
@@ -146,6 +151,7 @@ func TestFileChanges(t *testing.T) {
 // If the thread's directory is unknown, so are the settings of its project. No rule then decides about
 // file changes.
 func TestFileChangesInAnUnknownProject(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, codex.Options{})
 	elsewhere := strings.NewReplacer("thr-1", "thr-9")
 	r.says(elsewhere.Replace(begins))
@@ -159,6 +165,7 @@ func TestFileChangesInAnUnknownProject(t *testing.T) {
 }
 
 func TestEveryOtherLinePassesUnchanged(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, codex.Options{})
 	for _, line := range []string{
 		"\n", "no json\n", "{}\r\n", "\xff\x00\n", `{"id":1,"method":"item/tool/requestUserInput","params":{}}` + "\n",
@@ -179,6 +186,7 @@ func TestEveryOtherLinePassesUnchanged(t *testing.T) {
 // When Codex no longer waits for the answer to an approval request, the sidecar withdraws nod's
 // request and sends Codex no answer.
 func TestARequestThatCodexNoLongerNeedsIsWithdrawn(t *testing.T) {
+	t.Parallel()
 	for name, line := range map[string]string{
 		"resolved": `{"method":"serverRequest/resolved","params":{"threadId":"thr-1","requestId":1}}`,
 		"item":     `{"method":"item/completed","params":{"threadId":"thr-1","turnId":"turn-1","item":{"type":"commandExecution","id":"call_1"}}}`,
@@ -203,6 +211,7 @@ func TestARequestThatCodexNoLongerNeedsIsWithdrawn(t *testing.T) {
 
 // The sidecar does not send Codex a decision about a request that Codex has resolved.
 func TestALateDecisionIsNotSentToCodex(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, codex.Options{})
 	asked, decided := make(chan bool), make(chan bool)
 	var calls atomic.Int32
@@ -227,6 +236,7 @@ func TestALateDecisionIsNotSentToCodex(t *testing.T) {
 }
 
 func TestRequestsAreWithdrawnIfEitherSideEnds(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		end  func(r *rig)
 		why  string
@@ -251,6 +261,7 @@ func TestRequestsAreWithdrawnIfEitherSideEnds(t *testing.T) {
 }
 
 func TestHalfALineAtTheEndPasses(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, codex.Options{})
 	r.says(`{"id":1,"meth`)
 	r.sends(`{"exit":0}` + "\n")
@@ -260,6 +271,7 @@ func TestHalfALineAtTheEndPasses(t *testing.T) {
 // The sidecar declines two open requests with the same id, because Codex could not tell their answers
 // apart.
 func TestAnIDThatIsUsedTwiceIsDeclined(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, codex.Options{})
 	r.says(approval("1", ""))
 	p := r.asked()
@@ -272,6 +284,7 @@ func TestAnIDThatIsUsedTwiceIsDeclined(t *testing.T) {
 }
 
 func TestWithoutNodTheHostAsksItsUser(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, codex.Options{})
 	r.missing.Store(true)
 	r.says(approval("1", ""))
@@ -289,12 +302,14 @@ func TestWithoutNodTheHostAsksItsUser(t *testing.T) {
 
 // If nod refuses a request, Codex gets "decline".
 func TestARequestThatNodRefusesIsDeclined(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, codex.Options{})
 	r.says(strings.Replace(approval("1", ""), "make", strings.Repeat("x", schemas.MaxRequestBytes), 1))
 	assert.Equal(t, `{"id":1,"result":{"decision":"decline"}}`+"\n", r.heard())
 }
 
 func TestAFailedStartOfCodexIsAnError(t *testing.T) {
+	t.Parallel()
 	for _, argv := range [][]string{nil, {"/nonexistent/codex"}} {
 		_, err := codex.Run(t.Context(), argv, strings.NewReader(""), io.Discard, os.Stderr, nil, codex.Options{})
 		require.Error(t, err)

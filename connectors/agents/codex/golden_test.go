@@ -15,6 +15,7 @@ import (
 // TestTranscripts replays the transcripts in testdata. Codex and its client must receive
 // their lines byte for byte.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	golden.Files(t, func(t *testing.T, transcript string) {
 		nod := golden.NewNod()
 		r := &rig{t: t, exit: make(chan int, 1)}

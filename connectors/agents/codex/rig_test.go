@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCodex) != "" {
 		os.Exit(fakeCodex())
 	}
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
 	os.Exit(m.Run())
 }
 
@@ -102,7 +104,6 @@ func newRig(t *testing.T, o codex.Options) *rig {
 }
 
 func (r *rig) run(o codex.Options, nod agents.CallAsker) {
-	r.t.Setenv(asCodex, "1")
 	in, toSidecar := io.Pipe()
 	fromSidecar, out := io.Pipe()
 	r.in, r.out = toSidecar, bufio.NewReader(fromSidecar)
@@ -110,7 +111,7 @@ func (r *rig) run(o codex.Options, nod agents.CallAsker) {
 	ctx, r.cancel = context.WithCancel(context.Background())
 	o.Host, o.User, o.Log = "devbox", "ann", slog.New(slog.DiscardHandler)
 	go func() {
-		code, err := codex.Run(ctx, []string{os.Args[0]}, in, out, os.Stderr, nod, o)
+		code, err := codex.Run(ctx, []string{"env", asCodex + "=1", os.Args[0]}, in, out, os.Stderr, nod, o)
 		if err != nil {
 			code = -1
 		}

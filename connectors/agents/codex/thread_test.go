@@ -15,6 +15,7 @@ import (
 // The project of a request decides which rules apply. It must be the directory of the thread, which
 // the client chose. It must not be the directory of the command, which the model chose.
 func TestTheProjectIsTheThreadsDirectory(t *testing.T) {
+	t.Parallel()
 	elsewhere := strings.NewReplacer(`"cwd":"/p/deep"`, `"cwd":"/tmp/x"`).Replace
 	for name, c := range map[string]struct {
 		says, thread, project string

@@ -140,6 +140,7 @@ func (o *openapi) validate(data []byte, steps ...string) error {
 // TestMain runs the tests. If all tests ran, they must together have received every response that the
 // OpenAPI document lists.
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
 	code := m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
 		for path, methods := range at(document().tree, "paths") {

@@ -41,6 +41,7 @@ func use(tool, input, id string) string {
 
 // The tool approve returns exactly these results to Claude Code.
 func TestApprove(t *testing.T) {
+	t.Parallel()
 	n := watch(nodtest.Start(t, byTool))
 	everyWay(t, func(t *testing.T, w way) {
 		c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app"}), w, nil)
@@ -70,6 +71,7 @@ func TestApprove(t *testing.T) {
 
 // The tool approve sends nod a request with all of these fields.
 func TestApproveSendsACompleteRequest(t *testing.T) {
+	t.Parallel()
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app"}), ways()[0], nil)
 	got, _ := calls(t, c, "approve", use("Yes", `{"command":"make","cwd":"/etc"}`, "toolu_1"))
@@ -93,6 +95,7 @@ func TestApproveSendsACompleteRequest(t *testing.T) {
 
 // With InProject, the request names the project as the directory of the call.
 func TestWithInProjectACallRunsInTheProject(t *testing.T) {
+	t.Parallel()
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app", InProject: true}), ways()[0], nil)
 	got, _ := calls(t, c, "approve", use("Yes", `{"command":"make","cwd":"/etc"}`, ""))
@@ -105,6 +108,7 @@ func TestWithInProjectACallRunsInTheProject(t *testing.T) {
 
 // The tool approve allows a call only if nod's decision allows exactly this request.
 func TestApproveNeverAllowsByMistake(t *testing.T) {
+	t.Parallel()
 	decided := func(d schemas.Decision, err error) func(context.Context, schemas.Request) (schemas.Decision, error) {
 		return func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
 			if d.PendingID == "" {
@@ -148,6 +152,7 @@ func TestApproveNeverAllowsByMistake(t *testing.T) {
 }
 
 func TestMalformedCalls(t *testing.T) {
+	t.Parallel()
 	n := fake(func(context.Context, schemas.Request) (schemas.Decision, error) {
 		t.Error("nod was asked")
 		return schemas.Decision{}, nil
@@ -181,6 +186,7 @@ func TestMalformedCalls(t *testing.T) {
 
 // A call can run contained only if its directory is known.
 func TestApproveOffersTheContainerOfAKnownDirectory(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		inProject bool
 		contain   string

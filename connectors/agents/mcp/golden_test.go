@@ -28,6 +28,7 @@ func (goldenNod) Session(context.Context, string) (schemas.Session, error) {
 // TestTranscripts replays the transcripts in testdata. They contain messages of clients with the
 // earlier and the later version of the protocol, and the server's responses.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	golden.Files(t, func(t *testing.T, transcript string) {
 		nod := golden.NewNod()
 		s := serve(t, goldenNod{nod}, mcp.Options{Project: "/home/ann/app", SignOfLife: time.Hour})

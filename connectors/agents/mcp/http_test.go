@@ -19,6 +19,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 
 // The server refuses requests that a web page could send, and requests without the token.
 func TestRefusedHTTPRequests(t *testing.T) {
+	t.Parallel()
 	n := fake(func(context.Context, schemas.Request) (schemas.Decision, error) {
 		t.Error("nod was asked")
 		return schemas.Decision{}, nil
@@ -85,6 +86,7 @@ func TestRefusedHTTPRequests(t *testing.T) {
 }
 
 func TestInvalidTokens(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []string{"", "short", "two words of some length", "  \n"} {
 		_, err := serve(t, fake(nil), mcp.Options{}).Handler(mcp.HTTPOptions{Token: bad})
 		assert.Error(t, err, bad)
@@ -93,6 +95,7 @@ func TestInvalidTokens(t *testing.T) {
 
 // Without allowed hosts, the server does not listen on an address that other machines can reach.
 func TestListeningForOtherMachinesNeedsAllowedHosts(t *testing.T) {
+	t.Parallel()
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		_, err := mcp.Listen(t.Context(), addr, nil)
 		assert.ErrorContains(t, err, "--allow-host", addr)
@@ -120,6 +123,7 @@ func (c namedHost) RoundTrip(r *http.Request) (*http.Response, error) {
 // to the client's session with the server and, without such a session, to Options.Session. The
 // request's project is always the project that the client names, never the directory of the server.
 func TestARequestOverHTTPBelongsToTheNamedSession(t *testing.T) {
+	t.Parallel()
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
 		asked <- r

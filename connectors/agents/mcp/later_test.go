@@ -17,6 +17,7 @@ var requestID = regexp.MustCompile(`request_id (\S+) for the answer`)
 
 // An agent can ask for a permission without waiting, and poll for the answer.
 func TestAPermissionIsAskedForWithoutWaiting(t *testing.T) {
+	t.Parallel()
 	everyWay(t, func(t *testing.T, w way) {
 		answers := make(chan nodtest.Answer, 1)
 		client := nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { return <-answers })
@@ -77,6 +78,7 @@ func TestAPermissionIsAskedForWithoutWaiting(t *testing.T) {
 // A session cannot read the answer to another session's request. When the server stops, requests that
 // nobody waits for are withdrawn.
 func TestAPolledRequestBelongsToItsSession(t *testing.T) {
+	t.Parallel()
 	client := nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { return nodtest.Answer{} })
 	n := watch(client)
 	s := mcp.New(n, mcp.Options{})

@@ -30,6 +30,7 @@ func byReason(p schemas.Prompt) nodtest.Answer {
 
 // The tools return these texts when a session requests, lists and shares permissions.
 func TestPermissions(t *testing.T) {
+	t.Parallel()
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) {
 			client := nodtest.Start(t, byReason)
@@ -84,6 +85,7 @@ func TestPermissions(t *testing.T) {
 // A request for several permissions is one question for a person. The question shows only the
 // permissions that the session lacks.
 func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
+	t.Parallel()
 	shown := make(chan schemas.Prompt, 10)
 	client := nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
 		shown <- p
@@ -127,6 +129,7 @@ func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
 // The request has the timeout that the agent sets, in seconds. If the agent sets none, the timeout
 // is 0, which means nod's default. If the request times out, the tool's result is an error.
 func TestAPermissionRequestTimesOutWithAnError(t *testing.T) {
+	t.Parallel()
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
 		asked <- r
@@ -154,6 +157,7 @@ type grantingNod struct {
 func (n grantingNod) Session(context.Context, string) (schemas.Session, error) { return n.session, nil }
 
 func TestListPermissionsOfAManagedSession(t *testing.T) {
+	t.Parallel()
 	n := grantingNod{fake(nil), schemas.Session{
 		Permissions: &schemas.SessionPermissions{WorkingDir: "/w", ReadDirs: []string{"/r"}, WriteDirs: []string{"/x"}, Network: true},
 		Grants: []schemas.StandingAnswer{

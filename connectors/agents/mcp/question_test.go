@@ -17,6 +17,7 @@ const which = `{"n":1.0,"questions":[{"question":"Which?","header":"Database","o
 
 // nod shows a person the agent's question, and the agent gets the answer in the tool's input.
 func TestAQuestionIsAnswered(t *testing.T) {
+	t.Parallel()
 	says := make(chan nodtest.Answer, 1)
 	n := watch(nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { return <-says }))
 	t.Cleanup(func() { close(says) })
@@ -45,6 +46,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 
 // approve denies a call with questions unless a person answers every question.
 func TestApproveDeniesQuestionsWithoutAllAnswers(t *testing.T) {
+	t.Parallel()
 	const two = `{"questions":[{"question":"Which?","options":[{"label":"x"}]},{"question":"How?","multiSelect":true}]}`
 	said := schemas.Decision{Outcome: schemas.Allowed, OptionID: "own_words", OptionKind: schemas.AllowOnce, Message: "slowly", By: schemas.By{Kind: schemas.ByHuman}}
 	with := func(change func(*schemas.Decision)) schemas.Decision {

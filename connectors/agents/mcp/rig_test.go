@@ -3,9 +3,11 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +19,11 @@ import (
 	"github.com/nodbus/nod/connectors/agents/mcp"
 	"github.com/nodbus/nod/schemas"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	os.Exit(m.Run())
+}
 
 const (
 	token   = "a-token-of-the-test's-own"
@@ -40,7 +47,10 @@ func ways() []way {
 
 func everyWay(t *testing.T, f func(*testing.T, way)) {
 	for _, w := range ways() {
-		t.Run(w.name, func(t *testing.T) { f(t, w) })
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			f(t, w)
+		})
 	}
 }
 

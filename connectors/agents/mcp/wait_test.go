@@ -29,6 +29,7 @@ func silent(schemas.Prompt) nodtest.Answer { return nodtest.Answer{} }
 
 // If a client cancels a call, the server withdraws the call's request, over every transport.
 func TestCancellationWithdraws(t *testing.T) {
+	t.Parallel()
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
 		n := watch(client)
@@ -60,6 +61,7 @@ func TestCancellationWithdraws(t *testing.T) {
 // If a client is killed, its connection ends without a cancellation. The server then withdraws the
 // request of the client's call.
 func TestAClientThatIsGoneWithdraws(t *testing.T) {
+	t.Parallel()
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
 		n := watch(client)
@@ -144,6 +146,7 @@ func (c idleConn) Read(p []byte) (int, error) {
 //
 //	go test ./connectors/agents/mcp -run TestProgressKeeps -mcp.realtime
 func TestProgressKeepsALongWaitAlive(t *testing.T) {
+	t.Parallel()
 	idle, every := 3*time.Second, 300*time.Millisecond
 	if *realTime {
 		idle, every = time.Minute, 0 // 0 means the default, 20 s
@@ -213,6 +216,7 @@ func TestProgressKeepsALongWaitAlive(t *testing.T) {
 // Over standard input and output, the server also sends the first sign of life at once, and none after
 // the answer.
 func TestProgressOverStdio(t *testing.T) {
+	t.Parallel()
 	hold := make(chan struct{})
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
 		<-hold
@@ -233,6 +237,7 @@ func TestProgressOverStdio(t *testing.T) {
 
 // When the server stops, it answers every call with a denial and withdraws the call's request.
 func TestStoppingAnswersAndWithdraws(t *testing.T) {
+	t.Parallel()
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
 		n := watch(client)
@@ -260,6 +265,7 @@ func answerOf(ctx context.Context, c *sdk.ClientSession) string {
 
 // When its context ends, Serve answers its clients' calls, withdraws their requests, and returns.
 func TestServeEndsWhenItIsStopped(t *testing.T) {
+	t.Parallel()
 	n := watch(nodtest.Start(t, silent))
 	for _, version := range []string{earlier, later} {
 		s := mcp.New(n, mcp.Options{})
@@ -282,6 +288,7 @@ func TestServeEndsWhenItIsStopped(t *testing.T) {
 }
 
 func TestInvalidInputEndsTheServer(t *testing.T) {
+	t.Parallel()
 	for _, input := range []string{"hello\n", "{\"jsonrpc\":\"2.0\"}\n", "[]\n", "\x00\n", "{} {}\n"} {
 		s := mcp.New(fake(nil), mcp.Options{})
 		var out strings.Builder

@@ -20,6 +20,7 @@ import (
 // to GET PATH. A line "opencode" is an event from OpenCode. A line "> opencode" is a request to
 // OpenCode that is no GET, as METHOD PATH BODY.
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	golden.Files(t, func(t *testing.T, transcript string) {
 		served := map[string]string{}
 		for line := range strings.SplitSeq(transcript, "\n") {

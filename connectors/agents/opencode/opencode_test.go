@@ -19,6 +19,7 @@ import (
 var release = part{"bash", "running", `{"command":"make release","description":"Releases"}`}
 
 func TestOpenCodeGetsThePersonsAnswer(t *testing.T) {
+	t.Parallel()
 	always := nodtest.Answer{Kind: schemas.AllowAlways}
 	edited := nodtest.Answer{Kind: schemas.AllowOnce, Input: []byte(`{"command":"make check","cwd":"/p"}`)}
 	for name, c := range map[string]struct {
@@ -68,6 +69,7 @@ func TestOpenCodeGetsThePersonsAnswer(t *testing.T) {
 
 // If a rule decides, OpenCode gets the reply and nod asks no person.
 func TestRulesAnswer(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	r := newRig(t, f)
 	r.run()
@@ -80,6 +82,7 @@ func TestRulesAnswer(t *testing.T) {
 // If nod cannot know which call would run, it asks a person. A rule about a known tool does not allow
 // a tool with the same name from an MCP server. No rule allows a call whose input is unusable.
 func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		permission string
 		part       *part
@@ -113,6 +116,7 @@ func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 
 // When OpenCode no longer waits for a permission, the connector withdraws its request with a reason.
 func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
+	t.Parallel()
 	about := map[string]any{"sessionID": "ses_1"}
 	for name, c := range map[string]struct {
 		happens func(f *fakeOpenCode)
@@ -149,6 +153,7 @@ func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 // If OpenCode refuses a reply because it comes too late, the connector still replies to the next
 // permission.
 func TestTheConnectorGoesOnAfterARefusedReply(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	r := newRig(t, f)
 	r.run()
@@ -165,6 +170,7 @@ func TestTheConnectorGoesOnAfterARefusedReply(t *testing.T) {
 
 // If a reply to OpenCode fails, the connector sends it again.
 func TestAFailedReplyIsRepeated(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	f.failReply = 1
 	r := newRig(t, f)
@@ -179,6 +185,7 @@ func TestAFailedReplyIsRepeated(t *testing.T) {
 // When the connector connects to OpenCode, it sends nod requests for the permissions that are already
 // pending. It sends none for a call that has ended.
 func TestPendingPermissionsAreReadOnConnecting(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	f.runs("msg_1", release)
 	f.runs("msg_2", part{"bash", "error", `{"command":"make release"}`})
@@ -199,6 +206,7 @@ func TestPendingPermissionsAreReadOnConnecting(t *testing.T) {
 // OpenCode cannot list its pending permissions, and sends broken events. The connector still sends nod
 // requests for the permissions in valid events.
 func TestNewPermissionsAreAskedAlthoughTheListFails(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	f.noList = true
 	r := newRig(t, f)
@@ -216,6 +224,7 @@ func TestNewPermissionsAreAskedAlthoughTheListFails(t *testing.T) {
 // While nod is not running, the connector sends OpenCode no reply and tries nod again. OpenCode's own
 // prompt stays open. With DenyUnavailable, the connector rejects the permission instead.
 func TestWithoutNodTheHostAsksItsUser(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	r := newRig(t, f)
 	r.missing.Store(true)
@@ -240,6 +249,7 @@ func TestWithoutNodTheHostAsksItsUser(t *testing.T) {
 // When `nod opencode` stops, it withdraws its requests. When it starts again, it sends new requests
 // for the permissions that OpenCode still lists as pending.
 func TestStoppingWithdraws(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	r := newRig(t, f)
 	r.run()
@@ -259,6 +269,7 @@ func TestStoppingWithdraws(t *testing.T) {
 // The request for a call by a sub-agent belongs to the root session. The sub-agent's session is its
 // task.
 func TestASubagentAsksInItsSession(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	f.parents["ses_1"] = "ses_parent"
 	r := newRig(t, f)
@@ -273,6 +284,7 @@ func TestASubagentAsksInItsSession(t *testing.T) {
 
 // If nod refuses a request, the connector rejects the permission and passes on nod's message.
 func TestAPermissionThatNodRefusesIsRejected(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	r := newRig(t, f)
 	r.run()
@@ -282,6 +294,7 @@ func TestAPermissionThatNodRefusesIsRejected(t *testing.T) {
 }
 
 func TestInvalidAddressesAreRefused(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []string{"127.0.0.1:4096", "ftp://x", "http://", "http://u:p@x", "http://x?y=1", "http://x#y", "::"} {
 		err := opencode.Run(t.Context(), nil, opencode.Options{URL: bad})
 		assert.EqualError(t, err, "OpenCode's address is not a URL such as http://127.0.0.1:4096", bad)
@@ -290,6 +303,7 @@ func TestInvalidAddressesAreRefused(t *testing.T) {
 
 // The connector ends its connection if the server is not OpenCode or replies with a redirect.
 func TestAServerThatIsNotOpenCodeIsNotFollowed(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
 		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) },
@@ -328,6 +342,7 @@ func TestAServerThatIsNotOpenCodeIsNotFollowed(t *testing.T) {
 // after a denial. nod then hears that the call never runs. If OpenCode's user allowed the call there, nod
 // hears nothing.
 func TestAnAllowThatOpenCodeDropsIsReported(t *testing.T) {
+	t.Parallel()
 	for reply, want := range map[string]int32{"reject": 1, "once": 0} {
 		t.Run(reply, func(t *testing.T) {
 			f := newFake(t)

@@ -3,7 +3,9 @@ package opencode_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +19,11 @@ import (
 	"github.com/nodbus/nod/nodtest"
 	"github.com/nodbus/nod/schemas"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	os.Exit(m.Run())
+}
 
 // rig is a fake OpenCode, a whole nod with an approver, and the tested connector between them.
 type rig struct {

@@ -62,7 +62,10 @@ var absences = map[feature]func(*stage){
 func runAbsences(t *testing.T, features Features, stage func(*testing.T) *stage) {
 	for name, declared := range features.declared() {
 		if absences[name] != nil && !declared && !(features.Outgoing && (name == scopes || name == agentOptions)) { // an outgoing channel without buttons and replies takes no lasting answer either
-			t.Run("without "+string(name), func(t *testing.T) { absences[name](stage(t)) })
+			t.Run("without "+string(name), func(t *testing.T) {
+				t.Parallel()
+				absences[name](stage(t))
+			})
 		}
 	}
 }

@@ -2,6 +2,7 @@ package peopletest_test
 
 import (
 	"context"
+	"flag"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -14,6 +15,11 @@ import (
 	"github.com/nodbus/nod/connectors/people/peopletest"
 	"github.com/nodbus/nod/schemas"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	os.Exit(m.Run())
+}
 
 // channel is the notice board of package example without some of its features.
 type channel struct {
@@ -100,6 +106,7 @@ var board = peopletest.Features{Buttons: true, Replies: true, Edits: true}
 
 // A channel passes the suite with any set of features if it declares exactly those that it has.
 func TestChannelsWithFewerFeatures(t *testing.T) {
+	t.Parallel()
 	for name, features := range map[string]peopletest.Features{
 		"no buttons": {Replies: true, Edits: true},
 		"no replies": {Buttons: true, Edits: true},
@@ -137,6 +144,7 @@ const variable = "NOD_WRONG_CHANNEL"
 // The suite fails for each wrong declaration. It runs in a child process, because a failing subtest
 // would make this test fail too.
 func TestWrongDeclarationsFail(t *testing.T) {
+	t.Parallel()
 	if name := os.Getenv(variable); name != "" {
 		run(t, board, wrong[name].declared)
 		return
@@ -151,6 +159,7 @@ func TestWrongDeclarationsFail(t *testing.T) {
 
 // If a channel can edit messages, its Prompt must not show choices.
 func TestChoicesBeforeTheHandleFail(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(variable) != "" {
 		peopletest.Run(t, board, func(*testing.T) peopletest.Rig { return channel{Board: example.NewBoard(), has: board, hasty: true} })
 		return

@@ -9,6 +9,7 @@ import (
 
 // nod does not show that a request expired before it has received all updates from Telegram.
 func TestExpiriesWaitUntilTheBacklogIsRead(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		before, after func(*backlog) // functions to call before and after Telegram reports that it has no more updates
 		holds         bool
@@ -42,6 +43,7 @@ func TestExpiriesWaitUntilTheBacklogIsRead(t *testing.T) {
 // nod delays the message that a request expired by at most holdFor, except while it cannot reach
 // Telegram.
 func TestExpiriesWaitForTheBacklogForALimitedTime(t *testing.T) {
+	t.Parallel()
 	b := newBacklog()
 	for range 10 {
 		assert.True(t, b.holdsExpiry())

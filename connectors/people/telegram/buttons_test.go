@@ -81,6 +81,7 @@ func FuzzMessagesKeepTelegramsLimits(f *testing.F) {
 // If a prompt offers to allow when nod sends it, the prompt still offers that after the agent has
 // stopped waiting. This applies also to a prompt near the length limit.
 func TestAPromptKeepsItsAllowWhateverChanges(t *testing.T) {
+	t.Parallel()
 	fits := map[bool]bool{}
 	for length := maxText - margin - 700; length < maxText-margin; length++ {
 		details, err := schemas.Encode(map[string]string{"command": strings.Repeat("x", length)})

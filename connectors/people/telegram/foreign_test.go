@@ -25,6 +25,7 @@ import (
 // The carrier works with a Telegram test server from another project, installed by npm. That server
 // enforces no limits, so the test confirms only the protocol.
 func TestAgainstAnIndependentServer(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("NOD_TELEGRAM_TEST_API") == "" {
 		t.Skip("it needs npm and the network: NOD_TELEGRAM_TEST_API=1 go test ./connectors/people/telegram -run IndependentServer")
 	}

@@ -31,6 +31,7 @@ func (d *freezingDesk) Thaw(_ context.Context, b schemas.FreezeRequest) (schemas
 // The reply to a freeze names its target. Without a valid target, a freeze freezes all agents, and a
 // thaw changes nothing.
 func TestAFreezeNamesItsTarget(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := &freezingDesk{w.desk, make(chan schemas.FreezeRequest, 10), make(chan schemas.FreezeRequest, 10)}
 	ctx, cancel := context.WithCancel(w.ctx)

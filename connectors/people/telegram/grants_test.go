@@ -106,6 +106,7 @@ func labels(m telegramtest.Message) (all []string) {
 // nod lists a few standing answers per message, newest first. Each has a button that ends it. Another
 // press of the button changes nothing.
 func TestStandingAnswersAreListedAndEnded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 7)
 	w.runsWith(d)
@@ -148,6 +149,7 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 // Another person's press, or a press of an invented button, ends no standing answer. A person who is
 // no approver sees no standing answers.
 func TestOthersCannotEndAPersonsStandingAnswers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 1)
 	w.runsWith(d)
@@ -183,6 +185,7 @@ func TestOthersCannotEndAPersonsStandingAnswers(t *testing.T) {
 
 // A long list comes in several messages, each within Telegram's limits.
 func TestLongStandingAnswersAreAllListed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 6)
 	for i := range d.all {

@@ -52,6 +52,7 @@ func (w *world) awaits() bool { return w.Calls("getUpdates") == 2 && w.Polling()
 // A person pressed a button while nod was away. nod handles this press before it shows that the
 // request expired. The test covers polling and a webhook.
 func TestEarlierTapsAreHandledBeforeALateExpiryIsShown(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.useWebhook() }} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -73,6 +74,7 @@ func TestEarlierTapsAreHandledBeforeALateExpiryIsShown(t *testing.T) {
 // A poll that was open while the machine slept receives no more data. nod aborts it when the machine
 // wakes. It then handles presses from the time of the sleep, before it shows an expiry.
 func TestTapsDuringASleepAreHandledBeforeAnExpiryIsShown(t *testing.T) {
+	t.Parallel()
 	for _, slept := range []time.Duration{10 * time.Second, 8 * time.Hour} {
 		t.Run(slept.String(), func(t *testing.T) {
 			w := newWorld(t)
@@ -97,6 +99,7 @@ func TestTapsDuringASleepAreHandledBeforeAnExpiryIsShown(t *testing.T) {
 // While nod cannot reach Telegram, it does not show that a request expired, however long that takes. It
 // shows the expiry after it has received the updates from Telegram.
 func TestALateExpiryIsHeldBackDuringAnOutage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	announce := w.expires(m)
@@ -125,6 +128,7 @@ func (w *world) afterRun(announce func() error) (err error) {
 // nod shows that a request expired only after it has handled all updates from Telegram. If it cannot
 // handle them, it waits at most holdFor.
 func TestALateExpiryIsHeldBackForALimitedTime(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	announce := w.expires(m)
@@ -142,6 +146,7 @@ func TestALateExpiryIsHeldBackForALimitedTime(t *testing.T) {
 // A worker that receives no updates shows an expiry at once, because another worker receives the
 // updates.
 func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
+	t.Parallel()
 	for name, other := range map[string]func(*world) (end func()){
 		"a poller": func(w *world) func() {
 			ended := w.runs()

@@ -13,6 +13,7 @@ import (
 )
 
 func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	w.desk.err = func() error { return schemas.Errorf(schemas.CodeUnavailable, "no engine") }
@@ -30,6 +31,7 @@ func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
 }
 
 func TestAPressOnADeletedMessageIsResolvedByItsDigest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	defer w.run()()
@@ -42,6 +44,7 @@ func TestAPressOnADeletedMessageIsResolvedByItsDigest(t *testing.T) {
 // A refusal is an alert: it stays on the screen until the person closes it. The text that says that
 // nothing is left to do is no refusal, although that text also starts with "Not".
 func TestARefusalIsAnAlert(t *testing.T) {
+	t.Parallel()
 	bob := &schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.AllowOnce, By: schemas.By{Kind: schemas.ByHuman, Name: "Bob"}}
 	stale := schemas.Errorf(schemas.CodeStale, "over")
 	for _, c := range []struct {
@@ -75,6 +78,7 @@ func TestARefusalIsAnAlert(t *testing.T) {
 }
 
 func TestAPressThatCameLongAgoIsAnsweredWithAMessage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	w.desk.err = func() error {
@@ -87,6 +91,7 @@ func TestAPressThatCameLongAgoIsAnsweredWithAMessage(t *testing.T) {
 }
 
 func TestAPanicDoesNotStopLaterUpdates(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	first := true
@@ -106,6 +111,7 @@ func TestAPanicDoesNotStopLaterUpdates(t *testing.T) {
 
 // If nod no longer stores a question, a press removes its buttons.
 func TestAPressOnADeletedQuestionRemovesItsButtons(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	w.desk.gone = true
@@ -118,6 +124,7 @@ func TestAPressOnADeletedQuestionRemovesItsButtons(t *testing.T) {
 
 // If a second poller takes over the bot, the first poller returns an error that names the remedy.
 func TestASecondPollerReplacesTheFirst(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	first := make(chan error, 1)
 	go func() { first <- w.carrier.Run(w.ctx, w.desk) }()
@@ -135,6 +142,7 @@ func TestASecondPollerReplacesTheFirst(t *testing.T) {
 }
 
 func TestTheRateOfAChatIsObeyed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for range 1000 {
 		_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
@@ -150,6 +158,7 @@ func TestTheRateOfAChatIsObeyed(t *testing.T) {
 }
 
 func TestUnreachableRecipientsAreReported(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	for recipient, want := range map[string]people.Error{
@@ -176,6 +185,7 @@ func TestUnreachableRecipientsAreReported(t *testing.T) {
 }
 
 func TestCommandsAndRepliesAreHandled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Start(666)
 	m := w.shows()
@@ -199,6 +209,7 @@ func TestCommandsAndRepliesAreHandled(t *testing.T) {
 // A reply to a message without buttons answers nothing, because nod may have lost the Ref of that
 // message. If the request is decided, the reply tells the person who decided it.
 func TestAReplyToAMessageWithoutButtonsDecidesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
 	w.NoError(err)
@@ -218,6 +229,7 @@ func TestAReplyToAMessageWithoutButtonsDecidesNothing(t *testing.T) {
 // A person copies the text of a message from nod and then replies to this copy. The reply decides
 // nothing.
 func TestAReplyToACopiedMessageDecidesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.shows()
 	w.Write(ann, "Reply to this message and say why: your reply denies it.\nRequest: perm-1\nSession: S-1", 0)
@@ -232,6 +244,7 @@ func TestAReplyToACopiedMessageDecidesNothing(t *testing.T) {
 // Steps that decide nothing, such as a list of further options, open only for the recipient of the
 // question.
 func TestOnlyTheRecipientOpensASecondStep(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.Start(666)
 	w.desk.prompt.Request.Options = append(w.desk.prompt.Request.Options, schemas.Option{OptionID: "always", Name: "Bash(make:*)", Kind: schemas.AllowAlways})
@@ -248,6 +261,7 @@ func TestOnlyTheRecipientOpensASecondStep(t *testing.T) {
 
 // A press opens further buttons while the request ends. nod removes these buttons.
 func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.desk.prompt.Request.Options = append(w.desk.prompt.Request.Options, schemas.Option{OptionID: "always", Name: "Bash(make:*)", Kind: schemas.AllowAlways})
 	m := w.shows()
@@ -263,6 +277,7 @@ func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
 
 // Revise changes the text of a pending question and keeps its buttons.
 func TestAChangedQuestionKeepsItsButtons(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	ref := people.Ref(peopletest.Ann + "/" + refOf(m.ID))

@@ -13,6 +13,7 @@ import (
 // After the notice that an answer is being recorded, nod shows the person only alerts. Other texts do
 // not interrupt the person again.
 func TestOnlyAlertsFollowTheRecordingNotice(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var read []string
 		tell, stop := withRecordingNotice(func(text string, _ bool) { read = append(read, text) })

@@ -27,6 +27,7 @@ func aQuestion() *schemas.Prompt {
 
 // A question has a button for each answer, and no button Allow.
 func TestAQuestionHasItsOwnButtons(t *testing.T) {
+	t.Parallel()
 	p := aQuestion()
 	var texts []string
 	for _, row := range buttons(p).Rows {
@@ -57,6 +58,7 @@ func TestAQuestionHasItsOwnButtons(t *testing.T) {
 // Each answer to a plan has a button. A tap on a button sends its answer. A reply sends the answer for
 // which the person writes a text.
 func TestAPlanHasItsOwnButtons(t *testing.T) {
+	t.Parallel()
 	p := aQuestion()
 	p.Request.ToolName, p.Request.ActionDetails = "ExitPlanMode", []byte(`{"plan":"# Mend"}`)
 	p.Request.Options = []schemas.Option{

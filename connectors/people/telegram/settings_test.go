@@ -14,6 +14,7 @@ import (
 // settings.schema.json contains exactly the fields of Settings. It requires the fields without
 // omitempty.
 func TestTheSchemaIsTheStruct(t *testing.T) {
+	t.Parallel()
 	type node struct {
 		Properties map[string]node
 		Required   []string

@@ -42,6 +42,7 @@ func (w *world) remembering() {
 // A standing answer takes several presses. The first shows the rule, the next ones choose its scope
 // and duration.
 func TestAStandingAnswerIsChosenWithItsRuleScopeAndEnd(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		reach, end string
 		want       schemas.Answer
@@ -79,6 +80,7 @@ func TestAStandingAnswerIsChosenWithItsRuleScopeAndEnd(t *testing.T) {
 }
 
 func TestBackLeavesTheChoiceOfAStandingAnswer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.remembering()
 	first := w.shows()
@@ -91,6 +93,7 @@ func TestBackLeavesTheChoiceOfAStandingAnswer(t *testing.T) {
 
 // A made-up button cannot choose a rule that the message does not offer or does not show completely.
 func TestARuleThatIsNotOfferedIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.remembering()
 	m := w.shows()
@@ -124,6 +127,7 @@ func (w *world) codeWordForm(allows string) telegramtest.Message {
 // If a request requires the code word, a press or a yes without it does not allow the request. nod
 // does not leave the code word in the chat.
 func TestTheCodeWordIsAskedFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.remembering()
 	w.desk.prompt.Conditions = []string{"a second device, the code word"}
@@ -164,6 +168,7 @@ func TestTheCodeWordIsAskedFor(t *testing.T) {
 
 // If nod asked for the code word for one request, the reply cannot allow another request.
 func TestACodeWordForAnotherRequestIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.desk.prompt.Conditions = []string{"the code word"}
 	m := w.shows()

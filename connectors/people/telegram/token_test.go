@@ -40,6 +40,7 @@ func TestInvalidSettingsAreRefused(t *testing.T) {
 
 // Only the server in the settings receives the token, and no error contains it.
 func TestTheTokenIsSentToNoOtherServer(t *testing.T) {
+	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("a request was sent elsewhere: %s", r.URL)
 	}))

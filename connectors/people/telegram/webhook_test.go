@@ -44,6 +44,7 @@ func freeAddr(t *testing.T) string {
 }
 
 func TestTheSuiteOnAWebhook(t *testing.T) {
+	t.Parallel()
 	peopletest.Run(t, features, func(t *testing.T) peopletest.Rig {
 		r := webhookRig{newRig(t).(*rig), freeAddr(t)}
 		r.Proxy("http://" + r.listen)
@@ -61,6 +62,7 @@ func (w *world) useWebhook() (target string) {
 }
 
 func TestAWebhookConfirmsNothingBeforeNodTookIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	w.useWebhook()
@@ -82,6 +84,7 @@ func TestAWebhookConfirmsNothingBeforeNodTookIt(t *testing.T) {
 
 // The server refuses a call without the right secret before it reads the body.
 func TestAWebhookCallWithoutTheSecretIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	target := w.useWebhook()
@@ -115,6 +118,7 @@ func TestAWebhookCallWithoutTheSecretIsRefused(t *testing.T) {
 
 // nod loses no update when it changes between polling and a webhook.
 func TestFromAWebhookToPollingAndBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	m := w.shows()
 	polling := w.carrier
@@ -136,6 +140,7 @@ func TestFromAWebhookToPollingAndBack(t *testing.T) {
 
 // UseWebhook refuses an unsafe webhook. The error is one line without the secret.
 func TestUnsafeWebhooksAreRefused(t *testing.T) {
+	t.Parallel()
 	ok := hookAt("127.0.0.1:0")
 	for want, change := range map[string]func(*telegram.Webhook){
 		"public_url": func(w *telegram.Webhook) { w.PublicURL = "http://nod.example.com" },
@@ -157,6 +162,7 @@ func TestUnsafeWebhooksAreRefused(t *testing.T) {
 
 // If the port is in use, Run returns an error. The worker then calls Run again.
 func TestAWebhookWhosePortIsInUseIsAnError(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	w := newWorld(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -22,6 +22,7 @@ func (w *world) form(head string) (m telegramtest.Message) {
 // nod asked for a text about one request. The text does not count for a later request with the same
 // id.
 func TestATextForALaterRequestWithTheSameIDIsRefused(t *testing.T) {
+	t.Parallel()
 	for button, c := range map[string]struct{ head, option string }{
 		"Deny, say why":  {"Reply to this message and say why", "reject_once"},
 		"Something else": {"Reply to this message with your answer", "own_words"},

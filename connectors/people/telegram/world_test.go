@@ -2,7 +2,9 @@ package telegram_test
 
 import (
 	"context"
+	"flag"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,11 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 	"github.com/nodbus/nod/schemas"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	os.Exit(m.Run())
+}
 
 var ann = id(peopletest.Ann)
 

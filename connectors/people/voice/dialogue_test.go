@@ -63,6 +63,7 @@ func (b *bench) hears(text string) *schemas.Answer {
 }
 
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		risk    schemas.Risk
@@ -120,6 +121,7 @@ func TestAnswers(t *testing.T) {
 
 // None of the utterances answers anything: not the question, and not the read-back.
 func TestUnclearSpeechDecidesNothing(t *testing.T) {
+	t.Parallel()
 	for _, text := range append([]string{"", " ", "."}, peopletest.UnclearSpeech...) {
 		for _, risk := range []schemas.Risk{schemas.RiskLow, schemas.RiskHigh} {
 			b := newBench(t)
@@ -137,6 +139,7 @@ func TestUnclearSpeechDecidesNothing(t *testing.T) {
 // Unclear speech is asked about again, but a conversation in the room does not make the client speak for
 // ever.
 func TestAskingAgainEnds(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.asks(command(t, "make", schemas.RiskHigh))
 	for n := range 10 {
@@ -149,6 +152,7 @@ func TestAskingAgainEnds(t *testing.T) {
 
 // The client's own words never count: during its speech, shortly after it, and later if they repeat it.
 func TestEchoes(t *testing.T) {
+	t.Parallel()
 	p := command(t, "echo tango whisky", schemas.RiskLow)
 	heard := func(change func(*bench, *Utterance)) (*bench, *schemas.Answer) {
 		b := newBench(t)
@@ -198,6 +202,7 @@ func TestEchoes(t *testing.T) {
 
 // A yes that is not confirmed in time does not count any more.
 func TestAReadBackEnds(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.asks(command(t, "make", schemas.RiskHigh))
 	b.Nil(b.hears("yes"))
@@ -208,6 +213,7 @@ func TestAReadBackEnds(t *testing.T) {
 
 // After some wrong code words a request can only be denied by voice, also if its client connects again.
 func TestCodeWordsCannotBeGuessed(t *testing.T) {
+	t.Parallel()
 	p := command(t, "make", schemas.RiskHigh)
 	p.Conditions = []string{schemas.ConditionCodeWord}
 	b := newBench(t)

@@ -31,6 +31,7 @@ var answersAloud = []string{"yes", "approve", "okay", "continue", "no", "reject"
 //
 //	NOD_VOICE_TEST_SPEECH=1 go test ./connectors/people/voice -run SpokenAndHeard -v
 func TestSpokenAndHeard(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("NOD_VOICE_TEST_SPEECH") == "" {
 		t.Skip("set NOD_VOICE_TEST_SPEECH=1, with Debian's espeak-ng, sox, pocketsphinx and pocketsphinx-en-us installed")
 	}

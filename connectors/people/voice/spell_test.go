@@ -12,6 +12,7 @@ import (
 )
 
 func TestSpell(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"make":             "make",
 		"git status":       "git status",
@@ -58,6 +59,7 @@ func FuzzSpell(f *testing.F) {
 }
 
 func TestWhatIsSpoken(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 1, 18, 14, 20, 0, 0, time.UTC)
 	p := command(t, "rm -rf build", schemas.RiskLow)
 	p.Request.CreatedAt = at

@@ -3,8 +3,10 @@ package voice_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +17,11 @@ import (
 	"github.com/nodbus/nod/connectors/people/peopletest"
 	"github.com/nodbus/nod/connectors/people/voice"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	os.Exit(m.Run())
+}
 
 // rig is a voice connector whose Ann, Bob and Mallory each run the client of nod voice.
 type rig struct {
@@ -98,12 +105,14 @@ func (r *rig) Break(fault peopletest.Fault) {
 }
 
 func TestTheSuite(t *testing.T) {
+	t.Parallel()
 	peopletest.Run(t, peopletest.Features{Spoken: true, Replies: true}, func(t *testing.T) peopletest.Rig { return newRig(t) }, "a-token-of-a-person")
 }
 
 // An address that is in use, and one that other machines could reach without TLS, are errors that name
 // the setting.
 func TestTheAddressIsChecked(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

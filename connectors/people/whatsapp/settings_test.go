@@ -19,6 +19,7 @@ import (
 const rest = `"phone_number_id": "106540352242922", "webhook": {"listen": "127.0.0.1:4284", "verify_token_env": "V"}`
 
 func TestSettingsAreChecked(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		`{"token_env": "T", "app_secret_file": "/s", ` + rest + `}`:                                                                                    "",
 		`{"token_env": "T", "app_secret_env": "S", "template": {"name": "nod_request", "language": "en_US"}, ` + rest + `}`:                            "",
@@ -41,6 +42,7 @@ func TestSettingsAreChecked(t *testing.T) {
 }
 
 func TestInvalidSettingsAreRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -80,6 +82,7 @@ func TestInvalidSettingsAreRefused(t *testing.T) {
 
 // Only the server in the settings receives the access token, and no error contains a secret.
 func TestTheTokenIsSentToNoOtherServer(t *testing.T) {
+	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("a request was sent elsewhere: %s", r.URL)
 	}))

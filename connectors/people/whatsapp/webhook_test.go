@@ -51,6 +51,7 @@ func (w *world) yes(from, number string, at time.Time, id string) string {
 
 // Only a call whose exact bytes are signed with the app secret is handled.
 func TestOnlySignedCallsAreHandled(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, m := w.shows()
 	defer w.run()()
@@ -73,6 +74,7 @@ func TestOnlySignedCallsAreHandled(t *testing.T) {
 // A signed call that is malformed, about another number, without a person, in a group or too old
 // decides nothing.
 func TestOtherCallsDecideNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, m := w.shows()
 	defer w.run()()
@@ -95,6 +97,7 @@ func TestOtherCallsDecideNothing(t *testing.T) {
 }
 
 func TestTheAddressIsVerified(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	defer w.run()()
 	w.waits(func() bool { return w.Verify(whatsapptest.VerifyToken) == nil })
@@ -106,6 +109,7 @@ func TestTheAddressIsVerified(t *testing.T) {
 // Meta's calls can be late, repeated and in another order, also over a restart. An answer counts once,
 // and a repeated thaw does not end a later freeze.
 func TestRepeatedAndLateCallsHaveNoSecondEffect(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, m := w.shows()
 	stop := w.run()
@@ -130,6 +134,7 @@ func TestRepeatedAndLateCallsHaveNoSecondEffect(t *testing.T) {
 
 // A call is confirmed only after nod has stored or refused its answer.
 func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, m := w.shows()
 	defer w.run()()
@@ -152,6 +157,7 @@ func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
 
 // An engine that cannot remember handled messages holds back no answer. A thaw is not carried out then.
 func TestAnOlderEngineStillGetsAnswers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.desk.noMarks = schemas.Errorf(schemas.CodeValidation, "code: only the web inbox marks codes")
 	_, m := w.shows()

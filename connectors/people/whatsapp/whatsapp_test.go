@@ -51,6 +51,7 @@ func freeAddr(t *testing.T) string {
 var features = peopletest.Features{Buttons: true, Codes: true, Reasons: true}
 
 func TestTheSuite(t *testing.T) {
+	t.Parallel()
 	peopletest.Run(t, features, func(t *testing.T) peopletest.Rig { return newRig(t) }, secrets...)
 }
 

@@ -22,6 +22,7 @@ func (w *world) unreachable(err error) {
 // A person who has not written for 24 hours is unreachable at once, if the settings name no template:
 // by the reply, or by Meta's later report. After they have written, they get questions again.
 func TestWithoutATemplateAClosedWindowIsUnreachable(t *testing.T) {
+	t.Parallel()
 	for _, late := range []bool{false, true} {
 		w := newWorld(t)
 		stop := w.run()
@@ -52,6 +53,7 @@ func TestWithoutATemplateAClosedWindowIsUnreachable(t *testing.T) {
 // With a template, the person gets a notice without the payload. The tap on its button brings the
 // question with its buttons.
 func TestTheTemplateBringsTheQuestion(t *testing.T) {
+	t.Parallel()
 	for _, late := range []bool{false, true} {
 		w := newWorld(t, withTemplate)
 		stop := w.run()
@@ -84,6 +86,7 @@ func TestTheTemplateBringsTheQuestion(t *testing.T) {
 // Meta's receipts become notices: delivered and read, each once and in that order, although they can
 // come twice and in another order.
 func TestReceiptsAreReported(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, m := w.shows()
 	defer w.run()()
@@ -101,6 +104,7 @@ func TestReceiptsAreReported(t *testing.T) {
 
 // The limits of Meta's rates are obeyed, with the pause that Meta names or one for each kind of limit.
 func TestRateLimitsAreObeyed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, c := range []struct {
 		fault whatsapptest.Fault
@@ -125,6 +129,7 @@ func TestRateLimitsAreObeyed(t *testing.T) {
 // A question that is longer than the text over buttons takes two messages. If the second one fails, the
 // next try sends both.
 func TestALongQuestionTakesTwoMessages(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.desk.prompt.Request
 	r.ActionDetails = []byte(`{"command":"echo ` + strings.Repeat("x", 1500) + `"}`)
@@ -144,6 +149,7 @@ func TestALongQuestionTakesTwoMessages(t *testing.T) {
 
 // A person who has read the outcome in the reply to their answer is not told again. Another person is.
 func TestTheOutcomeIsToldOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ref, m := w.shows()
 	defer w.run()()
@@ -167,6 +173,7 @@ func TestTheOutcomeIsToldOnce(t *testing.T) {
 
 // A request that needs the code word cannot be allowed here, because the word would stay in the chat.
 func TestTheCodeWordIsNotTaken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.desk.prompt.Conditions = []string{schemas.ConditionCodeWord}
 	_, m := w.shows()
@@ -183,6 +190,7 @@ func TestTheCodeWordIsNotTaken(t *testing.T) {
 
 // A question has a button for each answer, or none if there are more than three.
 func TestQuestionsHaveAButtonForEachAnswer(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("long ", 5)
 	for _, c := range []struct{ options, titles []string }{
 		{[]string{"Red", "Green"}, []string{"Red", "Green"}},
@@ -217,6 +225,7 @@ func TestQuestionsHaveAButtonForEachAnswer(t *testing.T) {
 
 // Whatever WhatsApp would render as markup is in code, and a backtick cannot end the code.
 func TestMarkupIsInert(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, text := range []string{"rm *a* _b_ ~c~", "echo ```; rm -rf /```", "a`b`", "> cited", "* list", "1. x", "`` ` ```` "} {
 		r := w.desk.prompt.Request

@@ -2,7 +2,9 @@ package whatsapp_test
 
 import (
 	"context"
+	"flag"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +18,11 @@ import (
 	"github.com/nodbus/nod/connectors/people/whatsapp/whatsapptest"
 	"github.com/nodbus/nod/schemas"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	os.Exit(m.Run())
+}
 
 const ann = peopletest.Ann
 
