@@ -125,6 +125,7 @@ func (n *nodes) stepDowns() (stop func() int64) {
 // same time, while the leader of the stream with the records keeps changing. Every decision
 // that a party gets must be the stored one, and every asker must get it.
 func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
+	t.Parallel()
 	requests := 150
 	switch {
 	case *rig.Long:

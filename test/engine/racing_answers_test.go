@@ -92,6 +92,7 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 // Two engines get hundreds of requests, each with four answers, a withdrawal and its deadline
 // at nearly the same moment. Every party gets the one stored decision.
 func TestRacingAnswersMakeOneDecision(t *testing.T) {
+	t.Parallel()
 	const sessions = 20
 	requests, atOnce := 400, 100
 	switch {
