@@ -109,7 +109,8 @@ func (c *cluster) leads(ctx context.Context, url, consumer string) (leader int) 
 }
 
 // The server that leads a queue's consumer hangs. The queue is connected to a different server.
-// Another server takes over the consumer, and delivers the queue's next message within 25 s.
+// Another server takes over the consumer, and delivers the queue's next message within 40 s, which is
+// before the queue would deliver a lost message again.
 func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -150,7 +151,7 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	require.NoError(t, c.servers[leader].Process.Signal(syscall.SIGSTOP))
 	storeRecord(t, ctx, records, "S.after")
 	stored := time.Now()
-	// Of these 25 s, the election of a new leader takes up to 10 s.
-	require.Eventually(t, func() bool { return !at("S.after").IsZero() }, 25*time.Second-time.Since(stopped), rig.Tick)
+	// Of these 40 s, the election of a new leader takes up to 10 s, and more on a loaded machine.
+	require.Eventually(t, func() bool { return !at("S.after").IsZero() }, 40*time.Second-time.Since(stopped), rig.Tick)
 	t.Logf("stored %s after the stop, delivered %s after that", stored.Sub(stopped).Round(time.Millisecond), at("S.after").Sub(stored).Round(time.Millisecond))
 }
