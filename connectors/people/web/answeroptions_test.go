@@ -187,7 +187,7 @@ func TestAnExpiryReplacesTheButtonsOfAnOpenDialog(t *testing.T) {
 	p := r.visits("ann", 1024, 768)
 	request := schemas.Request{
 		SessionID: "S", PendingID: "one", Kind: schemas.KindPermission, Title: "Reach the network", ActionType: schemas.ActionOther,
-		ActionDetails: []byte(`{}`), Permissions: []string{"@network"}, Reason: "to fetch", Options: schemas.DefaultOptions(), TimeoutSeconds: 20,
+		ActionDetails: []byte(`{}`), Permissions: []string{"@network"}, Reason: "to fetch", Options: schemas.DefaultOptions(), TimeoutSeconds: 10,
 	}
 	r.submits(request)
 	p.opens("one")
