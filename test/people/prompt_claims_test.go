@@ -165,7 +165,7 @@ func workerOn(e *rig.Env, url string, c people.Carrier) *worker {
 		conn.Close()
 		sys.Stop()
 	}
-	e.Wires = append(e.Wires, func() { once.Do(over) })
+	e.Workers = append(e.Workers, func() { once.Do(over) })
 	return &worker{stop: func() { once.Do(over) }, kill: conn.Close}
 }
 
@@ -301,7 +301,7 @@ func mortal(e *rig.Env, c *chat, carrier func(*chat, func(schemas.Prompt)) peopl
 	w := startWorker(e, carrier(c, func(schemas.Prompt) { once.Do(func() { close(died) }); <-returns }))
 	var free sync.Once
 	back = func() { free.Do(func() { close(returns) }) }
-	e.Wires = slices.Insert(e.Wires, 0, back)
+	e.Workers = slices.Insert(e.Workers, 0, back)
 	q = ask()
 	<-died
 	w.kill()
@@ -419,7 +419,7 @@ func TestADelayedWorkersMessageShowsTheOutcome(t *testing.T) {
 			}))
 			var free sync.Once
 			back := func() { free.Do(func() { close(returns) }) }
-			env.Wires = slices.Insert(env.Wires, 0, back)
+			env.Workers = slices.Insert(env.Workers, 0, back)
 			q := env.Agent("ada").Asks(rig.Deploy("S", "q"))
 			<-sent
 			startWorker(env, tg.on(nil, nil))

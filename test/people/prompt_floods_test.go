@@ -129,7 +129,7 @@ func TestAFloodingSessionDoesNotDelayOthers(t *testing.T) {
 	var once sync.Once
 	free := func() { once.Do(func() { close(freed) }) }
 	startWorker(env, tg.on(func(p schemas.Prompt) { <-freed; order <- p.SessionID }, nil))
-	env.Wires = slices.Insert(env.Wires, 0, free)
+	env.Workers = slices.Insert(env.Workers, 0, free)
 	ada := env.Agent("ada")
 	const flood = 100
 	for i := range flood {

@@ -42,7 +42,8 @@ type Env struct {
 	Store   *bus.Store // the stores, opened with an engine's key
 	Raw     jetstream.JetStream
 	Engines []*Node
-	Wires   []func() // functions that close proxies, workers and connections before the server closes
+	Workers []func() // functions that stop workers of channels; a worker stops at once only if an engine serves it
+	Wires   []func() // functions that close proxies and connections before the server closes
 }
 
 // Node is one running engine.
@@ -149,6 +150,9 @@ func (n *Node) Halt() {
 
 // Down stops all agents, engines, connections and the server. The stored data stays.
 func (e *Env) Down() {
+	for _, end := range e.Workers {
+		end()
+	}
 	for _, a := range e.agents {
 		a.Asker.Close()
 	}
@@ -161,7 +165,7 @@ func (e *Env) Down() {
 	for _, end := range e.Wires {
 		end()
 	}
-	e.agents, e.Engines, e.conns, e.Wires = map[string]*Agent{}, nil, nil, nil
+	e.agents, e.Engines, e.conns, e.Workers, e.Wires = map[string]*Agent{}, nil, nil, nil, nil
 	e.NoError(e.Server.Close())
 }
 
