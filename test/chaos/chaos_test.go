@@ -62,7 +62,7 @@ var scenarios = []scenario{
 		c := p.(*cluster)
 		all := append(append(c.crashes(), c.stops()...), append(c.splits(), c.stepDowns()...)...)
 		return all
-	}, 12 * time.Second},
+	}, 10 * time.Second},
 	{"calm", openCluster, near, func(place) []fault { return nil }, 0},
 	{"crashes", openCluster, far, func(p place) []fault { return p.(*cluster).crashes() }, 0},
 	{"stops", openCluster, far, func(p place) []fault { return p.(*cluster).stops() }, 0},
