@@ -148,7 +148,7 @@ func (p *phone) settled(id, outcome string) {
 				ended = strings.Contains(m.Text, outcome) && len(m.Buttons) == 0
 			}
 		}
-		require.Equal(p.T, 1, n, "the question must be in the chat exactly once")
+		require.Equal(p.T, 1, n, "the question must be in the chat exactly once: %+v", p.Chat(annOnTG))
 		return ended
 	}, 30*time.Second, 10*time.Millisecond)
 }
