@@ -161,7 +161,7 @@ func TestTheServersMessagesAboutItsDiskAreReported(t *testing.T) {
 	for _, format := range []string{
 		"Filestore [%s] Critical write error: %v", "JetStream stream '%s' critical write error: %v", "JetStream out of %s resources, will be DISABLED: %v",
 	} {
-		l := &natsLog{log: slog.New(slog.DiscardHandler), disk: newDiskFailure("/data", EmbedOptions{})}
+		l := &natsLog{log: slog.New(slog.DiscardHandler), disk: newDiskFailure("/data", nil, EmbedOptions{})}
 		l.Errorf(format, "S", syscall.ENOSPC)
 		require.EqualError(t, <-l.disk.failed, "nothing more can be stored in /data (no space left on device): make room on the disk, then start nod again; all that nod confirmed is stored")
 	}

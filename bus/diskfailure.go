@@ -8,13 +8,14 @@ import (
 
 // diskFailure reports the first failure of the disk of an embedded server.
 type diskFailure struct {
+	room    *diskRoom  // gives up its reserve after a failure for lack of room
 	dir     string     // the directory of the server's files
 	durable bool       // a write is confirmed once it is on disk
 	failed  chan error // gets the first failure
 }
 
-func newDiskFailure(dir string, o EmbedOptions) *diskFailure {
-	return &diskFailure{dir: dir, durable: o.SyncInterval <= 0, failed: make(chan error, 1)}
+func newDiskFailure(dir string, room *diskRoom, o EmbedOptions) *diskFailure {
+	return &diskFailure{room: room, dir: dir, durable: o.SyncInterval <= 0, failed: make(chan error, 1)}
 }
 
 // report reports a failure, unless an earlier one was reported.
@@ -22,6 +23,7 @@ func (f *diskFailure) report(err error) {
 	fix := "check the disk"
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		fix = "make room on the disk"
+		f.room.giveUp()
 	}
 	err = fmt.Errorf("nothing more can be stored in %s (%w): %s, then start nod again", f.dir, err, fix)
 	if f.durable {

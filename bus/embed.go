@@ -74,6 +74,9 @@ type Server struct {
 	dir   string
 	disk  *diskFailure
 	syncs *streamSyncs // nil without SyncGroup
+	room  *diskRoom
+
+	stopRoom context.CancelFunc // ends the checks of room
 
 	// The options of the start, and what SetUsers changes.
 	started    EmbedOptions
@@ -111,12 +114,16 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 			return nil, JoinErrors(err, lock.release())
 		}
 	}
-	disk := newDiskFailure(storeDir, o)
+	room := newDiskRoom(o.DataDir, cmp.Or(o.Log, slog.Default()))
+	disk := newDiskFailure(storeDir, room, o)
 	ns, opts, err := startEmbedded(ctx, o, disk)
 	if err != nil {
 		return nil, JoinErrors(err, lock.release())
 	}
-	s := &Server{nats: ns, url: dialURL(ns.Addr().(*net.TCPAddr)), lock: lock, dir: o.DataDir, disk: disk}
+	s := &Server{nats: ns, url: dialURL(ns.Addr().(*net.TCPAddr)), lock: lock, dir: o.DataDir, disk: disk, room: room}
+	var watching context.Context
+	watching, s.stopRoom = context.WithCancel(context.Background())
+	go room.watch(watching)
 	s.remember(o, opts)
 	if o.groupsSyncs() {
 		s.syncs = newStreamSyncs(ns, storeDir, disk, o)
@@ -215,6 +222,9 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 	if err := opts.ProcessConfigString(text); err != nil { // the server's error has one line for each fault
 		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 	}
+	if _, total, err := diskSpace(o.DataDir); err == nil {
+		opts.JetStreamMaxStore = int64(total) // by default the limit is a share of what is free at the start, and would stay too low after a start on a full disk
+	}
 	return opts, nil
 }
 
@@ -268,6 +278,7 @@ const closeTimeout = 15 * time.Second
 // Close stops the server and releases the data directory. Open connections break. If the server
 // does not stop within closeTimeout, Close returns an error and the directory stays locked.
 func (s *Server) Close() error {
+	s.stopRoom()
 	s.syncs.close()
 	stopped := make(chan struct{})
 	go func() {

@@ -163,6 +163,9 @@ func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, 
 func (k *kvStream) send(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
+	if k.conn.server != nil {
+		k.conn.server.room.look()
+	}
 	sent := k.disk.replacing(revision, msg.Size())
 	attempt := k.conn.attempt()
 	ack, err := k.conn.js.PublishMsg(hop, msg, append(opts, jetstream.WithRetryAttempts(0))...)

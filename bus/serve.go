@@ -57,9 +57,12 @@ func (c *Call) Fail(err error) {
 
 func toWireError(err error) *schemas.Error {
 	var e *schemas.Error
+	var low *lowDisk
 	switch {
 	case errors.As(err, &e):
 		return e
+	case errors.As(err, &low):
+		return schemas.Errorf(schemas.CodeUnavailable, "%s", low)
 	case errors.Is(err, ErrFull):
 		return schemas.Errorf(schemas.CodeUnavailable, "nod's stores have no room, so it can store no request and allows nothing: make room on the disks of the NATS servers, or raise their limits (max_file_store); nod then goes on by itself")
 	case transient(err):

@@ -17,7 +17,7 @@ const backups = "backups"
 
 // notData are the entries of a data directory that a backup leaves out: the backups, the logs,
 // the file with the data's format, and files that nod makes anew.
-var notData = []string{backups, formatName, "lock", "run.json", "launcher", "logs"}
+var notData = []string{backups, formatName, "lock", "run.json", "launcher", "logs", "reserve"}
 
 // backUp copies the data of a directory into a new directory under backups, and returns the
 // path of the copy. The path exists only once the copy is complete.

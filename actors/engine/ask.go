@@ -58,9 +58,13 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 	if err := e.check(ctx, s); err != nil {
 		return nil, err
 	}
-	switch {
-	case s.request.Rejoin:
+	if s.request.Rejoin {
 		return e.rejoin(ctx, c, s)
+	}
+	if err := e.store.Room(); err != nil {
+		return nil, err
+	}
+	switch {
 	case s.verdict.Effect == policy.Ask:
 		return e.askPerson(ctx, c, s, 0)
 	case s.rules.updated != nil:

@@ -14,6 +14,9 @@ import (
 
 // throughRecord creates the record of a request, with its decision or pending for a person.
 func (e *intake) throughRecord(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
+	if err := e.store.Room(); err != nil {
+		return nil, err
+	}
 	if s.verdict.Effect == policy.Ask {
 		return e.askPerson(ctx, c, s, 0)
 	}

@@ -346,9 +346,12 @@ func (e *Engine) halt(ctx context.Context) error {
 }
 
 // Ready returns the reason why the engine cannot serve requests now, or nil: it cannot reach the
-// stores, or its settings are so old that it allows nothing without a person.
+// stores, they have no room, or its settings are so old that it allows nothing without a person.
 func (e *Engine) Ready(ctx context.Context) error {
 	if _, err := e.store.ReadClock(ctx); err != nil {
+		return err
+	}
+	if err := e.store.Room(); err != nil {
 		return err
 	}
 	read := e.settings.now().read

@@ -1,0 +1,121 @@
+package operate
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// smallDisk is a file system of 64 MB, so nod's reserve on it has 4 MB.
+const smallDisk = "size=64m"
+
+// A nod on a disk that other programs fill refuses new requests with the reason, decides the
+// pending ones, survives kill -9 on the full disk, and goes on by itself once there is room.
+func TestAFullDiskRefusesRequestsAndGoesOn(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	settings, err := os.ReadFile(filepath.Join(m.Dir, "settings.json"))
+	require.NoError(t, err)
+	if err := syscall.Mount("tmpfs", m.Dir, "tmpfs", 0, smallDisk); err != nil {
+		t.Skipf("no small file system can be mounted here, which takes root: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(m.Dir, syscall.MNT_DETACH) })
+	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), settings, 0o600))
+	metrics := freeAddress(t)
+	m.StartNod("--metrics", metrics)
+	for _, id := range []string{"one", "two", "three", "four"} {
+		m.Asked(t, id, "--session", "full", "--tool", "Frobnicate")
+	}
+
+	fill(t, m, 3<<20)
+	isNotReady(t, metrics)
+	allows(t, m, "one")
+
+	fill(t, m, 0)
+	allows(t, m, "two") // at once: the first write after the fill frees the reserve
+	isNotReady(t, metrics)
+
+	m.Kill()
+	m.StartNod()
+	isRefused(t, m, "after-start")
+	allows(t, m, "three")
+
+	require.NoError(t, os.Remove(filepath.Join(m.Dir, "fill")))
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(m.Dir, "reserve"))
+		return err == nil
+	}, time.Minute, rig.Tick, "the reserve is allocated again")
+	m.Asked(t, "after", "--session", "full", "--tool", "Frobnicate")
+	allows(t, m, "four")
+	allows(t, m, "after")
+	for _, id := range []string{"one", "two", "three"} { // what was decided on the full disk stays
+		out, errs, code := m.Run("ask", "--session", "full", "--id", id, "--tool", "Frobnicate", "--json")
+		require.Zero(t, code, out+errs)
+	}
+}
+
+// fill fills the machine's disk, as another program would, until this many bytes are free.
+func fill(t *testing.T, m *rig.Machine, left int) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(m.Dir, "fill"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	require.NoError(t, err)
+	defer f.Close()
+	for block := make([]byte, 64<<10); ; {
+		var s syscall.Statfs_t
+		require.NoError(t, syscall.Statfs(m.Dir, &s))
+		free := int(s.Bavail) * int(s.Bsize)
+		if free <= left {
+			return
+		}
+		if _, err := f.Write(block[:min(len(block), free-left)]); errors.Is(err, syscall.ENOSPC) {
+			return
+		} else if err != nil {
+			require.NoError(t, err)
+		}
+	}
+}
+
+// isNotReady requires that nod says at /readyz that it accepts no request, and why.
+func isNotReady(t *testing.T, address string) {
+	t.Helper()
+	resp, err := http.Get("http://" + address + "/readyz")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	why, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode, string(why))
+	require.Contains(t, string(why), "the disk of nod's data directory is almost full")
+}
+
+// isRefused requires that an agent's request is refused with the reason.
+func isRefused(t *testing.T, m *rig.Machine, id string) {
+	t.Helper()
+	_, errs, code := m.Run("ask", "--session", "full", "--id", id, "--tool", "Frobnicate", "--async")
+	require.Equal(t, 1, code, errs)
+	require.Contains(t, errs, "the disk of nod's data directory is almost full")
+	require.Contains(t, errs, "make room on that disk")
+}
+
+// freeAddress returns an address at which no server listens now.
+func freeAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+func allows(t *testing.T, m *rig.Machine, id string) {
+	t.Helper()
+	_, errs, code := m.Run("allow", id, "--session", "full")
+	require.Zero(t, code, errs)
+}
