@@ -30,14 +30,14 @@ const (
 // stored. nats-server stores nothing more in a stream after one failed write, so its disk must
 // not become full at all. diskRoom therefore takes two measures:
 //
-//   - If less than the size of the reserve is free, refusal returns an error, and engines accept
-//     no new request.
+//   - If less than the size of the reserve is free, look returns an error, and engines accept no
+//     new request.
 //   - If other programs fill the disk all the same, diskRoom removes a file that it had
 //     allocated for this, the reserve, and the decisions of pending requests get its room.
 //
-// Once there is room for both, it allocates the reserve again, and refusal returns nil. On a
-// system that cannot allocate room, the free room alone counts; on one that cannot measure it,
-// refusal always returns nil.
+// Once there is room for both, it allocates the reserve again, and look returns nil. On a system
+// that cannot allocate room, the free room alone counts; on one that cannot measure it, look
+// always returns nil.
 type diskRoom struct {
 	dir      string
 	size     uint64 // of the reserve; also the room below which no request is accepted
@@ -49,7 +49,10 @@ type diskRoom struct {
 	held    bool // the reserve is allocated
 	never   bool // this system cannot allocate a reserve
 	checked time.Time
-	low     *lowDisk // what refusal returns
+	low     *lowDisk // no new request is accepted for this reason
+
+	watch sync.WaitGroup
+	stop  context.CancelFunc // ends the checks at intervals
 }
 
 // newDiskRoom allocates the reserve of a data directory, unless an earlier server has left it.
@@ -71,24 +74,15 @@ func newDiskRoom(dir string, log *slog.Logger) *diskRoom {
 
 func (r *diskRoom) path() string { return filepath.Join(r.dir, reserveName) }
 
-// refusal returns why no new request can be accepted, or nil. The error is ErrFull.
-func (r *diskRoom) refusal() error {
-	r.look()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.low == nil {
-		return nil
-	}
-	return r.low
-}
-
-// look gives up the reserve if the disk is full, so it comes before each write.
-func (r *diskRoom) look() {
+// look returns why no new request can be accepted, or nil. It gives up the reserve if the disk is
+// full, so it comes before each write.
+func (r *diskRoom) look() *lowDisk {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.checked) > roomCheckedFor {
 		r.update()
 	}
+	return r.low
 }
 
 // update measures the disk, and removes or allocates the reserve. The caller holds mu, or is the
@@ -171,18 +165,31 @@ func (r *diskRoom) giveUp() {
 	}
 }
 
-// watch checks the room at intervals, until ctx ends.
-func (r *diskRoom) watch(ctx context.Context) {
-	tick := time.NewTicker(checkRoomEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			r.look()
-		case <-ctx.Done():
-			return
+// start checks the room at intervals, until close is called.
+func (r *diskRoom) start() {
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(context.Background())
+	r.watch.Go(func() {
+		tick := time.NewTicker(checkRoomEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				r.look()
+			case <-ctx.Done():
+				return
+			}
 		}
-	}
+	})
+}
+
+// close ends all checks: after it, the directory may be another server's.
+func (r *diskRoom) close() {
+	r.stop()
+	r.watch.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.size, r.held = 0, false
 }
 
 // lowDisk is the ErrFull of an embedded server.
@@ -206,5 +213,8 @@ func (s *Store) Room() error {
 	if s.conn.server == nil {
 		return nil
 	}
-	return s.conn.server.room.refusal()
+	if low := s.conn.server.room.look(); low != nil {
+		return low
+	}
+	return nil
 }

@@ -51,7 +51,7 @@ func (d *fakeDisk) allocate(path string, _ uint64) error {
 func (d *fakeDisk) refuses(used uint64) bool {
 	d.used = used
 	d.room.checked = time.Time{}
-	return d.room.refusal() != nil
+	return d.room.look() != nil
 }
 
 // The reserve is there for as long as others leave room. Below its size, requests are refused;
@@ -110,4 +110,13 @@ func TestWithoutAReserveTheFreeRoomCounts(t *testing.T) {
 	require.True(t, d.refuses(151))
 	require.True(t, d.refuses(149), "11 are free: it does not alternate")
 	require.False(t, d.refuses(148))
+}
+
+// After a server was closed, its directory may be another server's, so it changes nothing there.
+func TestAClosedServerLeavesTheReserve(t *testing.T) {
+	d := newFakeDisk(t, 0)
+	d.room.start()
+	d.room.close()
+	d.refuses(150)
+	require.True(t, d.reserved())
 }

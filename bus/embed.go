@@ -76,8 +76,6 @@ type Server struct {
 	syncs *streamSyncs // nil without SyncGroup
 	room  *diskRoom
 
-	stopRoom context.CancelFunc // ends the checks of room
-
 	// The options of the start, and what SetUsers changes.
 	started    EmbedOptions
 	tls        *tls.Config
@@ -121,9 +119,7 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 		return nil, JoinErrors(err, lock.release())
 	}
 	s := &Server{nats: ns, url: dialURL(ns.Addr().(*net.TCPAddr)), lock: lock, dir: o.DataDir, disk: disk, room: room}
-	var watching context.Context
-	watching, s.stopRoom = context.WithCancel(context.Background())
-	go room.watch(watching)
+	room.start()
 	s.remember(o, opts)
 	if o.groupsSyncs() {
 		s.syncs = newStreamSyncs(ns, storeDir, disk, o)
@@ -278,7 +274,6 @@ const closeTimeout = 15 * time.Second
 // Close stops the server and releases the data directory. Open connections break. If the server
 // does not stop within closeTimeout, Close returns an error and the directory stays locked.
 func (s *Server) Close() error {
-	s.stopRoom()
 	s.syncs.close()
 	stopped := make(chan struct{})
 	go func() {
@@ -291,5 +286,6 @@ func (s *Server) Close() error {
 	case <-time.After(closeTimeout):
 		return fmt.Errorf("the NATS server in this process does not stop: the disk under %s may hang", s.dir)
 	}
+	s.room.close()
 	return JoinErrors(removeRun(s.dir), s.lock.release())
 }

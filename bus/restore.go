@@ -61,9 +61,10 @@ func (s Snapshot) Placed(replicas int, mark string) (Snapshot, error) {
 func (c *Conn) PrepareRestore(ctx context.Context, mark string) (recordsKept bool, err error) {
 	stores := append(RestoreOrder(), "permission_prompts", "KV_client_presence")
 	records, err := c.js.Stream(ctx, recordsStream)
-	if err == nil && records.CachedInfo().Config.Metadata[restoreMark] != "" {
-		recordsKept = records.CachedInfo().Config.Metadata[restoreMark] == mark
-		return recordsKept, c.removeLeft(ctx, stores, recordsKept)
+	if err == nil {
+		if left := records.CachedInfo().Config.Metadata[restoreMark]; left != "" {
+			return left == mark, c.removeLeft(ctx, stores, left == mark)
+		}
 	}
 	for _, name := range stores {
 		_, err := c.js.Stream(ctx, name)
