@@ -1,0 +1,69 @@
+package rig
+
+import (
+	"time"
+
+	"github.com/nodbus/nod/bus/roles"
+)
+
+// Patience is how long a test polls for a condition, and Tick is the interval of the polls.
+const (
+	Patience = 30 * time.Second
+	Tick     = 50 * time.Millisecond
+)
+
+// Soon polls a condition until the condition is true.
+func (e *Env) Soon(what string, holds func() bool) {
+	e.T.Helper()
+	e.Eventually(holds, Patience, 10*time.Millisecond, what)
+}
+
+// Passed waits until the broker's clock is past the time at.
+func (e *Env) Passed(at time.Time) {
+	e.T.Helper()
+	ahead, err := e.Store.BrokerTime(e.Ctx)
+	e.NoError(err)
+	select {
+	case <-time.After(time.Until(at) - ahead + 20*time.Millisecond):
+	case <-e.Ctx.Done():
+		e.NoError(e.Ctx.Err())
+	}
+}
+
+// Heard waits until every engine of the test reports at least this revision under the name
+// what, such as settings_revision, in its statistics. Owner.Follow waits too, but not for an
+// engine that is too slow to reply.
+func (e *Env) Heard(what string, revision uint64) {
+	e.T.Helper()
+	running := 0
+	for _, n := range e.Engines {
+		if n.Engine != nil {
+			running++
+		}
+	}
+	owner := e.Conn(roles.ID{Role: roles.Owner})
+	e.Soon("every engine follows the "+what, func() bool {
+		stats, err := owner.ServiceStats(e.Ctx, "nod-engine")
+		if err != nil {
+			return false
+		}
+		follow := 0
+		for _, s := range stats {
+			var data map[string]uint64
+			if s.Into(&data) == nil && data[what] >= revision {
+				follow++
+			}
+		}
+		return follow == running
+	})
+}
+
+// OutboxIdle reports whether the outbox has handled all stored changes.
+func (e *Env) OutboxIdle() bool {
+	consumer, err := e.Raw.Consumer(e.Ctx, "KV_pending_permissions", "nod-outbox")
+	if err != nil {
+		return false
+	}
+	info := consumer.CachedInfo()
+	return info.NumPending == 0 && info.NumAckPending == 0
+}
