@@ -40,8 +40,8 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	_ = flag.Set("test.parallel", "8") // the tests mostly wait for pages and deadlines, so many can run at a time
+	flag.Parse()
 	code := m.Run()
 	for _, b := range []*browser{headless, whole} {
 		if b.close != nil {

@@ -20,17 +20,17 @@ var Binary string
 // Long is the flag -long: the storms run in their long form, as in .ci/run.
 var Long = flag.Bool("long", false, "run the storms in their long form")
 
-// Main runs a package's tests, up to 16 parallel ones at a time.
+// Main runs a package's tests, up to 16 parallel ones at a time, or as many as the flag -parallel says.
 func Main(m *testing.M) {
-	flag.Parse()
 	_ = flag.Set("test.parallel", "16") // the tests wait for deadlines more than they use a CPU
+	flag.Parse()
 	os.Exit(m.Run())
 }
 
 // MainWithNod is Main for tests that run nod as a process. It builds nod first.
 func MainWithNod(m *testing.M) {
-	flag.Parse()
 	_ = flag.Set("test.parallel", "16")
+	flag.Parse()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "nod-test-")
 		if err != nil {
