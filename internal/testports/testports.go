@@ -23,3 +23,6 @@ func Free(t *testing.T, n int) (ports []int) {
 	}
 	return ports
 }
+
+// Address returns a free address of this machine, HOST:PORT.
+func Address(t *testing.T) string { return fmt.Sprint("127.0.0.1:", Free(t, 1)[0]) }

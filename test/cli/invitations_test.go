@@ -19,7 +19,7 @@ import (
 // invites runs nod invite with a free port. It returns the arguments of the nod join command in the
 // output, and the address in the invitation.
 func invites(m *rig.Machine, name string) (line []string, address string) {
-	address = fmt.Sprint("127.0.0.1:", testports.Free(m.T, 1)[0])
+	address = testports.Address(m.T)
 	stdout, stderr, code := m.Run("invite", name, "--address", address)
 	require.Zero(m.T, code, stderr)
 	require.Equal(m.T, 1, strings.Count(stdout, "\n"), "one line to copy")

@@ -3,7 +3,6 @@ package operate
 import (
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/internal/testports"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -31,7 +31,7 @@ func TestAFullDiskRefusesRequestsAndGoesOn(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(m.Dir, syscall.MNT_DETACH) })
 	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), settings, 0o600))
-	metrics := freeAddress(t)
+	metrics := testports.Address(t)
 	m.StartNod("--metrics", metrics)
 	for _, id := range []string{"one", "two", "three", "four"} {
 		m.Asked(t, id, "--session", "full", "--tool", "Frobnicate")
@@ -104,14 +104,6 @@ func isRefused(t *testing.T, m *rig.Machine, id string) {
 	require.Equal(t, 1, code, errs)
 	require.Contains(t, errs, "the disk of nod's data directory is almost full")
 	require.Contains(t, errs, "make room on that disk")
-}
-
-// freeAddress returns an address at which no server listens now.
-func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
 }
 
 func allows(t *testing.T, m *rig.Machine, id string) {

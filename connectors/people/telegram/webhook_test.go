@@ -15,6 +15,7 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/connectors/people/peopletest"
 	"github.com/nodbus/nod/connectors/people/telegram"
+	"github.com/nodbus/nod/internal/testports"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -36,17 +37,10 @@ func hookAt(listen string) telegram.Webhook {
 	return telegram.Webhook{Listen: listen, PublicURL: "https://nod.example.com/", Secret: hookSecret}
 }
 
-func freeAddr(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func TestTheSuiteOnAWebhook(t *testing.T) {
 	t.Parallel()
 	peopletest.Run(t, features, func(t *testing.T) peopletest.Rig {
-		r := webhookRig{newRig(t).(*rig), freeAddr(t)}
+		r := webhookRig{newRig(t).(*rig), testports.Address(t)}
 		r.Proxy("http://" + r.listen)
 		return r
 	}, token, "secretsecret")
@@ -55,7 +49,7 @@ func TestTheSuiteOnAWebhook(t *testing.T) {
 // useWebhook makes the carrier use a webhook instead of polling. It returns the URL at which the
 // carrier receives updates.
 func (w *world) useWebhook() (target string) {
-	listen := freeAddr(w.t)
+	listen := testports.Address(w.t)
 	w.Proxy("http://" + listen)
 	w.NoError(w.carrier.UseWebhook(hookAt(listen)))
 	return "http://" + listen + "/nod/telegram"

@@ -19,20 +19,13 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people/web"
+	"github.com/nodbus/nod/internal/testports"
 )
-
-// freePort returns a port that no process uses.
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-}
 
 // proxied returns an inbox behind a TLS proxy, and an HTTP client that sends every request to this
 // proxy, for any host in the URL. If keepsHost is true, the proxy keeps the Host header of the client.
 func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *http.Client) {
-	port := freePort(r.t)
+	port := strconv.Itoa(testports.Free(r.t, 1)[0])
 	listen.Addr = net.JoinHostPort(listen.Addr, port)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
 	inbox, err := web.Open(web.Options{DataDir: r.t.TempDir(), Listen: listen, Desk: desk, Registry: desk, LoginCodes: desk, Records: desk, Log: quiet()})

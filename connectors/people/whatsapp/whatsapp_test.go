@@ -2,7 +2,6 @@ package whatsapp_test
 
 import (
 	"log/slog"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/peopletest"
 	"github.com/nodbus/nod/connectors/people/whatsapp"
 	"github.com/nodbus/nod/connectors/people/whatsapp/whatsapptest"
+	"github.com/nodbus/nod/internal/testports"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -28,7 +28,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t, whatsapptest.New(), freeAddr(t)}
+	r := &rig{t, whatsapptest.New(), testports.Address(t)}
 	r.Unlimited()
 	r.Hook("http://" + r.listen + "/nod/whatsapp")
 	for _, user := range []string{peopletest.Ann, peopletest.Bob, peopletest.Mallory} {
@@ -39,13 +39,6 @@ func newRig(t *testing.T) *rig {
 		require.Empty(t, r.Rejected())
 	})
 	return r
-}
-
-func freeAddr(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 var features = peopletest.Features{Buttons: true, Codes: true, Reasons: true}

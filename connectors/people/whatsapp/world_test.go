@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "1") // each test takes a free port for its webhook, which another test could take too
+	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
 	os.Exit(m.Run())
 }
 
