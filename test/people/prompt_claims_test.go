@@ -188,14 +188,7 @@ func deployTo(session, id string) schemas.Request {
 }
 
 // queueIdle reports whether the prompts' queue is empty and no worker is handling a prompt.
-func queueIdle(e *rig.Env) bool {
-	consumer, err := e.Raw.Consumer(e.Ctx, "permission_prompts", "tg")
-	if err != nil {
-		return false
-	}
-	info := consumer.CachedInfo()
-	return info.NumPending == 0 && info.NumAckPending == 0
-}
+func queueIdle(e *rig.Env) bool { return e.QueueIdle("permission_prompts", "tg") }
 
 // Two workers share a connector. Each question is sent once, and not marked as a repeat,
 // although it changes while it is sent.

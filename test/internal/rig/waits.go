@@ -1,7 +1,11 @@
 package rig
 
 import (
+	"cmp"
+	"errors"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/nodbus/nod/bus/roles"
 )
@@ -59,11 +63,26 @@ func (e *Env) Heard(what string, revision uint64) {
 }
 
 // OutboxIdle reports whether the outbox has handled all stored changes.
-func (e *Env) OutboxIdle() bool {
-	consumer, err := e.Raw.Consumer(e.Ctx, "KV_pending_permissions", "nod-outbox")
+func (e *Env) OutboxIdle() bool { return e.QueueIdle("KV_pending_permissions", "nod-outbox") }
+
+// QueueIdle reports whether a consumer has handled all messages of its stream. A consumer's count of
+// waiting messages lags behind the stream, so QueueIdle also looks for the newest message.
+func (e *Env) QueueIdle(stream, consumer string) bool {
+	c, err := e.Raw.Consumer(e.Ctx, stream, consumer)
 	if err != nil {
 		return false
 	}
-	info := consumer.CachedInfo()
-	return info.NumPending == 0 && info.NumAckPending == 0
+	info := c.CachedInfo()
+	if info.NumPending != 0 || info.NumAckPending != 0 {
+		return false
+	}
+	s, err := e.Raw.Stream(e.Ctx, stream)
+	if err != nil {
+		return false
+	}
+	newest, err := s.GetLastMsgForSubject(e.Ctx, cmp.Or(info.Config.FilterSubject, ">"))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return true
+	}
+	return err == nil && newest.Sequence <= info.Delivered.Stream
 }
