@@ -173,8 +173,13 @@ func TestAnObserverAsksServices(t *testing.T) {
 		Name: "query", Verb: "query", Tokens: 2, Handle: func(c *bus.Call) { c.Reply(schemas.Page{Type: schemas.TypePage}) },
 	})
 	require.NoError(t, err)
-	_, err = micro.AddService(g.as(asTg), micro.Config{Name: "nod-connector-tg", Version: "1.0.0"})
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, engine.Flush(soon))
+	tg := g.as(asTg)
+	_, err = micro.AddService(tg, micro.Config{Name: "nod-connector-tg", Version: "1.0.0"})
 	require.NoError(t, err)
+	require.NoError(t, tg.Flush(), "the server has the service's subscriptions")
 	nc := g.as(asObserver)
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		answers, err := nc.SubscribeSync(nc.NewInbox())

@@ -2,12 +2,14 @@ package people
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -72,8 +74,11 @@ func TestTheCodeWordIsTypedOnThePhone(t *testing.T) {
 	require.Equal(t, schemas.Allowed, d.Outcome)
 	require.Equal(t, schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "telegram"}, d.By)
 	require.False(t, bytes.Contains(agent.out.Bytes(), []byte("sesame")))
+	require.Eventually(t, func() bool {
+		forms := slices.ContainsFunc(p.Chat(annOnTG), func(m telegramtest.Message) bool { return m.ID == form })
+		return !forms && !p.Keeps(annOnTG, "open sesame") && !p.Keeps(annOnTG, "shut sesame")
+	}, rig.Patience, rig.Tick)
 	p.settled("risky", "✅ Allowed once · Ann")
-	require.Eventually(t, func() bool { return !p.Keeps(annOnTG, "open sesame") && !p.Keeps(annOnTG, "shut sesame") }, rig.Patience, rig.Tick)
 }
 
 // form waits until the bot asks Ann for a text, and returns the id of the bot's message.
