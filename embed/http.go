@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/connectors/agents/httpapi"
 	"github.com/nodbus/nod/schemas"
@@ -25,8 +26,6 @@ const (
 	// hookReaches is how long a hook over HTTP tries to reach nod. Like the command nod hook,
 	// such a hook does not wait until nod is started.
 	hookReaches = 3 * time.Second
-	// hookHandsIn bounds the time in which a hook gets its request stored.
-	hookHandsIn = 15 * time.Second
 )
 
 // httpNod connects the HTTP API to an agent's connection.
@@ -82,11 +81,11 @@ func (n httpNod) hook(ctx context.Context) (hook.Nod, error) {
 // hookNod connects a hook to an agent's connection.
 type hookNod struct{ *bus.Asker }
 
-// Ask waits until nod has stored the request, at most hookHandsIn, and then for the decision
+// Ask waits until nod has stored the request (see agents.UntilStored), and then for the decision
 // until ctx ends. When ctx ends the request stays pending; the hook decides whether to withdraw
 // it.
 func (n hookNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	soon, cancel := context.WithTimeout(ctx, hookHandsIn)
+	soon, cancel := agents.UntilStored(ctx)
 	defer cancel()
 	open, err := n.Submit(soon, r)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
@@ -220,10 +221,10 @@ func unavailable(err error) error {
 type asker struct{ *nod.Client }
 
 // Ask waits until nod has stored the request, and then for the decision until ctx ends. If nod does
-// not store the request within callTimeout, the error is UNAVAILABLE. When ctx ends, the request stays
+// not store the request in time (see agents.UntilStored), the error is UNAVAILABLE. When ctx ends, the request stays
 // pending; the caller may withdraw it.
 func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	soon, cancel := context.WithTimeout(ctx, callTimeout)
+	soon, cancel := agents.UntilStored(ctx)
 	defer cancel()
 	open, err := a.Submit(soon, r)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -32,6 +33,21 @@ type CallAsker interface {
 	// Abandon is Withdraw for a tool call that never runs. If the request was allowed before, its
 	// record gets the aftermath schemas.AftermathNeverRan, and people read it instead of the allow.
 	Abandon(ctx context.Context, sessionID, pendingID, reason string) error
+}
+
+// storeWithin is the longest time that nod may take to store a request.
+const storeWithin = 15 * time.Second
+
+// UntilStored returns a context for the part of Ask until nod has stored the request. It ends after
+// 15 s, or after three quarters of the time to ctx's deadline if that is earlier. A request that nod
+// has not stored therefore fails with UNAVAILABLE, before ctx ends, and its caller does not report it
+// as pending.
+func UntilStored(ctx context.Context) (context.Context, context.CancelFunc) {
+	within := storeWithin
+	if deadline, ok := ctx.Deadline(); ok {
+		within = min(within, time.Until(deadline)*3/4)
+	}
+	return context.WithTimeout(ctx, within)
 }
 
 // MayBeOpen reports whether a request may be pending after Ask failed with err. The caller must then

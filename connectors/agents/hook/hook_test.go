@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 	"github.com/stretchr/testify/assert"
@@ -126,6 +127,27 @@ func TestDeadline(t *testing.T) {
 				assert.NotEmpty(t, nod.detached())
 				assert.Empty(t, nod.withdrawn())
 			})
+		})
+	}
+}
+
+// TestNodStoresNothing: if nod has not stored the request at the hook's deadline, no approver has seen
+// it. The hook withdraws it, and does not tell the agent that it is pending.
+func TestNodStoresNothing(t *testing.T) {
+	for _, host := range []time.Duration{0, 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			nod := &fakeNod{t: t, ask: func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+				storing, cancel := agents.UntilStored(ctx)
+				defer cancel()
+				<-storing.Done()
+				return schemas.Decision{}, schemas.Errorf(schemas.CodeUnavailable, "the disk is full")
+			}}
+			got := run(t, t.Context(), strings.NewReader(preToolCall), nod.connect, hook.Options{HostTimeout: host})
+			assert.Contains(t, got.stdout, `"permissionDecision":"deny"`)
+			assert.Contains(t, got.stdout, "the disk is full")
+			assert.NotContains(t, got.stdout, "stays open")
+			assert.NotEmpty(t, nod.withdrawn())
+			assert.Empty(t, nod.detached())
 		})
 	}
 }
