@@ -18,6 +18,11 @@ const (
 	// idleBeat is the interval of the broker's heartbeats on a subscription without deliveries.
 	// A subscription without two heartbeats has failed.
 	idleBeat = 2 * time.Second
+	// pullExpiry is how long a pull lasts. The subscription then pulls again. If the client of a pull
+	// dies, the broker may send messages to that pull until it ends: a connector's pull crosses
+	// accounts, and no server but the client's own knows that the client is gone. Each such message
+	// waits for its redelivery.
+	pullExpiry = 2 * idleBeat
 	// servedFor is how long a subscription must last to count as successful.
 	servedFor = 10 * time.Second
 )
@@ -116,7 +121,7 @@ func (q *Queue) pull(ctx context.Context, handle func(*Delivery)) (*subscription
 		}
 		q.track(d)
 		handle(d)
-	}, jetstream.PullMaxMessages(256), jetstream.PullHeartbeat(idleBeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+	}, jetstream.PullMaxMessages(256), jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(idleBeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 		select {
 		case p.failed <- err:
 		default:

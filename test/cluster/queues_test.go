@@ -76,20 +76,23 @@ func storeRecord(t *testing.T, ctx context.Context, records *bus.Records, key st
 	require.NoError(t, err)
 }
 
-// records connects to the server at url and opens the store of the records, with three replicas.
-func (c *cluster) records(ctx context.Context, url string) *bus.Records {
-	id := roles.ID{Role: roles.EngineStore}
-	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "test", Creds: filepath.Join(c.dir, "keys", "engine-store.nk"), Inbox: id.InboxPrefix(), Wait: time.Minute, Log: rig.Quiet()})
+// store connects to the server at url and opens the stores, with three replicas.
+func (c *cluster) store(ctx context.Context, url string) *bus.Store {
+	store, err := bus.OpenStore(ctx, c.connect(ctx, url, roles.ID{Role: roles.EngineStore}), 3)
 	require.NoError(c.t, err)
-	c.t.Cleanup(conn.Close)
-	store, err := bus.OpenStore(ctx, conn, 3)
-	require.NoError(c.t, err)
-	return store.Records
+	return store
 }
 
-// leads returns the index in c.servers of the server that leads a consumer of the stream with the
-// records.
-func (c *cluster) leads(ctx context.Context, url, consumer string) (leader int) {
+// connect connects to the server at url.
+func (c *cluster) connect(ctx context.Context, url string, id roles.ID) *bus.Conn {
+	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "test", Creds: filepath.Join(c.dir, "keys", id.String()+".nk"), Inbox: id.InboxPrefix(), Wait: time.Minute, Log: rig.Quiet()})
+	require.NoError(c.t, err)
+	c.t.Cleanup(conn.Close)
+	return conn
+}
+
+// consumer returns the state of a consumer that has a leader. It uses the server at url.
+func (c *cluster) consumer(ctx context.Context, url, stream, consumer string) (info *jetstream.ConsumerInfo) {
 	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
 	require.NoError(c.t, err)
 	nc, err := nats.Connect(url, key, nats.CustomInboxPrefix("_INBOX.engine-store"))
@@ -98,14 +101,19 @@ func (c *cluster) leads(ctx context.Context, url, consumer string) (leader int) 
 	js, err := jetstream.New(nc)
 	require.NoError(c.t, err)
 	require.Eventually(c.t, func() bool {
-		info, err := js.Consumer(ctx, "KV_pending_permissions", consumer)
-		if err != nil || info.CachedInfo().Cluster.Leader == "" {
+		found, err := js.Consumer(ctx, stream, consumer)
+		if err != nil || found.CachedInfo().Cluster.Leader == "" {
 			return false
 		}
-		leader = int(info.CachedInfo().Cluster.Leader[1] - '0')
+		info = found.CachedInfo()
 		return true
 	}, rig.Patience, rig.Tick)
-	return leader
+	return info
+}
+
+// leads returns the index in c.servers of the server that leads a consumer.
+func (c *cluster) leads(ctx context.Context, url, stream, consumer string) int {
+	return int(c.consumer(ctx, url, stream, consumer).Cluster.Leader[1] - '0')
 }
 
 // The server that leads a queue's consumer hangs. The queue is connected to a different server.
@@ -120,10 +128,10 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	defer cancel()
 	c := newCluster(t)
 	urls := strings.Split(c.urls, ",")
-	_, err := c.records(ctx, urls[0]).Outbox(ctx, time.Minute)
+	_, err := c.store(ctx, urls[0]).Records.Outbox(ctx, time.Minute)
 	require.NoError(t, err)
-	leader := c.leads(ctx, urls[0], "nod-outbox")
-	records := c.records(ctx, urls[(leader+1)%3])
+	leader := c.leads(ctx, urls[0], "KV_pending_permissions", "nod-outbox")
+	records := c.store(ctx, urls[(leader+1)%3]).Records
 	queue, err := records.Outbox(ctx, time.Minute)
 	require.NoError(t, err)
 	var mu sync.Mutex
@@ -154,4 +162,32 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	// Of these 40 s, the election of a new leader takes up to 10 s, and more on a loaded machine.
 	require.Eventually(t, func() bool { return !at("S.after").IsZero() }, 40*time.Second-time.Since(stopped), rig.Tick)
 	t.Logf("stored %s after the stop, delivered %s after that", stored.Sub(stopped).Round(time.Millisecond), at("S.after").Sub(stored).Round(time.Millisecond))
+}
+
+// A worker that is connected to a different server than its queue's leader dies. The broker soon sends
+// it no more prompts. The worker's pull crosses accounts, so the leader's server does not learn of the
+// death, and the broker would lose a prompt to each pull until that pull ends.
+func TestADeadWorkersPullsEndSoon(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("left out with -short: three servers as processes")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c := newCluster(t)
+	urls := strings.Split(c.urls, ",")
+	prompts, err := bus.OpenPrompts(ctx, c.connect(ctx, urls[0], roles.ID{Role: roles.EngineStore}), 3)
+	require.NoError(t, err)
+	require.NoError(t, prompts.Serve(ctx, "tg"))
+	leader := c.leads(ctx, urls[0], "permission_prompts", "tg")
+	worker := c.connect(ctx, urls[(leader+1)%3], roles.ConnectorID("tg"))
+	queue, err := worker.PromptQueue(ctx, "tg")
+	require.NoError(t, err)
+	end, err := queue.Consume(func(d *bus.Delivery) { d.Done() })
+	require.NoError(t, err)
+	t.Cleanup(end)
+	pulls := func() int { return c.consumer(ctx, urls[leader], "permission_prompts", "tg").NumWaiting }
+	require.Eventually(t, func() bool { return pulls() == 1 }, rig.Patience, rig.Tick)
+	worker.Close()
+	require.Eventually(t, func() bool { return pulls() == 0 }, 15*time.Second, rig.Tick, "nats.go's default pull lasts 30 s")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/internal/testports"
 	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
@@ -55,6 +56,9 @@ func configure(t *testing.T, servers int) *cluster {
 	server, err := natsServer()
 	require.NoError(t, err)
 	c := &cluster{t: t, dir: t.TempDir(), nod: rig.Binary, server: server}
+	keys, err := roles.OpenKeys(c.dir)
+	require.NoError(t, err)
+	require.NoError(t, keys.Ensure(append(roles.First(), roles.ConnectorID("tg"))...))
 	accounts, err := exec.Command(rig.Binary, "keys", "config", "--data", c.dir).Output()
 	require.NoError(t, err)
 	ports := testports.Free(t, 2*servers)
