@@ -115,8 +115,8 @@ func within(path string, err error) error {
 func (s *SettingsState) check() error { return within("settings", s.Settings.check()) }
 
 // reachable returns an error for a confirmation rule that no approver can meet, because every
-// request under such a rule would time out. The function outgoing selects the connectors through
-// which nobody answers.
+// request under such a rule would time out. The function outgoing selects the connectors that
+// take no answers.
 func (s *Settings) reachable(outgoing func(connector string) bool) error {
 	confirms := s.Confirms()
 	for i := range confirms {

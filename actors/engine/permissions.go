@@ -296,7 +296,7 @@ func (e *effects) cancelUnreachable(ctx context.Context, entry bus.Entry, reason
 		return err
 	}
 	d := e.decision(&r, entry.Record.Digest, schemas.Cancelled, schemas.By{Kind: schemas.ByPolicy, Name: schemas.NobodyReached})
-	d.Message = "Nobody could be shown the question: " + reason
+	d.Message = "No approver could be shown the question: " + reason
 	settled, err := e.life.decide(ctx, entry, d, everyWaiter)
 	if err != nil {
 		return err

@@ -34,9 +34,9 @@ func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, erro
 	}
 	switch {
 	case len(people) == 0:
-		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may answer: approvers.people in settings.json is empty; add yourself and run `nod settings apply`")
+		return nil, schemas.Errorf(schemas.CodeUndeliverable, "there is no approver: approvers.people in settings.json is empty; add yourself and run `nod settings apply`")
 	case len(routes) == 0:
-		return nil, schemas.Errorf(schemas.CodeUndeliverable, "nobody may decide about a request of risk %s of this agent, project and host: see for and max_risk of approvers.people in settings.json", s.verdict.Risk)
+		return nil, schemas.Errorf(schemas.CodeUndeliverable, "no approver may decide about a request of risk %s of this agent, project and host: see for and max_risk of approvers.people in settings.json", s.verdict.Risk)
 	case inbox:
 		return routes, nil
 	}

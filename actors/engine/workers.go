@@ -70,7 +70,7 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 			}
 		}
 		if last {
-			text = "Nobody could be shown the question: " + d.Reason
+			text = "No approver could be shown the question: " + d.Reason
 			if err := e.effects.cancelUnreachable(ctx, entry, d.Reason); err != nil {
 				return schemas.OK{}, err
 			}

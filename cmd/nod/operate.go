@@ -105,7 +105,7 @@ func (c *settingsApplyCmd) Run(e *env) error {
 	fmt.Fprintf(e.stdout, "The settings are in force (revision %d).\n", state.Revision)
 	e.warnApprovers(&before.Settings, &state.Settings)
 	if len(state.Settings.Identities()) == 0 {
-		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once: add an approver")
+		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so every question is refused at once: add an approver")
 	}
 	return nil
 }

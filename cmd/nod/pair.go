@@ -99,7 +99,7 @@ func (c *pairCmd) checkChannel(ctx context.Context, owner *connector.Owner) erro
 		return fmt.Errorf("there is no channel %q: there is %s", c.Channel, strings.Join(known, ", "))
 	}
 	if !slices.ContainsFunc(answering(), func(ch people.Channel) bool { return ch.Name() == c.Channel }) {
-		return fmt.Errorf("%s needs no pairing, because nobody answers there: name its targets under approvers.people in settings.json", c.Channel)
+		return fmt.Errorf("%s needs no pairing, because it takes no answers: name its targets under approvers.people in settings.json", c.Channel)
 	}
 	state, err := owner.Settings(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *approversListCmd) Run(e *env) error {
 		return e.printJSON(all)
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(e.stderr, "nobody may answer, so every question is refused at once: add an approver under approvers.people in settings.json, or with nod pair")
+		fmt.Fprintln(e.stderr, "there is no approver, so every question is refused at once: add an approver under approvers.people in settings.json, or with nod pair")
 		return nil
 	}
 	for i := range all {

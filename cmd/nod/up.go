@@ -145,7 +145,7 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	}
 	e.warnOpen(n.Open())
 	if s, err := n.Settings(e.ctx); err == nil && len(s.People()) == 0 {
-		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once: add an approver to settings.json, then run nod settings apply")
+		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so every question is refused at once: add an approver to settings.json, then run nod settings apply")
 	}
 	for _, name := range n.Running() {
 		out("  asks on   %s", name)

@@ -178,7 +178,7 @@ func deciderName(by schemas.By) string {
 	case by.Name != "":
 		return by.Name
 	case by.Kind == schemas.ByHuman:
-		return "somebody"
+		return "an approver"
 	}
 	return "nod"
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Every channel shows the votes with the parts that nobody may fold, and the outcome names all
+// Every channel shows the votes with the parts that are never folded, and the outcome names all
 // people.
 func TestVotesAreShown(t *testing.T) {
 	p := schemas.Prompt{VotesNeeded: 2, Request: schemas.Request{Kind: schemas.KindToolCall, ToolName: "Deploy", ActionDetails: []byte(`{}`)}}

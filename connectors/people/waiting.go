@@ -14,7 +14,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	case schemas.KindPermission:
 		then = "unanswered, nothing is granted"
 	case schemas.KindQuestion:
-		then = "unanswered, the agent is told that nobody answered"
+		then = "unanswered, the agent is told that no approver answered"
 	}
 	if p.Deadline.IsZero() {
 		return []string{"(not said); " + then}

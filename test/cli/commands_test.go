@@ -117,7 +117,7 @@ func TestAskingByCommandWithoutADecision(t *testing.T) {
 	env.Exits(env.Nod("ask", "--session", "T", "--id", "1", "--tool", "Deploy"), 1, "", "no session T is known")
 
 	env.Apply(`{"approvers":{"people":[]}}`)
-	env.Exits(env.Nod("ask", "--session", "S", "--tool", "Deploy"), 1, "", "nobody")
+	env.Exits(env.Nod("ask", "--session", "S", "--tool", "Deploy"), 1, "", "there is no approver")
 	env.Equal("UNDELIVERABLE", object(env, env.Nod("ask", "--session", "S", "--tool", "Deploy", "--json").Stdout)["code"])
 	env.Agent("local").Withdraws("S", "open1")
 	q.Ends(schemas.Withdrawn)

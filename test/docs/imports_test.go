@@ -92,7 +92,7 @@ var mayImport = []struct {
 	{"connectors/agents/relay", []string{"schemas"}},
 	{"connectors/agents/...", []string{"schemas", "connectors/agents", "connectors/agents/relay"}},
 	{"embed/metrics", []string{"bus", "connectors/httpserve", "schemas"}},
-	{"embed", []string{"embed/metrics", "actors/...", "bus/...", "connectors/people/...", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas"}},
+	{"embed", []string{"embed/metrics", "actors/...", "bus/...", "connectors/people/...", "connectors/agents", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas"}},
 	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"", []string{"bus/...", "schemas"}}, // the root package, which is the Go client
 	{"examples/...", []string{"", "actors", "actors/connector", "bus/...", "connectors/people", "schemas"}},

@@ -51,7 +51,7 @@ func TestARequestThatNoApproverMayDecideIsRefused(t *testing.T) {
 		s.Settings = `{"approvers": {"people": [{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}], "for": {"agents": ["ben"]}}]}}`
 	})
 	refused := env.Agent("ada").Refused(rig.Deploy("S", "q"), schemas.CodeUndeliverable)
-	env.Contains(refused.Message, "nobody may decide about")
+	env.Contains(refused.Message, "no approver may decide about")
 }
 
 // If the settings require a second device, an approver on the machine of the agents can deny a
@@ -88,9 +88,9 @@ func TestApproversWithoutAnyoneAreRefused(t *testing.T) {
 	require.Contains(t, stderr, "approvers.people in settings.json is empty")
 	stdout, _, code := m.Run("doctor")
 	require.Equal(t, 1, code)
-	require.Contains(t, stdout, "nobody may answer")
+	require.Contains(t, stdout, "every question is refused at once")
 	_, stderr, _ = m.Run("approvers")
-	require.Contains(t, stderr, "nobody may answer")
+	require.Contains(t, stderr, "there is no approver")
 	m.Kill()
-	require.Contains(t, m.Errs.String(), "nobody may answer")
+	require.Contains(t, m.Errs.String(), "every question is refused at once")
 }

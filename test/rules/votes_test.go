@@ -408,7 +408,7 @@ func TestVotesCoverTheCallsThatAllVotersSaw(t *testing.T) {
 }
 
 // The person whose own agent asks cannot allow the call, and can deny it. If nod does not know
-// whose agent asks, nobody can allow it.
+// whose agent asks, no approver can allow it.
 func TestTheRequesterDoesNotCount(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"confirm": [{"risk": "low", "not_requester": true}]}, "approvers": {"people": [

@@ -140,7 +140,7 @@ func (s *stage) denies(p schemas.Prompt) {
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// unspeakable requires that nobody allows by voice a text that speech does not convey exactly.
+// unspeakable requires that no approver can allow by voice a text that speech does not convey exactly.
 func unspeakable(s *stage) {
 	for _, command := range []string{
 		"echo begin " + strings.Repeat("x", 300), strings.Repeat("a ", 200), "rm -rf /tmp \u202egnp.exe", "ls" + strings.Repeat(" ", 40) + "; rm -rf ~",

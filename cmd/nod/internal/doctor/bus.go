@@ -108,7 +108,7 @@ func (o *Options) roles() []roles.ID {
 func approvers(s *schemas.Settings) []Finding {
 	const check = "approvers"
 	if len(s.Identities()) == 0 {
-		return []Finding{wrong(check, "approvers.people is empty, so nobody may answer and every question is refused at once",
+		return []Finding{wrong(check, "approvers.people is empty, so every question is refused at once",
 			`add an approver to settings.json, such as {"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}, then nod settings apply`)}
 	}
 	var found []Finding
