@@ -47,32 +47,12 @@ func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	return decision, err
 }
 
-// Pending lists the pending requests that match q, oldest first. It makes one call for each
-// page.
+// Pending lists all pending requests that match q, oldest first, for callers that need all of
+// them in memory. It makes one call for each page.
 func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
-	return d.list(ctx, schemas.QueryPending, q)
-}
-
-// EachPending calls f with one page after another of the pending requests that match q, and
-// keeps only one page in memory. The pages are in the order in which the requests were last
-// changed; within a page the oldest request is first. A request that changes meanwhile may be
-// on two pages. An error of f ends the list, and EachPending returns it.
-func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []schemas.Prompt) error) error {
-	return d.eachPage(ctx, schemas.QueryPending, q, f)
-}
-
-// History lists the decided requests of a session, or of all sessions if session is empty,
-// in the order of their creation. A record is listed for 24 h after its decision. Most
-// requests that are decided at once, without a person, have no record: they are only in the
-// log.
-func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, error) {
-	return d.list(ctx, schemas.QueryHistory, schemas.Query{SessionID: session})
-}
-
-func (d *Desk) list(ctx context.Context, query string, q schemas.Query) ([]schemas.Prompt, error) {
 	var prompts []schemas.Prompt
 	place := map[string]int{} // the index of each request in prompts, by key: a request that changes while the pages are read may be on two pages
-	err := d.eachPage(ctx, query, q, func(page []schemas.Prompt) error {
+	err := d.EachPending(ctx, q, func(page []schemas.Prompt) error {
 		for _, p := range page {
 			if i, again := place[p.Key()]; again {
 				prompts[i] = p
@@ -90,6 +70,21 @@ func (d *Desk) list(ctx context.Context, query string, q schemas.Query) ([]schem
 	return prompts, nil
 }
 
+// EachPending calls f with one page after another of the pending requests that match q, and
+// keeps only one page in memory. The pages are in the order in which the requests were last
+// changed; within a page the oldest request is first. A request that changes meanwhile may be
+// on two pages. An error of f ends the list, and EachPending returns it.
+func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []schemas.Prompt) error) error {
+	return d.eachPage(ctx, schemas.QueryPending, q, f)
+}
+
+// EachDecided calls f with one page after another of the decided requests of a session, or of
+// all sessions if session is empty, as EachPending does. A record is listed for 24 h after its
+// decision. Most requests that are decided at once, without a person, have no record: they are
+// only in the log.
+func (d *Desk) EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error {
+	return d.eachPage(ctx, schemas.QueryHistory, schemas.Query{SessionID: session}, f)
+}
 func (d *Desk) eachPage(ctx context.Context, query string, q schemas.Query, f func([]schemas.Prompt) error) error {
 	q.Type = schemas.TypeQuery
 	for {

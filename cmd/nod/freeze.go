@@ -68,9 +68,16 @@ func (c *freezeTarget) known(ctx context.Context, d *desk) bool {
 	case c.Agent == "":
 		return true
 	}
-	pending, err := d.Pending(ctx, schemas.Query{})
-	decided, err2 := d.History(ctx, "")
-	return err != nil || err2 != nil || slices.ContainsFunc(append(pending, decided...), func(p schemas.Prompt) bool { return p.Agent == c.Agent })
+	found := false
+	look := func(page []schemas.Prompt) error {
+		found = found || slices.ContainsFunc(page, func(p schemas.Prompt) bool { return p.Agent == c.Agent })
+		return nil
+	}
+	err := d.EachPending(ctx, schemas.Query{}, look)
+	if err == nil && !found {
+		err = d.EachDecided(ctx, "", look)
+	}
+	return err != nil || found
 }
 
 type thawCmd struct {

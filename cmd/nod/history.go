@@ -3,28 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
-
-// decided returns the stored requests that have a decision, newest decision first.
-func (e *env) decided(session string) ([]schemas.Prompt, error) {
-	_, d, done, err := e.desk()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	d.PageTimeout = callTimeout // a page is read by one call, so it gets the time limit of a call
-	prompts, err := d.History(e.ctx, session)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(prompts, func(a, b schemas.Prompt) int { return b.Decision.DecidedAt.Compare(a.Decision.DecidedAt) })
-	return prompts, nil
-}
 
 type historyCmd struct {
 	Session string `placeholder:"S" help:"Only requests of this session."`
@@ -37,11 +20,17 @@ func (c *historyCmd) Run(e *env) error {
 	if c.Limit < 1 {
 		return errors.New("--limit: give 1 or more")
 	}
-	prompts, err := e.decided(c.Session)
+	_, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
-	prompts = prompts[:min(c.Limit, len(prompts))]
+	defer done()
+	d.PageTimeout = callTimeout // a page is read by one call, so it gets the time limit of a call
+	newest := people.Newest{Most: c.Limit}
+	if err := d.EachDecided(e.ctx, c.Session, newest.Add); err != nil {
+		return err
+	}
+	prompts := newest.Prompts()
 	if c.JSON {
 		return e.printJSON(rowsOf(prompts))
 	}
@@ -59,21 +48,21 @@ type sessionsCmd struct {
 
 // Run lists the sessions that have stored requests, pending or decided.
 func (c *sessionsCmd) Run(e *env) error {
-	decided, err := e.decided("")
-	if err != nil {
-		return err
-	}
 	_, d, done, err := e.desk()
 	if err != nil {
 		return err
 	}
 	defer done()
 	d.PageTimeout = callTimeout
-	pending, err := d.Pending(e.ctx, schemas.Query{})
+	tally := people.NewSessionTally(time.Now())
+	err = d.EachDecided(e.ctx, "", tally.Add)
+	if err == nil {
+		err = d.EachPending(e.ctx, schemas.Query{}, tally.Add)
+	}
 	if err != nil {
 		return err
 	}
-	sessions := people.Sessions(append(pending, decided...), time.Now())
+	sessions := tally.Sessions()
 	switch {
 	case c.JSON:
 		return e.printJSON(append([]people.Session{}, sessions...))

@@ -46,11 +46,12 @@ func (e *env) printRuns(session string) error {
 		return err
 	}
 	defer done()
-	prompts, err := d.History(ctx, session)
+	var runs people.RunTally
+	err = d.EachDecided(ctx, session, func(page []schemas.Prompt) error { runs.Add(page); return nil })
 	if err != nil {
 		return err
 	}
-	if text := people.RunsText(prompts); text != "" {
+	if text := runs.Text(); text != "" {
 		fmt.Fprintf(e.stdout, "ran      %s\n", text)
 	}
 	return nil

@@ -53,24 +53,29 @@ func (e *env) status() (status, error) {
 		return s, err
 	}
 	defer done()
-	prompts, err := d.Pending(ctx, schemas.Query{})
-	if err != nil {
+	if err := d.EachPending(ctx, schemas.Query{}, s.count); err != nil {
 		return s, err
 	}
 	state, err := d.Settings(ctx)
 	if err != nil {
 		return s, err
 	}
-	s.Running, s.Waiting, s.Freezes = true, len(prompts), append(s.Freezes, state.Freezes...)
-	for i := range prompts {
-		if r := prompts[i].Risk; r != schemas.RiskLow && r != schemas.RiskMedium {
+	s.Running, s.Freezes = true, append(s.Freezes, state.Freezes...)
+	return s, nil
+}
+
+// count counts the requests of a page. A request that changes meanwhile may count twice.
+func (s *status) count(page []schemas.Prompt) error {
+	s.Waiting += len(page)
+	for i := range page {
+		if r := page[i].Risk; r != schemas.RiskLow && r != schemas.RiskMedium {
 			s.High++
 		}
-		if at := prompts[i].Request.CreatedAt; s.Oldest.IsZero() || at.Before(s.Oldest) {
+		if at := page[i].Request.CreatedAt; s.Oldest.IsZero() || at.Before(s.Oldest) {
 			s.Oldest = at
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // short returns the status for a status bar: "nod 3 !1" means three pending requests, one of them with

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"strconv"
@@ -35,20 +36,33 @@ func (key Codes) Of(p *schemas.Prompt, recipient string) string {
 	return string(code)
 }
 
-// Find returns the prompt of open whose message shows the code, with the number of calls that the
-// message shows. ok is false if no prompt or more than one has the code.
-func (key Codes) Find(code string, open []schemas.Prompt, recipient string) (found schemas.Prompt, ok bool) {
-	for i := range open {
-		for n := 1; n <= min(max(1, open[i].Waiters), maxCounted); n++ {
-			p := AsShown(open[i], n)
-			if key.Of(&p, recipient) != code {
-				continue
+// Find returns the pending request of a recipient whose message shows the code, with the number of calls
+// that the message shows. ok is false if no request or more than one has the code.
+func (key Codes) Find(ctx context.Context, desk Desk, code, recipient string) (found schemas.Prompt, ok bool, err error) {
+	ambiguous := false
+	err = desk.EachPending(ctx, schemas.Query{Recipient: recipient}, func(page []schemas.Prompt) error {
+		for i := range page {
+			p, shown := key.shows(page[i], code, recipient)
+			ambiguous = ambiguous || shown && ok && p.Key() != found.Key()
+			if shown {
+				found, ok = p, true
 			}
-			if ok {
-				return schemas.Prompt{}, false
-			}
-			found, ok = p, true
+		}
+		return nil
+	})
+	if err != nil || ambiguous {
+		return schemas.Prompt{}, false, err
+	}
+	return found, ok, nil
+}
+
+// shows returns p with the number of calls for which its message shows the code. ok is false if no
+// message about p shows it.
+func (key Codes) shows(p schemas.Prompt, code, recipient string) (shown schemas.Prompt, ok bool) {
+	for n := 1; n <= min(max(1, p.Waiters), maxCounted); n++ {
+		if shown = AsShown(p, n); key.Of(&shown, recipient) == code {
+			return shown, true
 		}
 	}
-	return found, ok
+	return schemas.Prompt{}, false
 }

@@ -1,6 +1,8 @@
 package people_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -19,37 +21,77 @@ func waiting() []schemas.Prompt {
 	}
 }
 
+// pages is a Desk whose list of pending requests has these pages.
+type pages struct {
+	people.Desk
+	of   [][]schemas.Prompt
+	read int // the number of pages read
+}
+
+func (d *pages) EachPending(_ context.Context, _ schemas.Query, f func([]schemas.Prompt) error) error {
+	for _, page := range d.of {
+		d.read++
+		if err := f(page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // A code finds its own request with the calls that its message counted, and changes with each thing
 // that it depends on.
 func TestACodeIsForOneMessage(t *testing.T) {
 	codes, open := people.Codes("a secret of the channel"), waiting()
+	find := func(codes people.Codes, code, person string, of ...[]schemas.Prompt) (schemas.Prompt, bool) {
+		p, ok, err := codes.Find(t.Context(), &pages{of: of}, code, person)
+		require.NoError(t, err)
+		return p, ok
+	}
 	seen := map[string]bool{}
 	for n := 1; n <= 5; n++ {
 		shown := people.AsShown(open[0], n)
 		code := codes.Of(&shown, "4711")
 		require.Len(t, code, people.CodeLength)
 		seen[code] = true
-		p, ok := codes.Find(code, open, "4711")
+		p, ok := find(codes, code, "4711", open[1:], open[:1])
 		require.True(t, ok)
 		require.Equal(t, []any{"p", n, n}, []any{p.PendingID, p.Waiters, p.Waiting})
+		_, ok = find(codes, code, "4711", open, open[:1])
+		require.True(t, ok, "a request that changes meanwhile may be on two pages")
 	}
 	require.Len(t, seen, 5)
-	code := codes.Of(&open[0], "4711")
-	for name, find := range map[string]func() (schemas.Prompt, bool){
-		"another person":  func() (schemas.Prompt, bool) { return codes.Find(code, open, "4712") },
-		"another secret":  func() (schemas.Prompt, bool) { return people.Codes("another").Find(code, open, "4711") },
-		"another request": func() (schemas.Prompt, bool) { return codes.Find(code, open[1:], "4711") },
-		"no request":      func() (schemas.Prompt, bool) { return codes.Find(code, nil, "4711") },
-		"two requests":    func() (schemas.Prompt, bool) { return codes.Find(code, append(open, open[0]), "4711") },
-		"no code":         func() (schemas.Prompt, bool) { return codes.Find("", open, "4711") },
+	code, changed := codes.Of(&open[0], "4711"), open[0]
+	changed.Digest = strings.Repeat("ef", 32)
+	for name, found := range map[string]func() (schemas.Prompt, bool){
+		"another person":      func() (schemas.Prompt, bool) { return find(codes, code, "4712", open) },
+		"another secret":      func() (schemas.Prompt, bool) { return find(people.Codes("another"), code, "4711", open) },
+		"another request":     func() (schemas.Prompt, bool) { return find(codes, code, "4711", open[1:]) },
+		"no request":          func() (schemas.Prompt, bool) { return find(codes, code, "4711") },
+		"no code":             func() (schemas.Prompt, bool) { return find(codes, "", "4711", open) },
+		"the changed request": func() (schemas.Prompt, bool) { return find(codes, code, "4711", []schemas.Prompt{changed}) },
 	} {
-		_, ok := find()
+		_, ok := found()
 		require.False(t, ok, name)
 	}
-	changed := open[0]
-	changed.Digest = strings.Repeat("ef", 32)
-	_, ok := codes.Find(code, []schemas.Prompt{changed}, "4711")
-	require.False(t, ok, "the request has changed")
+}
+
+// A code that two requests have decides neither.
+func TestACodeOfTwoRequestsFindsNone(t *testing.T) {
+	codes, with := people.Codes("a secret of the channel"), map[string]schemas.Prompt{}
+	for i := 0; ; i++ {
+		p := schemas.Prompt{SessionID: "s", PendingID: fmt.Sprint("p", i), Waiters: 1, Waiting: 1}
+		code := codes.Of(&p, "4711")
+		q, taken := with[code]
+		if with[code] = p; !taken {
+			continue
+		}
+		for _, of := range [][][]schemas.Prompt{{{p, q}}, {{p}, {q}}} {
+			_, ok, err := codes.Find(t.Context(), &pages{of: of}, code, "4711")
+			require.NoError(t, err)
+			require.False(t, ok)
+		}
+		return
+	}
 }
 
 // FuzzTextsWithACode requires that no text allows a request except for yes and its code.
@@ -61,7 +103,8 @@ func FuzzTextsWithACode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		said := people.ReadText(text)
-		p, ok := codes.Find(said.Code, open, "4711")
+		p, ok, err := codes.Find(t.Context(), &pages{of: [][]schemas.Prompt{open}}, said.Code, "4711")
+		require.NoError(t, err)
 		if said.Word != people.Yes || !ok {
 			return
 		}

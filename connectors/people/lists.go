@@ -43,22 +43,42 @@ const (
 // workingFor is the age of the newest request up to which a session counts as working.
 const workingFor = 5 * time.Minute
 
-// Sessions returns the sessions of prompts. Sessions with requests that wait come first, then all other
-// sessions. Within each of these two groups, the session with the newest request comes first.
-func Sessions(prompts []schemas.Prompt, now time.Time) []Session {
-	found := map[string]*Session{}
-	for i := range prompts {
-		p := &prompts[i]
-		s := found[p.SessionID]
+// SessionTally counts the requests of sessions, from pages of requests.
+type SessionTally struct {
+	now   time.Time
+	found map[string]*Session
+	seen  map[string]bool // the keys of the counted requests: one may be on two pages
+}
+
+// NewSessionTally returns an empty tally. Ages count from now.
+func NewSessionTally(now time.Time) *SessionTally {
+	return &SessionTally{now, map[string]*Session{}, map[string]bool{}}
+}
+
+// Add counts the requests of a page, unless they are counted already. The error is always nil.
+func (t *SessionTally) Add(page []schemas.Prompt) error {
+	for i := range page {
+		p := &page[i]
+		if t.seen[p.Key()] {
+			continue
+		}
+		t.seen[p.Key()] = true
+		s := t.found[p.SessionID]
 		if s == nil {
 			s = &Session{ID: p.SessionID}
-			found[p.SessionID] = s
+			t.found[p.SessionID] = s
 		}
-		s.add(p, now)
+		s.add(p, t.now)
 	}
+	return nil
+}
+
+// Sessions returns the sessions. Sessions with requests that wait come first, then all other sessions.
+// Within each of these two groups, the session with the newest request comes first.
+func (t *SessionTally) Sessions() []Session {
 	var all []Session
-	for _, s := range found {
-		if s.State == "" && now.Sub(s.LastAt) <= workingFor {
+	for _, s := range t.found {
+		if s.State == "" && t.now.Sub(s.LastAt) <= workingFor {
 			s.State = SessionWorking
 		}
 		s.State = cmp.Or(s.State, SessionIdle)

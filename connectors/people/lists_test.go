@@ -20,7 +20,8 @@ func TestSessionsTellWhatTheyDo(t *testing.T) {
 		}
 		return p
 	}
-	sessions := people.Sessions([]schemas.Prompt{
+	tally := people.NewSessionTally(now)
+	page := []schemas.Prompt{
 		prompt("idle", 6*time.Minute, schemas.KindToolCall, schemas.RiskHigh, true),
 		prompt("working", time.Minute, schemas.KindToolCall, schemas.RiskLow, true),
 		prompt("working", 2*time.Hour, schemas.KindToolCall, schemas.RiskLow, true),
@@ -28,7 +29,10 @@ func TestSessionsTellWhatTheyDo(t *testing.T) {
 		prompt("waiting", 8*time.Minute, schemas.KindToolCall, schemas.RiskLow, false),
 		prompt("waiting", 9*time.Minute, schemas.KindQuestion, "newer than this version", false),
 		prompt("waiting", 10*time.Minute, schemas.KindToolCall, schemas.RiskMedium, false),
-	}, now)
+	}
+	require.NoError(t, tally.Add(page))
+	require.NoError(t, tally.Add(page[3:]), "a request on two pages counts once")
+	sessions := tally.Sessions()
 	states := map[string]people.SessionState{}
 	for _, s := range sessions {
 		states[s.ID] = s.State

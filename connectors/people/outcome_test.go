@@ -57,7 +57,7 @@ func TestOutcome(t *testing.T) {
 		"🚫 Dismissed · Ann · 14:21 UTC · my-channel":                                                                            decided(schemas.Cancelled, "", human("Ann", "my-channel"), ""),
 		"⌛ Expired: denied automatically":                                                                                       decided(schemas.TimedOut, "", byClock, ""),
 		"🚫 Withdrawn: the agent stopped waiting":                                                                                decided(schemas.Withdrawn, "", byAgent, "x"),
-		"⛔ Denied · an approver · 14:21 UTC · web":                                                                                 decided(schemas.Denied, "", human("", "web"), ""),
+		"⛔ Denied · an approver · 14:21 UTC · web":                                                                              decided(schemas.Denied, "", human("", "web"), ""),
 		"⛔ Not allowed: ended in a way that this version of nod does not know":                                                  decided("approved", schemas.AllowOnce, human("Ann", "web"), ""),
 	} {
 		assert.Equal(t, want, Outcome(d, askedAt(asked)))

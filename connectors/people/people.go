@@ -83,10 +83,12 @@ type Desk interface {
 	// failed.
 	Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error)
 
-	// Pending lists the pending requests that this connector may show, oldest first. If q has a
-	// recipient, it lists only the requests that this person may see. If q names a request that is
-	// unknown or belongs to another connector, the list is empty.
-	Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error)
+	// EachPending calls f with one page after another of the pending requests that this connector may
+	// show, and keeps only one page in memory. If q has a recipient, the pages contain only the
+	// requests that this person may see. The pages are in the order in which the requests were last
+	// changed; within a page the oldest request is first. A request that changes meanwhile may be on
+	// two pages. An error of f ends the list, and EachPending returns it.
+	EachPending(ctx context.Context, q schemas.Query, f func(page []schemas.Prompt) error) error
 
 	// Show returns one request that this connector may show, pending or decided, by its session and
 	// its whole id. If the id belongs to a call that has joined a question, Show returns the question.

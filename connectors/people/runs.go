@@ -33,25 +33,36 @@ func RunText(p *schemas.Prompt) string {
 	return text
 }
 
-// RunsText summarizes the contained runs of a session in one line. It returns "" if there are none.
-func RunsText(prompts []schemas.Prompt) string {
-	runs, changes, failed := 0, 0, 0
-	refused := map[string]bool{}
-	for i := range prompts {
-		run := prompts[i].Run
+// RunTally counts the contained runs of a session, from pages of its requests.
+type RunTally struct {
+	runs, failed, changes int
+	refused               map[string]bool
+}
+
+// Add counts the runs of a page's requests.
+func (t *RunTally) Add(page []schemas.Prompt) {
+	for i := range page {
+		run := page[i].Run
 		if run == nil || run.Report == nil {
 			continue
 		}
-		if runs++; run.Report.ExitCode != 0 {
-			failed++
+		if t.runs++; run.Report.ExitCode != 0 {
+			t.failed++
 		}
-		changes += run.Report.Changes
+		t.changes += run.Report.Changes
 		for _, host := range run.Report.Refused {
-			refused[host] = true
+			if t.refused == nil {
+				t.refused = map[string]bool{}
+			}
+			t.refused[host] = true
 		}
 	}
-	if runs == 0 {
+}
+
+// Text returns the counts in one line, or "" if there are no runs.
+func (t *RunTally) Text() string {
+	if t.runs == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s contained, %d failed; %s changed; %s refused", count(runs, "call"), failed, count(changes, "file"), count(len(refused), "host"))
+	return fmt.Sprintf("%s contained, %d failed; %s changed; %s refused", count(t.runs, "call"), t.failed, count(t.changes, "file"), count(len(t.refused), "host"))
 }

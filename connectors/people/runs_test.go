@@ -20,6 +20,9 @@ func TestAContainedRunIsDescribedInOneLine(t *testing.T) {
 	assert.Contains(t, text, "ran contained: exit code 1, 2 files changed (")
 	assert.Contains(t, text, "; refused: x.io:443; the lists are not complete")
 	assert.NotContains(t, text, "\x1b")
-	assert.Equal(t, "2 calls contained, 2 failed; 4 files changed; 1 host refused", RunsText([]schemas.Prompt{p, {}, p}))
-	assert.Empty(t, RunsText(nil))
+	var tally RunTally
+	assert.Empty(t, tally.Text())
+	tally.Add([]schemas.Prompt{p, {}})
+	tally.Add([]schemas.Prompt{p})
+	assert.Equal(t, "2 calls contained, 2 failed; 4 files changed; 1 host refused", tally.Text())
 }

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -46,7 +47,7 @@ func (m *model) call(timeout time.Duration, f func(context.Context) tea.Msg) tea
 
 // refresh queries the selected request. It thereby gets updates that the screen missed, compares this
 // machine's clock with the broker's, and notices an unreachable nod. If no request is selected, it
-// queries the list of requests, only to notice an unreachable nod.
+// queries one request, only to notice an unreachable nod.
 func (m *model) refresh() tea.Cmd {
 	if m.refreshing {
 		return nil
@@ -55,7 +56,7 @@ func (m *model) refresh() tea.Cmd {
 	i := m.requests.current()
 	if i == nil {
 		return m.call(refreshTimeout, func(ctx context.Context) tea.Msg {
-			_, err := m.o.Desk.Pending(ctx, schemas.Query{})
+			_, _, err := people.FindPending(ctx, m.o.Desk, schemas.Query{Limit: 1}, func(*schemas.Prompt) bool { return true })
 			return refreshMsg{err: err}
 		})
 	}
@@ -113,13 +114,15 @@ func (m *model) catchUp() tea.Cmd {
 	}
 	return m.call(catchUpTimeout, func(ctx context.Context) tea.Msg {
 		var msg missedMsg
-		prompts, err := m.o.Desk.Pending(ctx, schemas.Query{})
+		still := map[string]bool{}
+		err := m.o.Desk.EachPending(ctx, schemas.Query{}, func(page []schemas.Prompt) error {
+			for i := range page {
+				still[page[i].Key()] = true
+			}
+			return nil
+		})
 		if err != nil {
 			return missedMsg{incomplete: true}
-		}
-		still := map[string]bool{}
-		for i := range prompts {
-			still[prompts[i].Key()] = true
 		}
 		for _, i := range open {
 			if still[i.Key()] {

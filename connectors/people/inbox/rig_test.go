@@ -240,13 +240,17 @@ func (d *desk) Answer(_ context.Context, a schemas.Answer) (schemas.Decision, er
 	return *p.Decision, nil
 }
 
-func (d *desk) Pending(context.Context, schemas.Query) (all []schemas.Prompt, err error) {
+func (d *desk) EachPending(_ context.Context, _ schemas.Query, f func([]schemas.Prompt) error) error {
+	var all []schemas.Prompt
 	for _, p := range d.prompts {
 		if p.Decision == nil {
 			all = append(all, *p)
 		}
 	}
-	return all, d.unavailable("pending")
+	if err := d.unavailable("pending"); err != nil {
+		return err
+	}
+	return f(all)
 }
 
 func (d *desk) Show(_ context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {

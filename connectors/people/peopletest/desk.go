@@ -199,11 +199,20 @@ func (d *desk) Approver(ctx context.Context, userID string) (schemas.Approver, e
 	return schemas.Approver{Name: name}, nil
 }
 
-// Pending implements people.Desk.
-func (d *desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
+// EachPending implements people.Desk. It makes pages of one request.
+func (d *desk) EachPending(ctx context.Context, q schemas.Query, f func(page []schemas.Prompt) error) error {
 	if err := d.there(ctx); err != nil {
-		return nil, err
+		return err
 	}
+	for p := range slices.Chunk(d.pending(q), 1) {
+		if err := f(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *desk) pending(q schemas.Query) []schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var open []schemas.Prompt
@@ -214,7 +223,7 @@ func (d *desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, 
 		}
 	}
 	slices.SortFunc(open, func(a, b schemas.Prompt) int { return a.Request.CreatedAt.Compare(b.Request.CreatedAt) })
-	return open, nil
+	return open
 }
 
 // Show implements people.Desk.

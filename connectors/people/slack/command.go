@@ -9,8 +9,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-const maxListed = 20
-
 // handleCommand carries out the slash command /nod with this text. The reply is for the person alone.
 func (h *handler) handleCommand(ctx context.Context, text string) error {
 	commands := people.Commands{Desk: h.desk, Channel: Name, Now: h.now}
@@ -46,7 +44,7 @@ func withLink(text string) []block {
 
 // listPending lists the requests that wait for this person.
 func (h *handler) listPending(ctx context.Context) error {
-	open, err := h.desk.Pending(ctx, schemas.Query{Recipient: h.person})
+	open, more, err := people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.person}, people.MaxListed)
 	if err != nil {
 		return h.refuse(ctx, err)
 	}
@@ -54,13 +52,13 @@ func (h *handler) listPending(ctx context.Context) error {
 		h.tell(ctx, people.NotUnderstood(nil))
 		return nil
 	}
-	lines := []string{fmt.Sprintf("%d waiting. Answer with the buttons under each question.", len(open))}
-	for i := range open[:min(len(open), maxListed)] {
+	lines := []string{people.CountWaiting(len(open), more) + " Answer with the buttons under each question."}
+	for i := range open {
 		p := &open[i]
 		lines = append(lines, fmt.Sprintf("%s · %s risk · until %s · %s", p.PendingID[:min(len(p.PendingID), 16)], p.Risk, p.Deadline.UTC().Format("2 Jan 15:04 UTC"), people.Summary(p, 100)))
 	}
-	if more := len(open) - maxListed; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more: nod pending", more))
+	if more {
+		lines = append(lines, "and more: nod pending")
 	}
 	h.tell(ctx, strings.Join(lines, "\n"))
 	return nil

@@ -218,11 +218,12 @@ func (h *handler) showStep(ctx context.Context, p *schemas.Prompt, b people.Butt
 		h.showOutcome(ctx, p)
 		return h.refuse(ctx, (&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision))
 	}
-	open, err := h.desk.Pending(ctx, schemas.Query{Recipient: h.person})
+	q := schemas.Query{SessionID: p.SessionID, Recipient: h.person}
+	_, found, err := people.FindPending(ctx, h.desk, q, func(o *schemas.Prompt) bool { return o.Key() == p.Key() })
 	if err != nil {
 		return h.refuse(ctx, err)
 	}
-	if !slices.ContainsFunc(open, func(o schemas.Prompt) bool { return o.Key() == p.Key() }) {
+	if !found {
 		return h.refuse(ctx, &schemas.Error{Code: schemas.CodeForbidden})
 	}
 	v := step(p, b.Action, origin{h.channel, h.ts, h.repeat, b.Text(maxValue)})

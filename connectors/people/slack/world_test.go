@@ -153,11 +153,11 @@ func (d *desk) Answer(_ context.Context, a schemas.Answer) (schemas.Decision, er
 	return out, nil
 }
 
-func (d *desk) Pending(_ context.Context, q schemas.Query) ([]schemas.Prompt, error) {
+func (d *desk) EachPending(_ context.Context, q schemas.Query, f func([]schemas.Prompt) error) error {
 	if q.Recipient != ann {
-		return nil, nil
+		return nil
 	}
-	return []schemas.Prompt{d.prompt}, nil
+	return f([]schemas.Prompt{d.prompt})
 }
 
 func (d *desk) Show(_ context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {

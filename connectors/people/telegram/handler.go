@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -167,15 +166,12 @@ func (h *handler) findRequest(ctx context.Context, m *message, person int64, b b
 		}
 		return people.AsShown(p, b.waiters), nil
 	}
-	open, err := h.desk.Pending(ctx, schemas.Query{Recipient: strconv.FormatInt(person, 10)})
-	if err != nil {
-		return schemas.Prompt{}, err
+	q := schemas.Query{Recipient: strconv.FormatInt(person, 10)}
+	p, found, err := people.FindPending(ctx, h.desk, q, func(p *schemas.Prompt) bool { return p.Digest == b.digest })
+	if err == nil && !found {
+		err = unknown
 	}
-	i := slices.IndexFunc(open, func(p schemas.Prompt) bool { return p.Digest == b.digest })
-	if i < 0 {
-		return schemas.Prompt{}, unknown
-	}
-	return people.AsShown(open[i], b.waiters), nil
+	return people.AsShown(p, b.waiters), err
 }
 
 // answer submits an answer, tells the person the result, and stores the decision in p. It reports

@@ -146,15 +146,13 @@ func (m *message) button() (buttonData, bool) {
 	return readCallback(m.ReplyMarkup.Rows[0][0].Data)
 }
 
-const maxListed = 20
-
 // listPending lists the requests that wait for this person.
 func (h *handler) listPending(ctx context.Context, m *message) error {
-	open, err := h.desk.Pending(ctx, schemas.Query{Recipient: strconv.FormatInt(m.From.ID, 10)})
+	open, more, err := people.Oldest(ctx, h.desk, schemas.Query{Recipient: strconv.FormatInt(m.From.ID, 10)}, people.MaxListed)
 	if err != nil {
 		return h.refuse(err, func(text string, _ bool) { h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text}) })
 	}
-	list := listing(open)
+	list := listing(open, more)
 	h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: list.text.String(), Entities: list.entities})
 	return nil
 }
@@ -167,22 +165,22 @@ func times(p *schemas.Prompt) string {
 	return " · " + people.Times(p)
 }
 
-func listing(open []schemas.Prompt) *content {
+func listing(open []schemas.Prompt, more bool) *content {
 	c := &content{}
 	if len(open) == 0 {
 		c.add("", people.NotUnderstood(nil))
 		return c
 	}
-	c.add("bold", fmt.Sprintf("%d waiting. Answer with the buttons under each question.", len(open)))
-	for i := range open[:min(len(open), maxListed)] {
+	c.add("bold", people.CountWaiting(len(open), more)+" Answer with the buttons under each question.")
+	for i := range open {
 		p := &open[i]
 		c.newline()
 		c.add("code", p.PendingID[:min(len(p.PendingID), 16)])
 		c.add("", fmt.Sprintf(" · %s%s · until %s\n", p.Risk, times(p), p.Deadline.UTC().Format("2 Jan 15:04 UTC")))
 		c.add("pre", "│ "+people.Summary(p, 100))
 	}
-	if more := len(open) - maxListed; more > 0 {
-		c.add("", fmt.Sprintf("\nand %d more: nod pending", more))
+	if more {
+		c.add("", "\nand more: nod pending")
 	}
 	return c
 }

@@ -126,11 +126,11 @@ func (d *desk) Answer(_ context.Context, a schemas.Answer) (schemas.Decision, er
 	return schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.AllowOnce, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}, DecidedAt: time.Now()}, nil
 }
 
-func (d *desk) Pending(_ context.Context, q schemas.Query) ([]schemas.Prompt, error) {
+func (d *desk) EachPending(_ context.Context, q schemas.Query, f func([]schemas.Prompt) error) error {
 	if q.Recipient != peopletest.Ann {
-		return nil, nil
+		return nil
 	}
-	return []schemas.Prompt{d.prompt}, nil
+	return f([]schemas.Prompt{d.prompt})
 }
 
 func (d *desk) Show(context.Context, string, string) (schemas.Prompt, schemas.Page, error) {

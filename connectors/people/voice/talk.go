@@ -120,23 +120,37 @@ func (t *talk) poll(ctx context.Context) {
 		t.checked = time.Now()
 		t.present(call)
 	}
-	all, err := t.desk.Pending(call, schemas.Query{Recipient: t.from.UserID})
+	var waiting []schemas.Prompt
+	_, _, err := people.FindPending(call, t.desk, schemas.Query{Recipient: t.from.UserID}, func(p *schemas.Prompt) bool {
+		if t.isOpen(p) || p.Revision > t.ends[p.Key()] {
+			waiting = append(waiting, *p)
+		}
+		return len(waiting) == maxQueued
+	})
 	if err != nil {
 		t.log.Debug("voice: the pending requests were not read", "error", err)
 		return
 	}
-	t.reconcile(call, all)
+	t.reconcile(call, waiting)
 }
 
-// reconcile compares the dialogue with all pending requests of the person.
-func (t *talk) reconcile(ctx context.Context, all []schemas.Prompt) {
+// maxQueued is the largest number of requests that a talk reads at once to ask about them.
+const maxQueued = 50
+
+// isOpen reports whether the talk asks about p.
+func (t *talk) isOpen(p *schemas.Prompt) bool {
+	return t.open != nil && p.Key() == t.open.Key() && p.Digest == t.open.Digest
+}
+
+// reconcile compares the dialogue with the requests that wait for the person, without those that the
+// talk has ended.
+func (t *talk) reconcile(ctx context.Context, waiting []schemas.Prompt) {
 	t.pending = nil
 	stillOpen := false
-	for _, p := range all {
-		switch {
-		case t.open != nil && p.Key() == t.open.Key() && p.Digest == t.open.Digest:
+	for _, p := range waiting {
+		if t.isOpen(&p) {
 			stillOpen = true
-		case p.Revision > t.ends[p.Key()]:
+		} else {
 			t.pending = append(t.pending, p)
 		}
 	}
@@ -144,7 +158,7 @@ func (t *talk) reconcile(ctx context.Context, all []schemas.Prompt) {
 		p, page, err := t.desk.Show(ctx, t.open.SessionID, t.open.PendingID)
 		switch {
 		case err == nil && p.Decision == nil && p.Digest == t.open.Digest:
-			return // it was decided or listed on another page meanwhile
+			return // it was decided or listed on another page meanwhile, or many requests wait
 		case err == nil && p.Decision != nil:
 			t.close(ending(p.Decision, page.Now))
 		default:

@@ -16,26 +16,30 @@ const historyLimit = 200 // the largest number of decisions in one reply of perm
 // contains only decisions with that outcome. If the payload has a query, the reply contains only
 // requests whose texts contain all words of the query.
 func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPayload) {
-	prompts, err := c.opts.Records.History(ctx, a.SessionID)
+	if a.Limit <= 0 || a.Limit > historyLimit {
+		a.Limit = historyLimit
+	}
+	words := strings.Fields(strings.ToLower(a.Query))
+	newest := people.Newest{Most: a.Limit, Keep: func(p *schemas.Prompt) bool {
+		return (a.Outcome == "" || p.Decision.Outcome == a.Outcome) && mentions(p, words)
+	}}
+	var runs people.RunTally
+	err := c.opts.Records.EachDecided(ctx, a.SessionID, func(page []schemas.Prompt) error {
+		runs.Add(page)
+		return newest.Add(page)
+	})
 	if err != nil {
 		c.fail(m, failureOf(err))
 		return
 	}
-	slices.SortStableFunc(prompts, func(x, y schemas.Prompt) int { return y.Decision.DecidedAt.Compare(x.Decision.DecidedAt) })
-	if a.Limit <= 0 || a.Limit > historyLimit {
-		a.Limit = historyLimit
-	}
 	now := c.clock.now()
-	reply := historyReply{Permissions: []decidedView{}, ServerTime: now}
+	reply := historyReply{Permissions: []decidedView{}, More: newest.More, ServerTime: now}
 	if a.SessionID != "" {
-		reply.Runs = people.RunsText(prompts)
+		reply.Runs = runs.Text()
 	}
-	size, words := 0, strings.Fields(strings.ToLower(a.Query))
+	size, prompts := 0, newest.Prompts()
 	for i := range prompts {
-		if a.Outcome != "" && prompts[i].Decision.Outcome != a.Outcome || !mentions(&prompts[i], words) {
-			continue
-		}
-		if len(reply.Permissions) == a.Limit || size > pageBytes {
+		if size > pageBytes {
 			reply.More = true
 			break
 		}
@@ -65,12 +69,12 @@ const searchWidth = 1000
 
 // listSessions replies with the sessions of the requests that are stored.
 func (c *client) listSessions(ctx context.Context, m clientMessage) {
-	prompts, err := c.opts.Records.History(ctx, "")
-	if err != nil {
-		c.fail(m, failureOf(err))
-		return
+	now := c.clock.now()
+	tally := people.NewSessionTally(now)
+	err := c.opts.Records.EachDecided(ctx, "", tally.Add)
+	if err == nil {
+		err = c.opts.Desk.EachPending(ctx, schemas.Query{Recipient: c.user}, tally.Add)
 	}
-	pending, err := c.opts.Desk.Pending(ctx, schemas.Query{Recipient: c.user})
 	if err != nil {
 		c.fail(m, failureOf(err))
 		return
@@ -80,7 +84,6 @@ func (c *client) listSessions(ctx context.Context, m clientMessage) {
 		c.fail(m, failureOf(err))
 		return
 	}
-	now := c.clock.now()
 	holds := map[string]int{}
 	for i := range grants {
 		if grants[i].Live(now) && grants[i].Scope == schemas.ScopeSession {
@@ -88,7 +91,7 @@ func (c *client) listSessions(ctx context.Context, m clientMessage) {
 		}
 	}
 	reply := sessionsReply{Sessions: []sessionView{}, ServerTime: now}
-	for _, s := range people.Sessions(append(pending, prompts...), now) {
+	for _, s := range tally.Sessions() {
 		s.Name, s.Label, s.Host, s.Project = people.Line(s.Name), people.Line(s.Label), people.Line(s.Host), people.ProjectName(s.Project)
 		reply.Sessions = append(reply.Sessions, sessionView{s, holds[s.ID]})
 	}

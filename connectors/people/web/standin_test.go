@@ -104,7 +104,9 @@ func (s *standIn) Answer(_ context.Context, a schemas.Answer) (schemas.Decision,
 	return d, nil
 }
 
-func (s *standIn) Pending(context.Context, schemas.Query) ([]schemas.Prompt, error) { return nil, nil }
+func (s *standIn) EachPending(context.Context, schemas.Query, func([]schemas.Prompt) error) error {
+	return nil
+}
 
 func (s *standIn) Show(_ context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
 	s.mu.Lock()
@@ -161,7 +163,11 @@ func (s *standIn) SpendLoginCode(context.Context, string, time.Time) (bool, erro
 
 func (s *standIn) LoginCodeSpent(context.Context, string) (bool, error) { return false, nil }
 
-func (s *standIn) History(_ context.Context, session string) (all []schemas.Prompt, err error) {
+func (s *standIn) EachDecided(_ context.Context, session string, f func([]schemas.Prompt) error) error {
+	return f(s.decided(session))
+}
+
+func (s *standIn) decided(session string) (all []schemas.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.prompts {
@@ -169,7 +175,7 @@ func (s *standIn) History(_ context.Context, session string) (all []schemas.Prom
 			all = append(all, p)
 		}
 	}
-	return all, nil
+	return all
 }
 
 func (s *standIn) Grants(context.Context, string) ([]schemas.StandingAnswer, error) {

@@ -57,9 +57,10 @@ type LoginCodes interface {
 
 // Records is the interface to past decisions and standing answers.
 type Records interface {
-	// History lists the decided requests that nod still stores. If session is not empty, it lists only
-	// those of that session.
-	History(ctx context.Context, session string) ([]schemas.Prompt, error)
+	// EachDecided calls f with one page after another of the decided requests that nod still stores. If
+	// session is not empty, the pages contain only the requests of that session. An error of f ends the
+	// list, and EachDecided returns it.
+	EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error
 	// Grants lists the standing answers of one session or, if session is empty, of all sessions. The
 	// list includes some that have ended recently.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)

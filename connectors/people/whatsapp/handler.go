@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -160,19 +159,17 @@ func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt
 		}
 		return people.AsShown(p, b.Waiters), nil
 	}
-	open, err := h.pending(ctx)
-	if err != nil {
-		return schemas.Prompt{}, err
+	p, found, err := people.FindPending(ctx, h.desk, schemas.Query{Recipient: h.m.From}, func(p *schemas.Prompt) bool { return p.Digest == b.Digest })
+	if err == nil && !found {
+		err = unknown
 	}
-	i := slices.IndexFunc(open, func(p schemas.Prompt) bool { return p.Digest == b.Digest })
-	if i < 0 {
-		return schemas.Prompt{}, unknown
-	}
-	return people.AsShown(open[i], b.Waiters), nil
+	return people.AsShown(p, b.Waiters), err
 }
 
-func (h *handler) pending(ctx context.Context) ([]schemas.Prompt, error) {
-	return h.desk.Pending(ctx, schemas.Query{Recipient: h.m.From})
+// oldest returns the oldest requests that wait for this person, at most mostShown, and reports whether
+// there are more.
+func (h *handler) oldest(ctx context.Context) (open []schemas.Prompt, more bool, err error) {
+	return people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.m.From}, mostShown)
 }
 
 // handleText handles a text: an answer with a code, or a command. A yes or no without a code decides
@@ -193,15 +190,14 @@ func (h *handler) handleText(ctx context.Context) error {
 	if command, _ := people.Command(words); command == "/pending" {
 		return h.showPending(ctx)
 	}
-	open, err := h.pending(ctx)
+	utterance := people.ReadText(words)
+	if utterance.Word == people.Unclear || utterance.Code == "" {
+		return h.notUnderstood(ctx)
+	}
+	p, ok, err := h.codes.Find(ctx, h.desk, utterance.Code, h.m.From)
 	if err != nil {
 		return h.refuse(ctx, err)
 	}
-	utterance := people.ReadText(words)
-	if utterance.Word == people.Unclear || utterance.Code == "" {
-		return h.notUnderstood(ctx, open)
-	}
-	p, ok := h.codes.Find(utterance.Code, open, h.m.From)
 	if !ok {
 		h.say(ctx, said("Nothing changed: no request that waits for you has the code "+utterance.Code+". It may have ended. /pending shows the requests that wait."))
 		return nil
@@ -215,14 +211,18 @@ func (h *handler) handleText(ctx context.Context) error {
 }
 
 // notUnderstood replies to a text that is no answer.
-func (h *handler) notUnderstood(ctx context.Context, open []schemas.Prompt) error {
+func (h *handler) notUnderstood(ctx context.Context) error {
+	open, more, err := h.oldest(ctx)
+	if err != nil {
+		return h.refuse(ctx, err)
+	}
 	codes := make([]string, len(open))
 	for i := range open {
 		codes[i] = h.codes.Of(&open[i], h.m.From)
 	}
 	text := people.NotUnderstood(codes)
-	if len(open) > mostShown {
-		text = fmt.Sprintf("I did not understand that, and nothing changed. %d requests are waiting: answer with the buttons under each question.", len(open))
+	if more {
+		text = fmt.Sprintf("I did not understand that, and nothing changed. More than %d requests are waiting: answer with the buttons under each question.", len(open))
 	}
 	h.say(ctx, said(text+"\n/pending shows the requests that wait, /freeze denies every request until /thaw, /web sends a link to the web inbox. Your WhatsApp id is "+h.m.From+"."))
 	return nil
@@ -230,7 +230,7 @@ func (h *handler) notUnderstood(ctx context.Context, open []schemas.Prompt) erro
 
 // showPending sends the questions that wait for this person, oldest first.
 func (h *handler) showPending(ctx context.Context) error {
-	open, err := h.pending(ctx)
+	open, more, err := h.oldest(ctx)
 	if err != nil {
 		return h.refuse(ctx, err)
 	}
@@ -238,7 +238,7 @@ func (h *handler) showPending(ctx context.Context) error {
 		h.say(ctx, said(people.NotUnderstood(nil)))
 		return nil
 	}
-	for i := range open[:min(len(open), mostShown)] {
+	for i := range open {
 		p := open[i]
 		p.Recipient, p.Repeat = h.m.From, true
 		if _, err := h.sendPrompt(ctx, &p, again); err != nil {
@@ -246,8 +246,8 @@ func (h *handler) showPending(ctx context.Context) error {
 			break // the person can ask again
 		}
 	}
-	if more := len(open) - mostShown; more > 0 {
-		h.say(ctx, said(fmt.Sprintf("and %d more: answer these first, then write /pending again.", more)))
+	if more {
+		h.say(ctx, said("and more: answer these first, then write /pending again."))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A messageKind says what a message that Meta reports about was.
+// A messageKind is the kind of a message about which Meta reports.
 type messageKind string
 
 const (

@@ -158,11 +158,11 @@ func (d *desk) answered() int {
 	return len(d.answers)
 }
 
-func (d *desk) Pending(_ context.Context, q schemas.Query) ([]schemas.Prompt, error) {
+func (d *desk) EachPending(_ context.Context, q schemas.Query, f func([]schemas.Prompt) error) error {
 	if q.Recipient != ann {
-		return nil, nil
+		return nil
 	}
-	return []schemas.Prompt{d.prompt}, nil
+	return f([]schemas.Prompt{d.prompt})
 }
 
 func (d *desk) Show(context.Context, string, string) (schemas.Prompt, schemas.Page, error) {
