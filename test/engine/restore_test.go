@@ -85,8 +85,9 @@ func TestARestoredNodReopensNothing(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Gets(rig.Lookup("S", "")).Outcome, "nod is frozen")
 	env.Equal(1, env.LoggedOf(schemas.LogRestored))
 
-	_, err := ann.Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
+	thawed, err := ann.Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
 	env.NoError(err)
+	env.Heard("frozen_revision", thawed.Revision)
 	env.Equal(schemas.Allowed, ada.Gets(rig.Lookup("S", "")).Outcome)
 	for _, command := range []string{"npm test", "npm run lint", "make release"} {
 		q := ada.Asks(rig.Shell("S", "", command))

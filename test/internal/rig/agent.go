@@ -39,8 +39,11 @@ func (a *Agent) Asks(r schemas.Request) *Question {
 	a.T.Helper()
 	asked, err := a.Asker.Submit(a.Ctx, r)
 	a.NoError(err)
-	a.NotZero(asked.Receipt.Revision, "%s was decided at once", asked.Key)
-	return &Question{asked, a}
+	q := &Question{asked, a}
+	if asked.Receipt.Revision == 0 {
+		a.Fail("decided at once", "%s: %+v", asked.Key, q.Hears())
+	}
+	return q
 }
 
 // Gets sends a request, which must be decided at once, and returns the decision.
