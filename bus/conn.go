@@ -183,12 +183,17 @@ func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	}
 }
 
-// The method where returns the server's address, without the user and password of a URL.
+// The method where returns the server's address.
 func (c *Conn) where(o Options) string {
 	if o.Server != nil {
 		return "this process"
 	}
-	urls := strings.Split(o.URL, ",")
+	return Address(o.URL)
+}
+
+// Address returns the URLs of servers without users and passwords.
+func Address(url string) string {
+	urls := strings.Split(url, ",")
 	for i, u := range urls {
 		if scheme, rest, ok := strings.Cut(u, "://"); ok {
 			if _, host, ok := strings.Cut(rest, "@"); ok {
@@ -272,6 +277,14 @@ func (c *Conn) Subscribe(subject string, handle func(Message)) (stop func(), err
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
 	return func() { _ = sub.Unsubscribe() }, nil // Unsubscribe fails only on a closed connection, which has no subscriptions
+}
+
+// ServerInfo describes the server of a connection.
+type ServerInfo struct{ Name, Cluster, Version string }
+
+// ServerInfo returns the server to which c is connected.
+func (c *Conn) ServerInfo() ServerInfo {
+	return ServerInfo{c.nc.ConnectedServerName(), c.nc.ConnectedClusterName(), c.nc.ConnectedServerVersion()}
 }
 
 // Flush waits until the server has received all messages that were sent before.

@@ -36,7 +36,7 @@ type description struct {
 // nod's configuration does not contain, such as the limits of the log. The server must not run.
 func repairStores(storeDir string, log *slog.Logger) error {
 	root := filepath.Join(storeDir, "jetstream")
-	for _, config := range storeConfigs() {
+	for _, config := range storeConfigs(1) {
 		dirs, _ := fs.Glob(os.DirFS(root), path.Join("*", "streams", config.Name)) // Glob fails only for a malformed pattern
 		for _, dir := range dirs {
 			if err := repairStream(filepath.Join(root, filepath.FromSlash(dir)), config, log); err != nil {
@@ -62,11 +62,11 @@ func repairStream(dir string, config jetstream.StreamConfig, log *slog.Logger) e
 	return nil
 }
 
-// storeConfigs returns the configurations of all streams, for a single server.
-func storeConfigs() []jetstream.StreamConfig {
-	configs := []jetstream.StreamConfig{recordsConfig(1), logConfig(), promptsConfig(1)}
+// storeConfigs returns the configurations of all streams with this number of replicas.
+func storeConfigs(replicas int) []jetstream.StreamConfig {
+	configs := []jetstream.StreamConfig{recordsConfig(replicas), replicated(logConfig(), replicas), promptsConfig(replicas)}
 	for _, b := range new(Store).buckets() {
-		configs = append(configs, bucketConfig(b.name, b.async, 1))
+		configs = append(configs, replicated(bucketConfig(b.name, b.async, replicas), replicas))
 	}
 	return configs
 }

@@ -133,7 +133,7 @@ func members(t *testing.T, servers int) (all []bus.EmbedOptions) {
 	for i, port := range ports {
 		all = append(all, bus.EmbedOptions{
 			DataDir: t.TempDir(), Log: quiet(), SyncInterval: time.Minute,
-			ServerName: fmt.Sprint("n", i+1), ClusterName: "c", ClusterPort: port, Routes: routes,
+			ServerName: fmt.Sprint("n", i+1), ClusterName: fmt.Sprint("c", ports[0]), ClusterPort: port, Routes: routes,
 		})
 	}
 	return all

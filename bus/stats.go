@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,8 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// statsQuiet is how long ServiceStats waits for another reply before it takes the replies as
-// complete.
+// statsQuiet is how long eachInstance waits for another reply.
 const statsQuiet = 300 * time.Millisecond
 
 // ServiceStats are the statistics of one instance of a service.
@@ -28,35 +28,68 @@ func (s ServiceStats) Into(v any) error { return json.Unmarshal(s.data, v) }
 
 // ServiceStats asks every instance of a service for its statistics.
 func (c *Conn) ServiceStats(ctx context.Context, service string) ([]ServiceStats, error) {
-	subject, err := micro.ControlSubject(micro.StatsVerb, service, "")
+	var all []ServiceStats
+	err := c.eachInstance(ctx, micro.StatsVerb, service, func(reply []byte) {
+		var stats micro.Stats
+		if json.Unmarshal(reply, &stats) == nil && len(stats.Endpoints) > 0 {
+			all = append(all, ServiceStats{stats.ID, stats.Endpoints[0].Data})
+		}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
+	}
+	return all, nil
+}
+
+// Instance is a running instance of a service.
+type Instance struct{ Service, ID, Version string }
+
+// Instances lists the running instances of all services that this connection reaches, by service and
+// id.
+func (c *Conn) Instances(ctx context.Context) ([]Instance, error) {
+	var all []Instance
+	err := c.eachInstance(ctx, micro.PingVerb, "", func(reply []byte) {
+		var ping micro.Ping
+		if json.Unmarshal(reply, &ping) == nil && ping.Name != "" {
+			all = append(all, Instance{ping.Name, ping.ID, ping.Version})
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask the running services: %w", err)
+	}
+	slices.SortFunc(all, func(a, b Instance) int {
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.ID, b.ID))
+	})
+	return all, nil
+}
+
+// eachInstance sends a request to every instance of a service, or of all services if service is empty,
+// and calls f with each reply. The replies are complete once none has come for statsQuiet.
+func (c *Conn) eachInstance(ctx context.Context, verb micro.Verb, service string, f func(reply []byte)) error {
+	subject, err := micro.ControlSubject(verb, service, "")
+	if err != nil {
+		return err
 	}
 	inbox := c.nc.NewRespInbox()
 	sub, err := c.nc.SubscribeSync(inbox)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
+		return err
 	}
 	defer sub.Unsubscribe()
 	if err := c.nc.PublishRequest(subject, inbox, nil); err != nil {
-		return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
+		return err
 	}
-	var all []ServiceStats
 	for {
 		quiet, cancel := context.WithTimeout(ctx, statsQuiet)
 		msg, err := sub.NextMsgWithContext(quiet)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) {
-			return all, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
+			return err
 		}
-		var stats micro.Stats
-		if json.Unmarshal(msg.Data, &stats) != nil || len(stats.Endpoints) == 0 {
-			continue
-		}
-		all = append(all, ServiceStats{stats.ID, stats.Endpoints[0].Data})
+		f(msg.Data)
 	}
 }
 

@@ -50,11 +50,7 @@ type createStream func(context.Context, jetstream.StreamConfig) (jetstream.Strea
 func openStore(ctx context.Context, c *Conn, replicas int, create createStream, setReads func(*kvStream, context.Context) error) (*Store, error) {
 	s := &Store{conn: c}
 	open := func(config jetstream.StreamConfig, prefix string) (*kvStream, error) {
-		config.Replicas = replicas
-		if replicas > 1 {
-			config.PersistMode = jetstream.DefaultPersistMode // asynchronous persistence works with a single replica only
-		}
-		stream, err := c.stream(ctx, config, create)
+		stream, err := c.stream(ctx, replicated(config, replicas), create)
 		if err != nil {
 			return nil, err
 		}
@@ -87,6 +83,14 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 		*b.into = &Bucket{kvStream: k, confirms: newActionGroup()}
 	}
 	return s, nil
+}
+
+func replicated(config jetstream.StreamConfig, replicas int) jetstream.StreamConfig {
+	config.Replicas = replicas
+	if replicas > 1 {
+		config.PersistMode = jetstream.DefaultPersistMode // asynchronous persistence works with a single replica only
+	}
+	return config
 }
 
 type bucketSpec struct {

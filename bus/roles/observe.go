@@ -2,6 +2,7 @@ package roles
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,9 @@ var ObserverInbox = ID{Role: Observer}.InboxPrefix() + "."
 var observedStreams = []string{
 	RecordsBucket, "KV_permission_sessions", "KV_client_presence", "KV_shown_prompts", "permission_prompts", "permission_log",
 }
+
+// ObservedStreams returns the names of the streams whose state an observer may read.
+func ObservedStreams() []string { return slices.Clone(observedStreams) }
 
 // observed is a request to JetStream that an observer may send, with the subject to which the
 // account OBSERVE maps it. The n-th * of both subjects is the same token.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,9 +11,10 @@ import (
 )
 
 type doctorCmd struct {
-	JSON   bool          `name:"json" help:"Print a JSON array."`
-	Prompt bool          `help:"Also send a test question and wait for the answer."`
-	Wait   time.Duration `default:"10m" placeholder:"D" help:"How long --prompt waits for the answer (10m)."`
+	JSON    bool          `name:"json" help:"Print a JSON array."`
+	Prompt  bool          `help:"Also send a test question and wait for the answer."`
+	Cluster bool          `help:"Check the NATS servers, stores and engines of a cluster instead, with the key of an observer."`
+	Wait    time.Duration `default:"10m" placeholder:"D" help:"How long --prompt waits for the answer (10m)."`
 }
 
 // Run makes all checks and prints the findings. It exits with 1 if a finding has the level Wrong.
@@ -25,7 +27,17 @@ func (c *doctorCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	found := doctor.Examine(e.ctx, doctor.Options{Place: place, DataDir: dir, Version: version(), Log: e.log})
+	o, examine := doctor.Options{Place: place, DataDir: dir, Version: version(), Log: e.log}, doctor.Examine
+	if c.Cluster && c.Prompt {
+		return errors.New("nod doctor: --prompt needs the key of an agent and --cluster that of an observer: run it once for each")
+	}
+	if c.Cluster {
+		if place.URL == "" || place.Creds == "" {
+			return errors.New("nod doctor --cluster: name the servers with NOD_URL and the key of an observer with --creds: docs/cluster.md")
+		}
+		examine = doctor.ExamineCluster
+	}
+	found := examine(e.ctx, o)
 	if !c.JSON {
 		e.printFindings(found)
 	}

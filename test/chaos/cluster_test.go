@@ -198,8 +198,8 @@ listen: %s:%d
 ping_interval: "5s"
 ping_max: 2
 jetstream { store_dir: %q, sync_interval: always }
-cluster { name: c, listen: %s:%d, no_advertise: true, pool_size: -1, routes: [%s] }
-%s`, n, c.host(n), c.ports[n], c.store(n), c.host(n), c.routes[n], strings.Join(routes, ","), accounts)
+cluster { name: c%d, listen: %s:%d, no_advertise: true, pool_size: -1, routes: [%s] }
+%s`, n, c.host(n), c.ports[n], c.store(n), c.ports[0], c.host(n), c.routes[n], strings.Join(routes, ","), accounts)
 }
 
 func (c *cluster) store(n int) string { return filepath.Join(c.dir, fmt.Sprint("js", n)) }

@@ -47,7 +47,7 @@ func newNodes(t *testing.T) *nodes {
 		s, err := server.NewServer(&server.Options{
 			ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
 			JetStream: true, StoreDir: t.TempDir(), Routes: routes,
-			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: p},
+			Cluster: server.ClusterOpts{Name: fmt.Sprint("c", ports[0]), Host: "127.0.0.1", Port: p},
 		})
 		require.NoError(t, err)
 		s.Start()

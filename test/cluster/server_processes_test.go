@@ -58,7 +58,7 @@ func configure(t *testing.T, servers int) *cluster {
 	c := &cluster{t: t, dir: t.TempDir(), nod: rig.Binary, server: server}
 	keys, err := roles.OpenKeys(c.dir)
 	require.NoError(t, err)
-	require.NoError(t, keys.Ensure(append(roles.First(), roles.ConnectorID("tg"))...))
+	require.NoError(t, keys.Ensure(append(roles.First(), roles.ConnectorID("tg"), roles.ID{Role: roles.Observer})...))
 	accounts, err := exec.Command(rig.Binary, "keys", "config", "--data", c.dir).Output()
 	require.NoError(t, err)
 	ports := testports.Free(t, 2*servers)
@@ -69,10 +69,11 @@ func configure(t *testing.T, servers int) *cluster {
 	}
 	c.urls = strings.Join(urls, ",")
 	for n := range servers {
-		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\njetstream { store_dir: %q, sync_interval: always }\n%s",
-			n, ports[n], filepath.Join(c.dir, fmt.Sprint("js", n)), accounts)
+		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always }\n%s",
+			n, ports[n], c.log(n), filepath.Join(c.dir, fmt.Sprint("js", n)), accounts)
 		if servers > 1 {
-			config += fmt.Sprintf("\ncluster { name: c, listen: 127.0.0.1:%d, routes: [%s] }\n", ports[servers+n], strings.Join(routes, ","))
+			// Servers of another test may get a port of a killed server; they belong to another cluster.
+			config += fmt.Sprintf("\ncluster { name: c%d, listen: 127.0.0.1:%d, routes: [%s] }\n", ports[0], ports[servers+n], strings.Join(routes, ","))
 		}
 		require.NoError(t, os.WriteFile(c.config(n), []byte(config), 0o600))
 	}
@@ -81,7 +82,17 @@ func configure(t *testing.T, servers int) *cluster {
 
 func (c *cluster) config(n int) string { return filepath.Join(c.dir, fmt.Sprintf("n%d.conf", n)) }
 
-func (c *cluster) serve(n int) *exec.Cmd { return c.begin(exec.Command(c.server, "-c", c.config(n))) }
+func (c *cluster) log(n int) string { return filepath.Join(c.dir, fmt.Sprintf("n%d.log", n)) }
+
+// serve starts a server. If the test fails, it prints the end of the server's log.
+func (c *cluster) serve(n int) *exec.Cmd {
+	c.t.Cleanup(func() {
+		if log, err := os.ReadFile(c.log(n)); err == nil && c.t.Failed() {
+			c.t.Logf("the log of server %d ends:\n%s", n, log[max(0, len(log)-2000):])
+		}
+	})
+	return c.begin(exec.Command(c.server, "-c", c.config(n)))
+}
 
 // begin starts a process. The end of the test kills it.
 func (c *cluster) begin(p *exec.Cmd) *exec.Cmd {

@@ -1,0 +1,41 @@
+package doctor
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/nodbus/nod/bus"
+)
+
+func TestAStoreOfAClusterIsJudged(t *testing.T) {
+	well := bus.StoreState{Name: "KV_shown_prompts", Exists: true, Leader: "a", Replicas: 3, MaxBytes: -1,
+		Followers: []bus.Follower{{Name: "b", Current: true}, {Name: "c", Current: true}}, Queues: []bus.QueueState{{Name: "q", Leader: "a", Readers: 1}}}
+	for text, change := range map[string]func(*bus.StoreState){
+		"ok: a leads it, and 3 replicas are current":                 func(*bus.StoreState) {},
+		"wrong: it does not exist":                                   func(s *bus.StoreState) { s.Exists = false },
+		"wrong: no server leads it, so it cannot be read or written": func(s *bus.StoreState) { s.Leader = "" },
+		"wrong: replicas are missing: b is offline; c is not current (7 operations behind, last heard of 3s ago)": func(s *bus.StoreState) {
+			s.Followers = []bus.Follower{{Name: "c", Lag: 7, Heard: 3 * time.Second}, {Name: "b", Offline: true, Current: true}}
+		},
+		"note: replicas: 1, so it is lost or stops with one server":                         func(s *bus.StoreState) { s.Replicas, s.Followers = 1, nil },
+		"wrong: its configuration differs from the one that nod makes in discard, max_msgs": func(s *bus.StoreState) { s.Differs = []string{"discard", "max_msgs"} },
+		"note: it has 95 of at most 100 bytes":                                              func(s *bus.StoreState) { s.Bytes, s.MaxBytes = 95, 100 },
+		"wrong: no server leads it, so its messages are not delivered":                      func(s *bus.StoreState) { s.Queues[0].Leader = "" },
+		"wrong: no engine or worker reads it, and 5 messages wait":                          func(s *bus.StoreState) { s.Queues[0] = bus.QueueState{Leader: "a", Waiting: 2, Unacked: 3} },
+		"note: no engine or worker reads it":                                                func(s *bus.StoreState) { s.Queues[0].Readers = 0 },
+		"note: 2000 messages wait":                                                          func(s *bus.StoreState) { s.Queues[0].Waiting = 2000 },
+		"wrong: read the state of KV_shown_prompts: context deadline exceeded":              func(s *bus.StoreState) { s.Err = errState },
+	} {
+		s := well
+		s.Queues = append([]bus.QueueState(nil), well.Queues...)
+		change(&s)
+		found := store(&s)
+		assert.Len(t, found, 1, text)
+		assert.Equal(t, text, string(found[0].Level)+": "+found[0].What)
+	}
+}
+
+var errState = errors.New("read the state of KV_shown_prompts: context deadline exceeded")

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// nod doctor --cluster finds, with an observer's key, an engine and a server that are gone, a store whose
+// configuration was changed, and stores with different numbers of replicas.
+func TestTheClusterIsExamined(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("left out with -short: three servers and two engines as processes")
+	}
+	c := newCluster(t)
+	first, up := c.engine(3)
+	require.Contains(t, <-up, "an engine is up")
+	_, up = c.engine(3)
+	require.Contains(t, <-up, "an engine is up")
+
+	c.examines(true, "3 replicas are current", "2 run", "all have read the same settings")
+	stop(first)
+	c.examines(true, "one runs: if it stops")
+
+	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
+	require.NoError(t, err)
+	nc, err := nats.Connect(c.urls, key, nats.CustomInboxPrefix("_INBOX.engine-store"))
+	require.NoError(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	change := func(name string, edit func(*jetstream.StreamConfig)) {
+		s, err := js.Stream(t.Context(), name)
+		require.NoError(t, err)
+		config := s.CachedInfo().Config
+		edit(&config)
+		_, err = js.UpdateStream(t.Context(), config)
+		require.NoError(t, err)
+	}
+	change("KV_shown_prompts", func(config *jetstream.StreamConfig) { config.Discard = jetstream.DiscardNew })
+	c.examines(false, "shown_prompts its configuration differs from the one that nod makes in discard")
+	change("KV_shown_prompts", func(config *jetstream.StreamConfig) { config.Discard, config.Replicas = jetstream.DiscardOld, 1 })
+	c.examines(false, "different numbers of replicas: 1 for shown_prompts; 3 for pending_permissions")
+
+	leader := c.leader()
+	stop(c.servers[(leader+1)%3])
+	c.examines(false, "no NATS server answers at "+strings.Split(c.urls, ",")[(leader+1)%3], "n"+string('0'+rune((leader+1)%3))+" is not current")
+
+	_, err = c.run("observer", "doctor", "--cluster", "--prompt")
+	require.ErrorContains(t, err, "run it once for each")
+}
+
+// examines runs nod doctor --cluster until its output has these texts.
+func (c *cluster) examines(healthy bool, texts ...string) {
+	c.t.Helper()
+	var out string
+	found := func() bool {
+		var err error
+		out, err = c.run("observer", "doctor", "--cluster")
+		flat := strings.Join(strings.Fields(out), " ")
+		missing := slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(flat, text) })
+		return (err == nil) == healthy && !missing
+	}
+	if !assert.Eventually(c.t, found, time.Minute, rig.Tick) {
+		c.t.Fatalf("%q are not in:\n%s", texts, out)
+	}
+}
