@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// Two engines are stopped with SIGTERM and started again, one after another, while requests are sent and
+// answered. An engine that stops replies to the calls that it has: none is lost and sent again, which
+// would take 5 s.
+func TestEnginesStopOneAfterAnotherWithoutLosingCalls(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	c := configure(t, 1)
+	c.servers = append(c.servers, c.serve(0))
+	var engines [2]*engineProcess
+	for i := range engines {
+		engines[i] = c.startEngine()
+	}
+	settings := filepath.Join(c.dir, "s.json")
+	require.NoError(t, os.WriteFile(settings, rig.Apart(rig.Everybody), 0o600))
+	_, err := c.run("owner", "settings", "apply", settings)
+	require.NoError(t, err)
+
+	asker := bus.NewAsker(c.connect(ctx, c.urls, roles.AgentID("local")), "local")
+	t.Cleanup(asker.Close)
+	desk := connector.NewDesk(c.connect(ctx, c.urls, roles.ConnectorID(schemas.ConnectorTerminal)), schemas.ConnectorTerminal)
+	over := make(chan struct{})
+	var load sync.WaitGroup
+	var mu sync.Mutex
+	calls, slowest := 0, time.Duration(0)
+	timed := func(call func() error) bool {
+		began := time.Now()
+		err := call()
+		mu.Lock()
+		defer mu.Unlock()
+		calls, slowest = calls+1, max(slowest, time.Since(began))
+		return assert.NoError(t, err)
+	}
+	for range 4 {
+		load.Go(func() {
+			for going := true; going; {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				going = timed(func() error { return automatic(ctx, t, asker) }) && byPerson(ctx, t, asker, desk, timed)
+			}
+		})
+	}
+	for range 2 {
+		for i, e := range engines {
+			e.drain()
+			engines[i] = c.startEngine()
+		}
+	}
+	close(over)
+	load.Wait()
+	t.Logf("%d calls, the slowest took %s", calls, slowest.Round(time.Millisecond))
+	require.Greater(t, calls, 40)
+	require.Less(t, slowest, 5*time.Second, "a call was lost")
+}
+
+// automatic sends a request that a rule allows.
+func automatic(ctx context.Context, t *testing.T, asker *bus.Asker) error {
+	r := rig.Lookup("S", "")
+	d, err := asker.Ask(ctx, r)
+	assert.Equal(t, schemas.Allowed, d.Outcome)
+	return err
+}
+
+// byPerson sends a request that waits for a person, and answers it.
+func byPerson(ctx context.Context, t *testing.T, asker *bus.Asker, desk *connector.Desk, timed func(func() error) bool) bool {
+	var open *bus.OpenRequest
+	asked := timed(func() (err error) {
+		open, err = asker.Submit(ctx, rig.Deploy("S", bus.NewID()))
+		return err
+	})
+	if !asked {
+		return false
+	}
+	p, _, err := desk.Show(ctx, "S", open.PendingID)
+	answered := assert.NoError(t, err) && timed(func() error {
+		_, err := desk.Answer(ctx, schemas.Answer{SessionID: "S", PendingID: open.PendingID, Digest: p.Digest, Waiters: p.Waiters, OptionID: "allow_once", From: rig.Ann()})
+		return err
+	})
+	return answered && timed(func() error {
+		d, err := open.Await(ctx)
+		assert.Equal(t, schemas.Allowed, d.Outcome)
+		return err
+	})
+}
+
+// engineProcess is a nod engine of a cluster with one server.
+type engineProcess struct {
+	*testing.T
+	signal func(os.Signal) error
+	ended  <-chan error
+}
+
+func (c *cluster) startEngine() *engineProcess {
+	p, up := c.engine(1)
+	require.Contains(c.t, <-up, "an engine is up")
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	return &engineProcess{c.t, p.Process.Signal, ended}
+}
+
+// drain stops the engine with SIGTERM and waits until it has ended.
+func (e *engineProcess) drain() {
+	require.NoError(e, e.signal(syscall.SIGTERM))
+	select {
+	case err := <-e.ended:
+		require.NoError(e, err)
+	case <-time.After(30 * time.Second):
+		require.Fail(e, "the engine did not stop within 30 s")
+	}
+}
