@@ -23,7 +23,8 @@ type Report struct {
 }
 
 // Row compares nod with the callbacks on bare NATS in one measure. Ratio is nod's value
-// divided by the value of bare NATS. Unit is "µs", "s" or "/s". The processor times are those
+// divided by the value of bare NATS; both are 0 if bare NATS has no such work. Unit is "µs", "s",
+// "/s" or "B" (bytes of live objects). The processor times are those
 // of all roles together, in µs for a request; they are 0 if they were not measured.
 type Row struct {
 	Name    string  `json:"name"`
@@ -49,6 +50,14 @@ func rateRow(name string, nod, bare Cost) Row {
 func timeRow(name string, nod, bare time.Duration) Row {
 	return Row{Name: name, Unit: "s", Ratio: nod.Seconds() / bare.Seconds(), Nod: nod.Seconds(), Bare: bare.Seconds()}
 }
+
+// bytesRow compares the memory of each pending request.
+func bytesRow(name string, nod, bare float64) Row {
+	return Row{Name: name, Unit: "B", Ratio: nod / bare, Nod: nod, Bare: bare}
+}
+
+// nodRow is a measure without a counterpart on bare NATS.
+func nodRow(name, unit string, nod float64) Row { return Row{Name: name, Unit: unit, Nod: nod} }
 
 func newReport(version string, quick bool) Report {
 	return Report{
@@ -89,7 +98,11 @@ func (r *Report) Table() string {
 		if m.NodCPU > 0 && m.BareCPU > 0 {
 			cpu = fmt.Sprintf("%.1f × (%.0f / %.0f µs)", m.NodCPU/m.BareCPU, m.NodCPU, m.BareCPU)
 		}
-		fmt.Fprintf(&b, "| %s | %.2f × | %s | %s | %s |\n", m.Name, m.Ratio, m.quantity(m.Nod), m.quantity(m.Bare), cpu)
+		ratio, bare := "", ""
+		if m.Bare > 0 {
+			ratio, bare = fmt.Sprintf("%.2f ×", m.Ratio), m.quantity(m.Bare)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", m.Name, ratio, m.quantity(m.Nod), bare, cpu)
 	}
 	return b.String()
 }

@@ -218,20 +218,21 @@ func (r *run) pending(ctx context.Context, n, more int) error {
 }
 
 // restart measures the time from the start of both sides to the first decision of a person,
-// with n pending requests. nod's approver answers without reading the pending requests first.
+// with n pending requests. nod's approver answers without reading the pending requests first. It then
+// measures lists of these requests, their memory and, at the end, a freeze.
 func (r *run) restart(ctx context.Context, n int) error {
 	r.Progress(fmt.Sprintf("restart with %s pending", thousands(n)))
 	if err := r.stop(); err != nil {
 		return err
 	}
-	began := time.Now()
+	empty, began := heap(), time.Now()
 	if err := r.startBare(ctx); err != nil {
 		return err
 	}
 	if err := r.bare.Person(ctx, "bench"); err != nil {
 		return err
 	}
-	bare := time.Since(began)
+	bare, withBare := time.Since(began), heap()
 	began = time.Now()
 	var err error
 	if r.nod, err = r.startNod(ctx, false); err != nil {
@@ -241,11 +242,22 @@ func (r *run) restart(ctx context.Context, n int) error {
 		return err
 	}
 	r.add(timeRow(fmt.Sprintf("restart with %s pending, to the first decision", thousands(n)), time.Since(began), bare))
-	if err := r.stopNod(); err != nil || n == r.size.pending[len(r.size.pending)-1] {
+	if err := r.stopNod(); err != nil {
 		return err
 	}
-	r.nod, err = r.startNod(ctx, true)
-	return err
+	if r.nod, err = r.startNod(ctx, true); err != nil {
+		return err
+	}
+	if err := r.pages(ctx, n); err != nil {
+		return err
+	}
+	r.Progress(fmt.Sprintf("memory with %s pending", thousands(n)))
+	untilIdle() // until the approver's viewer has read the pending requests
+	r.add(bytesRow(fmt.Sprintf("memory of each of %s pending, after a restart", thousands(n)), (heap()-withBare)/float64(n), (withBare-empty)/float64(n)))
+	if n < r.size.pending[len(r.size.pending)-1] {
+		return nil
+	}
+	return r.freeze(ctx, n)
 }
 
 func (r *run) add(row Row) { r.report.Measured = append(r.report.Measured, row) }

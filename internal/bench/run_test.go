@@ -21,22 +21,30 @@ func TestAReportHasEveryMeasure(t *testing.T) {
 	report, err := measure(t.Context(), Options{Dir: dir, Version: "1.2.3", Progress: func(step string) { steps = append(steps, step) }}, small)
 	require.NoError(t, err)
 	var names []string
+	alone := 0
 	for _, row := range report.Measured {
 		names = append(names, row.Name)
-		for _, n := range []float64{row.Ratio, row.Nod, row.Bare} {
-			assert.Positive(t, n, row.Name)
+		assert.Positive(t, row.Nod, row.Name)
+		if row.Bare == 0 {
+			alone++
+			continue
 		}
+		assert.Positive(t, row.Bare, row.Name)
 		assert.InEpsilon(t, row.Nod/row.Bare, row.Ratio, 1e-6, row.Name)
 	}
 	assert.Equal(t, []string{
 		"automatic decision, one at a time", "automatic decision, 4 sessions at once",
 		"a person's decision, one at a time", "a person's decision, 4 sessions at once",
 		"requests that stay pending, up to 6", "a person's decision, 6 pending", "restart with 6 pending, to the first decision",
+		"list of 6 pending, first page", "memory of each of 6 pending, after a restart",
 		"requests that stay pending, up to 9", "a person's decision, 9 pending", "restart with 9 pending, to the first decision",
+		"list of 9 pending, first page", "memory of each of 9 pending, after a restart",
+		"freeze of 9 pending, until it is in force", "freeze of 9 pending, requests denied",
 	}, names)
+	assert.Equal(t, 4, alone, "measures without a counterpart on bare NATS")
 	assert.Positive(t, report.Disk.Median)
 	assert.GreaterOrEqual(t, report.Disk.Worst, report.Disk.Median)
-	assert.Len(t, steps, len(names)+1)
+	assert.Len(t, steps, len(names)) // the disk is a step without a row, and the freeze is one step with two rows
 	assertEmpty(t, dir)
 
 	data, err := json.Marshal(report)
@@ -80,6 +88,7 @@ func TestTheTableNamesTheMachineAndTheRatios(t *testing.T) {
 			{"automatic decision, one at a time", "µs", 1.1, 440, 400, 150, 100},
 			{"automatic decision, 64 sessions at once", "/s", 3, 12000.4, 4000, 0, 0},
 			{Name: "restart", Unit: "s", Ratio: 0.5, Nod: 1.234, Bare: 2.468},
+			{Name: "freeze", Unit: "/s", Nod: 2000},
 		},
 	}
 	assert.Equal(t, `nod 1.2.3, go1.26, linux/amd64, 2 CPUs, load 0.10 to 1.90; a sync to disk takes 120 µs (99 of 100: at most 900 µs); quick run
@@ -89,6 +98,7 @@ func TestTheTableNamesTheMachineAndTheRatios(t *testing.T) {
 | automatic decision, one at a time | 1.10 × | 440 µs | 400 µs | 1.5 × (150 / 100 µs) |
 | automatic decision, 64 sessions at once | 3.00 × | 12000 per s | 4000 per s |  |
 | restart | 0.50 × | 1.23 s | 2.47 s |  |
+| freeze |  | 2000 per s |  |  |
 `, r.Table())
 }
 
