@@ -12,7 +12,7 @@ import (
 )
 
 // Commands carries out the commands that people type on a channel: /start and /pair with a pairing
-// code, /web, /freeze and /thaw.
+// code, /web, /leave, /back, /freeze and /thaw. A reply names a command only after the word "send".
 type Commands struct {
 	Desk    Desk
 	Channel string    // the connector's name
@@ -29,6 +29,10 @@ func (c *Commands) Run(ctx context.Context, from schemas.From, text string) (rep
 		reply, err = c.pair(ctx, from, rest)
 	case command == "/web":
 		reply, err = c.loginLink(ctx, from)
+	case command == "/leave":
+		reply, err = c.leave(ctx, from, rest)
+	case command == "/back":
+		reply, err = c.back(ctx, from, rest)
 	case command == "/freeze", command == "/thaw":
 		reply, err = c.freezeOrThaw(ctx, from, command, rest)
 	default:

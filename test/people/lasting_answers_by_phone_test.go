@@ -90,3 +90,25 @@ func (p *phone) form() (id int64) {
 	}, rig.Patience, rig.Tick)
 	return id
 }
+
+// In two steps, an approver lets a session go on without them. The calls under the leave are allowed, and
+// /back ends it and lists them.
+func TestALeaveIsGivenOnThePhone(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.StartNod()
+	p.runs("first", "npm test")
+	p.question("first")
+	p.Write(annOnTG, "/leave medium", 0)
+	p.told("To leave, send /leave 30m medium phone yes")
+	p.Write(annOnTG, "/leave 30m medium phone yes", 0)
+	p.told("Session phone goes on until ")
+	d := p.hears(p.runs("under", "make build"))
+	require.Equal(t, schemas.Allowed, d.Outcome)
+	require.Equal(t, schemas.By{Kind: schemas.ByPolicy, Name: "leave of Ann"}, d.By)
+	p.Write(annOnTG, "/back", 0)
+	p.told("Session phone: 1 call allowed since ")
+	p.told("  Bash make build")
+	p.runs("after", "make build")
+	p.question("after")
+}

@@ -20,12 +20,12 @@ func (h *handler) handleCommand(ctx context.Context, text string) error {
 	case known && command == "/web":
 		h.tellBlocks(ctx, "nod", withLink(reply))
 	case known:
-		h.tell(ctx, strings.NewReplacer("send /thaw", "write /nod thaw", "send /freeze", "write /nod freeze", "Send /thaw", "Write /nod thaw").Replace(reply))
+		h.tell(ctx, strings.NewReplacer("send /", "write /nod ", "Send /", "Write /nod ", "\n/", "\n/nod ").Replace(reply))
 	case command == "/pending":
 		return h.listPending(ctx)
 	default:
 		h.tell(ctx, "Nothing changed. Answer with the buttons under a question.\n"+
-			"/nod pending lists the requests that wait for you, /nod freeze denies every request until /nod thaw, /nod web sends a link to the web inbox.\n"+
+			"/nod pending lists the requests that wait for you, /nod leave lets a session go on without you until /nod back, /nod freeze denies every request until /nod thaw, /nod web sends a link to the web inbox.\n"+
 			"Your Slack user id is "+h.person+". nod recognises approvers by it.")
 	}
 	return nil

@@ -48,7 +48,7 @@ func (h *handler) handleMessage(ctx context.Context, m *message) error {
 		return h.listGrants(ctx, m, tell)
 	}
 	tell.say(fmt.Sprintf("Nothing changed. Answer with the buttons under a question, or reply to it with yes or no.\n"+
-		"/pending lists the requests that wait for you, /grants your answers that last, /freeze denies every request until /thaw, /web sends a link to the web inbox.\n\nYour Telegram user id is %d. nod recognises approvers by it.", m.From.ID))
+		"/pending lists the requests that wait for you, /grants your answers that last, /leave lets a session go on without you until /back, /freeze denies every request until /thaw, /web sends a link to the web inbox.\n\nYour Telegram user id is %d. nod recognises approvers by it.", m.From.ID))
 	return nil
 }
 

@@ -224,7 +224,7 @@ func (h *handler) notUnderstood(ctx context.Context) error {
 	if more {
 		text = fmt.Sprintf("I did not understand that, and nothing changed. More than %d requests are waiting: answer with the buttons under each question.", len(open))
 	}
-	h.say(ctx, said(text+"\n/pending shows the requests that wait, /freeze denies every request until /thaw, /web sends a link to the web inbox. Your WhatsApp id is "+h.m.From+"."))
+	h.say(ctx, said(text+"\n/pending shows the requests that wait, /leave lets a session go on without you until /back, /freeze denies every request until /thaw, /web sends a link to the web inbox. Your WhatsApp id is "+h.m.From+"."))
 	return nil
 }
 
