@@ -141,7 +141,7 @@ func (c *Conn) restore(ctx context.Context, stream string, s Snapshot, r io.Read
 func (c *Conn) sendPart(ctx context.Context, subject string, part []byte) error {
 	within, cancel := context.WithTimeout(ctx, restoreWithin)
 	defer cancel()
-	msg, err := c.nc.RequestWithContext(within, subject, part)
+	msg, err := c.requestKnown(within, subject, part)
 	if err != nil {
 		return err
 	}
@@ -158,6 +158,20 @@ func (c *Conn) sendPart(ctx context.Context, subject string, part []byte) error 
 		return reply.Error
 	}
 	return nil
+}
+
+// requestKnown sends a request to a subject that another server of the cluster has just begun to
+// serve. Until this connection's server knows the subject, the request reaches no server, and
+// requestKnown sends it again.
+func (c *Conn) requestKnown(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
+	known, cancel := context.WithTimeout(ctx, 2*hopTimeout)
+	defer cancel()
+	for try := 0; ; try++ {
+		msg, err := c.nc.RequestWithContext(ctx, subject, data)
+		if !errors.Is(err, nats.ErrNoResponders) || pause(known, try) != nil {
+			return msg, err
+		}
+	}
 }
 
 // apiCall sends one request to JetStream's API and decodes the reply.

@@ -1,0 +1,45 @@
+package bus
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+)
+
+// A part of a copy is sent before the servers of the cluster know who takes it. It is sent again, until
+// they know.
+func TestAPartOfACopyWaitsForItsReceiver(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	server, err := Embed(ctx, EmbedOptions{DataDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	conn, err := Connect(ctx, Options{URL: server.URL(), Name: "test"})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	sent := make(chan error, 1)
+	before := conn.nc.Stats().OutMsgs
+	go func() { sent <- conn.sendPart(ctx, "parts", []byte("part")) }()
+	require.Eventually(t, func() bool { return conn.nc.Stats().OutMsgs > before }, 10*time.Second, time.Millisecond)
+	receiver, err := nats.Connect(server.URL())
+	require.NoError(t, err)
+	t.Cleanup(receiver.Close)
+	parts := make(chan string, 10)
+	_, err = receiver.Subscribe("parts", func(m *nats.Msg) {
+		parts <- string(m.Data)
+		_ = m.Respond(nil) // if this fails, the sender times out
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-sent)
+	require.Equal(t, "part", <-parts)
+	require.Empty(t, parts, "a part is taken once")
+
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	require.Error(t, conn.sendPart(gone, "nowhere", nil))
+}
