@@ -228,16 +228,20 @@ type LogKind string
 
 // The kinds of log entry.
 const (
-	LogAsked    LogKind = "asked"
-	LogVoted    LogKind = "voted" // one of several people who must allow a request has allowed it
-	LogDecided  LogKind = "decided"
-	LogClaim    LogKind = "claim" // reserves the id of a request whose decision is in its record, not in the log
-	LogSettings LogKind = "settings"
-	LogSession  LogKind = "session"
-	LogGranted  LogKind = "granted"
-	LogRevoked  LogKind = "revoked"
-	LogFrozen   LogKind = "frozen"
-	LogThawed   LogKind = "thawed"
+	LogAsked LogKind = "asked"
+	LogVoted LogKind = "voted" // one of several people who must allow a request has allowed it
+	// LogShown means that a phone or chat shows a question to a person, and LogUndelivered that it
+	// cannot. An inbox, whose viewers see every question, has no such entries.
+	LogShown       LogKind = "shown"
+	LogUndelivered LogKind = "undelivered"
+	LogDecided     LogKind = "decided"
+	LogClaim       LogKind = "claim" // reserves the id of a request whose decision is in its record, not in the log
+	LogSettings    LogKind = "settings"
+	LogSession     LogKind = "session"
+	LogGranted     LogKind = "granted"
+	LogRevoked     LogKind = "revoked"
+	LogFrozen      LogKind = "frozen"
+	LogThawed      LogKind = "thawed"
 	// LogAftermath means that the end of a call at its host differs from the decision.
 	LogAftermath LogKind = "aftermath"
 	// LogRan means that a command ran contained.

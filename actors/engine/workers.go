@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -51,6 +52,9 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 	if err != nil {
 		return schemas.OK{}, err
 	}
+	if err := e.logDelivery(ctx, c.name, &entry, d); err != nil {
+		return schemas.OK{}, err
+	}
 	if d.State != schemas.DeliveryShown {
 		e.Log.Warn("engine: a prompt was not shown", "key", key, "connector", c.name, "state", d.State, "reason", d.Reason)
 	}
@@ -80,4 +84,28 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 		return schemas.OK{}, err
 	}
 	return schemas.OK{Type: schemas.TypeOK}, nil
+}
+
+// logDelivery logs once that a question is shown to a person, or that it cannot be shown. A receipt of
+// the channel is not logged: that a message was read says nothing about its reader.
+func (e *connectors) logDelivery(ctx context.Context, connector string, entry *bus.Entry, d *schemas.Delivery) error {
+	kind := schemas.LogShown
+	switch {
+	case d.State != schemas.DeliveryShown:
+		kind = schemas.LogUndelivered
+	case d.Reason != "":
+		return nil
+	}
+	prompt, err := e.life.promptOf(*entry)
+	if err != nil {
+		return err
+	}
+	who, _ := e.settings.now().settings.Approver(connector, d.Recipient)
+	id := entry.Key + "." + string(kind) + "." + schemas.SubjectToken(connector+"."+d.Recipient)
+	_, _, err = e.store.Log.Append(ctx, id, schemas.LogEntry{
+		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: kind, SessionID: d.SessionID, PendingID: d.PendingID,
+		Actor: cmp.Or(who.Name, d.Recipient) + "@" + connector, Agent: entry.Record.Agent,
+		ToolName: prompt.Request.ToolName, Digest: entry.Record.Digest, Rule: d.Reason,
+	})
+	return err
 }
