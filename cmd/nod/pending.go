@@ -14,13 +14,21 @@ import (
 // names of nod's messages.
 type requestRow struct {
 	schemas.Request
-	Agent    string       `json:"agent"`
-	Digest   string       `json:"digest"`
-	Risk     schemas.Risk `json:"risk"`
-	Reasons  []string     `json:"reasons,omitempty"`
-	Tier     schemas.Tier `json:"tier"`
-	Deadline time.Time    `json:"deadline"`
-	Revision uint64       `json:"revision"`
+	Agent   string       `json:"agent"`
+	Digest  string       `json:"digest"`
+	Risk    schemas.Risk `json:"risk"`
+	Reasons []string     `json:"reasons,omitempty"`
+	// Targets, Unseen, Conditions, Detached, VotesNeeded, Votes and Next: see schemas.Prompt.
+	Targets     []schemas.Target  `json:"targets,omitempty"`
+	Unseen      []string          `json:"unseen,omitempty"`
+	Conditions  []string          `json:"takes,omitempty"`
+	Detached    bool              `json:"detached,omitempty"`
+	VotesNeeded int               `json:"votes_needed,omitempty"`
+	Votes       []schemas.Vote    `json:"votes,omitempty"`
+	Next        *schemas.NextStep `json:"next,omitempty"`
+	Tier        schemas.Tier      `json:"tier"`
+	Deadline    time.Time         `json:"deadline"`
+	Revision    uint64            `json:"revision"`
 	// Waiters and Waiting count the pending calls that are identical to this one: see schemas.Prompt.
 	Waiters   int                   `json:"waiters,omitempty"`
 	Waiting   int                   `json:"waiting,omitempty"`
@@ -30,7 +38,10 @@ type requestRow struct {
 }
 
 func rowOf(p schemas.Prompt) requestRow {
-	return requestRow{p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Tier, p.Deadline, p.Revision, p.Waiters, p.Waiting, p.Decision, p.Aftermath, p.Run}
+	return requestRow{
+		p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Targets, p.Unseen, p.Conditions, p.Detached, p.VotesNeeded, p.Votes, p.Next,
+		p.Tier, p.Deadline, p.Revision, p.Waiters, p.Waiting, p.Decision, p.Aftermath, p.Run,
+	}
 }
 
 // rowsOf returns an empty list, not nil, for no prompts: commands print it as [].
