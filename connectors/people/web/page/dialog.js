@@ -2,7 +2,7 @@
 
 import "./answer.js";
 import { icon } from "./icons.js";
-import { clock, el, keyOf, parts, risk, riskClass, sessionLink } from "./parts.js";
+import { clock, el, keyOf, parts, riskClass, sessionLink } from "./parts.js";
 
 /** <nod-dialog> shows one request and takes its answer (see <nod-answer>). Beside the list
  * it is a pane; in a narrow window it covers the page. Closing it decides nothing and fires
@@ -10,7 +10,7 @@ import { clock, el, keyOf, parts, risk, riskClass, sessionLink } from "./parts.j
 export class Dialog extends HTMLElement {
   #request = null;
   #title = el("h2", "unseen"); // invisible, because the payload is visible; a name of the dialog for screen readers
-  #risk = el("span", "meta");
+  #meta = el("span", "meta");
   #end = null; // the end of the text that must be visible before Allow is active
   #text = el("div", "text");
   #answer = document.createElement("nod-answer");
@@ -25,7 +25,7 @@ export class Dialog extends HTMLElement {
     const close = el("button", "close", "Close");
     close.type = "button";
     close.addEventListener("click", () => this.close());
-    this.#dialog.append(el("div", "bar", this.#title, this.#risk, close), this.#text, el("div", "foot", this.#answer));
+    this.#dialog.append(el("div", "bar", this.#title, this.#meta, close), this.#text, el("div", "foot", this.#answer));
     this.replaceChildren(this.#dialog, el("aside", "blank", "Choose a request to read it whole, or press j."));
   }
 
@@ -51,7 +51,7 @@ export class Dialog extends HTMLElement {
     this.#request = request;
     this.#title.textContent = request.summary;
     this.#dialog.className = `risk-${riskClass(request.risk)}`;
-    this.#risk.replaceChildren(icon(request), risk(request), clock("until", request.deadline), sessionLink(request.session_id, request.session_label));
+    this.#meta.replaceChildren(icon(request), clock("until", request.deadline), sessionLink(request.session_id, request.session_label));
     this.#text.replaceChildren(start, parts(request, this.#end));
     this.#dialog.open = true; // without show(), which would move the focus
     this.#text.scrollTop = 0;

@@ -1,7 +1,7 @@
 // The page of one session. It lists the session's requests in order, each with its own answer buttons.
 
 import "./answer.js";
-import { clock, el, keyOf, parts, risk, riskClass, times } from "./parts.js";
+import { clock, el, keyOf, parts, riskClass, times } from "./parts.js";
 import { decided } from "./history.js";
 
 /** <nod-session> is the list of a session's requests. A pending request is a card with the whole
@@ -100,7 +100,7 @@ export class Session extends HTMLElement {
     const title = el("h3", "unseen", request.summary);
     title.id = `title-${request.pending_id}`;
     const item = el("li", `card risk-${riskClass(request.risk)}`, el("article", "",
-      el("header", "", title, el("span", "meta", risk(request), ...times(request), clock("since", request.created_at), clock("until", request.deadline))),
+      el("header", "", title, el("span", "meta", ...times(request), clock("since", request.created_at), clock("until", request.deadline))),
       start, parts(request, end), panel));
     item.firstElementChild.setAttribute("aria-labelledby", title.id);
     item.dataset.id = request.pending_id;
