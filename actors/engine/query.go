@@ -162,10 +162,12 @@ func keysOf(found []bus.ScannedRecord) []string {
 
 // readPrompts returns the prompts of the records under keys, in the same order. A prompt is nil
 // if its record is missing, unreadable or invisible to the connector and recipient, or if the
-// pending request has joined a question.
+// pending request has joined a question. It has the recipient's time zone, if the settings name one.
 func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
+	who, _ := e.settings.now().settings.Approver(connector, recipient)
+	zone := who.TimeZone
 	each(len(keys), func(i int) {
 		entry, err := e.store.Records.Get(ctx, keys[i])
 		if noRecord(err) || err == nil && (!visible(&entry.Record, connector, recipient) || entry.Record.Joined != "" && !entry.Record.Terminal()) {
@@ -174,6 +176,7 @@ func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, 
 		if err == nil {
 			var p schemas.Prompt
 			p, err = e.life.promptOf(entry)
+			p.Zone = zone
 			found[i] = &p
 		}
 		errs[i] = err

@@ -105,3 +105,15 @@ func TestNewestKeepsTheNewestDecisions(t *testing.T) {
 	require.Equal(t, []string{"1", "3", "5"}, ids)
 	require.True(t, n.More)
 }
+
+// A list in a chat has its times in the zone of the person who reads it.
+func TestADeadlineIsInTheRecipientsZone(t *testing.T) {
+	now := time.Date(2026, 1, 1, 22, 30, 0, 0, time.UTC)
+	p := schemas.Prompt{Deadline: now.Add(time.Hour)}
+	require.Equal(t, "23:30 UTC", people.DeadlineText(&p, now))
+	p.Zone = "Europe/Berlin"
+	require.Equal(t, "2 Jan 00:30 CET", people.DeadlineText(&p, now.Add(-10*time.Hour)))
+	require.Equal(t, "00:30 CET", people.DeadlineText(&p, now.Add(40*time.Minute)))
+	p.Zone = "no/such"
+	require.Equal(t, "23:30 UTC", people.DeadlineText(&p, now))
+}

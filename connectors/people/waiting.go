@@ -19,12 +19,19 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	if p.Deadline.IsZero() {
 		return []string{"(not said); " + then}
 	}
+	at := DeadlineText(p, now)
 	now = recipientTime(p, now)
-	at := clock(p.Deadline.In(now.Location()), now)
 	if left := p.Deadline.Sub(now); left > 0 {
 		return append([]string{"in " + schemas.FormatRoughly(left) + ", " + at + "; " + then}, lines(NextText(p, now))...)
 	}
 	return []string{at + ", which has passed; " + then}
+}
+
+// DeadlineText returns a pending request's deadline, such as "14:05 CET", in the zone of its recipient or
+// else in the zone of now.
+func DeadlineText(p *schemas.Prompt, now time.Time) string {
+	now = recipientTime(p, now)
+	return clock(p.Deadline.In(now.Location()), now)
 }
 
 // recipientTime returns now in the time zone of the prompt's recipient, if the settings name one.

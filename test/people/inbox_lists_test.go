@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -75,4 +77,23 @@ func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
 	env.Len(grants, 1)
 	env.Equal("Bob", grants[0].RevokedBy)
 	env.Agent("ada").Asks(rig.Shell("S", "two", "npm test")) // a person is asked again
+}
+
+// A list for a person on a phone has their time zone, and lists for viewers have none.
+func TestAListHasTheRecipientsZone(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) {
+		s.Settings = strings.Replace(rig.WithCarrier, `"name": "Ann",`, `"name": "Ann", "time_zone": "Europe/Berlin",`, 1)
+	})
+	env.Carrier()
+	env.Agent("ada").Asks(rig.Deploy("S", "q"))
+	phone := connector.NewDesk(env.Conn(roles.ConnectorID("tg")), "tg")
+	listed, err := phone.Pending(env.Ctx, schemas.Query{Recipient: "1001"})
+	env.NoError(err)
+	env.Len(listed, 1)
+	env.Equal("Europe/Berlin", listed[0].Zone)
+	listed, err = env.Bob().Pending(env.Ctx, schemas.Query{})
+	env.NoError(err)
+	env.Len(listed, 1)
+	env.Empty(listed[0].Zone)
 }

@@ -55,7 +55,7 @@ func (h *handler) listPending(ctx context.Context) error {
 	lines := []string{people.CountWaiting(len(open), more) + " Answer with the buttons under each question."}
 	for i := range open {
 		p := &open[i]
-		lines = append(lines, fmt.Sprintf("%s · %s risk · until %s · %s", p.PendingID[:min(len(p.PendingID), 16)], p.Risk, p.Deadline.UTC().Format("2 Jan 15:04 UTC"), people.Summary(p, 100)))
+		lines = append(lines, fmt.Sprintf("%s · %s risk · until %s · %s", p.PendingID[:min(len(p.PendingID), 16)], p.Risk, people.DeadlineText(p, h.now.UTC()), people.Summary(p, 100)))
 	}
 	if more {
 		lines = append(lines, "and more: nod pending")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
@@ -152,7 +153,7 @@ func (h *handler) listPending(ctx context.Context, m *message) error {
 	if err != nil {
 		return h.refuse(err, func(text string, _ bool) { h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text}) })
 	}
-	list := listing(open, more)
+	list := listing(open, more, h.now)
 	h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: list.text.String(), Entities: list.entities})
 	return nil
 }
@@ -165,7 +166,7 @@ func times(p *schemas.Prompt) string {
 	return " · " + people.Times(p)
 }
 
-func listing(open []schemas.Prompt, more bool) *content {
+func listing(open []schemas.Prompt, more bool, now time.Time) *content {
 	c := &content{}
 	if len(open) == 0 {
 		c.add("", people.NotUnderstood(nil))
@@ -176,7 +177,7 @@ func listing(open []schemas.Prompt, more bool) *content {
 		p := &open[i]
 		c.newline()
 		c.add("code", p.PendingID[:min(len(p.PendingID), 16)])
-		c.add("", fmt.Sprintf(" · %s%s · until %s\n", p.Risk, times(p), p.Deadline.UTC().Format("2 Jan 15:04 UTC")))
+		c.add("", fmt.Sprintf(" · %s%s · until %s\n", p.Risk, times(p), people.DeadlineText(p, now.UTC())))
 		c.add("pre", "│ "+people.Summary(p, 100))
 	}
 	if more {
