@@ -29,11 +29,11 @@ func (c *doctorCmd) Run(e *env) error {
 	}
 	o, examine := doctor.Options{Place: place, DataDir: dir, Version: version(), Log: e.log}, doctor.Examine
 	if c.Cluster && c.Prompt {
-		return errors.New("nod doctor: --prompt needs the key of an agent and --cluster that of an observer: run it once for each")
+		return errors.New("--prompt needs the key of an agent and --cluster that of an observer: run it once for each")
 	}
 	if c.Cluster {
 		if place.URL == "" || place.Creds == "" {
-			return errors.New("nod doctor --cluster: name the servers with NOD_URL and the key of an observer with --creds: docs/cluster.md")
+			return errors.New("--cluster: name the servers with NOD_URL and the key of an observer with --creds: docs/cluster.md")
 		}
 		examine = doctor.ExamineCluster
 	}

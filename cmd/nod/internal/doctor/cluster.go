@@ -107,7 +107,11 @@ func behind(followers []bus.Follower) (lost []string) {
 		case f.Offline:
 			lost = append(lost, people.Line(f.Name)+" is offline")
 		case !f.Current:
-			lost = append(lost, fmt.Sprintf("%s is not current (%d operations behind, last heard of %s ago)", people.Line(f.Name), f.Lag, f.Heard.Round(time.Second)))
+			heard := "" // a new leader has not heard of it
+			if f.Heard >= time.Second {
+				heard = ", last heard of " + f.Heard.Round(time.Second).String() + " ago"
+			}
+			lost = append(lost, fmt.Sprintf("%s is not current (%d operations behind%s)", people.Line(f.Name), f.Lag, heard))
 		}
 	}
 	slices.Sort(lost)

@@ -17,8 +17,8 @@ func TestAStoreOfAClusterIsJudged(t *testing.T) {
 		"ok: a leads it, and 3 replicas are current":                 func(*bus.StoreState) {},
 		"wrong: it does not exist":                                   func(s *bus.StoreState) { s.Exists = false },
 		"wrong: no server leads it, so it cannot be read or written": func(s *bus.StoreState) { s.Leader = "" },
-		"wrong: replicas are missing: b is offline; c is not current (7 operations behind, last heard of 3s ago)": func(s *bus.StoreState) {
-			s.Followers = []bus.Follower{{Name: "c", Lag: 7, Heard: 3 * time.Second}, {Name: "b", Offline: true, Current: true}}
+		"wrong: replicas are missing: b is offline; c is not current (7 operations behind, last heard of 3s ago); d is not current (2 operations behind)": func(s *bus.StoreState) {
+			s.Followers = []bus.Follower{{Name: "c", Lag: 7, Heard: 3 * time.Second}, {Name: "b", Offline: true, Current: true}, {Name: "d", Lag: 2}}
 		},
 		"note: replicas: 1, so it is lost or stops with one server":                         func(s *bus.StoreState) { s.Replicas, s.Followers = 1, nil },
 		"wrong: its configuration differs from the one that nod makes in discard, max_msgs": func(s *bus.StoreState) { s.Differs = []string{"discard", "max_msgs"} },
