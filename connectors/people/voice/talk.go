@@ -122,7 +122,8 @@ func (t *talk) poll(ctx context.Context) {
 	}
 	var waiting []schemas.Prompt
 	_, _, err := people.FindPending(call, t.desk, schemas.Query{Recipient: t.from.UserID}, func(p *schemas.Prompt) bool {
-		if t.isOpen(p) || p.Revision > t.ends[p.Key()] {
+		listed := slices.ContainsFunc(waiting, func(q schemas.Prompt) bool { return q.Key() == p.Key() }) // it may be on two pages
+		if !listed && (t.isOpen(p) || p.Revision > t.ends[p.Key()]) {
 			waiting = append(waiting, *p)
 		}
 		return len(waiting) == maxQueued
