@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
@@ -101,7 +102,8 @@ func (e *connectors) logDelivery(ctx context.Context, connector string, entry *b
 		return err
 	}
 	who, _ := e.settings.now().settings.Approver(connector, d.Recipient)
-	id := entry.Key + "." + string(kind) + "." + schemas.SubjectToken(connector+"."+d.Recipient)
+	request := strconv.FormatInt(ownDeadline(entry).UnixNano(), 36) // a pending_id may be used again
+	id := entry.Key + "." + request + "." + string(kind) + "." + schemas.SubjectToken(connector+"."+d.Recipient)
 	_, _, err = e.store.Log.Append(ctx, id, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: kind, SessionID: d.SessionID, PendingID: d.PendingID,
 		Actor: cmp.Or(who.Name, d.Recipient) + "@" + connector, Agent: entry.Record.Agent,
