@@ -54,3 +54,43 @@ func ReadButton(text string, limit int) (b ButtonData, ok bool) {
 	}
 	return b, err == nil && len(sum) == 32 && b.Waiters > 0 && action != "" && b.Text(limit) == text
 }
+
+// The actions of the buttons that every channel has. A channel adds its own; an action that is a number is
+// an index in the request's options, and extents have those of Extent.Action.
+const (
+	ActAllow = "a" // allow once
+	ActDeny  = "d" // deny once
+)
+
+// AnswerFor returns the answer to p for the action of a button, on a channel that offers standing answers.
+// whole means that the channel shows the whole payload, and options are the indexes of the options that it
+// offers. ok is false if it does not offer that action.
+func AnswerFor(p *schemas.Prompt, whole bool, options []int, action string, from schemas.From) (a schemas.Answer, ok bool) {
+	switch action {
+	case ActAllow:
+		if !whole || p.Request.Kind == schemas.KindQuestion {
+			return a, false
+		}
+		return Utterance{Word: Yes}.Answer(p, from)
+	case ActDeny:
+		return Utterance{Word: No}.Answer(p, from)
+	}
+	if a, ok := StandingAnswer(p, whole, action, from); ok {
+		return a, true
+	}
+	return OptionAnswer(p, options, action, from)
+}
+
+// OptionAnswer returns the answer that chooses the option whose index is the action of a button. ok is
+// false if the index is not among options.
+func OptionAnswer(p *schemas.Prompt, options []int, action string, from schemas.From) (a schemas.Answer, ok bool) {
+	for _, i := range options {
+		if strconv.Itoa(i) == action {
+			return schemas.Answer{
+				Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
+				Digest: p.Digest, Waiters: p.Waiters, OptionID: p.Request.Options[i].OptionID, From: from,
+			}, true
+		}
+	}
+	return a, false
+}

@@ -12,8 +12,8 @@ import (
 // The actions of buttons. An action that is a number is an index in the request's options. The actions
 // for standing answers are those of people.Extent.
 const (
-	actAllow = "a" // allow once
-	actDeny  = "d" // deny once
+	actAllow = people.ActAllow
+	actDeny  = people.ActDeny
 	actWhy   = "w" // ask for a reason in a dialog, then deny with it
 	actMore  = "m" // show the other answers in a dialog
 	actSay   = "s" // ask for the answer as a text in a dialog
@@ -112,29 +112,7 @@ func otherOptions(p *schemas.Prompt) (places []int) {
 // answerFor returns the answer to p for the action of a button. ok is false if p does not offer that
 // action here.
 func answerFor(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
-	switch action {
-	case actAllow:
-		if !fitsWhole(p) || p.Request.Kind == schemas.KindQuestion {
-			return a, false
-		}
-		return people.Utterance{Word: people.Yes}.Answer(p, from)
-	case actDeny:
-		return people.Utterance{Word: people.No}.Answer(p, from)
-	}
-	if a, ok := people.StandingAnswer(p, fitsWhole(p), action, from); ok {
-		return a, true
-	}
-	if i := slices.IndexFunc(otherOptions(p), func(i int) bool { return strconv.Itoa(i) == action }); i >= 0 {
-		return optionAnswer(p, otherOptions(p)[i], from), true
-	}
-	return a, false
-}
-
-func optionAnswer(p *schemas.Prompt, i int, from schemas.From) schemas.Answer {
-	return schemas.Answer{
-		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
-		Digest: p.Digest, Waiters: p.Waiters, OptionID: p.Request.Options[i].OptionID, From: from,
-	}
+	return people.AnswerFor(p, fitsWhole(p), otherOptions(p), action, from)
 }
 
 // textAnswer returns an answer to p with a text that the person wrote. ok is false if p does not accept
@@ -144,9 +122,9 @@ func textAnswer(p *schemas.Prompt, text string, from schemas.From) (a schemas.An
 	if i < 0 {
 		return a, false
 	}
-	a = optionAnswer(p, i, from)
+	a, ok = people.OptionAnswer(p, []int{i}, strconv.Itoa(i), from)
 	a.Message = text
-	return a, true
+	return a, ok
 }
 
 // needsCodeWord reports whether an answer to p requires the code word and does not contain it yet.

@@ -13,8 +13,8 @@ import (
 // The actions of buttons. An action that is a number is an index in the request's options. The actions
 // for standing answers are in reachAction and people.Extent.Action.
 const (
-	actAllow = "a" // allow once
-	actDeny  = "d" // deny once
+	actAllow = people.ActAllow
+	actDeny  = people.ActDeny
 	actWhy   = "w" // ask for a reason, then deny with it
 	actMore  = "m" // show the other options
 	actSay   = "s" // ask for the answer as text
@@ -146,25 +146,5 @@ func otherOptions(p *schemas.Prompt) []int {
 // answerFor returns the answer to p for the action of a button. ok is false if p does not offer that
 // action on this channel.
 func answerFor(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
-	switch action {
-	case actAllow:
-		if !fitsWhole(p) || p.Request.Kind == schemas.KindQuestion {
-			return a, false
-		}
-		return people.Utterance{Word: people.Yes}.Answer(p, from)
-	case actDeny:
-		return people.Utterance{Word: people.No}.Answer(p, from)
-	}
-	if a, ok := people.StandingAnswer(p, fitsWhole(p), action, from); ok {
-		return a, true
-	}
-	for _, i := range otherOptions(p) {
-		if strconv.Itoa(i) == action {
-			return schemas.Answer{
-				Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
-				Digest: p.Digest, Waiters: p.Waiters, OptionID: p.Request.Options[i].OptionID, From: from,
-			}, true
-		}
-	}
-	return a, false
+	return people.AnswerFor(p, fitsWhole(p), otherOptions(p), action, from)
 }

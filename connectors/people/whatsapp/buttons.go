@@ -10,8 +10,8 @@ import (
 
 // The actions of buttons. An action that is a number is an index in the options of a question.
 const (
-	actAllow = "a"
-	actDeny  = "d"
+	actAllow = people.ActAllow
+	actDeny  = people.ActDeny
 )
 
 // showButton is the id of the button of a template: it asks for the questions that wait.
@@ -90,15 +90,7 @@ func choices(p *schemas.Prompt) (all []int) {
 func answerFor(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	switch {
 	case p.Request.Kind == schemas.KindQuestion:
-		for _, i := range choices(p) {
-			if strconv.Itoa(i) == action {
-				return schemas.Answer{
-					Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
-					Digest: p.Digest, Waiters: p.Waiters, OptionID: p.Request.Options[i].OptionID, From: from,
-				}, true
-			}
-		}
-		return a, false
+		return people.OptionAnswer(p, choices(p), action, from)
 	case action == actAllow && mayAllow(p):
 		return people.Utterance{Word: people.Yes}.Answer(p, from)
 	case action == actDeny:
