@@ -106,7 +106,8 @@ func (r *Repositories) of(common string) *repository {
 			r.known = map[string]*repository{}
 		}
 		names := secrets.CompileTracked()
-		r.known[common] = &repository{history: gitstore.NewHistory(func(file string) bool { return names.Listed("/work/" + file) }), indexes: map[string]index{}}
+		listed := func(file string) bool { return names.Listed("/project/" + file) } // the names count, not the place of the work tree
+		r.known[common] = &repository{history: gitstore.NewHistory(listed), indexes: map[string]index{}}
 	}
 	return r.known[common]
 }
