@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -12,7 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/internal/testports"
+	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -97,13 +101,20 @@ func isNotReady(t *testing.T, address string) {
 	require.Contains(t, string(why), "the disk of nod's data directory is almost full")
 }
 
-// isRefused requires that an agent's request is refused with the reason.
+// isRefused requires that an agent's request is refused with the reason. nod ask would try for 15 s.
 func isRefused(t *testing.T, m *rig.Machine, id string) {
 	t.Helper()
-	_, errs, code := m.Run("ask", "--session", "full", "--id", id, "--tool", "Frobnicate", "--async")
-	require.Equal(t, 1, code, errs)
-	require.Contains(t, errs, "the disk of nod's data directory is almost full")
-	require.Contains(t, errs, "make room on that disk")
+	conn, err := bus.Join(t.Context(), bus.Place{DataDir: m.Dir}, roles.AgentID("local"), rig.Quiet())
+	require.NoError(t, err)
+	defer conn.Close()
+	asker := bus.NewAsker(conn, "local")
+	defer asker.Close()
+	soon, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err = asker.Submit(soon, rig.Deploy("full", id))
+	require.ErrorIs(t, err, &schemas.Error{Code: schemas.CodeUnavailable})
+	require.ErrorContains(t, err, "the disk of nod's data directory is almost full")
+	require.ErrorContains(t, err, "make room on that disk")
 }
 
 func allows(t *testing.T, m *rig.Machine, id string) {
