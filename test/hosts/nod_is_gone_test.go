@@ -92,7 +92,7 @@ func TestHookWithoutAnEngine(t *testing.T) {
 	m := rig.NewMachine(t)
 	t.Run("command", func(t *testing.T) {
 		t.Parallel()
-		c := m.Command("hook", "claude-code", "--host-timeout", "5m")
+		c := m.Command("hook", "claude-code", "--host-timeout", "8s") // a deadline of 4 s, earlier than the 15 s in which nod must store a request
 		c.Env = append(c.Env, "NOD_URL="+nats.ClientURL())
 		c.Stdin = strings.NewReader(call)
 		out, err := c.Output()
@@ -104,7 +104,7 @@ func TestHookWithoutAnEngine(t *testing.T) {
 		url, _ := serveHTTP(m, "--nats-url", nats.ClientURL())
 		token, err := os.ReadFile(filepath.Join(m.Dir, "http", "local.token"))
 		require.NoError(t, err)
-		r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/api/v1/hooks/claude-code?host_timeout=5m", strings.NewReader(call))
+		r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/api/v1/hooks/claude-code?host_timeout=8s", strings.NewReader(call))
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 		r.Header.Set("Content-Type", "application/json")
