@@ -86,11 +86,8 @@ type Unsettled interface {
 }
 
 const (
-	shortestHostTimeout = 60 * time.Second
-	margin              = 30 * time.Second
-	connectWithin       = 10 * time.Second
-	withdrawWithin      = 5 * time.Second
-	reportWithin        = 3 * time.Second
+	connectWithin = 10 * time.Second
+	reportWithin  = 3 * time.Second
 	// settledWithin is the time in which nod decides a call by itself. A call that takes longer is
 	// noted as unsettled.
 	settledWithin = 2 * time.Second
@@ -98,14 +95,6 @@ const (
 	// that is too large for nod can still be parsed and refused in the host's format.
 	maxInput = 4 << 20
 )
-
-func (o Options) deadline() time.Duration {
-	host := o.HostTimeout
-	if host <= 0 {
-		host = shortestHostTimeout
-	}
-	return max(host-margin, host/2)
-}
 
 // Nod is the interface to nod that a hook needs.
 type Nod interface {
@@ -339,7 +328,7 @@ const stillOpen = "No approver answered in time, so this call is denied for now.
 // release withdraws or detaches r. The parameter how is the method of Nod to call. release works even
 // if ctx has ended. It only logs an error.
 func (h *run) release(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.opts.withdrawWithin())
 	defer cancel()
 	_, err := callUntil(ctx, "leaving the request", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, how(ctx, r.SessionID, r.PendingID, reason)
