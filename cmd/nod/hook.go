@@ -45,6 +45,7 @@ type hookCmd struct {
 // Run answers one call of an agent program's hook. In every case it writes exactly
 // one JSON object to stdout.
 func (c *hookCmd) Run(e *env) error {
+	began := time.Now()
 	host, err := hostNamed(c.Agent)
 	if err != nil {
 		fail(e.stderr, err)
@@ -80,7 +81,9 @@ func (c *hookCmd) Run(e *env) error {
 		Contain: possible, Nod: program,
 	})
 	if dirErr == nil {
-		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
+		if time.Since(began) < sweepBefore { // a hook that has waited for long may be near the timeout of its host
+			_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
+		}
 		if os.Getenv(hook.ProbeEnv) == "" {
 			installs.Ran(dir, host.Name, version())
 		}
@@ -92,6 +95,9 @@ func (c *hookCmd) Run(e *env) error {
 	}
 	return nil
 }
+
+// sweepBefore is the time after which a hook leaves the sweep to the next hook and to nod itself.
+const sweepBefore = time.Second
 
 // unsettled implements hook.Unsettled with files in a data directory.
 type unsettled string
