@@ -137,6 +137,7 @@ type effects struct {
 	holdings *holdings
 	life     *recordLife
 	lines    promptLines
+	asked    askedLog
 }
 
 type intake struct {

@@ -98,21 +98,44 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 		SessionID: prompt.SessionID, PendingID: prompt.PendingID,
 		Actor: rec.Agent, ToolName: prompt.Request.ToolName, Digest: rec.Digest,
 	}
-	id := entry.Key + "." + strconv.FormatInt(ownDeadline(&entry).UnixNano(), 36) + ".asked"
-	if e.settings.now().settings.Log.Payloads && rec.Decision == nil {
-		line.Request = rec.Request
+	d := ownDecision(&entry)
+	if err := e.logAsked(ctx, entry, line, d); err != nil || d == nil {
+		return err
 	}
-	if d := ownDecision(&entry); d != nil {
-		id = entry.Key + "." + d.DecisionID + ".decided"
-		line.Kind, line.At, line.Actor, line.Agent = schemas.LogDecided, d.DecidedAt, actorOf(d), rec.Agent
-		line.Outcome, line.SettingsRevision, line.AskedAt = d.Outcome, d.SettingsRevision, prompt.Request.CreatedAt
-		if d.By.Kind == schemas.ByPolicy {
-			line.Rule = d.By.Name
-		}
+	line.Kind, line.At, line.Actor, line.Agent = schemas.LogDecided, d.DecidedAt, actorOf(d), rec.Agent
+	line.Outcome, line.SettingsRevision, line.AskedAt = d.Outcome, d.SettingsRevision, prompt.Request.CreatedAt
+	if d.By.Kind == schemas.ByPolicy {
+		line.Rule = d.By.Name
 	}
-	_, _, err := e.store.Log.Append(ctx, id, line)
+	_, _, err := e.store.Log.Append(ctx, entry.Key+"."+d.DecisionID+".decided", line)
 	return err
 }
+
+// logAsked logs a question once. A question that is decided before the delivery of its first version
+// is logged with its decision. A request that was decided at once was no question.
+func (e *effects) logAsked(ctx context.Context, entry bus.Entry, line schemas.LogEntry, d *schemas.Decision) error {
+	rec := &entry.Record
+	id := entry.Key + "." + strconv.FormatInt(ownDeadline(&entry).UnixNano(), 36) + ".asked"
+	if d != nil {
+		wasQuestion := len(rec.Routes) > 0 || rec.Joined != ""
+		if e.asked.take(id) || !wasQuestion || d.DecidedAt.Sub(line.At) > replacedWithin {
+			return nil
+		}
+	}
+	if e.settings.now().settings.Log.Payloads {
+		line.Request = rec.Request
+	}
+	_, _, err := e.store.Log.Append(ctx, id, line)
+	if err == nil && d == nil {
+		e.asked.add(id)
+	}
+	return err
+}
+
+// replacedWithin is the time after a question in which a decision may replace the version with the
+// question before any engine has logged it. It is shorter than the time for which the log drops a
+// repetition, because another engine may have logged the question.
+const replacedWithin = 30 * time.Minute
 
 // ownDecision returns the decision about an entry's own request, or nil if that request is
 // pending. Other waiters of its question may still be pending.

@@ -79,3 +79,35 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 	env.Zero(marked["plain"])
 	env.Positive(marked[""], "the grant and the freeze")
 }
+
+// A question that is decided before any engine handles its first version is logged with its decision,
+// with its payload, and once: also after a repeated delivery, and if identical calls have joined it.
+func TestAQuestionThatIsDecidedAtOnceIsLogged(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) {
+		s.Engines, s.Settings = 2, strings.Replace(rig.Everybody, `"permissions"`, `"log": {"payloads": true}, "permissions"`, 1)
+	})
+	ada := env.Agent("ada")
+	env.StopOutbox()
+	one := ada.Asks(rig.Shell("S", "one", "make release"))
+	ada.Asks(rig.Shell("S", "two", "make release"))
+	env.Ann().Allows(one)
+	alone := ada.Asks(rig.Shell("S", "alone", "make other"))
+	env.Ann().Denies(alone)
+	byRule := ada.Gets(rig.Lookup("S", "rule"))
+	env.Equal(schemas.Allowed, byRule.Outcome)
+	stream, err := env.Raw.Stream(env.Ctx, "KV_pending_permissions")
+	env.NoError(err)
+	_, err = stream.ResumeConsumer(env.Ctx, "nod-outbox")
+	env.NoError(err)
+	env.Soon("the decisions are logged", func() bool {
+		decided := env.Logged(schemas.LogDecided)
+		return env.OutboxIdle() && decided["S.one"] == 1 && decided["S.alone"] == 1
+	})
+	asked := env.Logged(schemas.LogAsked)
+	env.Equal([]int{1, 1, 0}, []int{asked["S.one"], asked["S.alone"], asked["S.rule"]})
+	ada.Withdraws("S", "two")
+	env.Soon("the withdrawal is logged", func() bool { return env.OutboxIdle() && env.Logged(schemas.LogDecided)["S.two"] == 1 })
+	asked = env.Logged(schemas.LogAsked)
+	env.Equal([]int{1, 1, 1, 0}, []int{asked["S.one"], asked["S.two"], asked["S.alone"], asked["S.rule"]})
+}
