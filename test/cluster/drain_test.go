@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -28,7 +29,7 @@ func TestEnginesStopOneAfterAnotherWithoutLosingCalls(t *testing.T) {
 	defer cancel()
 	c := configure(t, 1)
 	c.servers = append(c.servers, c.serve(0))
-	var engines [2]*engineProcess
+	var engines [2]*exec.Cmd
 	for i := range engines {
 		engines[i] = c.startEngine()
 	}
@@ -66,7 +67,7 @@ func TestEnginesStopOneAfterAnotherWithoutLosingCalls(t *testing.T) {
 	}
 	for range 2 {
 		for i, e := range engines {
-			e.drain()
+			c.drain(e)
 			engines[i] = c.startEngine()
 		}
 	}
@@ -107,28 +108,17 @@ func byPerson(ctx context.Context, t *testing.T, asker *bus.Asker, desk *connect
 	})
 }
 
-// engineProcess is a nod engine of a cluster with one server.
-type engineProcess struct {
-	*testing.T
-	signal func(os.Signal) error
-	ended  <-chan error
-}
-
-func (c *cluster) startEngine() *engineProcess {
+// startEngine starts an engine of a cluster with one server.
+func (c *cluster) startEngine() *exec.Cmd {
 	p, up := c.engine(1)
 	require.Contains(c.t, <-up, "an engine is up")
-	ended := make(chan error, 1)
-	go func() { ended <- p.Wait() }()
-	return &engineProcess{c.t, p.Process.Signal, ended}
+	return p
 }
 
-// drain stops the engine with SIGTERM and waits until it has ended.
-func (e *engineProcess) drain() {
-	require.NoError(e, e.signal(syscall.SIGTERM))
-	select {
-	case err := <-e.ended:
-		require.NoError(e, err)
-	case <-time.After(30 * time.Second):
-		require.Fail(e, "the engine did not stop within 30 s")
-	}
+// drain stops an engine with SIGTERM and waits until it has ended, which it must do within 30 s.
+func (c *cluster) drain(engine *exec.Cmd) {
+	late := time.AfterFunc(30*time.Second, func() { _ = engine.Process.Kill() }) // Wait then returns an error
+	defer late.Stop()
+	require.NoError(c.t, engine.Process.Signal(syscall.SIGTERM))
+	require.NoError(c.t, engine.Wait())
 }
