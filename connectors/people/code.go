@@ -42,11 +42,12 @@ func (key Codes) Find(ctx context.Context, desk Desk, code, recipient string) (f
 	ambiguous := false
 	err = desk.EachPending(ctx, schemas.Query{Recipient: recipient}, func(page []schemas.Prompt) error {
 		for i := range page {
-			p, shown := key.shows(page[i], code, recipient)
-			ambiguous = ambiguous || shown && ok && p.Key() != found.Key()
-			if shown {
-				found, ok = p, true
+			p, messages := key.shows(page[i], code, recipient)
+			if messages == 0 {
+				continue
 			}
+			ambiguous = ambiguous || messages > 1 || ok && p.Key() != found.Key() // a request may be on two pages
+			found, ok = p, true
 		}
 		return nil
 	})
@@ -56,13 +57,13 @@ func (key Codes) Find(ctx context.Context, desk Desk, code, recipient string) (f
 	return found, ok, nil
 }
 
-// shows returns p with the number of calls for which its message shows the code. ok is false if no
-// message about p shows it.
-func (key Codes) shows(p schemas.Prompt, code, recipient string) (shown schemas.Prompt, ok bool) {
+// shows returns p with the number of calls for which its message shows the code, and the number of
+// messages about p that show it: each has another number of calls.
+func (key Codes) shows(p schemas.Prompt, code, recipient string) (shown schemas.Prompt, messages int) {
 	for n := 1; n <= min(max(1, p.Waiters), maxCounted); n++ {
-		if shown = AsShown(p, n); key.Of(&shown, recipient) == code {
-			return shown, true
+		if q := AsShown(p, n); key.Of(&q, recipient) == code {
+			shown, messages = q, messages+1
 		}
 	}
-	return schemas.Prompt{}, false
+	return shown, messages
 }

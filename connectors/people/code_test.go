@@ -94,6 +94,27 @@ func TestACodeOfTwoRequestsFindsNone(t *testing.T) {
 	}
 }
 
+// A code that two messages about one request have, with different numbers of calls, decides neither.
+func TestACodeOfTwoNumbersOfCallsFindsNone(t *testing.T) {
+	codes := people.Codes("a secret of the channel")
+	for i := 0; ; i++ {
+		p := schemas.Prompt{SessionID: "s", PendingID: fmt.Sprint("p", i), Waiters: 1000, Waiting: 1000}
+		with := map[string]bool{}
+		for n := 1; n <= p.Waiters; n++ {
+			shown := people.AsShown(p, n)
+			code := codes.Of(&shown, "4711")
+			if !with[code] {
+				with[code] = true
+				continue
+			}
+			_, ok, err := codes.Find(t.Context(), &pages{of: [][]schemas.Prompt{{p}}}, code, "4711")
+			require.NoError(t, err)
+			require.False(t, ok)
+			return
+		}
+	}
+}
+
 // FuzzTextsWithACode requires that no text allows a request except for yes and its code.
 func FuzzTextsWithACode(f *testing.F) {
 	codes, open := people.Codes("a secret of the channel"), waiting()
