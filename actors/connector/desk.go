@@ -85,6 +85,7 @@ func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []s
 func (d *Desk) EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error {
 	return d.eachPage(ctx, schemas.QueryHistory, schemas.Query{SessionID: session}, f)
 }
+
 func (d *Desk) eachPage(ctx context.Context, query string, q schemas.Query, f func([]schemas.Prompt) error) error {
 	q.Type = schemas.TypeQuery
 	for {

@@ -47,8 +47,7 @@ func (e *env) printRuns(session string) error {
 	}
 	defer done()
 	var runs people.RunTally
-	err = d.EachDecided(ctx, session, func(page []schemas.Prompt) error { runs.Add(page); return nil })
-	if err != nil {
+	if err := d.EachDecided(ctx, session, runs.Add); err != nil {
 		return err
 	}
 	if text := runs.Text(); text != "" {

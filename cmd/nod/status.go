@@ -53,7 +53,17 @@ func (e *env) status() (status, error) {
 		return s, err
 	}
 	defer done()
-	if err := d.EachPending(ctx, schemas.Query{}, s.count); err != nil {
+	counted := map[string]bool{} // by key: a request that changes while the pages are read may be on two pages
+	err = d.EachPending(ctx, schemas.Query{}, func(page []schemas.Prompt) error {
+		for i := range page {
+			if key := page[i].Key(); !counted[key] {
+				counted[key] = true
+				s.count(&page[i])
+			}
+		}
+		return nil
+	})
+	if err != nil {
 		return s, err
 	}
 	state, err := d.Settings(ctx)
@@ -64,18 +74,14 @@ func (e *env) status() (status, error) {
 	return s, nil
 }
 
-// count counts the requests of a page. A request that changes meanwhile may count twice.
-func (s *status) count(page []schemas.Prompt) error {
-	s.Waiting += len(page)
-	for i := range page {
-		if r := page[i].Risk; r != schemas.RiskLow && r != schemas.RiskMedium {
-			s.High++
-		}
-		if at := page[i].Request.CreatedAt; s.Oldest.IsZero() || at.Before(s.Oldest) {
-			s.Oldest = at
-		}
+func (s *status) count(p *schemas.Prompt) {
+	s.Waiting++
+	if r := p.Risk; r != schemas.RiskLow && r != schemas.RiskMedium {
+		s.High++
 	}
-	return nil
+	if at := p.Request.CreatedAt; s.Oldest.IsZero() || at.Before(s.Oldest) {
+		s.Oldest = at
+	}
 }
 
 // short returns the status for a status bar: "nod 3 !1" means three pending requests, one of them with

@@ -3,6 +3,7 @@ package people
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,11 +87,27 @@ func AnswerFor(p *schemas.Prompt, whole bool, options []int, action string, from
 func OptionAnswer(p *schemas.Prompt, options []int, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	for _, i := range options {
 		if strconv.Itoa(i) == action {
-			return schemas.Answer{
-				Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
-				Digest: p.Digest, Waiters: p.Waiters, OptionID: p.Request.Options[i].OptionID, From: from,
-			}, true
+			return chooses(p, i, from), true
 		}
 	}
 	return a, false
+}
+
+// TextAnswer returns an answer to p with a text that the person wrote. ok is false if p does not accept
+// such an answer on a channel that shows the whole payload only if whole is true.
+func TextAnswer(p *schemas.Prompt, whole bool, text string, from schemas.From) (a schemas.Answer, ok bool) {
+	i := slices.IndexFunc(p.Request.Options, func(o schemas.Option) bool { return o.Text && (whole || !o.Kind.Allows()) })
+	if i < 0 {
+		return a, false
+	}
+	a = chooses(p, i, from)
+	a.Message = text
+	return a, true
+}
+
+func chooses(p *schemas.Prompt, i int, from schemas.From) schemas.Answer {
+	return schemas.Answer{
+		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,
+		Digest: p.Digest, Waiters: p.Waiters, OptionID: p.Request.Options[i].OptionID, From: from,
+	}
 }

@@ -23,12 +23,12 @@ func CountWaiting(n int, more bool) string {
 // errFound ends a list whose rest is not needed.
 var errFound = errors.New("found")
 
-// Oldest returns up to most of the pending requests that match q, oldest first, and reports whether
-// there are more. The oldest are those that have not changed for the longest time. Oldest reads no more
-// pages than it needs.
-func Oldest(ctx context.Context, desk Desk, q schemas.Query, most int) (oldest []schemas.Prompt, more bool, err error) {
+// Oldest returns up to most of the pending requests that match q and for which keep returns true, oldest
+// first, and reports whether there are more. A nil keep keeps every request. The oldest are those that
+// have not changed for the longest time. Oldest reads no more pages than it needs.
+func Oldest(ctx context.Context, desk Desk, q schemas.Query, most int, keep func(*schemas.Prompt) bool) (oldest []schemas.Prompt, more bool, err error) {
 	err = desk.EachPending(ctx, q, func(page []schemas.Prompt) error {
-		oldest = append(slices.DeleteFunc(oldest, isIn(page)), page...)
+		oldest = addPage(oldest, page, keep)
 		if len(oldest) > most {
 			return errFound
 		}
@@ -41,11 +41,18 @@ func Oldest(ctx context.Context, desk Desk, q schemas.Query, most int) (oldest [
 	return oldest[:min(len(oldest), most)], len(oldest) > most, nil
 }
 
-// isIn returns a function that reports whether a page has a newer version of a request.
-func isIn(page []schemas.Prompt) func(schemas.Prompt) bool {
-	return func(p schemas.Prompt) bool {
+// addPage adds the requests of a page for which keep returns true. A request that is on two pages stays
+// once, in its newer version; keep decides by that version.
+func addPage(all, page []schemas.Prompt, keep func(*schemas.Prompt) bool) []schemas.Prompt {
+	all = slices.DeleteFunc(all, func(p schemas.Prompt) bool {
 		return slices.ContainsFunc(page, func(q schemas.Prompt) bool { return q.Key() == p.Key() })
+	})
+	for i := range page {
+		if keep == nil || keep(&page[i]) {
+			all = append(all, page[i])
+		}
 	}
+	return all
 }
 
 // FindPending returns the first request that matches q and for which is returns true. found is false if
@@ -77,11 +84,7 @@ type Newest struct {
 
 // Add takes a page. The error is always nil.
 func (n *Newest) Add(page []schemas.Prompt) error {
-	for i := range page {
-		if page[i].Decision != nil && (n.Keep == nil || n.Keep(&page[i])) {
-			n.found = append(n.found, page[i])
-		}
-	}
+	n.found = addPage(n.found, page, func(p *schemas.Prompt) bool { return p.Decision != nil && (n.Keep == nil || n.Keep(p)) })
 	slices.SortStableFunc(n.found, func(a, b schemas.Prompt) int { return b.Decision.DecidedAt.Compare(a.Decision.DecidedAt) })
 	if len(n.found) > n.Most {
 		n.found, n.More = slices.Clip(n.found[:n.Most]), true

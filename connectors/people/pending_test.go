@@ -39,7 +39,7 @@ func TestListsReadTheirPagesOnly(t *testing.T) {
 		first       string
 	}{{5, 1, "p0"}, {10, 2, "p10"}, {15, 2, "p10"}, {100, 10, "p10"}} {
 		d := pagesOf(10)
-		oldest, more, err := people.Oldest(t.Context(), d, schemas.Query{}, c.most)
+		oldest, more, err := people.Oldest(t.Context(), d, schemas.Query{}, c.most, nil)
 		require.NoError(t, err)
 		require.Len(t, oldest, c.most)
 		require.Equal(t, c.most < 100, more)
@@ -61,10 +61,20 @@ func TestListsReadTheirPagesOnly(t *testing.T) {
 func TestARequestOnTwoPagesIsListedOnce(t *testing.T) {
 	d := pagesOf(2)
 	d.of = append(d.of, d.of[0][:3])
-	oldest, more, err := people.Oldest(t.Context(), d, schemas.Query{}, 50)
+	oldest, more, err := people.Oldest(t.Context(), d, schemas.Query{}, 50, nil)
 	require.NoError(t, err)
 	require.False(t, more)
 	require.Len(t, oldest, 20)
+	first := func(p *schemas.Prompt) bool { return p.PendingID == "p0" || p.PendingID == "p9" }
+	oldest, _, err = people.Oldest(t.Context(), d, schemas.Query{}, 50, first)
+	require.NoError(t, err)
+	require.Len(t, oldest, 2)
+	n := people.Newest{Most: 5}
+	decided := schemas.Prompt{PendingID: "p", Decision: &schemas.Decision{DecidedAt: time.Unix(1, 0)}}
+	require.NoError(t, n.Add([]schemas.Prompt{decided}))
+	decided.Revision = 2
+	require.NoError(t, n.Add([]schemas.Prompt{decided}))
+	require.Equal(t, []schemas.Prompt{decided}, n.Prompts())
 }
 
 type brokenDesk struct{ *pages }
@@ -75,7 +85,7 @@ func (brokenDesk) EachPending(context.Context, schemas.Query, func([]schemas.Pro
 
 // After a failure, no part of a list is taken for the whole.
 func TestABrokenListHasNoResult(t *testing.T) {
-	oldest, _, err := people.Oldest(t.Context(), brokenDesk{}, schemas.Query{}, 5)
+	oldest, _, err := people.Oldest(t.Context(), brokenDesk{}, schemas.Query{}, 5, nil)
 	require.Error(t, err)
 	require.Empty(t, oldest)
 	_, found, err := people.FindPending(t.Context(), brokenDesk{}, schemas.Query{}, func(*schemas.Prompt) bool { return true })

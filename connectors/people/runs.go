@@ -39,8 +39,8 @@ type RunTally struct {
 	refused               map[string]bool
 }
 
-// Add counts the runs of a page's requests.
-func (t *RunTally) Add(page []schemas.Prompt) {
+// Add counts the runs of a page's requests. The error is always nil.
+func (t *RunTally) Add(page []schemas.Prompt) error {
 	for i := range page {
 		run := page[i].Run
 		if run == nil || run.Report == nil {
@@ -57,6 +57,7 @@ func (t *RunTally) Add(page []schemas.Prompt) {
 			t.refused[host] = true
 		}
 	}
+	return nil
 }
 
 // Text returns the counts in one line, or "" if there are no runs.

@@ -22,7 +22,7 @@ func TestAContainedRunIsDescribedInOneLine(t *testing.T) {
 	assert.NotContains(t, text, "\x1b")
 	var tally RunTally
 	assert.Empty(t, tally.Text())
-	tally.Add([]schemas.Prompt{p, {}})
-	tally.Add([]schemas.Prompt{p})
+	assert.NoError(t, tally.Add([]schemas.Prompt{p, {}}))
+	assert.NoError(t, tally.Add([]schemas.Prompt{p}))
 	assert.Equal(t, "2 calls contained, 2 failed; 4 files changed; 1 host refused", tally.Text())
 }

@@ -2,7 +2,6 @@ package slack
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -118,13 +117,7 @@ func answerFor(p *schemas.Prompt, action string, from schemas.From) (a schemas.A
 // textAnswer returns an answer to p with a text that the person wrote. ok is false if p does not accept
 // such an answer.
 func textAnswer(p *schemas.Prompt, text string, from schemas.From) (a schemas.Answer, ok bool) {
-	i := slices.IndexFunc(p.Request.Options, func(o schemas.Option) bool { return o.Text && (fitsWhole(p) || !o.Kind.Allows()) })
-	if i < 0 {
-		return a, false
-	}
-	a, ok = people.OptionAnswer(p, []int{i}, strconv.Itoa(i), from)
-	a.Message = text
-	return a, ok
+	return people.TextAnswer(p, fitsWhole(p), text, from)
 }
 
 // needsCodeWord reports whether an answer to p requires the code word and does not contain it yet.

@@ -44,7 +44,7 @@ func withLink(text string) []block {
 
 // listPending lists the requests that wait for this person.
 func (h *handler) listPending(ctx context.Context) error {
-	open, more, err := people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.person}, people.MaxListed)
+	open, more, err := people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.person}, people.MaxListed, nil)
 	if err != nil {
 		return h.refuse(ctx, err)
 	}

@@ -3,7 +3,6 @@ package telegram
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,17 +75,10 @@ func (h *handler) handleWords(ctx context.Context, m *message, head string, tell
 	return h.answer(ctx, &p, a, tell)
 }
 
-// textAnswer returns an answer to p with a text that the person wrote. ok is false if p does not
-// accept such an answer.
+// textAnswer returns an answer to p with a text that the person wrote. ok is false if p does not accept
+// such an answer.
 func textAnswer(p *schemas.Prompt, text string, from schemas.From) (a schemas.Answer, ok bool) {
-	i := slices.IndexFunc(p.Request.Options, func(o schemas.Option) bool { return o.Text && (fitsWhole(p) || !o.Kind.Allows()) })
-	if i < 0 {
-		return a, false
-	}
-	return schemas.Answer{
-		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest,
-		Waiters: p.Waiters, OptionID: p.Request.Options[i].OptionID, Message: text, From: from,
-	}, true
+	return people.TextAnswer(p, fitsWhole(p), text, from)
 }
 
 // handleReply handles a yes or a no in reply to a question.
@@ -149,7 +141,7 @@ func (m *message) button() (buttonData, bool) {
 
 // listPending lists the requests that wait for this person.
 func (h *handler) listPending(ctx context.Context, m *message) error {
-	open, more, err := people.Oldest(ctx, h.desk, schemas.Query{Recipient: strconv.FormatInt(m.From.ID, 10)}, people.MaxListed)
+	open, more, err := people.Oldest(ctx, h.desk, schemas.Query{Recipient: strconv.FormatInt(m.From.ID, 10)}, people.MaxListed, nil)
 	if err != nil {
 		return h.refuse(err, func(text string, _ bool) { h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text}) })
 	}

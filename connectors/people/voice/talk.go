@@ -120,13 +120,8 @@ func (t *talk) poll(ctx context.Context) {
 		t.checked = time.Now()
 		t.present(call)
 	}
-	var waiting []schemas.Prompt
-	_, _, err := people.FindPending(call, t.desk, schemas.Query{Recipient: t.from.UserID}, func(p *schemas.Prompt) bool {
-		listed := slices.ContainsFunc(waiting, func(q schemas.Prompt) bool { return q.Key() == p.Key() }) // it may be on two pages
-		if !listed && (t.isOpen(p) || p.Revision > t.ends[p.Key()]) {
-			waiting = append(waiting, *p)
-		}
-		return len(waiting) == maxQueued
+	waiting, _, err := people.Oldest(call, t.desk, schemas.Query{Recipient: t.from.UserID}, maxQueued, func(p *schemas.Prompt) bool {
+		return t.isOpen(p) || p.Revision > t.ends[p.Key()]
 	})
 	if err != nil {
 		t.log.Debug("voice: the pending requests were not read", "error", err)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -25,8 +26,7 @@ func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPaylo
 	}}
 	var runs people.RunTally
 	err := c.opts.Records.EachDecided(ctx, a.SessionID, func(page []schemas.Prompt) error {
-		runs.Add(page)
-		return newest.Add(page)
+		return errors.Join(runs.Add(page), newest.Add(page))
 	})
 	if err != nil {
 		c.fail(m, failureOf(err))

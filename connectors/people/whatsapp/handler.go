@@ -169,7 +169,7 @@ func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt
 // oldest returns the oldest requests that wait for this person, at most mostShown, and reports whether
 // there are more.
 func (h *handler) oldest(ctx context.Context) (open []schemas.Prompt, more bool, err error) {
-	return people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.m.From}, mostShown)
+	return people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.m.From}, mostShown, nil)
 }
 
 // handleText handles a text: an answer with a code, or a command. A yes or no without a code decides
