@@ -89,8 +89,7 @@ func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt 
 	return nil
 }
 
-// logVersion logs a new request, or the decision once the request has ended. A pending_id may
-// be used again, so the log entry's id also contains the deadline or the decision's id.
+// logVersion logs a new request, or the decision once the request has ended.
 func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
@@ -115,10 +114,10 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 // is logged with its decision. A request that was decided at once was no question.
 func (e *effects) logAsked(ctx context.Context, entry bus.Entry, line schemas.LogEntry, d *schemas.Decision) error {
 	rec := &entry.Record
-	id := entry.Key + "." + strconv.FormatInt(ownDeadline(&entry).UnixNano(), 36) + ".asked"
+	id := logID(&entry) + ".asked"
 	if d != nil {
 		wasQuestion := len(rec.Routes) > 0 || rec.Joined != ""
-		if e.asked.take(id) || !wasQuestion || d.DecidedAt.Sub(line.At) > replacedWithin {
+		if e.asked.take(id) || !wasQuestion || e.clock.now().Sub(createdAt(rec)) > replacedWithin {
 			return nil
 		}
 	}
@@ -132,10 +131,16 @@ func (e *effects) logAsked(ctx context.Context, entry bus.Entry, line schemas.Lo
 	return err
 }
 
-// replacedWithin is the time after a question in which a decision may replace the version with the
-// question before any engine has logged it. It is shorter than the time for which the log drops a
-// repetition, because another engine may have logged the question.
-const replacedWithin = 30 * time.Minute
+// replacedWithin is the time after a question in which an engine that handles its decision logs the
+// question too. It is shorter than the hour for which the log drops a repetition, because another
+// engine may have logged the question.
+const replacedWithin = 50 * time.Minute
+
+// logID begins the ids of a request's log entries. A pending_id may be used again, so the id contains
+// the request's own deadline.
+func logID(entry *bus.Entry) string {
+	return entry.Key + "." + strconv.FormatInt(ownDeadline(entry).UnixNano(), 36)
+}
 
 // ownDecision returns the decision about an entry's own request, or nil if that request is
 // pending. Other waiters of its question may still be pending.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
@@ -102,8 +101,7 @@ func (e *connectors) logDelivery(ctx context.Context, connector string, entry *b
 		return err
 	}
 	who, _ := e.settings.now().settings.Approver(connector, d.Recipient)
-	request := strconv.FormatInt(ownDeadline(entry).UnixNano(), 36) // a pending_id may be used again
-	id := entry.Key + "." + request + "." + string(kind) + "." + schemas.SubjectToken(connector+"."+d.Recipient)
+	id := logID(entry) + "." + string(kind) + "." + schemas.SubjectToken(connector+"."+d.Recipient)
 	_, _, err = e.store.Log.Append(ctx, id, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: kind, SessionID: d.SessionID, PendingID: d.PendingID,
 		Actor: cmp.Or(who.Name, d.Recipient) + "@" + connector, Agent: entry.Record.Agent,
