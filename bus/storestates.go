@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -60,10 +59,11 @@ func (c *Conn) StoreStates(ctx context.Context) (all []StoreState, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the streams: %w", err)
 	}
-	for _, config := range storeConfigs(1) {
+	for i, config := range storeConfigs(1) {
 		s := StoreState{Name: config.Name, Exists: slices.Contains(exist, config.Name)}
 		if info := led[config.Name]; info != nil && info.Cluster != nil {
 			s.describe(info)
+			s.Differs = differences(storeConfigs(s.Replicas)[i], info.Config)
 			s.Err = c.inquire(ctx, &s)
 		}
 		all = append(all, s)
@@ -96,11 +96,6 @@ func (s *StoreState) describe(info *jetstream.StreamInfo) {
 		s.Followers = append(s.Followers, Follower{p.Name, p.Current, p.Offline, p.Lag, p.Active})
 	}
 	s.Bytes, s.MaxBytes = int64(info.State.Bytes), info.Config.MaxBytes
-	for _, config := range storeConfigs(s.Replicas) {
-		if config.Name == s.Name {
-			s.Differs = differences(config, info.Config)
-		}
-	}
 }
 
 // differences lists the JSON names of the fields that nod sets and that differ in a stream.
@@ -113,7 +108,8 @@ func differences(ours, theirs jetstream.StreamConfig) (names []string) {
 		switch name {
 		case "num_replicas", "max_bytes", "max_age", "metadata", "allow_direct":
 		default:
-			if !reflect.DeepEqual(value, b[name]) && !isZeroJSON(value) {
+			inherits := slices.Contains([]any{nil, false, 0.0, ""}, value) // the server stores its default instead
+			if !reflect.DeepEqual(value, b[name]) && !inherits {
 				names = append(names, name)
 			}
 		}
@@ -123,12 +119,6 @@ func differences(ours, theirs jetstream.StreamConfig) (names []string) {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// isZeroJSON reports whether a decoded JSON value is one in whose place a server stores a default.
-func isZeroJSON(v any) bool {
-	data, err := json.Marshal(v)
-	return err == nil && slices.Contains([]string{"0", "false", `""`, "null"}, string(data))
 }
 
 // inquire asks the leader about the stream and its consumers. The reply has the time of the leader's
