@@ -1,13 +1,11 @@
 package cluster
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,9 +17,6 @@ import (
 // configuration was changed, and stores with different numbers of replicas.
 func TestTheClusterIsExamined(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("left out with -short: three servers and two engines as processes")
-	}
 	c := newCluster(t)
 	first, up := c.engine(3)
 	require.Contains(t, <-up, "an engine is up")
@@ -32,13 +27,8 @@ func TestTheClusterIsExamined(t *testing.T) {
 	stop(first)
 	c.examines(true, "one runs: if it stops")
 
-	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
-	require.NoError(t, err)
-	nc, err := nats.Connect(c.urls, key, nats.CustomInboxPrefix("_INBOX.engine-store"))
-	require.NoError(t, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	require.NoError(t, err)
+	js, done := c.jetStream(c.urls)
+	defer done()
 	change := func(name string, edit func(*jetstream.StreamConfig)) {
 		s, err := js.Stream(t.Context(), name)
 		require.NoError(t, err)
@@ -56,7 +46,7 @@ func TestTheClusterIsExamined(t *testing.T) {
 	stop(c.servers[(leader+1)%3])
 	c.examines(false, "no NATS server answers at "+strings.Split(c.urls, ",")[(leader+1)%3], "n"+string('0'+rune((leader+1)%3))+" is not current")
 
-	_, err = c.run("observer", "doctor", "--cluster", "--prompt")
+	_, err := c.run("observer", "doctor", "--cluster", "--prompt")
 	require.ErrorContains(t, err, "run it once for each")
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
@@ -93,13 +92,8 @@ func (c *cluster) connect(ctx context.Context, url string, id roles.ID) *bus.Con
 
 // consumer returns the state of a consumer that has a leader. It uses the server at url.
 func (c *cluster) consumer(ctx context.Context, url, stream, consumer string) (info *jetstream.ConsumerInfo) {
-	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
-	require.NoError(c.t, err)
-	nc, err := nats.Connect(url, key, nats.CustomInboxPrefix("_INBOX.engine-store"))
-	require.NoError(c.t, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	require.NoError(c.t, err)
+	js, done := c.jetStream(url)
+	defer done()
 	require.Eventually(c.t, func() bool {
 		found, err := js.Consumer(ctx, stream, consumer)
 		if err != nil || found.CachedInfo().Cluster.Leader == "" {
@@ -121,9 +115,6 @@ func (c *cluster) leads(ctx context.Context, url, stream, consumer string) int {
 // before the queue would deliver a lost message again.
 func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("left out with -short: three servers as processes")
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := newCluster(t)
@@ -169,9 +160,6 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 // death, and the broker would lose a prompt to each pull until that pull ends.
 func TestADeadWorkersPullsEndSoon(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("left out with -short: three servers as processes")
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := newCluster(t)

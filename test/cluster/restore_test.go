@@ -17,9 +17,6 @@ import (
 // pending at the backup is denied, and a decision stays.
 func TestAClusterIsRestored(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("left out with -short: three servers and an engine as processes")
-	}
 	c := newCluster(t)
 	first, up := c.engine(3)
 	require.Contains(t, <-up, "an engine is up")

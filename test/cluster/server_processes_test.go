@@ -43,7 +43,11 @@ var natsServer = sync.OnceValues(func() (string, error) {
 	return path, testprogram.Build("github.com/nats-io/nats-server/v2", path)
 })
 
+// newCluster starts three servers as processes. With -short it skips the test.
 func newCluster(t *testing.T) *cluster {
+	if testing.Short() {
+		t.Skip("left out with -short: three servers as processes")
+	}
 	c := configure(t, 3)
 	for n := range 3 {
 		c.servers = append(c.servers, c.serve(n))
@@ -192,15 +196,21 @@ func (c *cluster) run(key string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// leader returns the index in c.servers of the server that leads the stream with the records.
-func (c *cluster) leader() int {
+// jetStream connects to the stores with the key of the engines, until done is called.
+func (c *cluster) jetStream(url string) (js jetstream.JetStream, done func()) {
 	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
 	require.NoError(c.t, err)
-	nc, err := nats.Connect(c.urls, key, nats.CustomInboxPrefix("_INBOX.engine-store"))
+	nc, err := nats.Connect(url, key, nats.CustomInboxPrefix("_INBOX.engine-store"))
 	require.NoError(c.t, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
+	js, err = jetstream.New(nc)
 	require.NoError(c.t, err)
+	return js, nc.Close
+}
+
+// leader returns the index in c.servers of the server that leads the stream with the records.
+func (c *cluster) leader() int {
+	js, done := c.jetStream(c.urls)
+	defer done()
 	stream, err := js.Stream(c.t.Context(), "KV_pending_permissions")
 	require.NoError(c.t, err)
 	return int(stream.CachedInfo().Cluster.Leader[1] - '0')
@@ -210,9 +220,6 @@ func (c *cluster) leader() int {
 // the records and one engine are killed. Every asker must get its decision.
 func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("left out with -short: three servers and two engines as processes")
-	}
 	requests := 20
 	if *rig.Long {
 		requests = 50
