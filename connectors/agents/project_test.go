@@ -16,8 +16,8 @@ func TestTheProjectIsTheOutermostRepository(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.Chmod(root, 0o755))
 	t.Setenv("HOME", filepath.Join(root, "home"))
-	work := filepath.Join(root, "home", "work")
-	for _, dir := range []string{"home/.git", "home/work/.git", "home/work/vendor/x/.git", "home/work/src", "home/plain/sub", "home/bare/objects", "shared/.git", "shared/x"} {
+	work := filepath.Join(root, "home", "code")
+	for _, dir := range []string{"home/.git", "home/code/.git", "home/code/vendor/x/.git", "home/code/src", "home/plain/sub", "home/bare/objects", "shared/.git", "shared/x"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(root, "home/bare/HEAD"), []byte("ref: refs/heads/main\n"), 0o644))

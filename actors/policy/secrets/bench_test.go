@@ -10,7 +10,7 @@ import (
 // this for every file of its project.
 func BenchmarkListed(b *testing.B) {
 	names := secrets.Compile()
-	for _, p := range []string{"/home/ann/work/shop/src/components/button.tsx", "/tmp/build/shop/src/components/button.tsx"} {
+	for _, p := range []string{"/home/ann/code/shop/src/components/button.tsx", "/tmp/build/shop/src/components/button.tsx"} {
 		b.Run(p[:5], func(b *testing.B) {
 			for b.Loop() {
 				names.Listed(p)

@@ -272,7 +272,7 @@ func TestARepositoryCanBeCommittedTo(t *testing.T) {
 	require.Zero(t, res.code, res.err)
 	assert.Contains(t, res.out, "Ann")
 
-	tree := r.top + "/work/tree"
+	tree := r.top + "/projects/tree"
 	out, err := osexec.Command("git", "-C", r.project, "worktree", "add", "-q", tree, "-b", "linked").CombinedOutput()
 	require.NoError(t, err, string(out))
 	main := r.project

@@ -128,7 +128,7 @@ func newRig(t *testing.T) *rig {
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	r := &rig{t: t, top: top, project: top + "/work/project", home: top + "/home", outside: top + "/outside", self: self, level: Namespaces}
+	r := &rig{t: t, top: top, project: top + "/projects/project", home: top + "/home", outside: top + "/outside", self: self, level: Namespaces}
 	for _, dir := range []string{r.project, r.home, r.outside} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}

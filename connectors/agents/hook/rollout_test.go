@@ -29,8 +29,8 @@ func TestCodexCommandsRunWhereTheRolloutSays(t *testing.T) {
 		lines          []string
 	}{
 		{"the call's directory", "c1", "/w/x", []string{call("c0", "/elsewhere"), call("c1", "/w/x")}},
-		{"a relative directory", "c1", "/work/sub", []string{call("c1", "sub")}},
-		{"no directory of its own", "c1", "/work", []string{call("c1", "")}},
+		{"a relative directory", "c1", "/project/sub", []string{call("c1", "sub")}},
+		{"no directory of its own", "c1", "/project", []string{call("c1", "")}},
 		{"another shape", "c1", "/w/y", []string{shell}},
 		{"without an id, one directory for the command", "", "/w/x", []string{call("c1", "/w/x"), call("c2", "/w/x")}},
 		{"without an id, several directories", "", "", []string{call("c1", "/w/x"), call("c2", "/w/z")}},
@@ -44,12 +44,12 @@ func TestCodexCommandsRunWhereTheRolloutSays(t *testing.T) {
 			if c.lines != nil {
 				require.NoError(t, os.WriteFile(rollout, []byte(strings.Join(c.lines, "\n")+"\n"), 0o600))
 			}
-			input, err := json.Marshal(map[string]any{"session_id": "s", "cwd": "/work", "hook_event_name": "PreToolUse", "transcript_path": rollout, "tool_name": "Bash", "tool_input": map[string]string{"command": "git status"}, "tool_use_id": c.id})
+			input, err := json.Marshal(map[string]any{"session_id": "s", "cwd": "/project", "hook_event_name": "PreToolUse", "transcript_path": rollout, "tool_name": "Bash", "tool_input": map[string]string{"command": "git status"}, "tool_use_id": c.id})
 			require.NoError(t, err)
 			got, err := hook.Codex().Dialect.Read(input)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got.Cwd)
-			assert.Equal(t, "/work", got.Project)
+			assert.Equal(t, "/project", got.Project)
 		})
 	}
 }
