@@ -51,7 +51,7 @@ func timeRow(name string, nod, bare time.Duration) Row {
 	return Row{Name: name, Unit: "s", Ratio: nod.Seconds() / bare.Seconds(), Nod: nod.Seconds(), Bare: bare.Seconds()}
 }
 
-// bytesRow compares the memory of each pending request.
+// bytesRow compares the memory of both sides.
 func bytesRow(name string, nod, bare float64) Row {
 	return Row{Name: name, Unit: "B", Ratio: nod / bare, Nod: nod, Bare: bare}
 }
@@ -113,6 +113,11 @@ func (m *Row) quantity(n float64) string {
 		return fmt.Sprintf("%.2f s", n)
 	case "/s":
 		return fmt.Sprintf("%.0f per s", n)
+	case "B":
+		return fmt.Sprintf("%.1f MB", n/1e6)
+	}
+	if n >= 10_000 { // the unit is µs
+		return fmt.Sprintf("%.0f ms", n/1e3)
 	}
 	return fmt.Sprintf("%.0f %s", n, m.Unit)
 }

@@ -253,7 +253,7 @@ func (r *run) restart(ctx context.Context, n int) error {
 	}
 	r.Progress(fmt.Sprintf("memory with %s pending", thousands(n)))
 	untilIdle() // until the approver's viewer has read the pending requests
-	r.add(bytesRow(fmt.Sprintf("memory of each of %s pending, after a restart", thousands(n)), (heap()-withBare)/float64(n), (withBare-empty)/float64(n)))
+	r.add(bytesRow(fmt.Sprintf("memory with %s pending, after a restart", thousands(n)), heap()-withBare, withBare-empty))
 	if n < r.size.pending[len(r.size.pending)-1] {
 		return nil
 	}

@@ -36,9 +36,9 @@ func TestAReportHasEveryMeasure(t *testing.T) {
 		"automatic decision, one at a time", "automatic decision, 4 sessions at once",
 		"a person's decision, one at a time", "a person's decision, 4 sessions at once",
 		"requests that stay pending, up to 6", "a person's decision, 6 pending", "restart with 6 pending, to the first decision",
-		"list of 6 pending, first page", "memory of each of 6 pending, after a restart",
+		"list of 6 pending, first page", "memory with 6 pending, after a restart",
 		"requests that stay pending, up to 9", "a person's decision, 9 pending", "restart with 9 pending, to the first decision",
-		"list of 9 pending, first page", "memory of each of 9 pending, after a restart",
+		"list of 9 pending, first page", "memory with 9 pending, after a restart",
 		"freeze of 9 pending, until it is in force", "freeze of 9 pending, requests denied",
 	}, names)
 	assert.Equal(t, 4, alone, "measures without a counterpart on bare NATS")
@@ -89,6 +89,8 @@ func TestTheTableNamesTheMachineAndTheRatios(t *testing.T) {
 			{"automatic decision, 64 sessions at once", "/s", 3, 12000.4, 4000, 0, 0},
 			{Name: "restart", Unit: "s", Ratio: 0.5, Nod: 1.234, Bare: 2.468},
 			{Name: "freeze", Unit: "/s", Nod: 2000},
+			{Name: "memory", Unit: "B", Ratio: 3, Nod: 58_500_000, Bare: 19_500_000},
+			{Name: "list", Unit: "µs", Nod: 278_658},
 		},
 	}
 	assert.Equal(t, `nod 1.2.3, go1.26, linux/amd64, 2 CPUs, load 0.10 to 1.90; a sync to disk takes 120 µs (99 of 100: at most 900 µs); quick run
@@ -99,6 +101,8 @@ func TestTheTableNamesTheMachineAndTheRatios(t *testing.T) {
 | automatic decision, 64 sessions at once | 3.00 × | 12000 per s | 4000 per s |  |
 | restart | 0.50 × | 1.23 s | 2.47 s |  |
 | freeze |  | 2000 per s |  |  |
+| memory | 3.00 × | 58.5 MB | 19.5 MB |  |
+| list |  | 279 ms |  |  |
 `, r.Table())
 }
 
