@@ -101,9 +101,19 @@ func (c *Conn) RemoveUnfinished(ctx context.Context, stream string) error {
 	return c.deleteStream(ctx, stream)
 }
 
-// deleteStream deletes a stream that a restore has left, or does nothing if there is none.
+// deleteStream deletes a stream that a restore has left, or does nothing if there is none. If a
+// server still waits for the rest of that restore, it deletes the stream but does not reply, so
+// that only another try learns of it.
 func (c *Conn) deleteStream(ctx context.Context, name string) error {
-	if err := c.js.DeleteStream(ctx, name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+	ctx, cancel := context.WithTimeout(ctx, 4*hopTimeout)
+	defer cancel()
+	err := Retry(ctx, func(ctx context.Context) error {
+		if err := c.js.DeleteStream(ctx, name); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("remove the store %s of an unfinished restore: %w", name, err)
 	}
 	return nil

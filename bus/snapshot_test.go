@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 )
 
@@ -42,4 +43,40 @@ func TestAPartOfACopyWaitsForItsReceiver(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	require.Error(t, conn.sendPart(gone, "nowhere", nil))
+}
+
+// unheard is a JetStream whose first deletion is done, but its reply is lost.
+type unheard struct {
+	jetstream.JetStream
+	deletions int
+}
+
+func (u *unheard) DeleteStream(ctx context.Context, name string) error {
+	err := u.JetStream.DeleteStream(ctx, name)
+	if u.deletions++; u.deletions == 1 && err == nil {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+func TestAnUnfinishedStoreIsRemovedWithoutAReply(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	server, err := Embed(ctx, EmbedOptions{DataDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	conn, err := Connect(ctx, Options{URL: server.URL(), Name: "test"})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	js := conn.js
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "left", Subjects: []string{"left"}})
+	require.NoError(t, err)
+	replies := &unheard{JetStream: js}
+	conn.js = replies
+	require.NoError(t, conn.RemoveUnfinished(ctx, "left"))
+	require.Equal(t, 2, replies.deletions)
+	_, err = js.Stream(ctx, "left")
+	require.ErrorIs(t, err, jetstream.ErrStreamNotFound)
+	require.NoError(t, conn.RemoveUnfinished(ctx, "left"), "a store that is not there is removed")
 }
