@@ -2,10 +2,12 @@ package rig
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
 
 	"github.com/nodbus/nod/bus/roles"
 )
@@ -34,10 +36,10 @@ func (e *Env) Passed(at time.Time) {
 	}
 }
 
-// Heard waits until every engine of the test reports at least this revision under the name
-// what, such as settings_revision, in its statistics. Owner.Follow waits too, but not for an
-// engine that is too slow to reply.
-func (e *Env) Heard(what string, revision uint64) {
+// Heard waits until every engine of the test reports at least this revision under revisionName,
+// such as settings_revision, in its statistics. Unlike Owner.Follow, it also waits for an engine
+// that is too slow to reply, and it is done with the last engine's reply.
+func (e *Env) Heard(revisionName string, revision uint64) {
 	e.T.Helper()
 	running := 0
 	for _, n := range e.Engines {
@@ -45,21 +47,37 @@ func (e *Env) Heard(what string, revision uint64) {
 			running++
 		}
 	}
-	owner := e.Conn(roles.ID{Role: roles.Owner})
-	e.Soon("every engine follows the "+what, func() bool {
-		stats, err := owner.ServiceStats(e.Ctx, "nod-engine")
-		if err != nil {
-			return false
-		}
-		follow := 0
-		for _, s := range stats {
-			var data map[string]uint64
-			if s.Into(&data) == nil && data[what] >= revision {
-				follow++
+	nc := e.RawConn(roles.ID{Role: roles.Owner})
+	defer nc.Close()
+	inbox := nc.NewInbox()
+	replies, err := nc.SubscribeSync(inbox)
+	e.NoError(err)
+	subject, err := micro.ControlSubject(micro.StatsVerb, "nod-engine", "")
+	e.NoError(err)
+	following := map[string]bool{}
+	e.Soon("every engine follows the "+revisionName, func() bool {
+		e.NoError(nc.PublishRequest(subject, inbox, nil))
+		for len(following) < running {
+			msg, err := replies.NextMsg(300 * time.Millisecond)
+			if err != nil {
+				return false
+			}
+			if id, reached := reported(msg.Data, revisionName); reached >= revision {
+				following[id] = true
 			}
 		}
-		return follow == running
+		return true
 	})
+}
+
+// reported returns the id and a revision from the statistics of an engine.
+func reported(statistics []byte, revisionName string) (id string, revision uint64) {
+	var stats micro.Stats
+	var data map[string]uint64
+	if json.Unmarshal(statistics, &stats) != nil || len(stats.Endpoints) == 0 || json.Unmarshal(stats.Endpoints[0].Data, &data) != nil {
+		return "", 0
+	}
+	return stats.ID, data[revisionName]
 }
 
 // OutboxIdle reports whether the outbox has handled all stored changes.
