@@ -144,7 +144,7 @@ func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 	const command = "make release"
 	late := map[string]*hookRun{}
 	for name, g := range gates() {
-		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "40s") // start all hooks now, because each of them waits 20 s
+		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "24s") // start all hooks now, because each of them waits 12 s
 	}
 	for name, g := range gates() {
 		t.Run("always "+name, func(t *testing.T) {
