@@ -35,13 +35,40 @@ const (
 
 // Snapshot writes a copy of a stream with its durable consumers to w, while the stream is in
 // use. Everything that was acknowledged before the call is in the copy; later writes may be in
-// it. The connection needs all rights on the stores.
+// it. If the connection is lost meanwhile, even if it comes back, Snapshot fails, because a part
+// of the copy may be lost. The connection needs all rights on the stores.
 func (c *Conn) Snapshot(ctx context.Context, stream string, w io.Writer) (Snapshot, error) {
-	s, err := c.snapshot(ctx, stream, w)
+	connected, end := c.whileConnected(ctx)
+	defer end()
+	s, err := c.snapshot(connected, stream, w)
+	if lost := context.Cause(connected); lost != nil {
+		err = lost
+	}
 	if err != nil {
 		return s, fmt.Errorf("copy %s: %w", stream, err)
 	}
 	return s, nil
+}
+
+var errConnectionLost = errors.New("the connection to the server was lost")
+
+// whileConnected returns a context that ends with the cause errConnectionLost once the
+// connection is lost, at once if it is lost already. The caller calls end.
+func (c *Conn) whileConnected(ctx context.Context) (_ context.Context, end func()) {
+	lost := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	ctx, cancel := context.WithCancelCause(ctx)
+	if !c.nc.IsConnected() {
+		cancel(errConnectionLost)
+	}
+	go func() {
+		if _, ok := <-lost; ok {
+			cancel(errConnectionLost)
+		}
+	}()
+	return ctx, func() {
+		c.nc.RemoveStatusListener(lost)
+		cancel(nil)
+	}
 }
 
 func (c *Conn) snapshot(ctx context.Context, stream string, w io.Writer) (Snapshot, error) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,12 +114,12 @@ func TestABackupOfAKilledNodIsNone(t *testing.T) {
 	_, err = lines.ReadString('\n')
 	require.NoError(t, err)
 	m.Kill()
-	for err == nil {
-		_, err = lines.ReadString('\n')
-	}
+	rest, err := io.ReadAll(lines)
+	require.NoError(t, err)
 	if c.Wait() == nil { // the copy was complete before nod was killed
 		require.FileExists(t, filepath.Join(backup, "manifest.json"))
 		return
 	}
+	require.Contains(t, string(rest), "the connection to the server was lost")
 	require.NoDirExists(t, backup)
 }
