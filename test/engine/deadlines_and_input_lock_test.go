@@ -235,13 +235,13 @@ func TestConcurrentLocksOfASessionHaveOneHolder(t *testing.T) {
 // The broker ends a lease that is not renewed, even while no engine runs.
 func TestTheBrokerEndsALeaseThatIsNotRenewed(t *testing.T) {
 	t.Parallel()
-	o := engine.Options{Lease: 6 * time.Second}
+	o := engine.Options{Lease: 4 * time.Second}
 	env := rig.Start(t, func(s *rig.Setup) { s.Engine = o })
 	ann, bob := env.Ann(), env.Bob()
 	env.True(ann.Does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	env.False(bob.Does(schemas.PresenceLock, "S", "phone", "web").Granted)
 	for range 3 { // the three renewals take longer than one lease, so each must start a new lease
-		env.Passed(time.Now().Add(2200 * time.Millisecond))
+		env.Passed(time.Now().Add(1500 * time.Millisecond))
 		env.True(ann.Does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
 	}
 	for _, n := range env.Engines {
