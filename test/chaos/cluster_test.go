@@ -280,7 +280,6 @@ func (c *cluster) urls(client string) string {
 func (c *cluster) command(client, key string, args ...string) *exec.Cmd {
 	cmd := exec.Command(c.nod, append(args, "--creds", c.key(key))...)
 	cmd.Env = append(os.Environ(), "NOD_URL="+c.urls(client), "NOD_DATA="+c.dir)
-	cmd.SysProcAttr = orphaned()
 	return cmd
 }
 

@@ -37,6 +37,5 @@ func (e *embedded) urls(string) string { return fmt.Sprintf("nats://127.0.0.1:%d
 func (e *embedded) command(_, key string, args ...string) *exec.Cmd {
 	cmd := exec.Command(e.nod, append(args, "--creds", e.key(key))...)
 	cmd.Env = append(os.Environ(), "NOD_URL="+e.urls(""), "NOD_DATA="+e.dir)
-	cmd.SysProcAttr = orphaned()
 	return cmd
 }

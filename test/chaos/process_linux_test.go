@@ -6,9 +6,6 @@ import (
 	"syscall"
 )
 
-// orphaned returns attributes that make the kernel kill a process if the tests end first.
-func orphaned() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
-
 // smallDisk mounts a file system of this size in bytes at a directory. It returns a function
 // that unmounts the file system. smallDisk needs root.
 func smallDisk(dir string, bytes int) (unmount func() error, err error) {

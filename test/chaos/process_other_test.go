@@ -2,13 +2,7 @@
 
 package chaos
 
-import (
-	"errors"
-	"syscall"
-)
-
-// orphaned returns nil, so a process may outlive the tests on this operating system.
-func orphaned() *syscall.SysProcAttr { return nil }
+import "errors"
 
 // smallDisk returns an error, because the tests can make small disks only on Linux.
 func smallDisk(string, int) (unmount func() error, err error) {

@@ -9,12 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/nodbus/nod/internal/testprogram"
 )
 
 // process is a program that a test can kill, suspend and start again. Its methods must not be called
@@ -36,20 +36,6 @@ func (p *process) clock() string { return filepath.Join(p.dir, p.name+".clock") 
 
 func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
 
-// starter returns a channel to a thread that runs the functions sent to it. All processes must be
-// started by this thread. The kernel kills orphaned processes when the thread that started them ends,
-// and this thread runs as long as the tests.
-var starter = sync.OnceValue(func() chan<- func() {
-	work := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for f := range work {
-			f()
-		}
-	}()
-	return work
-})
-
 // start starts the process and returns when it is ready.
 func (p *process) start(ctx context.Context) error {
 	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -59,14 +45,12 @@ func (p *process) start(ctx context.Context) error {
 	defer log.Close()
 	cmd := exec.Command(p.args[0], p.args[1:]...)
 	cmd.Env = append(append(os.Environ(), p.env...), clockFile+"="+p.clock())
-	cmd.SysProcAttr, cmd.Stderr = orphaned(), log
+	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	started := make(chan error)
-	starter() <- func() { started <- cmd.Start() }
-	if err := <-started; err != nil {
+	if err := testprogram.Start(cmd); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	first := make(chan string, 1)

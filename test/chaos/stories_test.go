@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -286,9 +287,7 @@ func (s *story) process(ctx context.Context) {
 	cmd := s.place.command("agents", "agent-local", "ask", "--session", s.session, "--id", id, "--tool", "Frobnicate", "--input", fmt.Sprintf(`{"group":%q}`, s.name), "--json")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	started := make(chan error)
-	starter() <- func() { started <- cmd.Start() }
-	if <-started != nil {
+	if testprogram.Start(cmd) != nil {
 		return
 	}
 	ended := make(chan error, 1)

@@ -34,7 +34,7 @@ type nodes struct {
 	engines []*engine.Engine
 }
 
-func newNodes(t *testing.T) *nodes {
+func newNodes(t *testing.T, settings string) *nodes {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	n := &nodes{t: t, ctx: ctx}
@@ -57,7 +57,7 @@ func newNodes(t *testing.T) *nodes {
 	for i := range n.servers {
 		n.engine(i)
 		if i == 0 { // the other engines read the settings when they start
-			_, err := n.engines[0].ApplySettings(ctx, rig.Apart(rig.Everybody), "test")
+			_, err := n.engines[0].ApplySettings(ctx, rig.Apart(settings), "test")
 			require.NoError(t, err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	default:
 		t.Log("150 requests; -long runs 300")
 	}
-	n := newNodes(t)
+	n := newNodes(t, rig.Everybody)
 	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")
 	t.Cleanup(asker.Close)
 	desks := map[string]*connector.Desk{

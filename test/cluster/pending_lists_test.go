@@ -228,7 +228,7 @@ func TestPageTimeoutLimitsEachPage(t *testing.T) {
 // before the given time.
 func TestAScanFindsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
-	n := newNodes(t)
+	n := newNodes(t, rig.Everybody)
 	var stores []*bus.Store
 	for i := range n.servers {
 		store, err := bus.OpenStore(n.ctx, n.conn(i, fmt.Sprint("_INBOX.scan", i)), 3)

@@ -100,7 +100,7 @@ func (c *cluster) serve(n int) *exec.Cmd {
 
 // begin starts a process. The end of the test kills it.
 func (c *cluster) begin(p *exec.Cmd) *exec.Cmd {
-	require.NoError(c.t, p.Start())
+	require.NoError(c.t, testprogram.Start(p))
 	c.t.Cleanup(func() { stop(p) })
 	return p
 }

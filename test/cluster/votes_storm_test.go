@@ -25,10 +25,8 @@ func TestVotesWhileTheLeaderChanges(t *testing.T) {
 	if testing.Short() {
 		requests = 20
 	}
-	n := newNodes(t)
 	settings := strings.Replace(rig.Everybody, `"permissions": {`, `"permissions": {"confirm": [{"risk": "low", "votes": 2}], `, 1)
-	_, err := n.engines[1].ApplySettings(n.ctx, rig.Apart(settings), "test")
-	require.NoError(t, err)
+	n := newNodes(t, settings)
 	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")
 	t.Cleanup(asker.Close)
 	desks := map[string]*connector.Desk{
@@ -83,10 +81,8 @@ func TestVotesWhileTheLeaderChanges(t *testing.T) {
 // keeps changing. Each step comes, and none of them decides or moves a deadline.
 func TestEscalationsWhileTheLeaderChanges(t *testing.T) {
 	t.Parallel()
-	n := newNodes(t)
 	settings := strings.Replace(rig.Everybody, `"approvers": {`, `"approvers": {"escalation": [{"risk": "low", "steps": [{"to": ["Ann"]}, {"to": ["Bob"], "after_seconds": 2}]}], `, 1)
-	_, err := n.engines[1].ApplySettings(n.ctx, rig.Apart(settings), "test")
-	require.NoError(t, err)
+	n := newNodes(t, settings)
 	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")
 	t.Cleanup(asker.Close)
 	store, err := bus.OpenStore(n.ctx, n.conn(1, "_INBOX.looking"), 3)

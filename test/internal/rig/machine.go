@@ -17,6 +17,7 @@ import (
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -52,7 +53,7 @@ func (m *Machine) StartNod(args ...string) {
 	require.NoError(m.T, err)
 	m.Errs.Reset()
 	m.Up.Stderr = &m.Errs
-	require.NoError(m.T, m.Up.Start())
+	require.NoError(m.T, testprogram.Start(m.Up))
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(m.T, err, "nod up said: %s", &m.Errs)
 	require.Contains(m.T, line, "nod is up on")
@@ -72,7 +73,7 @@ func (m *Machine) Run(args ...string) (stdout, stderr string, code int) {
 	c := m.Command(args...)
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
-	require.NoError(m.T, c.Start())
+	require.NoError(m.T, testprogram.Start(c))
 	late := time.AfterFunc(4*Patience, func() { _ = c.Process.Kill() }) // the command may have just ended
 	defer late.Stop()
 	err := c.Wait()

@@ -1,0 +1,13 @@
+package testprogram
+
+import "syscall"
+
+// endsWithTests adds to attributes, which may be nil, that the kernel kills the program if the tests
+// end first.
+func endsWithTests(attributes *syscall.SysProcAttr) *syscall.SysProcAttr {
+	if attributes == nil {
+		attributes = &syscall.SysProcAttr{}
+	}
+	attributes.Pdeathsig = syscall.SIGKILL
+	return attributes
+}

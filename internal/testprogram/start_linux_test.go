@@ -1,0 +1,52 @@
+package testprogram
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// asStarter makes this test program start a program that would run for an hour, and print its process id.
+const asStarter = "NOD_TEST_STARTS"
+
+func TestAStartedProgramEndsWithTheTests(t *testing.T) {
+	if os.Getenv(asStarter) != "" {
+		sleeper := exec.Command("sleep", "3600")
+		require.NoError(t, Start(sleeper))
+		fmt.Println("started", sleeper.Process.Pid)
+		select {}
+	}
+	t.Parallel()
+	tests := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	tests.Env = append(os.Environ(), asStarter+"=1")
+	out, err := tests.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, tests.Start())
+	var pid int
+	for lines := bufio.NewScanner(out); pid == 0 && lines.Scan(); {
+		_, _ = fmt.Sscanf(lines.Text(), "started %d", &pid) // other lines are not about the program
+	}
+	require.NotZero(t, pid)
+	require.NoError(t, syscall.Kill(pid, 0), "the program runs")
+	require.NoError(t, tests.Process.Kill())
+	require.Error(t, tests.Wait())
+	require.Eventually(t, func() bool { return ended(pid) }, 30*time.Second, 10*time.Millisecond)
+}
+
+// ended reports whether a process is gone, or dead and only not yet collected by its new parent.
+func ended(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	var id int
+	var name, state string
+	_, err = fmt.Sscanf(string(stat), "%d %s %s", &id, &name, &state)
+	return err == nil && state == "Z"
+}
