@@ -51,13 +51,13 @@ var innerCapabilities = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_ADMIN, unix.CAP_MKNOD,
 }
 
-// launch runs the command of plan p and waits until it has ended.
-func launch(ctx context.Context, s *Spec, p *inner.Plan, proxy *egress.Proxy) (ending, error) {
+// launch starts the inner process, calls plan while that process starts, gives it the plan, and waits
+// until the command has ended. An error of plan is returned unchanged, and nothing has run then.
+func launch(ctx context.Context, s *Spec, level Level, plan func() (*inner.Plan, error), proxy *egress.Proxy) (ending, error) {
 	// Keep this thread: the kernel kills the inner process when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	j := &job{spec: s, proxy: proxy, foreground: ownsTerminal(s)}
-	p.Foreground = j.foreground
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return ending{}, refused("connect to the inner process: %w", err)
@@ -67,23 +67,30 @@ func launch(ctx context.Context, s *Spec, p *inner.Plan, proxy *egress.Proxy) (e
 	theirs := os.NewFile(uintptr(pair[1]), "control")
 	j.process, err = os.StartProcess("/proc/self/exe", []string{inner.Name}, &os.ProcAttr{
 		Dir: "/", Env: []string{inner.Variable + "=1", "GOMAXPROCS=2"},
-		Files: []*os.File{s.Stdin, s.Stdout, s.Stderr, theirs}, Sys: innerAttributes(p),
+		Files: []*os.File{s.Stdin, s.Stdout, s.Stderr, theirs}, Sys: innerAttributes(s, level),
 	})
 	theirs.Close()
 	if err != nil {
 		return ending{}, &setupError{"start in namespaces", err}
 	}
+	p, err := plan()
+	if err != nil {
+		_ = j.process.Kill() // it waits for the plan, and ends by itself too once control is closed
+		_, _ = j.process.Wait()
+		return ending{}, err
+	}
+	p.Foreground = j.foreground
 	return j.run(ctx, p)
 }
 
-func innerAttributes(p *inner.Plan) *syscall.SysProcAttr {
+func innerAttributes(s *Spec, level Level) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true}
-	if !p.Namespaces { // without namespaces, the inner process must survive nod, to kill the command's processes
+	if level != Namespaces { // without namespaces, the inner process must survive nod, to kill the command's processes
 		return a
 	}
 	a.Pdeathsig = syscall.SIGKILL
 	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-	if !p.ShareNet {
+	if !s.AnyNetwork {
 		a.Cloneflags |= unix.CLONE_NEWNET
 	}
 	uid, gid := os.Geteuid(), os.Getegid()

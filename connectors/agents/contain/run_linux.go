@@ -67,16 +67,16 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 	defer v.close()
 	report := Report{Level: Namespaces}
 	before := clock()
-	p, err := v.namespacePlan()
-	if err != nil {
-		return Report{}, refused("%w", err)
-	}
-	end, err := launch(ctx, &s, p, proxy)
+	end, err := launch(ctx, &s, report.Level, func() (*inner.Plan, error) {
+		p, err := v.namespacePlan()
+		if err != nil {
+			err = refused("%w", err)
+		}
+		return p, err
+	}, proxy)
 	if err != nil && s.AllowLandlockAlone && unavailable(err) {
 		report.Level = LandlockAlone
-		if p, err = v.landlockPlan(); err == nil {
-			end, err = launch(ctx, &s, p, proxy)
-		}
+		end, err = launch(ctx, &s, report.Level, v.landlockPlan, proxy)
 	}
 	var notRun *agents.ExitError
 	if err != nil && !errors.As(err, &notRun) {
