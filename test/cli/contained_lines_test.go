@@ -28,11 +28,20 @@ import (
 )
 
 // -lines is the number of command lines that TestNoAllowedLineHarms runs; the whole run has 20000.
-var lineCount = flag.Int("lines", 60, "run this many command lines contained")
+// Runs with other seeds have other lines.
+var (
+	lineCount = flag.Int("lines", 60, "run this many command lines contained")
+	lineSeed  = flag.Uint64("lines-seed", 1, "make the command lines from this seed")
+)
 
-// linesTogether is the number of lines that run one after another in one container. Each line
-// has its own project in the container.
-const linesTogether = 100
+const (
+	// linesTogether is the number of lines that run in one container. Each line has its own
+	// project in the container.
+	linesTogether = 100
+	// linesAtATime is the number of lines that run at the same time in a container: many of them
+	// wait for a server or until their time is over.
+	linesAtATime = 4
+)
 
 const secretText = "zQ7-the-secret-of-ann-x93"
 
@@ -50,7 +59,7 @@ func TestNoAllowedLineHarms(t *testing.T) {
 	bait := layBait(t)
 	p, err := policy.New(schemas.Permissions{Preset: policy.PresetContained})
 	require.NoError(t, err)
-	made := &lineMaker{rand: rand.New(rand.NewPCG(1, uint64(*lineCount))), seeds: seedLines(t), attacks: bait.attacks()}
+	made := &lineMaker{rand: rand.New(rand.NewPCG(*lineSeed, uint64(*lineCount))), seeds: seedLines(t), attacks: bait.attacks()}
 
 	control := bait.batch(t, made.attacks)
 	out, _ := exec.Command("bash", "-c", control.runner).CombinedOutput() // the attacks run without a container here
@@ -180,16 +189,24 @@ func (b *bait) batch(t *testing.T, lines []string) batch {
 	require.NoError(t, os.Link(template+"/.env", template+"/copy-of-env"))
 	out, err := exec.Command("git", "init", "-q", template).CombinedOutput()
 	require.NoError(t, err, string(out))
-	script := strings.Builder{}
 	for i, line := range lines {
-		dir := fmt.Sprintf("%s/p%03d", n.top, i)
+		dir := fmt.Sprintf("%s/p%d", n.top, i)
 		out, err := exec.Command("cp", "-a", template, dir).CombinedOutput()
 		require.NoError(t, err, string(out))
 		put(t, fmt.Sprintf("%s/lines/%d", b.top, i), line)
 		n.projects = append(n.projects, dir)
-		fmt.Fprintf(&script, "cd %s && timeout -k 1 3 bash -c \"$(cat %s/lines/%d)\" </dev/null 2>&1 | head -c 200000; s=${PIPESTATUS[0]}; echo; echo \"--- line %d: $s\"\n", dir, b.top, i, i)
 	}
-	n.runner = "export HOME=" + b.home + " SECRET_TOKEN=" + secretText + "\n" + script.String()
+	n.runner = fmt.Sprintf(`export HOME=%s SECRET_TOKEN=%s
+said=$(mktemp -d)
+one() {
+	cd %s/p$1 && timeout -k 1 3 bash -c "$(cat %s/lines/$1)" </dev/null 2>&1 | head -c 200000 >$2/$1
+	echo "${PIPESTATUS[0]}" >$2/$1.status
+}
+export -f one
+seq 0 %d | xargs -P %d -I{} bash -c "one {} $said"
+for i in $(seq 0 %[5]d); do cat $said/$i; echo; echo "--- line $i: $(cat $said/$i.status)"; done
+rm -r $said
+`, b.home, secretText, n.top, b.top, len(lines)-1, linesAtATime)
 	require.NoError(t, os.RemoveAll(template))
 	return n
 }
@@ -323,7 +340,7 @@ func seedLines(t *testing.T) []string {
 func (m *lineMaker) pick(all []string) string { return all[m.rand.IntN(len(all))] }
 
 // lineWords are words that a lineMaker puts in place of words of a line.
-var lineWords = []string{".", "*", ".*", "./*", "..", "../..", "/", "~", "$HOME", "src", "deep", ".e*", "?env", "copy-of-env", "main.go", "Makefile", "$PWD", "/proc/self/environ", "../p000/copy-of-env", "-r", "-a", "-R", "--", "/etc/passwd"}
+var lineWords = []string{".", "*", ".*", "./*", "..", "../..", "/", "~", "$HOME", "src", "deep", ".e*", "?env", "copy-of-env", "main.go", "Makefile", "$PWD", "/proc/self/environ", "../p0/copy-of-env", "-r", "-a", "-R", "--", "/etc/passwd"}
 
 // line returns one to three seeds, or parts of attacks, some with other words, joined as shells
 // join commands.
