@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -195,4 +196,23 @@ func FuzzIndex(f *testing.F) {
 		require.NoError(t, os.WriteFile(file, data, 0o644))
 		_ = gitstore.Index(file, all, func(gitstore.Entry) {}) // only a panic or a hang fails
 	})
+}
+
+// A small file of a repository may inflate to any size. Such an object is an error, and takes no memory
+// beyond the bound.
+func TestAnObjectThatInflatesTooFarIsNotRead(t *testing.T) {
+	r := newRepository(t)
+	tree := exec.Command("git", "hash-object", "-t", "tree", "-w", "--stdin", "--literally")
+	tree.Dir = r.dir
+	tree.Stdin = strings.NewReader(strings.Repeat("100644 a\x00"+strings.Repeat("x", 20), 64<<20/29))
+	id, err := tree.Output()
+	require.NoError(t, err)
+	r.git("commit-tree", "-m", "large", strings.TrimSpace(string(id)))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = gitstore.NewHistory(func(string) bool { return false }).Read(filepath.Join(r.dir, ".git"), time.Now().Add(time.Minute))
+	runtime.ReadMemStats(&after)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, gitstore.ErrUnfinished)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(128<<20), "bytes, of which the growth of a slice is a part")
 }
