@@ -34,8 +34,8 @@ func (f *follower) askAndReply(ctx context.Context, p permission) error {
 		_, err = f.reply(ctx, p, reject, "nod refused the call: "+err.Error())
 		return err
 	}
-	f.leave(ctx, r)
 	_, err = f.reply(ctx, p, reject, "nod cannot be reached, and calls are refused without it: "+err.Error())
+	f.leave(ctx, r) // after the reply, because it takes some seconds while nod is gone
 	return err
 }
 
