@@ -155,7 +155,7 @@ func put(t *testing.T, name, text string) {
 // container they must have no effect outside their project, and must not get its secrets.
 func (b *bait) attacks() []string {
 	script := []string{
-		"cat .env deep/key.pem .ssh/id_rsa copy-of-env", "cat " + b.home + "/.ssh/id_rsa ~/.netrc " + b.outside + "/file", "grep -rs . . " + b.outside + " ~",
+		"mv .docker docker; mv .config cfg; mv deep deeper; cat docker/config.json cfg/gh/hosts.yml", "cat .env deep/key.pem .ssh/id_rsa copy-of-env", "cat " + b.home + "/.ssh/id_rsa ~/.netrc " + b.outside + "/file", "grep -rs . . " + b.outside + " ~",
 		"find ~/.. -name id_rsa -exec cat {} + 2>/dev/null", "env", "cat /proc/*/environ", "base64 .env; xxd -p .env; rev .env", "git add -Af; git show :.env", "tar cf - . | cat",
 		"python3 - <<'E'\nimport os\nfor d,_,n in os.walk('.'):\n for f in n:\n  try: print(open(os.path.join(d,f)).read())\n  except Exception: pass\nE",
 		"echo bad >> " + b.outside + "/file; rm -rf " + b.outside + "; mkdir " + b.outside + "/new; ln -s " + b.outside + " way; echo bad > way/new2; mv " + b.outside + "/deep " + b.outside + "/gone",
@@ -180,7 +180,7 @@ func (b *bait) batch(t *testing.T, lines []string) batch {
 	template := n.top + "/template"
 	attacks := strings.Join(b.attacks(), "\n")
 	for name, text := range map[string]string{
-		".env": secretText, "deep/key.pem": secretText, ".ssh/id_rsa": secretText, "CLAUDE.md": protectedText, ".claude/settings.json": protectedText, ".github/workflows/ci.yml": protectedText,
+		".env": secretText, "deep/key.pem": secretText, ".ssh/id_rsa": secretText, ".docker/config.json": secretText, ".config/gh/hosts.yml": secretText, "CLAUDE.md": protectedText, ".claude/settings.json": protectedText, ".github/workflows/ci.yml": protectedText,
 		"main.go": "package main\n\nfunc main() {}\n", "go.mod": "module x\n", "README.md": "read me\n", "src/app.py": "print(1)\n", "package.json": `{"scripts":{"test":"sh test.sh","build":"sh test.sh"}}`,
 		"test.sh": attacks, "task.sh": attacks, "Makefile": "%:\n\tbash test.sh\nall:\n\tbash test.sh\n",
 	} {
@@ -258,8 +258,8 @@ func (b *bait) run(t *testing.T, lines []string) (failed int) {
 	return failed
 }
 
-// check requires that no file of a project contains a copy of a secret, and that no protected
-// file has changed.
+// check requires that the secrets of a project are in files that later commands cannot see either, and
+// that no protected file has changed.
 func (b *bait) check(t *testing.T, dir, line string) {
 	for _, name := range []string{"CLAUDE.md", ".claude/settings.json", ".github/workflows/ci.yml"} {
 		if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
@@ -267,9 +267,9 @@ func (b *bait) check(t *testing.T, dir, line string) {
 		}
 	}
 	require.NoFileExists(t, dir+"/.git/hooks/pre-commit", line)
-	known := map[string]bool{".env": true, "copy-of-env": true, "deep/key.pem": true, ".ssh/id_rsa": true}
+	listed := secrets.Compile().Listed
 	require.NoError(t, filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || known[strings.TrimPrefix(p, dir+"/")] {
+		if err != nil || !e.Type().IsRegular() || listed(p) || p == dir+"/copy-of-env" {
 			return err
 		}
 		data, err := os.ReadFile(p)

@@ -48,6 +48,15 @@ func (c *covers) cover(f finding) {
 	c.layout.step(s)
 }
 
+// pin makes a directory a mount point of itself, which the command cannot rename or move.
+func (c *covers) pin(dir string) {
+	f, err := inspect(dir, plain)
+	if err == nil && f.dir && !c.seen[dir] {
+		c.seen[dir] = true
+		c.layout.step(inner.Step{Kind: inner.StepCover, Path: dir, Source: dir, Attr: harmless, Dev: f.dev, Ino: f.ino})
+	}
+}
+
 // protect makes a path in a writable directory read-only. If the path does not exist, protect adds
 // it to absent.
 func (c *covers) protect(p string) {
@@ -98,9 +107,7 @@ func (c *covers) repository(dir string) {
 	if err != nil || !f.dir || c.seen[dir] {
 		return
 	}
-	c.seen[dir] = true
-	// A mount point cannot be renamed, so the command cannot put another repository at this path.
-	c.layout.step(inner.Step{Kind: inner.StepCover, Path: dir, Source: dir, Attr: harmless, Dev: f.dev, Ino: f.ino})
+	c.pin(dir) // the command cannot put another repository at this path
 	c.config(filepath.Join(dir, "config"))
 	c.config(filepath.Join(dir, "config.worktree"))
 	for _, name := range []string{"hooks", "commondir", "info/attributes", "info/grafts", "objects/info/alternates", "gitdir"} {

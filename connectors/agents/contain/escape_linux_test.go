@@ -236,26 +236,56 @@ func TestNewProtectedFilesAreTakenAway(t *testing.T) {
 	})
 }
 
+// What is secret by its place stays secret: the command cannot take it to a place where a later command
+// would see it.
+func TestASecretIsHiddenFromLaterCommandsToo(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level Level) {
+		r := dangerous(t)
+		r.level = level
+		for _, name := range []string{".docker/config.json", "app/.docker/config.json", ".config/gh/hosts.yml", "shared/dev.txt", "shared/more/prod.txt", "deep/plain.txt"} {
+			r.file(name, marker)
+		}
+		r.file("deep/plain.txt", "plain")
+		require.NoError(t, os.Symlink("../shared/dev.txt", r.project+"/app/.env"))
+		require.NoError(t, os.Symlink("shared/more", r.project+"/by"))
+		require.NoError(t, os.Symlink("by/prod.txt", r.project+"/.env.prod"))
+		for _, line := range []string{
+			"mv .docker a; mv app/.docker b; mv .config c; mv .config/gh d; mv shared e; mv shared/more f; mv app g; mv config h; mv deep i",
+			"rm -f app/.env .env.prod by deep/er/x.pem",
+			"ln -sf /dev/null app/.env; ln -sfn tools by; echo x > .env.prod; mv app/.env j; mkdir -p k/l/m; mv app k/l/m; mv deep/er k",
+			"rm -rf app/.docker .docker .config shared",
+		} {
+			r.sh(line)
+			res := r.sh("grep -Rsl " + marker + " .")
+			assert.Empty(t, res.out, "files with the secret that a command sees after %s", line)
+		}
+		res := r.sh("mkdir -p here; cp deep/plain.txt here; mv here there; cat there/plain.txt")
+		if level == Namespaces { // with Landlock alone, the command can create nothing in this project
+			assert.Equal(t, "plain", res.out, res.err)
+		}
+	})
+}
+
 // A mount point cannot be renamed, but the directories above it can.
 func TestProtectedFilesCannotBeReplacedByWayOfTheirDirectories(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level Level) {
 		r := dangerous(t)
 		r.level = level
-		r.file("deep/a/.claude/settings.json", "{}")
-		r.file("deep/a/AGENTS.md", "good")
+		r.file("far/a/.claude/settings.json", "{}")
+		r.file("far/a/AGENTS.md", "good")
 		r.file("other/workflows/ci.yml", "evil")
 		r.file("swap/.github/workflows/ci.yml", "good")
 		r.file("swap/tmpl/workflows/ci.yml", "evil")
-		out, err := osexec.Command("git", "init", "-q", r.project+"/deep/repo").CombinedOutput()
+		out, err := osexec.Command("git", "init", "-q", r.project+"/far/repo").CombinedOutput()
 		require.NoError(t, err, string(out))
 		before := r.snapshot()
-		res := r.sh(`mv deep gone; mkdir -p deep/a/.claude deep/repo; echo evil > deep/a/.claude/settings.json; echo evil > deep/a/AGENTS.md
-			cp -r gone/repo/.git deep/repo/.git; echo evil > deep/repo/.git/hooks/pre-commit; mv swap/.github swap/gone; mv swap/tmpl swap/.github`)
+		res := r.sh(`mv far gone; mkdir -p far/a/.claude far/repo; echo evil > far/a/.claude/settings.json; echo evil > far/a/AGENTS.md
+			cp -r gone/repo/.git far/repo/.git; echo evil > far/repo/.git/hooks/pre-commit; mv swap/.github swap/gone; mv swap/tmpl swap/.github`)
 		if level == LandlockAlone { // the command can rename nothing in a directory that contains protected names, at any depth
 			assert.Equal(t, before, r.snapshot())
 			return
 		}
-		for _, gone := range []string{"deep/a/.claude", "deep/a/AGENTS.md", "deep/repo/.git"} {
+		for _, gone := range []string{"far/a/.claude", "far/a/AGENTS.md", "far/repo/.git"} {
 			assert.NoFileExists(t, r.project+"/"+gone)
 			assert.NoDirExists(t, r.project+"/"+gone)
 			assert.Contains(t, res.Undone, r.project+"/"+gone, res.err)

@@ -111,15 +111,26 @@ func (w *reviewer) tree(t tree) {
 		})
 	}
 	for _, f := range t.found {
-		if f.target == "" || f.kind == secret {
-			continue
+		if f.target != "" && (f.kind != secret || f.leads != "") {
+			w.restore(f)
 		}
-		if now, err := os.Readlink(f.path); err == nil && now == f.target {
-			continue
-		}
-		w.undo = append(w.undo, f.path)
-		w.takeAway()
-		_ = os.Symlink(f.target, f.path)
+	}
+}
+
+// restore makes a symbolic link again that the command has removed or changed. If the link has a secret
+// name, and no longer leads to the file that is secret because of it, restore makes it lead there.
+func (w *reviewer) restore(f finding) {
+	now, err := os.Readlink(f.path)
+	real, _ := realPath(f.path) // without an error, real is not empty
+	if err == nil && now == f.target && (f.kind != secret || real == f.leads) {
+		return
+	}
+	w.undo = append(w.undo, f.path)
+	w.takeAway()
+	_ = os.Symlink(f.target, f.path)
+	if real, _ := realPath(f.path); f.kind == secret && real != f.leads {
+		_ = os.Remove(f.path)
+		_ = os.Symlink(f.leads, f.path)
 	}
 }
 

@@ -83,7 +83,7 @@ func beNod() int {
 
 func testSecret(p string) bool {
 	base := filepath.Base(p)
-	return base == ".env" || base == ".ssh" || strings.HasSuffix(base, ".pem") || base == ".git-credentials"
+	return strings.HasSuffix(p, "/.docker/config.json") || strings.HasSuffix(p, "/.config/gh") || base == ".env" || base == ".env.prod" || base == ".ssh" || strings.HasSuffix(base, ".pem") || base == ".git-credentials"
 }
 
 func testProtected(rel string) bool {

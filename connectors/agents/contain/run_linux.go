@@ -163,12 +163,12 @@ func newView(s *Spec) (*view, error) {
 			return nil, err
 		}
 		t.found = slices.DeleteFunc(t.found, func(f finding) bool { return f.path == top })
-		v.trees = append(v.trees, t)
 		links, err := t.otherLinks()
 		if err != nil {
 			return nil, err
 		}
 		v.extra = slices.Concat(v.extra, t.linkTargets(), links)
+		v.trees = append(v.trees, t)
 	}
 	return v, v.openScratch()
 }
@@ -281,6 +281,11 @@ func (v *view) linked() []linked {
 func (v *view) coverAll(c *covers, repositories []linked) {
 	for _, t := range v.trees {
 		writable := !v.readOnly(t.top)
+		if writable {
+			for _, dir := range t.unmovable(v.spec.Secret) {
+				c.pin(dir)
+			}
+		}
 		for _, f := range t.found {
 			switch {
 			case f.kind == gitDir && f.dir && writable:

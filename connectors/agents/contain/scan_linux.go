@@ -35,6 +35,7 @@ type finding struct {
 	dev, ino uint64
 	links    uint64
 	target   string // the target, if the path is a symbolic link
+	leads    string // the path to which that link leads, if it is in the same tree
 }
 
 // tree is the result of the scan of one directory.
@@ -257,10 +258,10 @@ func eachEntry(dir string, buf []byte, f func(name string, typ byte, ino uint64)
 
 // linkTargets returns findings for the targets of symbolic links with secret or protected names, as
 // far as the targets are inside the tree. A finding has the kind of its link, but protected in
-// place of through.
+// place of through. It notes in the finding of each link to which path the link leads.
 func (t *tree) linkTargets() []finding {
 	var out []finding
-	for _, f := range t.found {
+	for i, f := range t.found {
 		if f.target == "" {
 			continue
 		}
@@ -272,6 +273,7 @@ func (t *tree) linkTargets() []finding {
 		if err != nil || !within(real, t.top) || real == t.top {
 			continue
 		}
+		t.found[i].leads = real
 		k := f.kind
 		if k == through {
 			k = protected
