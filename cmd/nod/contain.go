@@ -105,6 +105,9 @@ func (c *execCmd) contained(e *env) error {
 	if err != nil {
 		return err
 	}
+	if s.Note, err = e.containedNotes(); err != nil {
+		return err
+	}
 	s.ReadOnly = c.ReadOnly
 	s.AllowLandlockAlone = c.AllowLandlockAlone
 	s.Limits = contain.Limits{Memory: c.MemoryMB << 20, Processes: c.Processes, Time: c.Time}

@@ -9,7 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// sweepEvery is the interval at which nod up looks for hooks that died while they waited.
+// sweepEvery is the interval at which nod up looks for hooks that died while they waited, and for
+// contained commands whose nod was killed.
 const sweepEvery = 2 * time.Second
 
 const sweepWithin = 5 * time.Second
@@ -42,6 +43,7 @@ func (e *env) runSweeps(ctx context.Context, dataDir string) {
 		if err := e.sweepHooks(ctx, dataDir, nil); err != nil && ctx.Err() == nil {
 			e.log.Warn("the request of a dead hook was not withdrawn; nod tries again", "error", err)
 		}
+		e.reviewKilled(dataDir)
 		select {
 		case <-ctx.Done():
 			return

@@ -41,6 +41,9 @@ func (c *execCmd) decided(e *env) error {
 		return err
 	}
 	spec, err := runSpec(running.Container, args, session)
+	if err == nil {
+		spec.Note, err = e.containedNotes()
+	}
 	if err != nil {
 		return err
 	}

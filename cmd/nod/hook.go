@@ -81,6 +81,7 @@ func (c *hookCmd) Run(e *env) error {
 		Contain: possible, Nod: program,
 	})
 	if dirErr == nil {
+		e.reviewKilled(dir)
 		if time.Since(began) < sweepBefore { // a hook that has waited for long may be near the timeout of its host
 			_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
 		}

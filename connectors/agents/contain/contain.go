@@ -68,6 +68,11 @@ type Spec struct {
 	Scratch string
 	Limits  Limits
 
+	// Note keeps what ReviewKilled needs if nod is killed before Run has reviewed what the command
+	// changed. Run calls it before the command starts, and over after the review. If Note fails, the
+	// command does not run. If Note is nil, a killed nod leaves protected files that the command made.
+	Note func(note []byte) (over func(), err error)
+
 	// AllowLandlockAlone lets Run use the level LandlockAlone if the machine allows no namespaces. If
 	// it is false, Run refuses the command on such a machine.
 	AllowLandlockAlone bool

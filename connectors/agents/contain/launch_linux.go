@@ -51,9 +51,10 @@ var innerCapabilities = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_ADMIN, unix.CAP_MKNOD,
 }
 
-// launch starts the inner process, calls plan while that process starts, gives it the plan, and waits
-// until the command has ended. An error of plan is returned unchanged, and nothing has run then.
-func launch(ctx context.Context, s *Spec, level Level, plan func() (*inner.Plan, error), proxy *egress.Proxy) (ending, error) {
+// launch starts the inner process, calls plan with its process id while that process starts, gives it
+// the plan, and waits until the command has ended. An error of plan is returned unchanged, and nothing
+// has run then.
+func launch(ctx context.Context, s *Spec, level Level, plan func(pid int) (*inner.Plan, error), proxy *egress.Proxy) (ending, error) {
 	// Keep this thread: the kernel kills the inner process when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -73,7 +74,7 @@ func launch(ctx context.Context, s *Spec, level Level, plan func() (*inner.Plan,
 	if err != nil {
 		return ending{}, &setupError{"start in namespaces", err}
 	}
-	p, err := plan()
+	p, err := plan(j.process.Pid)
 	if err != nil {
 		_ = j.process.Kill() // it waits for the plan, and ends by itself too once control is closed
 		_, _ = j.process.Wait()

@@ -21,3 +21,8 @@ func KnownSupport(string) (Level, error) { return None, errNotLinux }
 func Run(context.Context, Spec) (Report, error) {
 	return Report{}, &agents.ExitError{Code: agents.CodeRefused, Err: errNotLinux}
 }
+
+// ReviewKilled returns an error, because no command runs contained on this operating system.
+func ReviewKilled([]byte, func(string) bool, func(string) bool) (project string, r Report, err error) {
+	return "", Report{}, errNotLinux
+}

@@ -65,18 +65,24 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 		return Report{}, refused("%w", err)
 	}
 	defer v.close()
-	report := Report{Level: Namespaces}
+	var report Report
 	before := clock()
-	end, err := launch(ctx, &s, report.Level, func() (*inner.Plan, error) {
-		p, err := v.namespacePlan()
-		if err != nil {
-			err = refused("%w", err)
-		}
-		return p, err
-	}, proxy)
+	over := func() {}
+	defer func() { over() }()
+	attempt := func(level Level) (ending, error) {
+		report.Level = level
+		return launch(ctx, &s, level, func(pid int) (*inner.Plan, error) {
+			p, err := v.plan(level)
+			if err == nil {
+				over() // of an attempt at another level
+				over, err = v.note(pid, before)
+			}
+			return p, err
+		}, proxy)
+	}
+	end, err := attempt(Namespaces)
 	if err != nil && s.AllowLandlockAlone && unavailable(err) {
-		report.Level = LandlockAlone
-		end, err = launch(ctx, &s, report.Level, v.landlockPlan, proxy)
+		end, err = attempt(LandlockAlone)
 	}
 	var notRun *agents.ExitError
 	if err != nil && !errors.As(err, &notRun) {
@@ -90,6 +96,18 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 	v.review(before, &report)
 	report.Elapsed = time.Since(begun)
 	return report, nil
+}
+
+// plan returns what the inner process has to do for containment at a level.
+func (v *view) plan(level Level) (*inner.Plan, error) {
+	if level == LandlockAlone {
+		return v.landlockPlan()
+	}
+	p, err := v.namespacePlan()
+	if err != nil {
+		err = refused("%w", err)
+	}
+	return p, err
 }
 
 // clock returns the time that the kernel would now store as the change time of a file.

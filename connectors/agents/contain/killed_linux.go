@@ -1,0 +1,109 @@
+package contain
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// unreviewed is what a review needs to know of a command whose nod was killed before the review.
+type unreviewed struct {
+	PID      int       `json:"pid"`     // the inner process
+	Started  string    `json:"started"` // its start time; a later process with the same id has another one
+	Project  string    `json:"project"`
+	ReadOnly bool      `json:"read_only,omitempty"`
+	Write    []string  `json:"write,omitempty"`
+	Before   time.Time `json:"before"`
+	Trees    []oldTree `json:"trees"`
+	Absent   []string  `json:"absent,omitempty"`
+}
+
+// oldTree and oldFinding are a tree and a finding in JSON.
+type oldTree struct {
+	Top   string       `json:"top"`
+	Dirs  []string     `json:"dirs"`
+	Inos  []uint64     `json:"inos"`
+	Found []oldFinding `json:"found,omitempty"`
+}
+
+type oldFinding struct {
+	Path   string `json:"path"`
+	Kind   kind   `json:"kind"`
+	Dir    bool   `json:"dir,omitempty"`
+	Dev    uint64 `json:"dev"`
+	Ino    uint64 `json:"ino"`
+	Target string `json:"target,omitempty"`
+	Leads  string `json:"leads,omitempty"`
+}
+
+// note calls Spec.Note with what a later review of the project needs, if the command may write anything.
+func (v *view) note(pid int, before time.Time) (over func(), err error) {
+	s := v.spec
+	if s.Note == nil || s.ReadOnly && len(s.Write) == 0 {
+		return func() {}, nil
+	}
+	u := unreviewed{PID: pid, Started: startTime(pid), Project: s.Project, ReadOnly: s.ReadOnly, Write: s.Write, Before: before, Absent: v.absent}
+	for _, t := range v.trees {
+		if v.readOnly(t.top) {
+			continue
+		}
+		old := oldTree{Top: t.top, Dirs: t.dirs, Inos: t.inos}
+		for _, f := range t.found {
+			old.Found = append(old.Found, oldFinding{f.path, f.kind, f.dir, f.dev, f.ino, f.target, f.leads})
+		}
+		u.Trees = append(u.Trees, old)
+	}
+	data, err := json.Marshal(u)
+	if err == nil {
+		over, err = s.Note(data)
+	}
+	if err != nil {
+		return func() {}, refused("keep a note of the command, by which its changes can be reviewed if nod is killed: %w", err)
+	}
+	return over, nil
+}
+
+// errStillRuns means that processes of a command still run whose nod was killed.
+var errStillRuns = errors.New("the command still runs")
+
+// ReviewKilled does the review of a command whose nod was killed before the review. note is what Run
+// passed to Spec.Note; secret and protected are as in the Spec. After an error, call it again later.
+func ReviewKilled(note []byte, secret, protected func(string) bool) (project string, r Report, err error) {
+	var u unreviewed
+	if err := json.Unmarshal(note, &u); err != nil {
+		return "", r, fmt.Errorf("read the note of a contained command: %w", err)
+	}
+	if u.Started != "" && startTime(u.PID) == u.Started {
+		return u.Project, r, errStillRuns // the kernel kills it soon, because its nod has ended
+	}
+	v := &view{
+		spec:   &Spec{Project: u.Project, ReadOnly: u.ReadOnly, Write: u.Write, Secret: secret, Protected: protected},
+		names:  names{secret, protected},
+		absent: u.Absent,
+	}
+	for _, old := range u.Trees {
+		t := tree{top: old.Top, dirs: old.Dirs, inos: old.Inos}
+		for _, f := range old.Found {
+			t.found = append(t.found, finding{path: f.Path, kind: f.Kind, dir: f.Dir, dev: f.Dev, ino: f.Ino, target: f.Target, leads: f.Leads})
+		}
+		v.trees = append(v.trees, t)
+	}
+	v.review(u.Before, &r)
+	return u.Project, r, nil
+}
+
+// startTime returns the start time of a process in the kernel's ticks, or "" if there is none.
+func startTime(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name before it may contain spaces
+	if len(fields) < 20 || fields[0] == "Z" {
+		return ""
+	}
+	return fields[19]
+}

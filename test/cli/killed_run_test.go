@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/contain"
+	"github.com/nodbus/nod/internal/testprogram"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// A contained command makes files that other programs obey, and removes a link to a secret. Its nod is
+// killed before it can undo that. A running nod does it, or the next hook or contained command.
+func TestAKilledNodsCommandIsUndone(t *testing.T) {
+	t.Parallel()
+	if level, why := contain.Support(); level != contain.Namespaces {
+		t.Skipf("left out: this machine cannot contain commands: %v", why)
+	}
+	for name, undo := range map[string]func(t *testing.T, m *rig.Machine, project string){
+		"a running nod": func(_ *testing.T, m *rig.Machine, _ string) { m.StartNod() },
+		"the next command": func(t *testing.T, m *rig.Machine, project string) {
+			c := m.Command("exec", "--contain", "--", "true")
+			c.Dir = project
+			out, err := c.CombinedOutput()
+			require.NoError(t, err, string(out))
+			require.Contains(t, string(out), "they were moved away")
+		},
+		"the next hook": func(t *testing.T, m *rig.Machine, project string) {
+			c := m.Command("hook", "claude-code", "--host-timeout", "8s")
+			c.Dir = project
+			out, err := c.CombinedOutput() // without input and without nod, the hook fails
+			require.Error(t, err)
+			require.Contains(t, string(out), "they were moved away")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := rig.NewMachine(t)
+			project := trueDir(t)
+			put(t, project+"/kept.txt", "kept")
+			put(t, project+"/shared/dev.txt", secretText)
+			put(t, project+"/.vscode/tasks.json", "{}")
+			require.NoError(t, os.Symlink("shared/dev.txt", project+"/.env"))
+			c := m.Command("exec", "--contain", "--", "sh", "-c",
+				"mkdir -p .claude .github/workflows; echo bad > .claude/settings.json; echo bad > .github/workflows/x.yml; rm .env; echo new > made.txt; echo made; sleep 600")
+			c.Dir = project
+			out, err := c.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, testprogram.Start(c))
+			line, err := bufio.NewReader(out).ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "made\n", line)
+			require.FileExists(t, project+"/.claude/settings.json")
+			require.NoError(t, c.Process.Kill())
+			require.Error(t, c.Wait())
+
+			undo(t, m, project)
+			require.Eventually(t, func() bool {
+				_, claude := os.Lstat(project + "/.claude/settings.json")
+				_, workflow := os.Lstat(project + "/.github/workflows/x.yml")
+				to, err := os.Readlink(project + "/.env")
+				return os.IsNotExist(claude) && os.IsNotExist(workflow) && err == nil && to == "shared/dev.txt"
+			}, rig.Patience, rig.Tick)
+			for _, stays := range []string{"kept.txt", "made.txt", "shared/dev.txt", ".vscode/tasks.json"} {
+				require.FileExists(t, filepath.Join(project, stays))
+			}
+			require.Eventually(t, func() bool {
+				left, err := os.ReadDir(filepath.Join(m.Dir, "contained"))
+				return err == nil && len(left) == 0
+			}, rig.Patience, rig.Tick, "the note is removed")
+		})
+	}
+}
