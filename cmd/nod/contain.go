@@ -26,7 +26,7 @@ func containSpec(project, dir string, command, tags []string) (contain.Spec, err
 	names, protected := secrets.Compile(), secrets.CompileProtected()
 	s := contain.Spec{
 		Project: project, Dir: dir, Command: command, Env: os.Environ(),
-		Secret: names.Listed, Protected: protected.Has,
+		Secret: names.Listed, SecretBelow: names.MayBegin, Protected: protected.Has,
 	}
 	for _, tag := range tags {
 		if host, ok := strings.CutPrefix(tag, networkTag); ok {

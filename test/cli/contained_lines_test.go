@@ -233,7 +233,7 @@ func (b *bait) run(t *testing.T, lines []string) (failed int) {
 	report, err := contain.Run(context.Background(), contain.Spec{
 		Project: n.top, Command: []string{"bash", "-c", strings.ReplaceAll(n.runner, " SECRET_TOKEN="+secretText, "")}, Read: []string{b.top + "/lines"},
 		Env:    append(os.Environ(), "HOME="+b.home, "SECRET_TOKEN="+secretText, "GOCACHE="+strings.TrimSpace(string(cache)), "GOMAXPROCS=1"),
-		Secret: secrets.Compile().Listed, Limits: contain.Limits{Time: 20 * time.Minute},
+		Secret: secrets.Compile().Listed, SecretBelow: secrets.Compile().MayBegin, Limits: contain.Limits{Time: 20 * time.Minute},
 		Protected: func(rel string) bool { _, in, ok := strings.Cut(rel, "/"); return ok && protected.Has(in) },
 		Stdin:     null, Stdout: write, Stderr: write,
 	})

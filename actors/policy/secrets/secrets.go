@@ -186,6 +186,12 @@ func (n *Names) Listed(p string) bool {
 	return n.listed(literal.Replace(strings.TrimPrefix(p, "/dev/shm")), false)
 }
 
+// MayBegin reports whether a name on the list may begin with the last segments of dir, a full path
+// without patterns, and go on below it, as .docker/config.json does for the directory .docker.
+func (n *Names) MayBegin(dir string) bool {
+	return n.secrets.MayLieBelow(literal.Replace(dir), &pathname.Location{})
+}
+
 // literal replaces characters that are special in patterns. No listed name contains them.
 var literal = strings.NewReplacer("*", "_", "?", "_", "[", "_", "]", "_", `\`, "_")
 

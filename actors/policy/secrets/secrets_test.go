@@ -27,3 +27,14 @@ func TestProtectedNamesDecideWhatOtherProgramsRun(t *testing.T) {
 		assert.Equal(t, want, n.Has(rel), rel)
 	}
 }
+
+func TestNamesBeginWithDirectories(t *testing.T) {
+	t.Parallel()
+	n := Compile()
+	for dir, want := range map[string]bool{
+		"/p/.docker": true, "/p/a/.config": true, "/p/.Config": true, "/p/.cargo": true, "/etc": true,
+		"/p/src": false, "/p/library": false, "/p/.kube": false, "/p/.github": false, "/p/node_modules/.bin": false, "/p/.config/x": false,
+	} {
+		assert.Equal(t, want, n.MayBegin(dir), dir)
+	}
+}

@@ -57,6 +57,10 @@ type Spec struct {
 	// directory instead of the secret. Run calls Secret for every path of the project, so it must be
 	// fast.
 	Secret func(path string) bool
+	// SecretBelow reports whether a secret name may begin with the last segments of a directory's path
+	// and go on below it, as .docker/config.json does for .docker. The command sees an empty
+	// directory where a link with such a path leads. nil means that no name does.
+	SecretBelow func(dir string) bool
 	// Protected reports whether a file can make other programs run something later, as an editor's
 	// file of tasks can. rel is the file's path relative to the project. The command can read the
 	// file but not change it. Run itself protects git's own files.

@@ -246,12 +246,16 @@ func TestASecretIsHiddenFromLaterCommandsToo(t *testing.T) {
 			r.file(name, marker)
 		}
 		r.file("deep/plain.txt", "plain")
+		r.file("dk/config.json", marker)
+		r.file("conf/gh/hosts.yml", marker)
+		require.NoError(t, os.Symlink("../dk", r.project+"/deep/.docker"))
+		require.NoError(t, os.Symlink(r.project+"/conf", r.project+"/app/.config"))
 		require.NoError(t, os.Symlink("../shared/dev.txt", r.project+"/app/.env"))
 		require.NoError(t, os.Symlink("shared/more", r.project+"/by"))
 		require.NoError(t, os.Symlink("by/prod.txt", r.project+"/.env.prod"))
 		for _, line := range []string{
-			"mv .docker a; mv app/.docker b; mv .config c; mv .config/gh d; mv shared e; mv shared/more f; mv app g; mv config h; mv deep i",
-			"rm -f app/.env .env.prod by deep/er/x.pem",
+			"true", "mv .docker a; mv app/.docker b; mv .config c; mv .config/gh d; mv shared e; mv shared/more f; mv app g; mv config h; mv deep i",
+			"rm -f app/.env .env.prod by deep/er/x.pem deep/.docker app/.config; mv dk dk2; mv conf conf2",
 			"ln -sf /dev/null app/.env; ln -sfn tools by; echo x > .env.prod; mv app/.env j; mkdir -p k/l/m; mv app k/l/m; mv deep/er k",
 			"rm -rf app/.docker .docker .config shared",
 		} {

@@ -81,7 +81,7 @@ func ReviewKilled(note []byte, secret, protected func(string) bool) (project str
 	}
 	v := &view{
 		spec:   &Spec{Project: u.Project, ReadOnly: u.ReadOnly, Write: u.Write, Secret: secret, Protected: protected},
-		names:  names{secret, protected},
+		names:  names{secret: secret, protected: protected},
 		absent: u.Absent,
 	}
 	for _, old := range u.Trees {

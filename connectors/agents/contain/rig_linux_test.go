@@ -57,7 +57,7 @@ func beNod() int {
 	if o.NoNamespaces {
 		refuseNamespaces()
 	}
-	o.Spec.Secret, o.Spec.Protected = testSecret, testProtected
+	o.Spec.Secret, o.Spec.SecretBelow, o.Spec.Protected = testSecret, testSecretBelow, testProtected
 	proxy := egress.New(o.Spec.Network)
 	if o.Near {
 		proxy.AllowAddresses(func(netip.Addr) bool { return true })
@@ -84,6 +84,11 @@ func beNod() int {
 func testSecret(p string) bool {
 	base := filepath.Base(p)
 	return strings.HasSuffix(p, "/.docker/config.json") || strings.HasSuffix(p, "/.config/gh") || base == ".env" || base == ".env.prod" || base == ".ssh" || strings.HasSuffix(base, ".pem") || base == ".git-credentials"
+}
+
+func testSecretBelow(dir string) bool {
+	base := filepath.Base(dir)
+	return base == ".docker" || base == ".config"
 }
 
 func testProtected(rel string) bool {

@@ -174,7 +174,7 @@ type view struct {
 }
 
 func newView(s *Spec) (*view, error) {
-	v := &view{spec: s, names: names{s.Secret, s.Protected}}
+	v := &view{spec: s, names: names{s.Secret, s.SecretBelow, s.Protected}}
 	for _, top := range v.tops() {
 		t, err := scan(top, &v.names, 0)
 		if err != nil {

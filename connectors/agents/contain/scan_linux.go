@@ -52,8 +52,9 @@ const maxEntries = 2_000_000
 
 // names decides by a path's name whether the path is secret or protected.
 type names struct {
-	secret    func(full string) bool
-	protected func(rel string) bool
+	secret      func(full string) bool
+	secretBelow func(dir string) bool
+	protected   func(rel string) bool
 }
 
 func (n *names) of(top, full, name string) kind {
@@ -76,6 +77,16 @@ func (n *names) leads(rel string) bool {
 	return n.protected != nil && slices.ContainsFunc([]string{"/workflows/x.yml", "/copilot-instructions.md", "/hooks/x.json"}, func(below string) bool {
 		return n.protected(rel + below)
 	})
+}
+
+// leadsToSecrets reports whether a symbolic link at full makes secret names appear below it, as a link
+// named .docker to a directory with a file config.json does.
+func (n *names) leadsToSecrets(full string) bool {
+	if n.secretBelow == nil || !n.secretBelow(full) {
+		return false
+	}
+	var st unix.Stat_t
+	return unix.Stat(full, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
 // enoughForOne is the number of waiting directories that one goroutine reads before another one
@@ -176,6 +187,8 @@ func (s *scanner) directory(dir string, buf []byte) (sub []subdir, found []findi
 		switch {
 		case k == plain && typ == unix.DT_SOCK:
 			k = socket
+		case k == plain && typ == unix.DT_LNK && s.names.leadsToSecrets(full):
+			k = secret
 		case k == plain && typ == unix.DT_LNK && s.names.leads(strings.TrimPrefix(full[len(s.top):], "/")):
 			k = protected
 		}
