@@ -10,17 +10,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of a headline: the number of objects of one reason, the width of an object, and that of the
-// whole line, in columns.
+// The limits of a headline: the number of objects (files, hosts, …) that it names for one reason,
+// the width of one object, and the width of the whole line. Widths are in columns.
 const (
 	maxObjects  = 3
 	maxObject   = 60
 	maxHeadline = 400
 )
 
-// headline returns the line above the payload: the risk, and for each of its reasons a verb, its objects and
-// their place, such as "high: deletes whole directories (/home/ann/old) outside the project". The objects
-// are texts of the agent; they have no style, and all other pieces have that of the risk.
+// headline returns the line above the payload. It contains the risk and, for each reason for the
+// risk, a verb, its objects and where they are, such as "high: deletes whole directories
+// (/home/ann/old) outside the project". The objects are texts of the agent and have no style. All
+// other words have the style of the risk.
 func headline(p *schemas.Prompt) Part {
 	h := headlineText{style: riskStyle(p.Risk)}
 	reasons := slices.DeleteFunc(slices.Clone(p.Reasons), func(r string) bool { return r == schemas.OutsideProject })
@@ -30,7 +31,7 @@ func headline(p *schemas.Prompt) Part {
 		return h.part()
 	}
 	h.own(riskWord(p.Risk) + ": ")
-	told := map[string]bool{} // the places outside the project that a reason names
+	told := map[string]bool{} // the objects outside the project that the line already names
 	for i, reason := range reasons {
 		if i > 0 {
 			h.own("; ")
@@ -60,8 +61,8 @@ func headline(p *schemas.Prompt) Part {
 	return h.part()
 }
 
-// RiskWords returns the reasons for the risk without the objects, such as "deletes whole directories, uses
-// the network and names a place outside the project".
+// RiskWords returns the reasons for the risk without their objects, such as "deletes whole
+// directories, uses the network and names a place outside the project".
 func RiskWords(p *schemas.Prompt) string {
 	var all []string
 	for _, reason := range p.Reasons {
@@ -77,7 +78,7 @@ func RiskWords(p *schemas.Prompt) string {
 	return text
 }
 
-// headlineText is a headline that grows.
+// headlineText builds the text and the styles of a headline.
 type headlineText struct {
 	b     strings.Builder
 	spans []payload.Span
@@ -94,8 +95,9 @@ func (h *headlineText) own(text string) {
 	h.spans = append(h.spans, payload.Span{From: from, To: h.b.Len(), Style: h.style})
 }
 
-// objects adds the objects of one reason, those outside the project first, each group with its place. It
-// notes in told the targets outside the project.
+// objects appends the objects of one reason in up to three groups: those outside the project,
+// those whose place is unknown, and those in the project. After each group it says where these
+// objects are. It adds the objects outside the project to told.
 func (h *headlineText) objects(all []schemas.Target, reason string, told map[string]bool) {
 	lead := " "
 	for _, place := range []schemas.Place{schemas.PlaceOutside, "", schemas.PlaceProject} {
@@ -127,10 +129,12 @@ func (h *headlineText) objects(all []schemas.Target, reason string, told map[str
 	}
 }
 
-// placeWords are the words for each place of a target.
+// placeWords says where an object is. An object whose place is unknown has no words.
 var placeWords = map[schemas.Place]string{schemas.PlaceOutside: " outside the project", schemas.PlaceProject: " in the project"}
 
-// objectName returns a target's name: where it leads, if nod knows that, or else the word of the call.
+// objectName returns the name of an object as the call contains it. It returns the full path
+// instead if nod knows the path and the name hides it: if the path is outside the project, or the
+// name contains ".." or begins with "~".
 func objectName(t *schemas.Target) string {
 	switch {
 	case t.Path == "":
@@ -149,7 +153,7 @@ func (h *headlineText) part() Part {
 	return Part{Label: text, Caption: true, Spans: [][]payload.Span{h.spans}}
 }
 
-// more says how many things a list leaves out.
+// more returns a text with the number of things that a list leaves out.
 func more(n int) string {
 	switch {
 	case n < 1:
@@ -160,8 +164,8 @@ func more(n int) string {
 	return " and " + strconv.Itoa(n) + " more"
 }
 
-// whereLines returns the full path of each file on which a call acts, with its place, and the directory in
-// which the call runs.
+// whereLines returns a line with the full path of each file on which a call acts, and whether
+// that file is in the project. The last line is the directory in which the call runs.
 func whereLines(p *schemas.Prompt, cwd string) (all []string) {
 	n := 0
 	for i := range p.Targets {
@@ -193,7 +197,7 @@ func whereLines(p *schemas.Prompt, cwd string) (all []string) {
 	return append(all, verb+orElse(Line(cwd), "(not said)")+projectNote(p.Request.Project, cwd))
 }
 
-// projectNote returns the relation of a directory to its project.
+// projectNote returns a text that says whether a directory is in its project.
 func projectNote(project, cwd string) string {
 	switch {
 	case project == "":
@@ -208,7 +212,8 @@ func projectNote(project, cwd string) string {
 	return ", outside the project " + Line(project)
 }
 
-// unseenPart returns a part with the code that the call runs and that its input does not contain.
+// unseenPart returns a part that names the code which the call runs, but which its input does not
+// contain, such as a script file.
 func unseenPart(p *schemas.Prompt) []Part {
 	if len(p.Unseen) == 0 {
 		return nil

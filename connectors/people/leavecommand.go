@@ -11,18 +11,21 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Leaver is a Desk through which a person lets a session go on while they are away.
+// Leaver is a Desk through which a person can give a session a leave: a standing answer that
+// allows its requests up to a risk for a time while the person is away.
 type Leaver interface {
-	// Leave stores a leave and returns the standing answer that it makes. The error is NOT_FOUND if no
-	// agent has the session, and FORBIDDEN with a reason if nod refuses the leave.
+	// Leave stores a leave and returns its standing answer. The error is NOT_FOUND if no agent
+	// has the session. If nod refuses the leave, the error is FORBIDDEN and its message is the
+	// reason.
 	Leave(ctx context.Context, r schemas.LeaveRequest) (schemas.StandingAnswer, error)
 }
 
-// leaveForm is the form of the command, for a person whose text has another form.
+// leaveForm is the reply to a /leave that nod cannot parse. It shows the form of the command.
 const leaveForm = "Nothing changed: send /leave, or send /leave 30m medium SESSION"
 
-// leave is the command /leave. Its first step describes the leave and changes nothing; the reply names the
-// text of the second step, which has every limit and ends in "yes".
+// leave carries out the command /leave, which takes two steps. The first step describes the leave
+// and changes nothing. Its reply contains the text to send for the second step: the command with
+// the duration, the risk and the session, and "yes" at its end.
 func (c *Commands) leave(ctx context.Context, from schemas.From, rest string) (string, error) {
 	leaver, ok := c.Desk.(Leaver)
 	if !ok {
@@ -69,7 +72,8 @@ func (c *Commands) confirmLeave(ctx context.Context, leaver Leaver, r schemas.Le
 		Line(r.SessionID), g.ExpiresAt.UTC().Format("15:04 UTC"), Line(r.SessionID)), nil
 }
 
-// leaveText returns the command that stands for r, without the word that confirms it.
+// leaveText returns the command /leave with the limits and the session of r, without the "yes"
+// that confirms it.
 func leaveText(r *schemas.LeaveRequest) string {
 	lasts := ""
 	for _, part := range []struct {
@@ -83,8 +87,9 @@ func leaveText(r *schemas.LeaveRequest) string {
 	return fmt.Sprintf("/leave %s %s %s", lasts, r.MaxRisk, r.SessionID)
 }
 
-// parseLeave parses the words after /leave: a duration, a risk, a session's id or its beginning, and "yes",
-// each at most once. ok is false if a word is none of these.
+// parseLeave parses the words after /leave, each of which may occur once: a duration, a risk, a
+// session's id or its beginning, and "yes" as the last word. ok is false if a word is none of
+// these, or if a limit is too high.
 func parseLeave(rest string) (r schemas.LeaveRequest, confirmed, ok bool) {
 	r = schemas.LeaveRequest{MaxCalls: schemas.DefaultLeaveCalls}
 	for _, word := range strings.Fields(rest) {
@@ -120,8 +125,8 @@ func parseLeave(rest string) (r schemas.LeaveRequest, confirmed, ok bool) {
 // mostSessions is the largest number of sessions that a reply names.
 const mostSessions = 5
 
-// sessionsOf returns the sessions with requests that wait for a person and whose ids begin with prefix, at
-// most mostSessions.
+// sessionsOf returns the sessions that have requests for a person and whose ids begin with
+// prefix, at most mostSessions. If prefix is a whole id, it returns only that session.
 func (c *Commands) sessionsOf(ctx context.Context, user, prefix string) (sessions []string, err error) {
 	_, _, err = FindPending(ctx, c.Desk, schemas.Query{Recipient: user}, func(p *schemas.Prompt) bool {
 		if p.SessionID == prefix {
@@ -136,7 +141,8 @@ func (c *Commands) sessionsOf(ctx context.Context, user, prefix string) (session
 	return sessions, err
 }
 
-// back is the command /back. It ends the leave of a session, or the only one in force, and lists its calls.
+// back carries out the command /back. It ends the leave of the session or, without a session, the
+// only leave in force. The reply lists the calls that the leave has allowed.
 func (c *Commands) back(ctx context.Context, from schemas.From, session string) (string, error) {
 	revoker, ok := c.Desk.(Revoker)
 	if !ok {
@@ -166,7 +172,7 @@ func (c *Commands) back(ctx context.Context, from schemas.From, session string) 
 		if err := revoker.Revoke(ctx, g, from.UserID); err != nil {
 			return c.refuse(err)
 		}
-		now, err := c.leaves(ctx, revoker, from.UserID, g.SessionID) // with the calls that it allowed until its end
+		now, err := c.leaves(ctx, revoker, from.UserID, g.SessionID) // read the leave again, because it may have allowed more calls until it ended
 		if err == nil && len(now) == 1 {
 			g = &now[0]
 		}
@@ -174,7 +180,8 @@ func (c *Commands) back(ctx context.Context, from schemas.From, session string) 
 	return leaveReport(g, c.Now), nil
 }
 
-// leaves returns the leaves that a person may end, of one session or of all.
+// leaves returns the leaves of a session that a person may end, including some that have ended.
+// If session is empty, it returns those of all sessions.
 func (c *Commands) leaves(ctx context.Context, revoker Revoker, user, session string) ([]schemas.StandingAnswer, error) {
 	all, err := revoker.GrantsFor(ctx, user)
 	return slices.DeleteFunc(all, func(g schemas.StandingAnswer) bool {
@@ -185,8 +192,8 @@ func (c *Commands) leaves(ctx context.Context, revoker Revoker, user, session st
 // mostCalls is the largest number of calls in a report for a chat.
 const mostCalls = 20
 
-// leaveReport lists the last calls of a leave, with times in UTC, because nod does not know the person's
-// time zone.
+// leaveReport lists the last calls that a leave has allowed. The times are in UTC, because nod
+// does not know the person's time zone.
 func leaveReport(g *schemas.StandingAnswer, now time.Time) string {
 	lines := []string{fmt.Sprintf("Session %s: %s allowed since %s, up to risk %s, by %s; %s", Line(g.SessionID), count(len(g.UsedBy), "call"),
 		g.CreatedAt.UTC().Format("15:04 UTC"), g.Leave.MaxRisk, Line(g.By.Name), until(g, now))}

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// leaver is a Desk with pending requests, one refusal, and leaves.
+// leaver is a Desk that accepts leaves. If refuses is set, Leave returns it as the error.
 type leaver struct {
 	pages
 	asked   []schemas.LeaveRequest

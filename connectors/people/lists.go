@@ -29,33 +29,33 @@ type Session struct {
 	Last     string       `json:"last"` // the summary of the newest request
 }
 
-// SessionState is a session's state, judged by its requests.
+// SessionState is a session's state, derived from its requests.
 type SessionState string
 
 // The states of a session.
 const (
-	SessionWaiting SessionState = "waiting for you"       // a call or a permission waits
-	SessionAsking  SessionState = "waiting for an answer" // only questions wait
+	SessionWaiting SessionState = "waiting for you"       // a tool call or a permission waits for an answer
+	SessionAsking  SessionState = "waiting for an answer" // only questions of the agent wait for an answer
 	SessionWorking SessionState = "working"               // the newest request is at most workingFor old
 	SessionIdle    SessionState = "idle"
 )
 
-// workingFor is the age of the newest request up to which a session counts as working.
+// workingFor is how long after its newest request a session counts as working.
 const workingFor = 5 * time.Minute
 
 // SessionTally counts the requests of sessions, from pages of requests.
 type SessionTally struct {
 	now   time.Time
 	found map[string]*Session
-	seen  map[string]bool // the keys of the counted requests: one may be on two pages
+	seen  map[string]bool // the keys of the requests counted so far, because a request may be on two pages
 }
 
-// NewSessionTally returns an empty tally. Ages count from now.
+// NewSessionTally returns an empty tally. It computes the ages of requests at the time now.
 func NewSessionTally(now time.Time) *SessionTally {
 	return &SessionTally{now, map[string]*Session{}, map[string]bool{}}
 }
 
-// Add counts the requests of a page, unless they are counted already. The error is always nil.
+// Add counts the requests of a page that it has not counted before. The error is always nil.
 func (t *SessionTally) Add(page []schemas.Prompt) error {
 	for i := range page {
 		p := &page[i]
@@ -131,8 +131,8 @@ func riskRank(r schemas.Risk) int {
 	return 3
 }
 
-// SessionTable returns a header and one line for each session, for a terminal of width
-// columns, with its header painted. Width 0 cuts nothing.
+// SessionTable returns a header and one line for each session, for a terminal of width columns.
+// The header has colours. If width is 0, no line is cut.
 func SessionTable(all []Session, now time.Time, width int, paint Painter) string {
 	t := table{titles: []string{"SESSION", "AGENT", "PROJECT", "STATE", "HOUR", "LAST", "WHAT"}}
 	for i := range all {

@@ -12,7 +12,8 @@ import (
 // MaxListed is the largest number of requests that a list in a chat names.
 const MaxListed = 20
 
-// CountWaiting says how many requests wait.
+// CountWaiting returns a text with the number of requests that wait. more means that there are
+// more than n.
 func CountWaiting(n int, more bool) string {
 	if more {
 		return fmt.Sprintf("More than %d waiting.", n)
@@ -20,12 +21,13 @@ func CountWaiting(n int, more bool) string {
 	return fmt.Sprintf("%d waiting.", n)
 }
 
-// errFound ends a list whose rest is not needed.
+// errFound makes EachPending stop, because the caller needs no further page.
 var errFound = errors.New("found")
 
-// Oldest returns up to most of the pending requests that match q and for which keep returns true, oldest
-// first, and reports whether there are more. A nil keep keeps every request. The oldest are those that
-// have not changed for the longest time. Oldest reads no more pages than it needs.
+// Oldest returns at most most of the pending requests that match q and for which keep returns
+// true; a nil keep keeps every request. It takes the requests that have not changed for the
+// longest time, sorts them by creation, and reports whether there are more. It reads no more
+// pages than it needs.
 func Oldest(ctx context.Context, desk Desk, q schemas.Query, most int, keep func(*schemas.Prompt) bool) (oldest []schemas.Prompt, more bool, err error) {
 	err = desk.EachPending(ctx, q, func(page []schemas.Prompt) error {
 		oldest = addPage(oldest, page, keep)
@@ -41,8 +43,9 @@ func Oldest(ctx context.Context, desk Desk, q schemas.Query, most int, keep func
 	return oldest[:min(len(oldest), most)], len(oldest) > most, nil
 }
 
-// addPage adds the requests of a page for which keep returns true. A request that is on two pages stays
-// once, in its newer version; keep decides by that version.
+// addPage adds the requests of a page for which keep returns true. If a request is on two pages,
+// the version on the later page replaces the earlier one, or removes it if keep returns false for
+// the later version.
 func addPage(all, page []schemas.Prompt, keep func(*schemas.Prompt) bool) []schemas.Prompt {
 	all = slices.DeleteFunc(all, func(p schemas.Prompt) bool {
 		return slices.ContainsFunc(page, func(q schemas.Prompt) bool { return q.Key() == p.Key() })
@@ -55,8 +58,8 @@ func addPage(all, page []schemas.Prompt, keep func(*schemas.Prompt) bool) []sche
 	return all
 }
 
-// FindPending returns the first request that matches q and for which is returns true. found is false if
-// there is none. FindPending keeps one page in memory.
+// FindPending returns the first request that matches q and for which the function is returns
+// true. If there is no such request, found is false. Only one page is in memory at a time.
 func FindPending(ctx context.Context, desk Desk, q schemas.Query, is func(*schemas.Prompt) bool) (p schemas.Prompt, found bool, err error) {
 	err = desk.EachPending(ctx, q, func(page []schemas.Prompt) error {
 		for i := range page {
@@ -73,16 +76,16 @@ func FindPending(ctx context.Context, desk Desk, q schemas.Query, is func(*schem
 	return p, found, nil
 }
 
-// Newest keeps the requests with the newest decisions, from pages of decided requests.
+// Newest collects the most recently decided requests, from pages of decided requests.
 type Newest struct {
 	Most int                        // the largest number of requests to keep
 	Keep func(*schemas.Prompt) bool // nil keeps every request
-	More bool                       // whether there were more than Most
+	More bool                       // there were more requests than Most
 
 	found []schemas.Prompt
 }
 
-// Add takes a page. The error is always nil.
+// Add adds the requests of a page. The error is always nil.
 func (n *Newest) Add(page []schemas.Prompt) error {
 	n.found = addPage(n.found, page, func(p *schemas.Prompt) bool { return p.Decision != nil && (n.Keep == nil || n.Keep(p)) })
 	slices.SortStableFunc(n.found, func(a, b schemas.Prompt) int { return b.Decision.DecidedAt.Compare(a.Decision.DecidedAt) })

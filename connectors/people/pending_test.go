@@ -32,7 +32,7 @@ func pagesOf(n int) *pages {
 	return d
 }
 
-// A list of some requests, and the search for one, read no more pages than they need.
+// Oldest and FindPending read no more pages than they need.
 func TestListsReadTheirPagesOnly(t *testing.T) {
 	for _, c := range []struct {
 		most, pages int
@@ -83,7 +83,7 @@ func (brokenDesk) EachPending(context.Context, schemas.Query, func([]schemas.Pro
 	return errors.New("broken")
 }
 
-// After a failure, no part of a list is taken for the whole.
+// If reading a page fails, the result is an error and not an incomplete list.
 func TestABrokenListHasNoResult(t *testing.T) {
 	oldest, _, err := people.Oldest(t.Context(), brokenDesk{}, schemas.Query{}, 5, nil)
 	require.Error(t, err)
@@ -116,7 +116,7 @@ func TestNewestKeepsTheNewestDecisions(t *testing.T) {
 	require.True(t, n.More)
 }
 
-// A list in a chat has its times in the zone of the person who reads it.
+// A list in a chat shows times in the time zone of the person who reads it.
 func TestADeadlineIsInTheRecipientsZone(t *testing.T) {
 	now := time.Date(2026, 1, 1, 22, 30, 0, 0, time.UTC)
 	p := schemas.Prompt{Deadline: now.Add(time.Hour)}

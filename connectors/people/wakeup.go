@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Wakeup is a message that tells a person that a request waits, or that it has ended. It takes no
-// answer, and may pass through servers of other people: it contains nothing of the request's payload,
-// except for Payload.
+// Wakeup is a notification that tells a person that a request waits or has ended. It takes no
+// answer, and may pass through other people's servers. Therefore only Payload returns any of the
+// request's payload.
 type Wakeup struct {
 	ID, Session string
 	Project     string // the name of the project's directory; may be empty
@@ -46,8 +46,8 @@ func NewWakeup(p *schemas.Prompt, web string) Wakeup {
 	return w
 }
 
-// ending returns a line about an outcome without the person's words and without the rule of a lasting
-// answer, both of which can quote the payload.
+// ending describes an outcome in one line. It omits the words of the person who decided and the
+// rule of a lasting answer, because both can quote the payload.
 func ending(o schemas.Outcome) string {
 	switch o {
 	case schemas.Allowed:

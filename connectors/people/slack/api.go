@@ -25,9 +25,9 @@ const (
 // api calls the methods of Slack's Web API. The tokens are in headers, and in no URL or error.
 type api struct {
 	*webapi.Client
-	base     string // the address of the methods, without a trailing slash
-	botToken string // acts in the workspace
-	appToken string // opens connections of Socket Mode
+	base     string // the base URL of the methods, without a trailing slash
+	botToken string // the bot token, for acting in the workspace
+	appToken string // the app token, for opening connections of Socket Mode
 }
 
 func newAPI(base, botToken, appToken string) (*api, error) {
@@ -48,7 +48,7 @@ func isToken(token, kind string) bool {
 	return strings.HasPrefix(token, kind) && len(token) > len(kind) && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// The errors of Slack that nod tells apart.
+// The codes of Slack's errors, grouped by how nod reacts to them.
 var (
 	unreachableErrors = set("channel_not_found", "user_not_found", "users_not_found", "user_disabled", "is_archived", "cannot_dm_bot", "messages_tab_disabled",
 		"not_in_channel", "user_not_visible", "user_not_in_channel", "restricted_action")
@@ -65,7 +65,7 @@ func set(names ...string) map[string]bool {
 	return all
 }
 
-// apiError is an error that Slack replied.
+// apiError is an error in a reply of Slack.
 type apiError struct {
 	method string
 	status int

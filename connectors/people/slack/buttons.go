@@ -15,20 +15,20 @@ const (
 	actDeny  = people.ActDeny
 	actWhy   = "w" // ask for a reason in a dialog, then deny with it
 	actMore  = "m" // show the other answers in a dialog
-	actSay   = "s" // ask for the answer as a text in a dialog
+	actSay   = "s" // ask for the answer to a question in a dialog
 	actEdit  = "e" // show the input in a dialog, to allow it with changes
 )
 
 const (
 	maxLabel = 75   // the largest length of a button's label, in UTF-16 units
 	maxValue = 2000 // the largest length of a button's value, in bytes
-	perBlock = 25   // the number of buttons in a block
+	perBlock = 25   // the largest number of buttons in one block
 	// maxButtons is nod's own limit for the buttons of a message or dialog.
 	maxButtons = 50
 )
 
-// row makes the blocks of some buttons. It gives each button an action_id that no other one in the same
-// message or dialog has, as Slack demands, and each block an id that begins with name.
+// row arranges buttons in blocks. Each block's id begins with name. Each button gets an action_id
+// that is unique in its message or dialog, as Slack demands.
 func row(p *schemas.Prompt, name string, all ...choice) (blocks []block) {
 	for i, c := range all[:min(len(all), maxButtons)] {
 		if i%perBlock == 0 {
@@ -88,8 +88,8 @@ func offeredReaches(p *schemas.Prompt) []schemas.Reach {
 	return people.OfferedReaches(p, fitsWhole(p))
 }
 
-// otherOptions returns the indexes of options that only the dialog offers. For a question, these are all
-// options except the answer as a text, which the message offers.
+// otherOptions returns the indexes of the options that only the dialog More answers offers. For a
+// question, it returns all options except the answer as a text.
 func otherOptions(p *schemas.Prompt) (places []int) {
 	once, _ := p.Request.OptionOfKind(schemas.AllowOnce)
 	never, _ := p.Request.OptionOfKind(schemas.RejectOnce)

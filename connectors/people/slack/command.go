@@ -9,7 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// handleCommand carries out the slash command /nod with this text. The reply is for the person alone.
+// handleCommand carries out the slash command /nod with this text. Only the person sees the
+// reply.
 func (h *handler) handleCommand(ctx context.Context, text string) error {
 	commands := people.Commands{Desk: h.desk, Channel: Name, Now: h.now}
 	words := "/" + strings.TrimLeft(strings.TrimSpace(text), "/")
@@ -31,8 +32,8 @@ func (h *handler) handleCommand(ctx context.Context, text string) error {
 	return nil
 }
 
-// withLink returns a text whose first line may be an address, as blocks with a link. It is the only link
-// that nod makes.
+// withLink converts a text to blocks. If the first line is an address, it becomes a link. nod
+// makes no other links on Slack.
 func withLink(text string) []block {
 	first, rest, _ := strings.Cut(text, "\n")
 	if !strings.HasPrefix(first, "http://") && !strings.HasPrefix(first, "https://") {

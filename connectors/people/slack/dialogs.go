@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The kinds of dialogs that a person sends. They are the dialogs' callback_ids.
+// The kinds of dialogs with a field that a person fills in. The kind is the dialog's callback_id.
 const (
 	askWhy  = "why"
 	askSay  = "say"
@@ -21,15 +21,17 @@ const (
 )
 
 const (
-	// wordsField is the id of a dialog's field and of its block.
+	// wordsField is the id of the text field of a dialog, and of the field's block.
 	wordsField = "words"
 	// maxWords is the largest text of a field, in characters.
 	maxWords = 3000
-	// maxDialog is the number of blocks after which the dialog of more answers shows no further answer.
+	// maxDialog is the largest number of blocks in the dialog More answers. Answers that do not
+	// fit are left out.
 	maxDialog = 80
 )
 
-// origin says which button opened a dialog, and under which message. Slack keeps it in the dialog.
+// origin identifies the button that opened a dialog, and the message with that button. It is
+// stored in the dialog's private_metadata.
 type origin struct {
 	Channel string `json:"c"`
 	TS      string `json:"t"`
@@ -58,7 +60,7 @@ func dialog(title string, o origin, blocks []block) *view {
 	return &view{Type: "modal", CallbackID: "show", Title: plainText(title), Close: plainText("Close"), Blocks: blocks, Metadata: o.String()}
 }
 
-// question returns a dialog with a field and a button that sends it.
+// question returns a dialog with a text field, and a button that sends the text.
 func question(kind, title, submit, label string, o origin, before []block, field element) *view {
 	v := dialog(title, o, before)
 	v.CallbackID, v.Submit = kind, plainText(submit)
@@ -86,7 +88,7 @@ func step(p *schemas.Prompt, action string, o origin) *view {
 			return question(askEdit, "Edit the input", "Allow once", "The input in JSON. The agent runs it as you leave it here.", o, about,
 				element{Multiline: true, MaxLength: maxWords, Initial: inputText(p)})
 		}
-	default: // an answer that needs the code word
+	default: // the action is an answer that needs the code word
 		c := &content{}
 		c.line(bold("Allows: "), code(describe(p, action)))
 		return question(askCode, "Code word", "Allow", "The code word", o, append(about, c.blocks...), element{MaxLength: 200})
@@ -94,7 +96,7 @@ func step(p *schemas.Prompt, action string, o origin) *view {
 	return nil
 }
 
-// describe describes the effect of an action that allows.
+// describe returns a text about what an action allows.
 func describe(p *schemas.Prompt, action string) string {
 	for i, r := range offeredReaches(p) {
 		for _, e := range people.Extents() {
@@ -111,8 +113,8 @@ func describe(p *schemas.Prompt, action string) string {
 	return "once"
 }
 
-// moreAnswers lists the answers that a single press in the chat must not choose: what each covers, whole,
-// and below it its buttons.
+// moreAnswers returns the blocks of the dialog with the answers for which one press in the chat
+// is not enough. For each answer there is its complete description, and below it its buttons.
 func moreAnswers(p *schemas.Prompt) (all []block) {
 	add := func(name string, choices []choice, lines ...element) {
 		c := &content{}
@@ -147,9 +149,9 @@ func moreAnswers(p *schemas.Prompt) (all []block) {
 	return all
 }
 
-// mayEdit reports whether a person can allow p with another input here. The field of the dialog must
-// show every character of the input, so an input that is too long or has invisible characters is edited
-// elsewhere.
+// mayEdit reports whether a person can change the input of p on Slack and allow p with it. The
+// field of the dialog must show every character of the input. If the input is too long or
+// contains invisible characters, the person must edit it on another channel.
 func mayEdit(p *schemas.Prompt) bool {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
 	text := inputText(p)
@@ -158,7 +160,7 @@ func mayEdit(p *schemas.Prompt) bool {
 		strings.Join(people.Lines(text), "") == strings.ReplaceAll(text, "\n", "⏎")
 }
 
-// inputText returns the input of a call as indented JSON, or "" if it is no JSON object.
+// inputText returns the input of a call as indented JSON, or "" if the input is no JSON object.
 func inputText(p *schemas.Prompt) string {
 	var b bytes.Buffer
 	raw := bytes.TrimSpace(p.Request.ActionDetails)
@@ -168,8 +170,8 @@ func inputText(p *schemas.Prompt) string {
 	return b.String()
 }
 
-// editAnswer returns the answer that allows p once with the input in text. ok is false if the text is no
-// JSON object, or p takes no such answer.
+// editAnswer returns the answer that allows p once with the input in text. ok is false if text is
+// no JSON object, or if p cannot be allowed with another input.
 func editAnswer(p *schemas.Prompt, input string, from schemas.From) (a schemas.Answer, ok bool) {
 	if !mayEdit(p) || !isObject(input) {
 		return a, false
@@ -186,7 +188,8 @@ func isObject(text string) bool {
 	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))
 }
 
-// show opens a dialog, or replaces the dialog in which the person pressed a button.
+// show opens a dialog. If the person pressed the button in a dialog, the new dialog replaces that
+// one.
 func (h *handler) show(ctx context.Context, v *view) error {
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()

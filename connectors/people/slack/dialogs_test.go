@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A person can change the input and allow it once with the change. A text that is no JSON object is
-// refused in the dialog.
+// A person can change the input of a request and allow it once with the change. If the changed
+// text is no JSON object, the dialog shows an error and stays open.
 func TestAnInputIsEdited(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -26,17 +26,17 @@ func TestAnInputIsEdited(t *testing.T) {
 	w.told("Allowed once, with changes")
 	a := w.desk.answers()[0]
 	w.JSONEq(`{"command": "make -n"}`, string(a.UpdatedInput))
-	w.waits(func() bool { _, open := w.Server.Open(ann); return !open }) // the reply that closes the dialog may come after the words
+	w.waits(func() bool { _, open := w.Server.Open(ann); return !open }) // nod may acknowledge the dialog, which closes it, after it has told the person the result
 }
 
-// An input with characters that a person cannot see is not edited on Slack.
+// Slack offers no edit of an input with characters that a person cannot see.
 func TestAnInputWithHiddenCharactersIsNotEdited(t *testing.T) {
 	w := newWorld(t, func(p *schemas.Prompt) { p.Request.ActionDetails = []byte("{\"command\":\"make \u200b\"}") })
 	m := w.shows()
 	w.NotContains(m.Buttons[len(m.Buttons)-1].Label, "More")
 }
 
-// A question that takes words gets them from a dialog.
+// A person answers a question that needs a text in a dialog.
 func TestAQuestionIsAnsweredInWords(t *testing.T) {
 	w := newWorld(t, func(p *schemas.Prompt) {
 		p.Request.Kind, p.Request.ActionDetails = schemas.KindQuestion, []byte(`{"question":"Which port?"}`)
@@ -55,7 +55,7 @@ func TestAQuestionIsAnsweredInWords(t *testing.T) {
 	w.Equal("8080", w.desk.answers()[0].Message)
 }
 
-// The code word is entered in a dialog, and in no message.
+// A person enters the code word in a dialog, so that no message contains it.
 func TestTheCodeWordIsEnteredInADialog(t *testing.T) {
 	w := newWorld(t, func(p *schemas.Prompt) { p.Conditions = []string{schemas.ConditionCodeWord} })
 	m := w.shows()
@@ -75,8 +75,8 @@ func TestTheCodeWordIsEnteredInADialog(t *testing.T) {
 	}
 }
 
-// No text of the agent becomes markup, a mention, a link or an emoji: not in the message, and not in the
-// text of the notification, the only one in which Slack reads markup.
+// No text of the agent becomes markup, a mention, a link or an emoji, neither in the message nor
+// in the text of its notification. Only in the latter does Slack read markup.
 func TestTextOfTheAgentIsInert(t *testing.T) {
 	const hostile = `<!channel> <@U123> <https://evil.example|ok> @here :skull: *b* &lt;`
 	w := newWorld(t, func(p *schemas.Prompt) {
@@ -91,7 +91,8 @@ func TestTextOfTheAgentIsInert(t *testing.T) {
 	w.Contains(w.dialog("More answers").Text, hostile)
 }
 
-// Every person in a conversation may press; only those who may see the request get a dialog about it.
+// Everybody in a conversation can press a button, but only a person who may see the request gets
+// a dialog about it.
 func TestADialogIsForThoseWhoMayAnswer(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -106,7 +107,8 @@ func TestADialogIsForThoseWhoMayAnswer(t *testing.T) {
 	w.False(open)
 }
 
-// The thread of a question gets the decision with the command that ends it, once.
+// nod writes the decision of a question once into the thread of its message, even if Settle is
+// called twice.
 func TestTheThreadHasTheDecision(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -122,10 +124,11 @@ func TestTheThreadHasTheDecision(t *testing.T) {
 	w.Empty(all[0].Buttons)
 }
 
-// The command /nod pairs, freezes, lists and sends a login link, for the person alone.
+// The command /nod pairs, freezes, lists requests and sends a login link. Nobody else sees the
+// reply.
 func TestTheCommand(t *testing.T) {
 	w := newWorld(t)
-	w.Command(ann, "pair 7F3K9", "C-other") // in a conversation without the app
+	w.Command(ann, "pair 7F3K9", "C-other") // sent in a conversation that the app has not joined
 	w.waits(func() bool { return len(w.Chat(ann)) == 1 })
 	w.Contains(w.Chat(ann)[0].Text, "The code is right")
 	w.Equal([]string{ann + " 7F3K9"}, w.desk.codes)

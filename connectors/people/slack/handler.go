@@ -19,39 +19,39 @@ const (
 	sayTimeout = 5 * time.Second
 	// recordingAfter is the time after which nod tells a person that their answer is being recorded.
 	recordingAfter = 2 * time.Second
-	// tryWithin is the time limit of one try to submit an answer, and tryFor that of all tries. tryPause
-	// is the time between two tries.
+	// tryWithin is the time limit of one attempt to submit an answer, and tryFor that of all
+	// attempts together. tryPause is the pause between two attempts.
 	tryWithin = 30 * time.Second
 	tryFor    = 10 * time.Minute
 	tryPause  = time.Second
-	// handledFor is how long nod remembers the id of a handled envelope, which Slack may send again over
-	// another connection.
+	// handledFor is how long nod remembers the id of a handled envelope (a message of Socket
+	// Mode). Slack may send the envelope again over another connection.
 	handledFor = time.Hour
 )
 
 // unknown is the error for a request that does not exist, or that this person may not see.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
-// handler handles a single press, dialog or command.
+// handler handles one press of a button, one sent dialog or one command.
 type handler struct {
 	*Carrier
 	desk    people.Desk
-	id      string // the envelope's
+	id      string // the id of the envelope
 	person  string
 	channel string // the conversation for replies
 	ts      string // the message of the question; empty for a command
 	repeat  bool   // the question may be in the chat twice
 	view    string // the dialog in which the person pressed; empty for a press under a message
-	trigger string // opens a dialog, within 3 s
+	trigger string // the id with which nod may open a dialog once, within 3 s
 	ack     func(payload any)
 	now     time.Time // the broker's time after the first query; before it, this machine's time
 
 	mu      sync.Mutex
-	replied bool // the person has read a result
+	replied bool // the person has got a reply
 }
 
-// handle handles an envelope and acknowledges it. If that panics, the person reads that the app did not
-// respond.
+// handle handles an envelope and then acknowledges it. If handling it panics, it is not
+// acknowledged, and Slack tells the person that the app did not respond.
 func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, ack func(any)) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -74,8 +74,9 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, ack
 	ack(nil)
 }
 
-// untilKnown submits an answer until its result is known: after an error of handle it tries again, until
-// tryFor has passed or the worker ends. The same answer twice changes nothing.
+// untilKnown calls handle until handle returns no error, so that the result of the person's
+// answer is known. It gives up after tryFor, or when the worker ends, and tells the person that
+// the answer is not confirmed. Submitting the same answer twice does no harm.
 func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) error) {
 	notice := time.AfterFunc(recordingAfter, func() { h.tellRecording(ctx) })
 	defer notice.Stop()
@@ -98,7 +99,8 @@ func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) e
 	}
 }
 
-// unlessHandled calls handle unless a worker has handled the envelope before.
+// unlessHandled calls handle and marks the envelope as handled. If a worker has marked it before,
+// unlessHandled does nothing.
 func (h *handler) unlessHandled(ctx context.Context, handle func(context.Context) error) error {
 	dedupe, durable := h.desk.(people.Deduper)
 	if !durable {
@@ -117,8 +119,9 @@ func (h *handler) unlessHandled(ctx context.Context, handle func(context.Context
 	return nil
 }
 
-// uncertain returns an error of the desk after which nod must try again. It logs any other error of a
-// mark: an engine that keeps no marks, because it is older, must not hold back answers.
+// uncertain returns err, an error about the mark of a handled envelope, if nod must try again. It
+// logs any other error and returns nil: an older engine, which cannot store marks, must not
+// prevent answers.
 func (h *handler) uncertain(err error) error {
 	if err != nil && !people.IsUncertain(err) {
 		h.log.Warn("slack: nod does not remember the handled presses", "error", err)
@@ -127,7 +130,8 @@ func (h *handler) uncertain(err error) error {
 	return err
 }
 
-// once carries out a command at most once: it marks the command before.
+// once carries out a command at most once: it marks the envelope as handled before it calls
+// handle.
 func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, tryWithin)
 	defer cancel()
@@ -175,7 +179,7 @@ func (h *handler) handlePress(ctx context.Context, p *payload) error {
 	if err != nil {
 		return h.refuse(ctx, err)
 	}
-	if !offers(blocks, value) { // made up, or pressed just before the outcome took the buttons' place
+	if !offers(blocks, value) { // the data is invented, or the person pressed just before the outcome replaced the buttons
 		if q.Decision == nil {
 			return h.refuse(ctx, unknown)
 		}
@@ -212,7 +216,8 @@ func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt
 	return people.AsShown(p, b.Waiters), nil
 }
 
-// showStep opens the dialog of an action, for a person who may see the request.
+// showStep opens the dialog for an action. If the request is not routed to the person who
+// pressed, it refuses.
 func (h *handler) showStep(ctx context.Context, p *schemas.Prompt, b people.ButtonData) error {
 	if p.Decision != nil {
 		h.showOutcome(ctx, p)
@@ -273,7 +278,8 @@ func (h *handler) handleDialog(ctx context.Context, v *incomingView) error {
 	return h.answer(ctx, &p, a)
 }
 
-// faultIn returns the error that a dialog shows below its field, or "".
+// faultIn returns the error to show below the field of a dialog, or "" if the text in the field
+// is correct.
 func faultIn(kind, words string) string {
 	switch {
 	case words == "":
@@ -300,7 +306,7 @@ func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answe
 	}
 	switch {
 	case err != nil:
-		_ = h.refuse(ctx, err) // an error with a decision is certain
+		_ = h.refuse(ctx, err) // an error that contains a decision leaves no doubt about the result, so refuse returns nil
 	case p.Decision != nil:
 		h.tell(ctx, people.AlreadyDecided(&d, h.now))
 	default:
@@ -340,8 +346,8 @@ func (h *handler) refuse(ctx context.Context, err error) error {
 	return nil
 }
 
-// tell shows a text to this person alone: in the dialog in which they pressed, or else below the
-// conversation.
+// tell shows a text only to this person. If the person pressed a button in a dialog, the dialog
+// shows the text; otherwise the text is a message that nobody else sees.
 func (h *handler) tell(ctx context.Context, text string) { h.tellBlocks(ctx, text, said(text)) }
 
 func (h *handler) tellBlocks(ctx context.Context, text string, blocks []block) {
@@ -355,12 +361,13 @@ func (h *handler) tellBlocks(ctx context.Context, text string, blocks []block) {
 		if err == nil {
 			return
 		}
-		h.log.Info("slack: a dialog did not show its result", "error", err) // the person has closed it
+		h.log.Info("slack: a dialog did not show its result", "error", err) // the person has already closed the dialog
 	}
 	h.whisper(ctx, text, blocks)
 }
 
-// tellRecording tells the person that their answer is being recorded, unless they have read a result.
+// tellRecording tells the person that their answer is being recorded, unless they have already
+// got a reply.
 func (h *handler) tellRecording(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -372,8 +379,8 @@ func (h *handler) tellRecording(ctx context.Context) {
 	h.whisper(ctx, people.Recording, said(people.Recording))
 }
 
-// whisper sends a message that only this person sees. If the app is not in the conversation, the person
-// gets a message of its own.
+// whisper sends a message that only this person sees. If the app is not in the conversation, it
+// sends the message to the person's own conversation with the app.
 func (h *handler) whisper(ctx context.Context, text string, blocks []block) {
 	m := outgoing{Channel: h.channel, User: h.person, Text: escape.Replace(firstLine(text)), Blocks: blocks, Parse: "none"}
 	_, err := h.api.call(ctx, "chat.postEphemeral", m)

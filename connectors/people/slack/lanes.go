@@ -7,7 +7,7 @@ const maxLane = 50
 
 // lanes runs the tasks of one person one after another, and those of different people at the same time.
 type lanes struct {
-	group sync.WaitGroup // the tasks and the goroutines of the connections
+	group sync.WaitGroup // all running goroutines: those of the tasks and those of the connections
 	mu    sync.Mutex
 	tails map[string]*lane
 }
@@ -19,8 +19,8 @@ type lane struct {
 
 func newLanes() *lanes { return &lanes{tails: map[string]*lane{}} }
 
-// do runs a task after the earlier tasks of the same person. It returns false, and does not run the task,
-// if too many wait.
+// do runs a task after the earlier tasks of the same person, and does not wait for it. If maxLane
+// tasks of this person are waiting, it returns false and does not run the task.
 func (l *lanes) do(person string, task func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,14 +1,15 @@
-// Package slack sends prompts to people on Slack and receives their answers, by Socket Mode, which needs
-// no public address.
+// Package slack sends prompts to people on Slack and receives their answers, by Socket Mode,
+// which needs no public address.
 //
-// A prompt goes to the private conversation between the app and its recipient, a Slack user id that the
-// settings list as an identity of an approver. Every button contains the digest of the request, the
-// number of calls that the message shows, and the request's name. Any worker can therefore submit the
-// answer, even after a restart, and a made-up button answers nothing. Reasons, answers that last, edited
-// inputs and the code word are entered in dialogs.
+// A prompt goes to the private conversation between the app and its recipient. The recipient is a
+// Slack user id, which the settings list as an identity of an approver. Every button contains the
+// digest of the request, the number of identical calls that the message shows, and the request's
+// name. Any worker can therefore submit the answer, even after a restart, and a made-up button
+// answers nothing. A person enters reasons, lasting answers, edited inputs and the code word in
+// dialogs.
 //
-// Slack brings a press only to a connected worker, at most once, and tells the person if no worker takes
-// it. nod reads no messages.
+// Slack sends a press at most once, and only to a connected worker. If no worker takes it, Slack
+// tells the person so. nod reads no messages of people.
 package slack
 
 import (
@@ -31,7 +32,7 @@ const defaultBase = "https://slack.com/api"
 type Carrier struct {
 	api  *api
 	log  *slog.Logger
-	told *people.Memory // the decisions that this worker has written into threads
+	told *people.Memory // the decision that this worker has written into the thread of each message
 }
 
 var (
@@ -72,7 +73,8 @@ func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, err
 	return refOf(sent.Channel, sent.TS), nil
 }
 
-// send sends a message in which Slack makes no links, mentions or previews.
+// send sends a message. It forbids Slack to turn text into links or mentions and to show
+// previews.
 func (c *Carrier) send(ctx context.Context, m outgoing) (reply, error) {
 	no := false
 	m.Parse, m.UnfurlLinks, m.UnfurlMedia = "none", &no, &no
@@ -88,8 +90,9 @@ func outgoingPrompt(channel string, p *schemas.Prompt) outgoing {
 	return outgoing{Channel: channel, Text: alert(p), Blocks: promptContent(p, time.Now()).blocks}
 }
 
-// Settle edits the message: the outcome replaces the buttons. The message's thread gets the decision with
-// the command that ends it. If Slack does not allow the edit any more, the thread alone gets the outcome.
+// Settle edits the message: the outcome replaces the buttons. It also writes the decision into
+// the message's thread, with the command that ends a standing answer. If Slack no longer allows
+// the edit, it writes the outcome only into the thread.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	channel, ts, ok := parseRef(ref)
 	if !ok {
@@ -109,7 +112,8 @@ func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) 
 	return err
 }
 
-// writeThread writes the decision of p into the thread of its message, once for each worker.
+// writeThread writes the decision of p into the thread of p's message, unless this worker has
+// written it before.
 func (c *Carrier) writeThread(ctx context.Context, channel, ts string, p *schemas.Prompt) {
 	text := people.Recorded(p.Decision, p)
 	if c.told.Get(channel+ts) == text {
@@ -119,7 +123,7 @@ func (c *Carrier) writeThread(ctx context.Context, channel, ts string, p *schema
 	defer cancel()
 	if _, err := c.send(ctx, outgoing{Channel: channel, ThreadTS: ts, Text: alert(p), Blocks: said(text)}); err != nil {
 		c.log.Info("slack: a decision was not written into its thread", "key", p.Key(), "error", err)
-		return // the message itself shows it
+		return // no retry, because the message itself shows the decision
 	}
 	c.told.Put(channel+ts, text)
 }

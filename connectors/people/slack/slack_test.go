@@ -47,8 +47,8 @@ func (r *rig) Open(log *slog.Logger) people.Carrier {
 	return c
 }
 
-// Read lists the texts that a person saw. An open dialog covers its message: the message then has the dialog's text
-// and buttons.
+// Read lists the texts that a person saw. While a dialog is open, the message under which it was
+// opened has the dialog's text and buttons instead of its own.
 func (r *rig) Read(user string) (all []peopletest.Message) {
 	looks := map[string]peopletest.Message{}
 	for _, m := range r.Chat(user) {
@@ -101,7 +101,8 @@ func (r *rig) Does(user string, act peopletest.Act) bool {
 	return false
 }
 
-// deny presses the button for a denial with a reason, and sends the dialog.
+// deny presses the button for a denial with a reason, enters the reason in the dialog and sends
+// it.
 func (r *rig) deny(user, ts, reason string) bool {
 	for _, m := range r.Chat(user) {
 		for _, b := range m.Buttons {

@@ -16,26 +16,28 @@ import (
 )
 
 const (
-	// maxEnvelope is the largest message of Socket Mode in bytes. It contains a whole message with its
-	// blocks.
+	// maxEnvelope is the largest message of Socket Mode, in bytes. Such a message about a press
+	// contains the whole message with the pressed button.
 	maxEnvelope = 4 << 20
 	// pingEvery is the time between two checks of the connection, and writeWithin the time limit of a
 	// check and of an acknowledgement.
 	pingEvery   = 20 * time.Second
 	writeWithin = 10 * time.Second
-	// drainFor is how long nod still reads from a connection that Slack is about to close.
+	// drainFor is how long nod still reads from a connection that Slack is about to close, for
+	// presses that Slack has already sent there.
 	drainFor = time.Minute
-	// ackWithin is the time after which nod acknowledges a press that it has not handled yet. Slack tells
-	// the person after 3 s that the app did not respond.
+	// ackWithin is the time after which nod acknowledges a press even if it has not handled the
+	// press yet. Without an acknowledgement within 3 s, Slack tells the person that the app did
+	// not respond.
 	ackWithin = time.Second
 )
 
-// Run receives presses, sent dialogs and commands. If Slack asks for it, Run opens another connection
-// before the present one closes.
+// Run receives presses, sent dialogs and commands. If Slack asks for a new connection, Run opens
+// it before the old one closes.
 //
-// nod acknowledges a press after it has handled it, or after ackWithin: Slack does not send an
-// unacknowledged press again, and tells the person that it failed. If nod cannot be reached, Run tries to
-// submit the answer again, and tells the person how that ended.
+// nod acknowledges a press when it has handled it, but at the latest after ackWithin: Slack does
+// not send an unacknowledged press again, but tells the person that it failed. If nod cannot be
+// reached, Run submits the answer again later, and tells the person the result.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	working, cancel := context.WithCancel(ctx)
 	work := newLanes()
@@ -53,8 +55,8 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 
 var errLinkDisabled = errors.New("slack: Socket Mode is switched off: switch it on under Socket Mode of the app at https://api.slack.com/apps")
 
-// connect opens a connection and reads from it. It returns nil if Slack asks for another connection. A
-// goroutine of work then reads the rest from the old one.
+// connect opens a connection and reads from it. It returns nil if Slack asks for a new
+// connection; a goroutine in work then reads the remaining messages of the old one.
 func (c *Carrier) connect(ctx context.Context, desk people.Desk, work *lanes) error {
 	conn, err := c.dial(ctx)
 	if err != nil {
@@ -82,7 +84,8 @@ func (c *Carrier) connect(ctx context.Context, desk people.Desk, work *lanes) er
 	return c.api.NetworkError(fmt.Errorf("socket mode: %w", err))
 }
 
-// dial opens a connection at the address that Slack gives for it. The address contains a secret.
+// dial opens a connection to the address that Slack returns. The address contains a secret, so no
+// error contains the address.
 func (c *Carrier) dial(ctx context.Context) (*websocket.Conn, error) {
 	r, err := c.api.callWith(ctx, c.api.appToken, "apps.connections.open", struct{}{})
 	if err != nil {
@@ -107,7 +110,7 @@ func (c *Carrier) dial(ctx context.Context) (*websocket.Conn, error) {
 	return conn, nil
 }
 
-// ping ends the connection if the other side no longer replies, as after a sleep of this machine.
+// ping calls end if the other side no longer replies, for example after this machine was asleep.
 func ping(ctx context.Context, conn *websocket.Conn, end context.CancelFunc) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
@@ -127,7 +130,7 @@ func ping(ctx context.Context, conn *websocket.Conn, end context.CancelFunc) {
 	}
 }
 
-// read handles the messages of a connection until Slack asks for another one, for which it returns nil.
+// read handles the messages of a connection. It returns nil if Slack asks for a new connection.
 func (c *Carrier) read(ctx context.Context, conn *websocket.Conn, desk people.Desk, work *lanes) error {
 	for {
 		_, data, err := conn.Read(ctx)
@@ -145,19 +148,19 @@ func (c *Carrier) read(ctx context.Context, conn *websocket.Conn, desk people.De
 		case e.Type == "disconnect":
 			return nil
 		case e.ID == "":
-			continue // hello
+			continue // the message "hello", which needs no reply
 		}
 		ack := c.acknowledge(ctx, conn, e.ID)
 		if person := e.Payload.person(); person == "" || e.Type != "interactive" && e.Type != "slash_commands" {
-			ack(nil) // of a kind that nod does not use
+			ack(nil) // nod handles no messages of this type
 		} else if !work.do(person, func() { c.handle(ctx, desk, &e, ack) }) {
 			c.log.Warn("slack: dropped a press, because too many of this person wait", "user", person)
 		}
 	}
 }
 
-// acknowledge returns a function that acknowledges an envelope with a payload, the first time that it is
-// called.
+// acknowledge returns a function that acknowledges an envelope with a payload. Only its first
+// call has an effect.
 func (c *Carrier) acknowledge(ctx context.Context, conn *websocket.Conn, id string) func(payload any) {
 	var once sync.Once
 	return func(payload any) {

@@ -30,8 +30,9 @@ func TestTheConnectionIsRenewed(t *testing.T) {
 	w.waits(func() bool { return w.Unconfirmed() == 0 })
 }
 
-// After a broken connection, Run returns a temporary error. If Socket Mode is switched off, it says so.
-// If Slack limits the rate of connections, the error says for how long.
+// If a connection breaks, Run returns a temporary error. If Socket Mode is switched off, the
+// error is permanent and says so. If Slack limits the rate of new connections, the error contains
+// the time to wait.
 func TestTheEndOfAConnection(t *testing.T) {
 	temporary := func(e *people.Error) bool { return !e.Permanent && !e.Unreachable && e.After == 0 }
 	for name, c := range map[string]struct {
@@ -59,8 +60,8 @@ func TestTheEndOfAConnection(t *testing.T) {
 	}
 }
 
-// Slack may send an envelope again over another connection. Neither an answer nor a thaw counts twice,
-// also for a worker that starts later.
+// Slack may send an envelope again over another connection. Neither an answer nor a thaw then
+// takes effect twice, even if the second envelope reaches a worker that started later.
 func TestEnvelopesCountOnce(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -78,7 +79,8 @@ func TestEnvelopesCountOnce(t *testing.T) {
 	w.Equal(2, w.desk.freezes)
 }
 
-// The worker waits as long as Slack says, or for 30 s.
+// If Slack limits the rate of calls, the worker waits as long as Slack says, or 30 s if Slack
+// names no time.
 func TestRateLimitsAreObeyed(t *testing.T) {
 	w := newWorld(t)
 	for want, fault := range map[time.Duration]slacktest.Fault{
@@ -95,7 +97,7 @@ func TestRateLimitsAreObeyed(t *testing.T) {
 	w.Empty(w.Chat(ann))
 }
 
-// What becomes of a message follows from Slack's error.
+// The error that Slack returns decides whether the worker sends a message again.
 func TestErrorsOfSlackAreToldApart(t *testing.T) {
 	w := newWorld(t)
 	for code, want := range map[string]people.Error{

@@ -9,24 +9,28 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of a message, in UTF-16 units. Slack counts characters, of which there are at most as many.
+// The limits of a message, in UTF-16 units. Slack counts characters instead; a text never has
+// more characters than units.
 const (
-	// maxBlock is the largest text of a block. Slack's limit of 3,000 is for sections; nod keeps to it in
-	// rich text too.
+	// maxBlock is the largest length of a block's text. Slack has a limit of 3,000 for blocks of
+	// the type section; nod applies it to rich text too.
 	maxBlock = 2900
 	// maxMessage is nod's own limit for the text of all blocks of a message.
 	maxMessage = 10000
-	// maxBlocks is the number of blocks in a message, without those for buttons.
+	// maxBlocks is the largest number of blocks in a message, without the blocks with buttons.
 	maxBlocks = 40
-	// margin is the length that a prompt reserves for texts that change later: the deadline, the number of
-	// calls, the outcome. votesMargin is that for the names of the people who have voted.
+	// margin is the length that a prompt reserves for texts that change later: the deadline, the
+	// number of calls, the outcome. votesMargin is the length reserved for the names of the
+	// people who vote.
 	margin      = 600
 	votesMargin = 400
-	// maxAlert is the length of a notification's text.
+	// maxAlert is the largest width of a request's summary, or of a reply's first line, in a
+	// notification.
 	maxAlert = 150
 )
 
-// The first line of a question that the chat may already contain, and of its outcome.
+// The first line of a message that may be the second one about the same request. repeatEnded
+// replaces repeated when the request is decided.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
@@ -39,8 +43,8 @@ const repeatBlock = "again"
 // every character is shown as it is, and nothing becomes a link, a mention or an emoji.
 type content struct {
 	blocks []block
-	units  int // the length of all blocks
-	last   int // the length of the last block
+	units  int // the length of the texts in all blocks
+	last   int // the length of the texts in the last block
 }
 
 // add appends an element with a text of n units. It starts another block if the last one is full.
@@ -76,11 +80,11 @@ func (c *content) line(pieces ...element) {
 	}
 }
 
-// goesOn stands before the rest of a line that is longer than a block.
+// goesOn precedes each continuation of a line that is too long for one block.
 const goesOn = "The same line goes on:"
 
-// box appends lines of the agent in a box of fixed-width text. Lines that do not fit in one block go on
-// in the next.
+// box appends lines of the agent in boxes of fixed-width text. If one block cannot contain all
+// lines, a further block follows.
 func (c *content) box(lines []string) {
 	var open []string
 	n := 0
@@ -106,8 +110,8 @@ func (c *content) box(lines []string) {
 	flush()
 }
 
-// split cuts a text into pieces of at most limit units. An empty text is one piece: a space, because
-// Slack refuses an empty text.
+// split cuts a text into pieces of at most limit UTF-16 units. For an empty text it returns one
+// piece with a space, because Slack refuses empty texts.
 func split(s string, limit int) (all []string) {
 	if s == "" {
 		return []string{" "}
@@ -129,7 +133,8 @@ func code(s string) element  { return element{Type: "text", Text: s, Style: &tex
 
 func (c *content) fits(limit int) bool { return c.units <= limit && len(c.blocks) <= maxBlocks }
 
-// part writes labels of nod in bold, and text that may come from the agent as code.
+// part appends a part of a prompt. Labels of nod are bold; text that may come from the agent is
+// formatted as code.
 func (c *content) part(p people.Part) {
 	label := bold(p.Label + ":")
 	if p.Field {
@@ -202,7 +207,8 @@ func layout(p *schemas.Prompt, parts []people.Part) *content {
 	return c
 }
 
-// said returns a text of nod as blocks. It may contain text of the agent, which Slack shows as it is.
+// said converts a text of nod to blocks. The text may contain text of the agent, because Slack
+// reads no markup in these blocks.
 func said(text string) []block {
 	c := &content{}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -216,8 +222,8 @@ func said(text string) []block {
 	return c.blocks
 }
 
-// escape makes a text safe in a field in which Slack reads markup: without <, > and & there is no
-// mention and no link.
+// escape makes a text safe for a field in which Slack reads markup. Mentions and links need the
+// characters <, > and &, which it replaces.
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // alert returns the text of a notification about p: its state and the beginning of its payload.

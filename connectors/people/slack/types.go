@@ -17,13 +17,14 @@ type outgoing struct {
 	UnfurlMedia *bool `json:"unfurl_media,omitempty"`
 }
 
-// block is a block of Block Kit: rich_text, section, actions or input.
+// block is a block of Slack's Block Kit, of the type rich_text, section, actions or input. Each
+// type uses some of the fields.
 type block struct {
 	Type     string    `json:"type"`
 	BlockID  string    `json:"block_id,omitempty"`
-	Text     *text     `json:"text,omitempty"`     // of a section
-	Elements []element `json:"elements,omitempty"` // of rich_text and actions
-	Label    *text     `json:"label,omitempty"`    // of an input
+	Text     *text     `json:"text,omitempty"`     // for section
+	Elements []element `json:"elements,omitempty"` // for rich_text and actions
+	Label    *text     `json:"label,omitempty"`    // for input
 	Hint     *text     `json:"hint,omitempty"`
 	Element  *element  `json:"element,omitempty"`
 }
@@ -32,17 +33,17 @@ type block struct {
 type text struct {
 	Type  string `json:"type"` // "plain_text"
 	Text  string `json:"text"`
-	Emoji bool   `json:"emoji"` // false: Slack leaves :words: alone
+	Emoji bool   `json:"emoji"` // false, so that Slack does not turn :words: into emoji
 }
 
 // element is an element of a block: a button, a text field, or a piece of rich text.
 type element struct {
 	Type     string    `json:"type"`
-	Text     any       `json:"text,omitempty"` // a *text of a button, a string of rich text
+	Text     any       `json:"text,omitempty"` // a *text for a button, a string for rich text
 	ActionID string    `json:"action_id,omitempty"`
 	Value    string    `json:"value,omitempty"`
 	Elements []element `json:"elements,omitempty"`
-	Style    any       `json:"style,omitempty"` // a *textStyle of rich text
+	Style    any       `json:"style,omitempty"` // a *textStyle, for rich text
 	URL      string    `json:"url,omitempty"`
 
 	Multiline bool   `json:"multiline,omitempty"`
@@ -63,10 +64,10 @@ type view struct {
 	Submit     *text   `json:"submit,omitempty"`
 	Close      *text   `json:"close"`
 	Blocks     []block `json:"blocks"`
-	Metadata   string  `json:"private_metadata"` // comes back with each press and with the submission
+	Metadata   string  `json:"private_metadata"` // Slack sends it back with each press in the dialog and with the filled-in dialog
 }
 
-// envelope is a message of Socket Mode. nod acknowledges each one that has an id.
+// envelope is a message of Socket Mode. If it has an id, nod must acknowledge it.
 type envelope struct {
 	ID      string  `json:"envelope_id"`
 	Type    string  `json:"type"` // hello, disconnect, interactive, slash_commands
@@ -74,7 +75,7 @@ type envelope struct {
 	Payload payload `json:"payload"`
 }
 
-// payload is an act of a person: a press of a button, a dialog or a command.
+// payload describes what a person did: pressed a button, sent a dialog or wrote a command.
 type payload struct {
 	Type      string `json:"type"` // block_actions, view_submission
 	TriggerID string `json:"trigger_id"`
@@ -120,8 +121,8 @@ type incomingView struct {
 	} `json:"state"`
 }
 
-// incomingBlock is a block of a message or dialog that Slack sends back. nod reads its buttons and the
-// text of its first part.
+// incomingBlock is a block of a message or dialog that Slack sends back with a press. nod reads
+// its id and the values of its buttons.
 type incomingBlock struct {
 	Type     string `json:"type"`
 	BlockID  string `json:"block_id"`
@@ -142,11 +143,11 @@ func offers(blocks []incomingBlock, value string) bool {
 	return false
 }
 
-// reply is the JSON object in which Slack sends every result and every error.
+// reply is the JSON object of every reply of Slack, with a result or an error.
 type reply struct {
 	OK       bool   `json:"ok"`
 	Error    string `json:"error"`
-	Needed   string `json:"needed"` // the missing scope
+	Needed   string `json:"needed"` // the permission that the app lacks
 	Channel  string `json:"channel"`
 	TS       string `json:"ts"`
 	URL      string `json:"url"`

@@ -59,7 +59,8 @@ func (w *world) shows() slacktest.Message {
 	return all[len(all)-1]
 }
 
-// presses makes Ann press the button with this label, in the open dialog or under a message.
+// presses makes Ann press the button with this label, in the open dialog or, if no dialog is
+// open, under the message.
 func (w *world) presses(m slacktest.Message, label string) {
 	w.t.Helper()
 	if d, open := w.Server.Open(ann); open {

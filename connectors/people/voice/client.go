@@ -18,27 +18,28 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Client is a voice client without ears and mouth: it gets transcripts as lines, and gives lines to
-// speak.
+// Client is a voice client without microphone and loudspeaker: other programs give it transcripts
+// as lines of text, and speak the lines that it returns.
 type Client struct {
 	URL      string // the address of the voice connector
 	Token    string
-	Sessions []string // the sessions whose input lock the client holds
+	Sessions []string // the sessions whose input lock the client acquires
 	Log      *slog.Logger
 }
 
-// The pause before a client connects again, doubling from the first to the second.
+// The pause before a client connects again is reconnectMin at first, and doubles up to
+// reconnectMax. dialWithin is the time limit of one attempt.
 const (
 	reconnectMin = 500 * time.Millisecond
 	reconnectMax = 5 * time.Second
 	dialWithin   = 10 * time.Second
 )
 
-// refusal is the reply of a server that will not change by itself.
+// refusal is an error that another attempt to connect cannot remedy, such as a refused token.
 type refusal struct{ error }
 
-// endpoint returns an address of the server. It refuses to send a token to another machine in clear
-// text.
+// endpoint returns the URL of a path at the server. It returns an error if the client's token
+// would travel unencrypted to another machine.
 func (c *Client) endpoint(path string) (string, error) {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -51,7 +52,8 @@ func (c *Client) endpoint(path string) (string, error) {
 	return u.String(), nil
 }
 
-// Pair sends a pairing code for the client's token, and returns the user id of the token.
+// Pair submits a pairing code in the name of the client's token, and returns the user id that the
+// token stands for.
 func (c *Client) Pair(ctx context.Context, code string) (string, error) {
 	address, err := c.endpoint("/v1/pair")
 	if err != nil {
@@ -88,10 +90,11 @@ func refused(resp *http.Response) error {
 	return errors.New(e.Message)
 }
 
-// Run connects to the server, and connects again after each loss, until ctx ends or the server refuses
-// the token. It sends each line of heard as a transcript, and calls say for each line to speak; an error
-// of say ends Run. While there is no connection, lines of heard are dropped: they would be answers to a
-// question that may have ended. Run ends if heard is closed.
+// Run connects to the server, and connects again after each lost connection. It ends with ctx,
+// when heard is closed, when the server refuses the client, or when say returns an error. It
+// sends each line of heard as a transcript, and calls say for each line to speak. Lines of heard
+// that arrive while there is no connection are dropped, because the question that they answer may
+// have ended.
 func (c *Client) Run(ctx context.Context, heard <-chan string, say func(Line) error) error {
 	for wait := reconnectMin; ; wait = min(2*wait, reconnectMax) {
 		began := time.Now()
@@ -115,7 +118,7 @@ func (c *Client) Run(ctx context.Context, heard <-chan string, say func(Line) er
 
 var errNoEars = errors.New("the input has ended, so nothing can be heard any more")
 
-// drop waits, and discards the lines that arrive meanwhile.
+// drop waits before the next attempt to connect, and discards the lines that are heard meanwhile.
 func (c *Client) drop(ctx context.Context, heard <-chan string, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -134,7 +137,7 @@ func (c *Client) drop(ctx context.Context, heard <-chan string, wait time.Durati
 	}
 }
 
-// connect serves one connection until it ends.
+// connect opens one connection and serves it until it ends.
 func (c *Client) connect(ctx context.Context, heard <-chan string, say func(Line) error) error {
 	address, err := c.endpoint("/v1/ws")
 	if err != nil {
@@ -194,7 +197,7 @@ func (c *Client) speak(ctx context.Context, conn *websocket.Conn, say func(Line)
 		}
 		var line Line
 		if json.Unmarshal(data, &line) != nil || line.Type != typeSay {
-			continue // a message of a later version
+			continue // a type of message that only a later version of nod sends
 		}
 		if err := say(line); err != nil {
 			return refusal{fmt.Errorf("write what to speak: %w", err)}

@@ -8,16 +8,18 @@ import (
 )
 
 const (
-	// readBackFor is how long a read-back waits for its confirmation. After it the yes no longer counts.
+	// readBackFor is how long the client waits for "confirm" after it has repeated a person's yes
+	// (the read-back). After this time the yes no longer counts.
 	readBackFor = 30 * time.Second
-	// maxUnclear is how often the client asks again in a row. After it, it is silent until it hears an
-	// answer, so that a conversation in the room does not make it speak all the time.
+	// maxUnclear is how often in a row the client asks a person to repeat unclear words. It is
+	// then silent until it hears an answer, so that a conversation in the room does not make it
+	// speak all the time.
 	maxUnclear = 3
 	// maxWrong is the number of wrong code words after which a request cannot be allowed by voice.
 	maxWrong = 3
 )
 
-// words that are no answer to a request by themselves.
+// Words that control the dialogue. By themselves they answer no request.
 const (
 	wordConfirm = "confirm"
 	wordRepeat  = "repeat"
@@ -28,22 +30,23 @@ type Utterance struct {
 	Text string
 	// Final is false for a partial transcript, which a later one replaces.
 	Final bool
-	// Began and Ended are the times of the speech itself. Ended is the time of the transcript's arrival
-	// if the client does not know better. Began is zero if it is unknown.
+	// Began and Ended are the times at which the person began and finished speaking. If the
+	// client does not report the end, Ended is the time at which the transcript arrived. If it
+	// does not report the beginning, Began is zero.
 	Began, Ended time.Time
 	// About is the id of the request that the person was asked about, if the client gives it.
 	About string
 }
 
-// dialogue decides what to say to one person, and which of their words answer a request. It asks about
-// one request at a time. It is not safe for concurrent use, and makes no calls.
+// dialogue decides what to say to one person, and which of the person's words answer a request.
+// It asks about one request at a time. It is not safe for concurrent use, and does not call nod.
 type dialogue struct {
 	*mouth
 	from     schemas.From
-	open     *schemas.Prompt // the request that is asked about, as it was spoken; nil if none is
-	words    speech          // the words for open
+	open     *schemas.Prompt // the request that the person is being asked about, as it was spoken; nil if there is none
+	words    speech          // the sentences about the request in open
 	readBack bool            // the person said yes, and must confirm it
-	since    time.Time       // the time at which the read-back was said
+	since    time.Time       // the time at which the client will have spoken the read-back
 	unclear  int             // how often the client has asked again in a row
 	overlaid int             // how often in a row the person spoke at the same time as the client
 	wrong    map[string]int  // the number of wrong code words, by the key of the request
@@ -51,7 +54,7 @@ type dialogue struct {
 
 func (d *dialogue) say(kind LineKind, text string) { d.mouth.say(kind, text, d.open) }
 
-// ask asks about p.
+// ask begins to ask the person about p.
 func (d *dialogue) ask(p schemas.Prompt) {
 	d.open, d.words, d.readBack, d.unclear = &p, speechOf(&p), false, 0
 	d.overlaid = 0
@@ -61,13 +64,14 @@ func (d *dialogue) ask(p schemas.Prompt) {
 	d.say(KindQuestion, d.words.question(&p))
 }
 
-// end ends the question about the open request, with a sentence about its end.
+// end stops asking about the open request, and says the sentence text about its outcome.
 func (d *dialogue) end(text string) {
 	d.say(KindOutcome, text)
 	d.open, d.readBack, d.unclear, d.overlaid = nil, false, 0, 0
 }
 
-// hear returns the answer that an utterance is, or nil if it decides nothing.
+// hear returns the answer to the open request that an utterance contains. It returns nil if the
+// utterance decides nothing; the client may then say something about it.
 func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
 	text := people.Spoken(u.Text)
 	words := plainText(text)
@@ -79,7 +83,7 @@ func (d *dialogue) hear(u Utterance, now time.Time) *schemas.Answer {
 	case !command && d.echoes(words):
 		return nil // the client hears itself
 	case d.overlaps(&u):
-		if d.overlaid++; command && d.overlaid <= maxUnclear { // it may be an echo or an answer
+		if d.overlaid++; command && d.overlaid <= maxUnclear { // these words may be an echo or an answer
 			d.say(KindNote, sayAgain)
 		}
 		return nil
@@ -120,7 +124,9 @@ func (d *dialogue) repeat(now time.Time) {
 	d.say(KindQuestion, d.words.question(d.open))
 }
 
-// yes reads a yes back, at any risk: a recogniser may have made the word of another one.
+// yes reacts to a yes: it reads the yes back, even for a low risk, because the speech recogniser
+// may have misheard another word as yes. If the request can only be denied by voice, it says so
+// instead.
 func (d *dialogue) yes(now time.Time) {
 	if d.words.deny != "" {
 		d.notUnderstood("Nothing changed. " + d.words.choices())
@@ -136,7 +142,8 @@ func (d *dialogue) sayReadBack(now time.Time) {
 	d.since = now.Add(playTime(d.words.readBack(), d.rate))
 }
 
-// confirm handles the reply to a read-back. Any other reply than the confirmation takes the yes back.
+// confirm handles the reply to a read-back. Any reply except the confirmation cancels the yes. If
+// the code word is needed, the reply must be that word.
 func (d *dialogue) confirm(text string, said people.Utterance, now time.Time) *schemas.Answer {
 	yes := people.Utterance{Word: people.Yes}
 	switch {
@@ -153,14 +160,16 @@ func (d *dialogue) confirm(text string, said people.Utterance, now time.Time) *s
 	return nil
 }
 
-// notUnderstood says text, which asks again, unless the client has asked again too often in a row.
+// notUnderstood says text, which asks the person again. If the client has already asked
+// maxUnclear times in a row, it says nothing.
 func (d *dialogue) notUnderstood(text string) {
 	if d.unclear++; d.unclear <= maxUnclear {
 		d.say(KindNote, text)
 	}
 }
 
-// answer returns the answer to the open request.
+// answer converts said to an answer to the open request. It returns nil if the request does not
+// accept that answer.
 func (d *dialogue) answer(said people.Utterance, code string) *schemas.Answer {
 	d.unclear = 0
 	a, ok := said.Answer(d.open, d.from)
@@ -172,7 +181,8 @@ func (d *dialogue) answer(said people.Utterance, code string) *schemas.Answer {
 	return &a
 }
 
-// refused notes that nod refused an answer to the open request, which is still pending.
+// refused tells the person that nod refused an answer to the open request, which is still
+// pending. It also counts wrong code words.
 func (d *dialogue) refused(a *schemas.Answer, e *schemas.Error, now time.Time) {
 	d.readBack = false
 	if e.Code != schemas.CodeForbidden || a.CodeWord == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// bench is a dialogue with a clock of its own.
+// bench is a dialogue whose clock the test moves.
 type bench struct {
 	*require.Assertions
 	dialogue
@@ -39,13 +39,14 @@ func command(t testing.TB, text string, risk schemas.Risk) schemas.Prompt {
 	return schemas.Prompt{Type: schemas.TypePrompt, SessionID: "s-1", PendingID: "p-1", Request: r, Digest: "d", Risk: risk, Waiters: 1, Waiting: 1, Revision: 1}
 }
 
-// asks asks about p, lets the client speak it, and waits until an echo is over.
+// asks makes the dialogue ask about p, and moves the clock until the client has spoken and no
+// echo can arrive any more.
 func (b *bench) asks(p schemas.Prompt) string {
 	b.ask(p)
 	return b.speaks()
 }
 
-// speaks lets the client speak its lines and returns the last one.
+// speaks simulates that the client speaks all its lines. It returns the last one.
 func (b *bench) speaks() (last string) {
 	b.mouth.mu.Lock()
 	b.fetched(b.lines, b.now)
@@ -119,7 +120,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// None of the utterances answers anything: not the question, and not the read-back.
+// None of these utterances answers anything, neither after the question nor after the read-back
+// of a yes.
 func TestUnclearSpeechDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for _, text := range append([]string{"", " ", "."}, peopletest.UnclearSpeech...) {
@@ -136,8 +138,8 @@ func TestUnclearSpeechDecidesNothing(t *testing.T) {
 	}
 }
 
-// Unclear speech is asked about again, but a conversation in the room does not make the client speak for
-// ever.
+// After unclear speech the client asks again, but only a few times in a row: a conversation in
+// the room does not make it speak for ever.
 func TestAskingAgainEnds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -150,7 +152,8 @@ func TestAskingAgainEnds(t *testing.T) {
 	b.Contains(b.speaks(), "confirm", "an answer still counts")
 }
 
-// The client's own words never count: during its speech, shortly after it, and later if they repeat it.
+// The client's own words, which its microphone may hear, never count: during its speech, shortly
+// after it, and later if they repeat a line that it spoke.
 func TestEchoes(t *testing.T) {
 	t.Parallel()
 	p := command(t, "echo tango whisky", schemas.RiskLow)
@@ -190,7 +193,8 @@ func TestEchoes(t *testing.T) {
 		b.Empty(b.speaks(), "an echo of %q is not asked about", part)
 	}
 
-	// A code word that the agent had spoken does not count.
+	// An agent can make the client speak a code word, as a part of a request. The echo of that
+	// word does not count.
 	risky := command(t, "echo tango whisky", schemas.RiskHigh)
 	risky.Conditions = []string{schemas.ConditionCodeWord}
 	b = newBench(t)
@@ -200,7 +204,7 @@ func TestEchoes(t *testing.T) {
 	b.Nil(b.hears("tango whisky"))
 }
 
-// A yes that is not confirmed in time does not count any more.
+// A yes that the person does not confirm in time no longer counts.
 func TestAReadBackEnds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -211,7 +215,8 @@ func TestAReadBackEnds(t *testing.T) {
 	b.Nil(b.hears("confirm"))
 }
 
-// After some wrong code words a request can only be denied by voice, also if its client connects again.
+// After three wrong code words a person can only deny the request by voice, even after their
+// client has connected again.
 func TestCodeWordsCannotBeGuessed(t *testing.T) {
 	t.Parallel()
 	p := command(t, "make", schemas.RiskHigh)
@@ -235,7 +240,7 @@ func TestCodeWordsCannotBeGuessed(t *testing.T) {
 	b.NotNil(b.hears("no"))
 }
 
-// No utterance but the listed words allows, whatever was said before.
+// Only the listed words can allow a request, whatever was said before them.
 func FuzzSpeech(f *testing.F) {
 	for _, text := range append(peopletest.UnclearSpeech, "yes", "confirm", "no", "repeat", "Yes.", "tango") {
 		f.Add(text, "confirm", true)

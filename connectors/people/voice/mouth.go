@@ -10,12 +10,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// echoLines is the number of spoken lines whose echo is recognised.
+// echoLines is the number of spoken lines that nod remembers, to recognise their echo in what the
+// microphone hears.
 const echoLines = 8
 
 // Line is a sentence for the client to speak.
 type Line struct {
-	Type      string   `json:"type"` // always say
+	Type      string   `json:"type"` // always "say"
 	Seq       int      `json:"seq"`
 	Text      string   `json:"text"`
 	Kind      LineKind `json:"kind"`
@@ -23,7 +24,7 @@ type Line struct {
 	PendingID string   `json:"pending_id,omitempty"`
 }
 
-// LineKind tells the lines apart.
+// LineKind says what a line is about.
 type LineKind string
 
 // The kinds of lines.
@@ -34,8 +35,8 @@ const (
 	KindNote     LineKind = "note"
 )
 
-// mouth holds the lines for one client, and knows when the client speaks them. It is safe for concurrent
-// use.
+// mouth contains the lines for one client, and estimates when the client speaks them. It is safe
+// for concurrent use.
 type mouth struct {
 	margin  time.Duration // the time after the client's own speech in which words do not count
 	rate    int           // the words that the client speaks in a minute
@@ -43,15 +44,15 @@ type mouth struct {
 
 	mu     sync.Mutex
 	more   chan struct{} // closed and replaced if a line is added
-	lines  []Line        // the lines that the client may not have
+	lines  []Line        // the lines that the client has perhaps not received
 	seq    int           // the number of the last line
-	said   []string      // the last lines, for echoes
-	playTo time.Time     // the time at which the client will have spoken the lines that it fetched
+	said   []string      // the texts of the last lines, to recognise their echo
+	playTo time.Time     // the time at which the client will have spoken all lines that it fetched
 	got    int           // the number of the last line that the client has fetched
-	played int           // the number of the last line whose end a reporting client has reported
+	played int           // the number of the last line that the client has reported as spoken, if reports is set
 }
 
-// say adds a line; about is the request that it is about, or nil.
+// say adds a line for the client to speak. about is the request that the line is about, or nil.
 func (m *mouth) say(kind LineKind, text string, about *schemas.Prompt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,8 +77,9 @@ func (m *mouth) backlog() int {
 	return m.seq - m.got
 }
 
-// next returns the lines after the line with the number after, and notes that the client begins to speak
-// them. If there is none, it waits until there is one, or until ctx or ended ends; then it returns nil.
+// next returns the lines whose numbers are greater than after, and records that the client begins
+// to speak them. If there are no such lines, next waits for one. When ctx or ended ends, it
+// returns nil.
 func (m *mouth) next(ctx context.Context, after int, ended <-chan struct{}) []Line {
 	for {
 		m.mu.Lock()
@@ -98,11 +100,12 @@ func (m *mouth) next(ctx context.Context, after int, ended <-chan struct{}) []Li
 	}
 }
 
-// fetched notes that the client has got lines. The caller holds the lock.
+// fetched records that the client has received lines, and adds the time to speak them to playTo.
+// The caller holds the lock.
 func (m *mouth) fetched(lines []Line, now time.Time) {
 	for _, line := range lines {
 		if line.Seq <= m.got {
-			continue // sent again
+			continue // the client gets this line again
 		}
 		if now.After(m.playTo) {
 			m.playTo = now
@@ -112,7 +115,8 @@ func (m *mouth) fetched(lines []Line, now time.Time) {
 	}
 }
 
-// spoken notes that a client which reports the end of its speech has spoken all lines up to seq.
+// spoken records that the client has spoken all lines up to seq. It has an effect only for
+// clients that report the end of their speech.
 func (m *mouth) spoken(seq int, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,8 +125,9 @@ func (m *mouth) spoken(seq int, now time.Time) {
 	}
 }
 
-// overlaps reports whether an utterance may be, or may contain, the client's own speech: the client has
-// lines that it has not spoken, or spoke while or shortly before the person did.
+// overlaps reports whether an utterance may contain the client's own speech. It may if the client
+// has not spoken all its lines yet, or if the client was speaking during the utterance or shortly
+// before it.
 func (m *mouth) overlaps(u *Utterance) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +140,7 @@ func (m *mouth) overlaps(u *Utterance) bool {
 	return u.Ended.Before(m.playTo.Add(m.margin))
 }
 
-// echoes reports whether words are a part of a line that the client spoke.
+// echoes reports whether words occur in a line that the client spoke lately.
 func (m *mouth) echoes(words []string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,14 +22,14 @@ const model = "/usr/share/pocketsphinx/model/en-us/"
 // voices are the voices of espeak-ng that speak each phrase.
 var voices = []string{"en-us", "en-us+f3"}
 
-// answersAloud are the phrases that a person may say to answer.
+// answersAloud lists the phrases with which a person can answer.
 var answersAloud = []string{"yes", "approve", "okay", "continue", "no", "reject", "stop", "cancel", "confirm", "repeat"}
 
-// A machine speaks each phrase (espeak-ng) and another hears it (sox, pocketsphinx). The test fails if a
-// phrase that is no answer allows anything, however it was misheard, or if a no allows. It prints the rate
-// of answers that were heard right.
+// One program speaks each phrase (espeak-ng) and another recognises it (sox, pocketsphinx). The
+// test fails if a phrase that is no answer allows a request, however it was misheard, or if a no
+// allows one. It prints the share of the answers that were recognised correctly.
 //
-//	NOD_VOICE_TEST_SPEECH=1 go test ./connectors/people/voice -run SpokenAndHeard -v
+// NOD_VOICE_TEST_SPEECH=1 go test ./connectors/people/voice -run SpokenAndHeard -v
 func TestSpokenAndHeard(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("NOD_VOICE_TEST_SPEECH") == "" {
@@ -37,7 +37,7 @@ func TestSpokenAndHeard(t *testing.T) {
 	}
 	var phrases []string
 	for _, text := range peopletest.UnclearSpeech {
-		if strings.Trim(text, "abcdefghijklmnopqrstuvwxyz' ") == "" && len(text) > 1 && text[0] != '\'' { // quotation marks are not heard
+		if strings.Trim(text, "abcdefghijklmnopqrstuvwxyz' ") == "" && len(text) > 1 && text[0] != '\'' { // a recogniser cannot hear quotation marks
 			phrases = append(phrases, text)
 		}
 	}
@@ -73,7 +73,8 @@ func TestSpokenAndHeard(t *testing.T) {
 	t.Logf("heard right: %d of %d answers; %d other phrases in %d voices allowed nothing", right, len(voices)*len(answersAloud), len(phrases), len(voices))
 }
 
-// hearAll speaks and hears each phrase in each voice. The key of a transcript is the voice and the phrase.
+// hearAll speaks each phrase in each voice, and returns the recognised text under the key of the
+// voice and the phrase.
 func hearAll(t *testing.T, phrases []string) map[string]string {
 	dir := t.TempDir()
 	run := func(name string, args ...string) {

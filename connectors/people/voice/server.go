@@ -31,7 +31,7 @@ const (
 	burst        = 100
 	utterances   = 5 // utterances of one client in a second
 	speechWithin = 25 * time.Second
-	idleAfter    = 40 * time.Second // a client that polls is gone after this time without a poll
+	idleAfter    = 40 * time.Second // a client that polls counts as gone after this time without a poll
 )
 
 var (
@@ -53,11 +53,12 @@ func UserID(token string) string {
 	return "v-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:32])
 }
 
-// talks holds the open talk of each person.
+// talks contains the open talk of each person: the conversation over the person's connected
+// client.
 type talks struct {
 	mu    sync.Mutex
 	open  map[string]*talk
-	wrong map[string]map[string]int // the wrong code words of each person, by request; they outlive a connection
+	wrong map[string]map[string]int // how many wrong code words each person has said, by request; kept when the person's client disconnects
 }
 
 // of returns the talk of a person, or nil.
@@ -67,8 +68,8 @@ func (ts *talks) of(user string) *talk {
 	return ts.open[user]
 }
 
-// put makes t the talk of its person. It first ends an older one and waits for its end. It returns false
-// if there are too many talks.
+// put makes t the person's talk. If the person has an older talk, put first ends it and waits
+// until it has ended. It returns false if there are too many talks.
 func (ts *talks) put(t *talk) bool {
 	user := t.from.UserID
 	for {
@@ -167,7 +168,8 @@ func reply(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // fails if the client has gone
 }
 
-// user returns the user id of the token in a request. If there is none, it replies with the error.
+// user returns the user id that belongs to the token in an HTTP request. If the request has no
+// token, it replies with an error.
 func (s *server) user(w http.ResponseWriter, r *http.Request) (id string, ok bool) {
 	token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !found || len(token) < minToken {
@@ -177,7 +179,8 @@ func (s *server) user(w http.ResponseWriter, r *http.Request) (id string, ok boo
 	return s.userID(token), true
 }
 
-// approver returns the user id of the token in a request, if it belongs to an approver.
+// approver returns the user id that belongs to the token in an HTTP request. If that user is no
+// approver, it replies with an error.
 func (s *server) approver(w http.ResponseWriter, r *http.Request) (id string, ok bool) {
 	if id, ok = s.user(w, r); !ok {
 		return "", false
@@ -199,7 +202,7 @@ func (s *server) approver(w http.ResponseWriter, r *http.Request) (id string, ok
 	return "", false
 }
 
-// pair submits the pairing code that a client sends for its token.
+// pair submits the pairing code that a client has sent together with its token.
 func (s *server) pair(w http.ResponseWriter, r *http.Request) {
 	user, ok := s.user(w, r)
 	if !ok {
@@ -229,7 +232,7 @@ func (s *server) pair(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// start opens a talk with a person. It replies with the error if it cannot.
+// start opens a talk with a person. If it cannot, it replies with an error.
 func (s *server) start(w http.ResponseWriter, r *http.Request, user string, polls bool) (*talk, bool) {
 	sessions := r.URL.Query()["session"]
 	if len(sessions) > maxSessions || slices.ContainsFunc(sessions, func(id string) bool { return !schemas.ValidID(id) }) {

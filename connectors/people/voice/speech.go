@@ -25,18 +25,19 @@ const (
 	noLongerKnown = "you may no longer answer by voice"
 )
 
-// speech is a prompt in the words of a voice client.
+// speech contains the sentences of a voice client about one prompt.
 type speech struct {
 	payload string // the payload as spoken, such as "Run command: make, in app"; empty if it cannot be spoken whole
 	kind    string // a description of the request without its payload
 	risk    string // such as "high risk"
-	why     string // the reasons for the risk, in nod's own words and without the objects, which the payload has; empty if there are none
-	deny    string // the reason for which only a denial counts by voice, as a sentence; empty if an allow counts
-	code    bool   // an allow needs the code word
+	why     string // the reasons for the risk, in nod's own words; without their objects, because the payload contains them; empty if there are no reasons
+	deny    string // a sentence with the reason why the request can only be denied by voice; empty if it can also be allowed
+	code    bool   // the person must say the code word to allow the request
 }
 
-// speechOf returns the words for p. The payload is spoken exactly and whole, with the directory in which
-// it acts, or not at all.
+// speechOf returns the sentences about p. If the payload and its directory cannot be spoken
+// exactly and completely, the sentences do not contain the payload, and p can only be denied by
+// voice.
 func speechOf(p *schemas.Prompt) speech {
 	s := speech{kind: kindOf(&p.Request), risk: riskOf(p.Risk) + " risk"}
 	if why, ok := spell(people.RiskWords(p)); ok {
@@ -65,7 +66,7 @@ func speechOf(p *schemas.Prompt) speech {
 	for _, condition := range p.Conditions {
 		for c := range strings.SplitSeq(condition, ", ") {
 			switch c {
-			case "": // a rule that voice meets
+			case "": // a condition that every voice client fulfils
 			case schemas.ConditionCodeWord:
 				s.code = true
 			default:
@@ -76,7 +77,7 @@ func speechOf(p *schemas.Prompt) speech {
 	return s
 }
 
-// kindOf describes a request without words of the agent.
+// kindOf describes a request without any text of the agent.
 func kindOf(r *schemas.Request) string {
 	switch r.Kind {
 	case schemas.KindPermission:
@@ -97,7 +98,8 @@ func kindOf(r *schemas.Request) string {
 	return "A request to use a tool"
 }
 
-// riskOf returns a word for the risk. A risk that this version does not know is not low.
+// riskOf returns a word for the risk. For a risk that this version of nod does not know, the word
+// is "unknown".
 func riskOf(r schemas.Risk) string {
 	switch r {
 	case schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh:
@@ -106,8 +108,9 @@ func riskOf(r schemas.Risk) string {
 	return "unknown"
 }
 
-// payloadOf returns the whole input of a request as spoken. It takes the parts that every channel must
-// show, so no field is left out. ok is false if one of them cannot be spoken exactly.
+// payloadOf returns the complete input of a request in spoken words. It uses the parts that every
+// channel must show, so no field is missing. ok is false if a part cannot be spoken exactly, or
+// if the text is too long.
 func payloadOf(p *schemas.Prompt) (spoken string, ok bool) {
 	var all []string
 	for _, part := range people.Unfolded(p, p.Request.CreatedAt) {
@@ -124,7 +127,8 @@ func payloadOf(p *schemas.Prompt) (spoken string, ok bool) {
 	return spoken, len(all) > 0 && len(spoken) <= 2*maxSpoken
 }
 
-// sayPart speaks one part of a payload. The text of a short field is in quotation marks of nod's own.
+// sayPart returns the spoken words for one part of a payload. It leaves out the quotation marks
+// that nod puts around the text of a short field.
 func sayPart(part people.Part, r *schemas.Request) (string, bool) {
 	label := part.Label
 	if part.Field {
@@ -142,7 +146,7 @@ func sayPart(part people.Part, r *schemas.Request) (string, bool) {
 	var texts []string
 	for _, line := range part.Lines {
 		if part.Quote && len(part.Lines) > 1 && r.Kind != schemas.KindPermission {
-			return "", false // a text of several lines
+			return "", false // speech cannot convey the line breaks
 		}
 		if inner, quoted := strings.CutPrefix(line, "“"); part.Field && quoted {
 			line = strings.TrimSuffix(inner, "”")
@@ -156,8 +160,8 @@ func sayPart(part people.Part, r *schemas.Request) (string, bool) {
 	return label + ": " + strings.Join(texts, ", "), true
 }
 
-// placeOf speaks the directory in which a call acts: the project's name, or the whole path if the
-// directory is not in the project.
+// placeOf returns the spoken words for the directory in which a call acts: the project's name and
+// the path in the project, or the full path of a directory outside the project.
 func placeOf(p *schemas.Prompt) (string, bool) {
 	cwd := people.Directory(&p.Request)
 	project := strings.TrimRight(p.Request.Project, "/")
@@ -176,7 +180,7 @@ func placeOf(p *schemas.Prompt) (string, bool) {
 	return "in " + said, ok
 }
 
-// question is the sentence that asks about p.
+// question returns the sentences that ask the person about p.
 func (s *speech) question(p *schemas.Prompt) string {
 	var b strings.Builder
 	if p.Repeat {
@@ -203,7 +207,7 @@ func (s *speech) question(p *schemas.Prompt) string {
 	return b.String() + s.choices()
 }
 
-// choices is the sentence that names the answers.
+// choices returns the sentence that names the possible answers.
 func (s *speech) choices() string {
 	if s.deny != "" {
 		return s.deny + " " + sayNo
@@ -211,8 +215,9 @@ func (s *speech) choices() string {
 	return sayYesOrNo
 }
 
-// readBack is the sentence that repeats a yes before it counts. The words that confirm are in its
-// middle, so an echo of its end does not confirm.
+// readBack returns the sentences that repeat a person's yes before it counts. The word that
+// confirms is not at their end, because a microphone that hears only their end would otherwise
+// confirm.
 func (s *speech) readBack() string {
 	how := "Say confirm to allow it, or no to deny it."
 	if s.code {
@@ -223,7 +228,7 @@ func (s *speech) readBack() string {
 
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// ending is the sentence about the end of a request. now is the broker's time.
+// ending returns the sentence about the outcome of a request. now is the broker's time.
 func ending(d *schemas.Decision, now time.Time) string {
 	e := (&schemas.Error{Code: schemas.CodeConflict}).WithDecision(d)
 	return "That request has ended: " + strings.TrimPrefix(people.Refusal(e, now), "Nothing changed: ")

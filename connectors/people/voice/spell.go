@@ -8,7 +8,7 @@ import (
 // The bounds of a text that can be spoken. A person cannot keep a longer text in mind, and cannot tell
 // the characters of a longer word apart.
 const (
-	maxSpoken = 240 // characters, as spoken
+	maxSpoken = 240 // characters, with the signs spelled out
 	maxWords  = 45
 	maxWord   = 20 // characters of one written word
 )
@@ -23,15 +23,16 @@ var signs = map[byte]string{
 	'`': "backtick", '{': "open brace", '|': "pipe", '}': "close brace", '~': "tilde",
 }
 
-// Words that tell upper case from lower case.
+// Words that announce capital letters.
 const (
 	oneCapital  = "capital"  // the next word begins with a capital
 	allCapitals = "capitals" // the next word has only capitals
 )
 
-// spell returns the words that speak text exactly. ok is false if no words can: the text is long, has
-// other characters than printable ASCII (a letter of another script may look like a Latin one), or
-// contains the name of a sign as a word, which would sound like the sign.
+// spell returns words that convey every character of text. ok is false if that is impossible, for
+// one of three reasons: the text is too long; it contains characters outside printable ASCII,
+// such as a letter of another script that looks like a Latin one; or it contains a word such as
+// "dash", which sounds like the sign "-".
 func spell(text string) (spoken string, ok bool) {
 	var words []string
 	for i := 0; i < len(text); {
@@ -57,8 +58,9 @@ func spell(text string) (spoken string, ok bool) {
 	return spoken, true
 }
 
-// between reports whether the blank at i stands between two words, where speech makes it heard. Beside
-// a capital it is spoken, because "capital" also separates two words.
+// between reports whether the blank at i stands between two words in lower case, so that the
+// pause between the words conveys it. Next to a capital letter the blank must be spoken, because
+// the word "capital" also makes a pause.
 func between(text string, i int) bool {
 	return i > 0 && i+1 < len(text) && plain(text[i-1]) && plain(text[i+1])
 }
@@ -77,7 +79,8 @@ func wordLength(text string) (n int) {
 	return n
 }
 
-// pronounce returns the words that speak letters and digits, with their case.
+// pronounce returns the words to speak for letters and digits. The words also convey which
+// letters are capitals.
 func pronounce(word string) (words []string) {
 	for i := 0; i < len(word); {
 		n := 1
@@ -103,7 +106,8 @@ func pronounce(word string) (words []string) {
 	return words
 }
 
-// plainWords returns the words of a text in lower case. A sign between two words is an empty word.
+// plainWords returns the words of a text in lower case, and an empty word for each sign between
+// them.
 func plainWords(text string) (words []string) {
 	for i := 0; i < len(text); {
 		n := wordLength(text[i:])
@@ -118,7 +122,8 @@ func plainWords(text string) (words []string) {
 	return words
 }
 
-// namesSign reports whether words contain the name of a sign, or a word that tells upper case.
+// namesSign reports whether words contain the name of a sign, or a word that announces capital
+// letters.
 func namesSign(words []string) bool {
 	if slices.Contains(words, oneCapital) || slices.Contains(words, allCapitals) {
 		return true

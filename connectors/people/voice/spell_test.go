@@ -42,8 +42,8 @@ func TestSpell(t *testing.T) {
 	}
 }
 
-// Two texts that are spoken differ in sound, unless they differ only in the blank between two words,
-// which a speaker makes heard by itself.
+// Two different texts sound different when they are spoken. The only exception is the blank
+// between two words, which every speaker makes heard by a pause.
 func FuzzSpell(f *testing.F) {
 	f.Add("rm -rf / tmp", "rm -rf /tmp")
 	f.Add("rm dash", "rm -")

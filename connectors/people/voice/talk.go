@@ -13,48 +13,52 @@ import (
 )
 
 const (
-	// pollEvery is the interval at which a talk reads the pending requests. A request that another
-	// worker of the connector was given is asked about then, and one that has ended is noticed.
+	// pollEvery is the interval at which a talk reads the pending requests. It thereby finds
+	// requests that nod has given to another worker of the connector, and requests that have
+	// ended.
 	pollEvery = time.Second
 	// presentEvery is the interval at which a talk renews its client's lease and checks that the person
 	// is still an approver.
 	presentEvery = 10 * time.Second
-	// callWithin bounds a call of nod. answerWithin bounds the recording of an answer; then the person
-	// is told that it is not confirmed, and is asked again.
+	// callWithin is the time limit of one call to nod. answerWithin is the time limit for storing
+	// an answer. After it, the person is told that the answer is not confirmed, and is asked
+	// again.
 	callWithin   = 5 * time.Second
 	answerWithin = 15 * time.Second
 	// recordingAfter is the time after which the person is told that the answer is being recorded.
 	recordingAfter = time.Second
 )
 
-// approvers is a Desk that knows who may answer.
+// approvers is a Desk that can tell whether a user is an approver.
 type approvers interface {
 	// Approver returns the approver with this user id. The error is FORBIDDEN if there is none.
 	Approver(ctx context.Context, userID string) (schemas.Approver, error)
 }
 
-// talk is the conversation with one person through one client. Its goroutine, run, owns the dialogue.
+// talk is the conversation with one person through one client. Only its goroutine run uses the
+// dialogue.
 type talk struct {
 	desk     people.Desk
 	log      *slog.Logger
 	client   string   // the id of the client's lease
 	sessions []string // the sessions whose input lock the client wants
 
-	ctx    context.Context            // ends with the talk; its cause is the reason
-	in     chan func(context.Context) // work for the goroutine
-	ended  chan struct{}              // closed when the goroutine has ended
+	ctx    context.Context            // ends when the talk ends; its cause is the reason
+	in     chan func(context.Context) // functions that run must execute
+	ended  chan struct{}              // closed when run has returned
 	cancel context.CancelCauseFunc
 
 	dialogue
-	pending []schemas.Prompt  // the requests that wait for this person and are not asked about yet, oldest first
-	ends    map[string]uint64 // the requests whose end the person knows, with the revision that was asked about
-	joined  map[string]bool   // the sessions with a lease of this client
+	pending []schemas.Prompt  // the requests about which this person must still be asked, oldest first
+	ends    map[string]uint64 // the requests that the person knows to have ended, each with the revision of the prompt that was spoken
+	joined  map[string]bool   // the sessions in which this client is registered as present
 	checked time.Time         // the time of the last renewal of the leases
-	polls   bool              // the client polls, and is gone if it stops
+	polls   bool              // the client polls over HTTP, and counts as gone when it stops
 	polled  atomic.Int64      // the time of its last poll, in nanoseconds
 }
 
-// maxLines is the number of lines that a slow client may leave unread. After it the talk ends.
+// maxLines is the number of lines that a slow client may leave unfetched. If there are more, the
+// talk ends.
 const maxLines = 64
 
 // errSlow ends a talk whose client fetches no lines.
@@ -90,7 +94,8 @@ func (t *talk) run() {
 	}
 }
 
-// do runs work on the talk's goroutine and waits for it. It returns false if the talk or ctx has ended.
+// do makes the goroutine run execute work, and waits until it has. It returns false if the talk
+// or ctx has ended.
 func (t *talk) do(ctx context.Context, work func(context.Context)) bool {
 	done := make(chan struct{})
 	select {
@@ -108,7 +113,8 @@ func (t *talk) do(ctx context.Context, work func(context.Context)) bool {
 	}
 }
 
-// poll reads the pending requests, and notices the end of the request that is asked about.
+// poll reads the pending requests, and notices if the open request, about which the person is
+// being asked, has ended.
 func (t *talk) poll(ctx context.Context) {
 	if t.polls && time.Since(time.Unix(0, t.polled.Load())) > idleAfter {
 		t.cancel(errGone)
@@ -130,16 +136,17 @@ func (t *talk) poll(ctx context.Context) {
 	t.reconcile(call, waiting)
 }
 
-// maxQueued is the largest number of requests that a talk reads at once to ask about them.
+// maxQueued is the largest number of requests that a talk reads at once.
 const maxQueued = 50
 
-// isOpen reports whether the talk asks about p.
+// isOpen reports whether p is the request about which the person is being asked.
 func (t *talk) isOpen(p *schemas.Prompt) bool {
 	return t.open != nil && p.Key() == t.open.Key() && p.Digest == t.open.Digest
 }
 
-// reconcile compares the dialogue with the requests that wait for the person, without those that the
-// talk has ended.
+// reconcile compares the talk with the requests that still wait for the person. If the open
+// request is no longer among them, reconcile says how it ended. waiting must not contain requests
+// whose end the person already knows.
 func (t *talk) reconcile(ctx context.Context, waiting []schemas.Prompt) {
 	t.pending = nil
 	stillOpen := false
@@ -154,7 +161,7 @@ func (t *talk) reconcile(ctx context.Context, waiting []schemas.Prompt) {
 		p, page, err := t.desk.Show(ctx, t.open.SessionID, t.open.PendingID)
 		switch {
 		case err == nil && p.Decision == nil && p.Digest == t.open.Digest:
-			return // it was decided or listed on another page meanwhile, or many requests wait
+			return // still pending, but missing in the list, which is limited to maxQueued requests
 		case err == nil && p.Decision != nil:
 			t.close(ending(p.Decision, page.Now))
 		default:
@@ -164,7 +171,8 @@ func (t *talk) reconcile(ctx context.Context, waiting []schemas.Prompt) {
 	t.askNext()
 }
 
-// askNext asks about the oldest request that waits, unless one is asked about.
+// askNext asks about the oldest request that waits, unless the person is being asked about
+// another one.
 func (t *talk) askNext() {
 	if t.open == nil && len(t.pending) > 0 {
 		p := t.pending[0]
@@ -174,13 +182,14 @@ func (t *talk) askNext() {
 	}
 }
 
-// close ends the question about the open request.
+// close stops asking about the open request, says text, and records that the person knows that
+// the request has ended.
 func (t *talk) close(text string) {
 	t.ends[t.open.Key()] = t.open.Revision
 	t.end(text)
 }
 
-// offer takes a prompt from the worker: a question, or the outcome of one.
+// offer takes a prompt from the worker: a pending request, or one with its outcome.
 func (t *talk) offer(p schemas.Prompt) {
 	same := func(q schemas.Prompt) bool { return q.Key() == p.Key() && q.Digest == p.Digest }
 	isOpen := t.open != nil && same(*t.open)
@@ -196,7 +205,8 @@ func (t *talk) offer(p schemas.Prompt) {
 	t.askNext()
 }
 
-// listen takes an utterance, and submits the answer that it is.
+// listen handles an utterance. If the utterance answers the open request, listen submits the
+// answer to nod.
 func (t *talk) listen(ctx context.Context, u Utterance) {
 	a := t.hear(u, time.Now())
 	if a == nil {
@@ -226,7 +236,7 @@ func (t *talk) listen(ctx context.Context, u Utterance) {
 	t.poll(ctx)
 }
 
-// recorded is the sentence about an answer that nod has stored.
+// recorded returns the sentence about an answer that nod has stored.
 func recorded(d *schemas.Decision) string {
 	switch d.Outcome {
 	case schemas.Allowed:
@@ -254,8 +264,8 @@ func (t *talk) submit(ctx context.Context, a *schemas.Answer) (d schemas.Decisio
 	return d, err
 }
 
-// present renews the client's lease for the session of the open request, and the input locks that the
-// client wants. It ends the talk if the person is no longer an approver.
+// present renews the client's presence in the session of the open request, and the input locks
+// that the client wants. It ends the talk if the person is no longer an approver.
 func (t *talk) present(ctx context.Context) {
 	if desk, ok := t.desk.(approvers); ok {
 		if _, err := desk.Approver(ctx, t.from.UserID); errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) {
@@ -284,7 +294,8 @@ func (t *talk) hold(ctx context.Context, op schemas.PresenceOp, session string) 
 	}
 }
 
-// leave gives the leases back. If nod does not reply, they end by themselves.
+// leave ends the client's presence and its input locks. If nod does not reply, they expire by
+// themselves.
 func (t *talk) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWithin)
 	defer cancel()

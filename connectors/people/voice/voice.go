@@ -1,15 +1,17 @@
-// Package voice asks people by voice. Clients connect by WebSocket or HTTP: they speak the lines that
-// nod sends, and send transcripts of the person's speech. nod recognises no speech itself.
+// Package voice asks people by voice. Clients connect by WebSocket or HTTP: they speak the lines
+// that nod sends, and send transcripts of the person's speech. nod itself recognises no speech.
 //
-// A client has a token. The hash of the token is the user id of the person, which the settings list as
-// an identity of an approver, so nod stores no token. An utterance is an answer of this person alone.
+// A client has a token. The hash of the token is the user id of its person, and the settings list
+// this user id as an identity of an approver. nod stores no token. An utterance is an answer of
+// this person alone.
 //
-// Speech is easily misheard, so a wrong word must not allow anything:
+// Speech is easily misheard, and a misheard word must not allow anything:
 //
-//   - Only whole utterances count, such as "yes" and "no"; partial transcripts never do.
-//   - One request is asked about at a time, after its whole payload was spoken; see spell.
-//   - a yes is read back, and counts only after "confirm" or the code word.
-//   - Words during or shortly after the client's own speech, and words that repeat it, are no answer.
+//   - Only a whole utterance such as "yes" or "no" counts, and no partial transcript.
+//   - The client asks about one request at a time, and first speaks the whole payload; see spell.
+//   - The client repeats a yes, which counts only after "confirm" or the code word.
+//   - Words during the client's own speech or shortly after it, and words that repeat that
+//     speech, are no answer.
 package voice
 
 import (
@@ -31,12 +33,14 @@ const (
 	DefaultRate = 120
 	// DefaultMargin is the time after a client's own speech in which words do not count.
 	DefaultMargin = 2 * time.Second
-	// clientWithin is how long a new request waits for its person's client. The client may be
-	// connecting again, or may be connected to another worker, which takes the prompt over.
+	// clientWithin is how long nod tries to reach a person who has no connected client, counted
+	// from the request. The client may be connecting again, or may be connected to another
+	// worker, which can then take the prompt.
 	clientWithin = 10 * time.Second
-	// clientPause is the time after which such a prompt is tried again.
+	// clientPause is the pause between two of these attempts.
 	clientPause = time.Second
-	// maxSkew is how far a request's time may lie in the future, because its agent writes that time.
+	// maxSkew is how far in the future the creation time of a request, which its agent writes,
+	// may lie. If it is further ahead, nod does not wait for the client.
 	maxSkew = time.Minute
 )
 
@@ -46,14 +50,14 @@ type Carrier struct {
 	rate       int
 	margin     time.Duration
 	userID     func(token string) string
-	utterances rate.Limit // of one client, in a second
+	utterances rate.Limit // the number of utterances that one client may send in a second
 	log        *slog.Logger
 	talks      talks
 }
 
 var _ people.Carrier = (*Carrier)(nil)
 
-// New creates the carrier. Run opens its address.
+// New creates the carrier. It does not listen yet; Run does.
 func New(s Settings, log *slog.Logger) *Carrier {
 	c := &Carrier{settings: s, rate: s.WordsPerMinute, margin: time.Duration(s.EchoMarginMS) * time.Millisecond, userID: UserID, utterances: utterances, log: log}
 	if c.rate == 0 {
@@ -92,8 +96,9 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	return err
 }
 
-// Prompt asks p's recipient through the open client, or puts p behind the request that is asked about.
-// Without a client the recipient is unreachable.
+// Prompt makes the recipient's client ask about p, or puts p in the queue behind the open
+// request. If no client of the recipient is connected, the error says that the recipient is
+// unreachable or, for a new request, when to try again.
 func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	t := c.talks.of(p.Recipient)
 	if t == nil || !t.do(ctx, func(context.Context) { t.offer(p) }) {
@@ -105,8 +110,8 @@ func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, err
 	return people.Ref(p.Key()), nil
 }
 
-// unreachable returns the error about a person without a client. A new request is tried again for a
-// short time.
+// unreachable returns the error for a recipient without a connected client. For clientWithin
+// after a request was made, the error asks the worker to try again.
 func (c *Carrier) unreachable(p *schemas.Prompt) error {
 	e := &people.Error{Err: fmt.Errorf("no voice client of %s is connected: run nod voice", p.Recipient)}
 	waited := time.Since(p.Request.CreatedAt)
@@ -116,7 +121,8 @@ func (c *Carrier) unreachable(p *schemas.Prompt) error {
 	return e
 }
 
-// Settle tells the person how p ended, if it was asked about. A person without a client is not told.
+// Settle tells the person how p ended, if the person was being asked about p. It does nothing if
+// no client of the person is connected.
 func (c *Carrier) Settle(ctx context.Context, _ people.Ref, p schemas.Prompt) error {
 	if t := c.talks.of(p.Recipient); t != nil && !t.do(ctx, func(context.Context) { t.offer(p) }) {
 		return ctx.Err()

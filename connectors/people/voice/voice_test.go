@@ -109,8 +109,8 @@ func TestTheSuite(t *testing.T) {
 	peopletest.Run(t, peopletest.Features{Spoken: true, Replies: true}, func(t *testing.T) peopletest.Rig { return newRig(t) }, "a-token-of-a-person")
 }
 
-// An address that is in use, and one that other machines could reach without TLS, are errors that name
-// the setting.
+// Run returns an error that names the setting if its address is in use, or if other machines
+// could reach the address without TLS.
 func TestTheAddressIsChecked(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

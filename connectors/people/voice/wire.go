@@ -23,11 +23,12 @@ const (
 // Message is a message of a client.
 type Message struct {
 	Type string `json:"type"`
-	// Text is a transcript. It counts only if Final is true: speech programs replace the others.
+	// Text is a transcript. It counts only if Final is true, because speech programs later
+	// replace a partial transcript.
 	Text  string `json:"text,omitempty"`
 	Final bool   `json:"final,omitempty"`
-	// BeganMSAgo and EndedMSAgo tell when the person spoke, in milliseconds before this message. Without
-	// them the speech has just ended.
+	// BeganMSAgo and EndedMSAgo tell when the person began and finished speaking, in milliseconds
+	// before this message. If EndedMSAgo is missing, the person has just finished.
 	BeganMSAgo *int `json:"began_ms_ago,omitempty"`
 	EndedMSAgo int  `json:"ended_ms_ago,omitempty"`
 	// PendingID is the request that the person was asked about, if the client knows it.
@@ -36,10 +37,11 @@ type Message struct {
 	Seq int `json:"seq,omitempty"`
 }
 
-// maxAgo bounds how long ago a client may say that a person spoke.
+// maxAgo is the longest time before a message at which nod believes that the person spoke. nod
+// shortens longer times to it.
 const maxAgo = time.Minute
 
-// utterance returns the speech in a transcript that has arrived now.
+// utterance converts a transcript that arrived at now.
 func (m *Message) utterance(now time.Time) Utterance {
 	ago := func(ms int) time.Time {
 		return now.Add(-min(max(time.Duration(ms), 0)*time.Millisecond, maxAgo))
@@ -51,7 +53,7 @@ func (m *Message) utterance(now time.Time) Utterance {
 	return u
 }
 
-// take hands a message of a client to its talk.
+// take passes a client's message to its talk. It returns false if the talk has ended.
 func (t *talk) take(ctx context.Context, m Message, now time.Time) bool {
 	switch m.Type {
 	case typeTranscript:
@@ -60,7 +62,7 @@ func (t *talk) take(ctx context.Context, m Message, now time.Time) bool {
 	case typeSpoken:
 		t.spoken(m.Seq, now)
 	}
-	return true // a message of a later version
+	return true // ignore the types of messages of later versions
 }
 
 // socket serves a client over a WebSocket.
@@ -101,13 +103,13 @@ func (s *server) socket(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writeWithin bounds the sending of one line, and the reply to a ping.
+// writeWithin is the time limit for sending one line, and for the reply to a ping.
 const (
 	writeWithin = 10 * time.Second
 	pingEvery   = 10 * time.Second
 )
 
-// write sends the talk's lines until it ends or one cannot be sent.
+// write sends the talk's lines to the client until the talk ends or the connection fails.
 func (s *server) write(t *talk, conn *websocket.Conn) {
 	defer t.cancel(errGone)
 	for after := 0; ; {
@@ -151,8 +153,9 @@ func (s *server) ping(t *talk, conn *websocket.Conn) {
 	}
 }
 
-// speech is the long poll of a client over HTTP. It returns the lines after the line with the number in
-// the parameter after, or none after speechWithin. The first poll opens the talk.
+// speech serves the long polls of a client over HTTP. It replies with the lines whose numbers are
+// greater than the parameter after. If there are none for speechWithin, the reply is an empty
+// list. The first poll opens the talk.
 func (s *server) speech(w http.ResponseWriter, r *http.Request) {
 	user, ok := s.approver(w, r)
 	if !ok {
@@ -165,7 +168,7 @@ func (s *server) speech(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	t.polled.Store(time.Now().UnixNano())
-	after, _ := strconv.Atoi(r.URL.Query().Get("after")) // without a number, all lines
+	after, _ := strconv.Atoi(r.URL.Query().Get("after")) // 0 if after is no number, for all lines
 	ctx, cancel := context.WithTimeout(r.Context(), speechWithin)
 	defer cancel()
 	lines := t.next(ctx, after, t.ended)

@@ -39,8 +39,9 @@ type webhookData struct {
 // than 20 KB.
 const maxWebhookText = 15 << 10
 
-// webhook returns the body of a webhook, and sets its signed headers. The signature covers the time of
-// this attempt, so a receiver can refuse a copy that is older than five minutes.
+// webhook returns the body of a webhook, and adds the headers with its signature. The signature
+// covers the time of this attempt, so a receiver can refuse a call that somebody copied and sends
+// again later.
 func (t *target) webhook(m *message, header http.Header) ([]byte, error) {
 	body, err := json.Marshal(webhookBody{Type: m.event, Timestamp: m.at.UTC(), Data: webhookData{
 		Target: t.Name, Session: m.Session, ID: m.ID, Project: m.Project, Risk: m.Risk, Link: m.Link, Deadline: m.Deadline.UTC(),
@@ -60,7 +61,8 @@ func (t *target) webhook(m *message, header http.Header) ([]byte, error) {
 	return body, nil
 }
 
-// maxNtfy is the largest message in bytes that ntfy shows. It turns a longer one into an attachment.
+// maxNtfy is the largest message in bytes that ntfy shows as text. ntfy turns a longer message
+// into an attachment.
 const maxNtfy = 4096
 
 // ntfy returns the JSON with which ntfy publishes a message.
@@ -78,7 +80,7 @@ func (t *target) ntfy(m *message, header http.Header) ([]byte, error) {
 	}{t.Topic, m.Title, m.text(t, maxNtfy), Priorities{Low: 3, Medium: 4, High: 5, Ended: 1}.of(m), m.Link})
 }
 
-// of returns the priority of m. An unknown risk counts as high.
+// of returns the priority for the notification m. An unknown risk counts as high.
 func (p Priorities) of(m *message) int {
 	switch {
 	case m.event == ended:
@@ -91,14 +93,16 @@ func (p Priorities) of(m *message) int {
 	return p.High
 }
 
-// priority is the placeholder that becomes a number in JSON.
+// priority is a placeholder. If a field of a JSON body consists of it alone, its value is a
+// number and not a string.
 const priority = "{priority}"
 
 // maxTemplateText is the largest text in a template in bytes. Pushover shows 1,024 characters.
 const maxTemplateText = 1024
 
-// template returns the body with the target's fields. It replaces the placeholders of all fields and
-// headers in one pass, so a project's name cannot name a placeholder.
+// template returns a body with the fields in the target's settings. It replaces all placeholders
+// of a field in one pass, so a project's name that looks like a placeholder is not replaced. In
+// headers it replaces only {secret}.
 func (t *target) template(m *message, header http.Header) ([]byte, error) {
 	fill := strings.NewReplacer(
 		"{title}", m.Title, "{text}", m.text(t, maxTemplateText), "{link}", m.Link, "{id}", m.ID, "{project}", m.Project,

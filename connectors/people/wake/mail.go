@@ -24,8 +24,8 @@ import (
 const (
 	// mailTimeout is the time limit for handing one message to a mail server.
 	mailTimeout = 15 * time.Second
-	// mailPause is the time until the next try if a mail server refuses a message for now and names no
-	// time.
+	// mailPause is the time until the next attempt if a mail server refuses a message temporarily
+	// and names no time.
 	mailPause = time.Minute
 	// maxMailText is the largest text of a mail in bytes.
 	maxMailText = 64 << 10
@@ -38,8 +38,9 @@ const mailFooter = "The link shows the request, and decides nothing. Log in ther
 // mailer hands messages to mail servers.
 type mailer struct{ tls *tls.Config }
 
-// send hands m to t's mail server. Its errors are *people.Error or, after ctx has ended, ctx's own. If the
-// server has taken the whole text and the connection then breaks, the message may have been sent.
+// send sends m through t's mail server. Its errors are *people.Error or, after ctx has ended,
+// ctx's own. If the connection breaks after the server has received the whole text, the message
+// may have been sent.
 func (s *mailer) send(ctx context.Context, t *target, m *message) error {
 	hop, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
@@ -53,7 +54,7 @@ func (s *mailer) send(ctx context.Context, t *target, m *message) error {
 	return mailError(t, step, err)
 }
 
-// try hands m to the server. step names the step that failed.
+// try makes one attempt to send m. If it fails, step names the SMTP step that failed.
 func (s *mailer) try(ctx context.Context, t *target, m *message) (step string, err error) {
 	c, step, err := s.connect(ctx, t)
 	if err != nil {
@@ -81,11 +82,11 @@ func (s *mailer) try(ctx context.Context, t *target, m *message) (step string, e
 	if err != nil {
 		return "the message", err
 	}
-	_ = c.Quit() // the message is sent in any case
+	_ = c.Quit() // an error does not matter, because the server has accepted the message
 	return "", nil
 }
 
-// The steps whose refusal is a fault of the settings.
+// The SMTP steps that fail permanently if the settings are wrong.
 const (
 	stepLogin = "the login"
 	stepTLS   = "STARTTLS"
@@ -93,7 +94,8 @@ const (
 
 var errNoTLS = errors.New("it offers no encryption: use smtps://, or another port")
 
-// connect opens an encrypted connection. Only to this machine it may be unencrypted.
+// connect opens an encrypted connection. It accepts an unencrypted one only to a server on this
+// machine.
 func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step string, err error) {
 	host := t.url.Hostname()
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -110,13 +112,13 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 	if err != nil {
 		return nil, "the connection", err
 	}
-	deadline, _ := ctx.Deadline() // send has set one
+	deadline, _ := ctx.Deadline() // always set, because send limits ctx
 	context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	if err = conn.SetDeadline(deadline); err == nil {
 		c, err = smtp.NewClient(conn, host)
 	}
 	if err != nil {
-		_ = conn.Close() // it has failed before
+		_ = conn.Close() // the connection is useless; report the first error
 		return nil, "the connection", err
 	}
 	_, domain, _ := strings.Cut(t.from.Address, "@")
@@ -141,8 +143,9 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 	return c, "", nil
 }
 
-// mailError returns the error for a failed step. A refusal with 5xx means that the person cannot be
-// reached by this target; one with 4xx that the server may take the message later.
+// mailError returns the error for a failed step. If the server refuses with a code 5xx, the
+// person is unreachable by this target, or the settings are wrong. If it refuses with 4xx, the
+// worker tries again later.
 func mailError(t *target, step string, err error) *people.Error {
 	var refusal *textproto.Error
 	var cert *tls.CertificateVerificationError
@@ -157,7 +160,7 @@ func mailError(t *target, step string, err error) *people.Error {
 	switch {
 	case refusal.Code/100 == 4:
 		e.After = retryIn(refusal.Msg)
-	case refusal.Code/100 != 5: // no SMTP
+	case refusal.Code/100 != 5: // the server does not speak SMTP
 	case step == stepLogin, step == stepTLS, refusal.Code == 530:
 		e.Permanent = true
 		e.Err = fmt.Errorf("%w: check url, user and secret under connectors.wake.targets", e.Err)
@@ -183,13 +186,14 @@ func cause(err error) string {
 	return "it does not offer the login that nod uses"
 }
 
-// inSeconds matches the time that greylisting servers name, such as "try again in 300 seconds".
+// inSeconds matches the waiting time in replies of servers that refuse the first attempt of an
+// unknown sender (greylisting), such as "try again in 300 seconds".
 var inSeconds = regexp.MustCompile(`\bin (\d{1,5}) ?s(?:ec|econds?)?\b`)
 
-// retryIn returns the time until the next try after a refusal for now.
+// retryIn returns the time until the next attempt, from the text of a temporary refusal.
 func retryIn(text string) time.Duration {
 	if found := inSeconds.FindStringSubmatch(text); found != nil {
-		n, _ := strconv.Atoi(found[1]) // five digits at most
+		n, _ := strconv.Atoi(found[1]) // cannot fail: inSeconds matches at most five digits
 		return max(time.Duration(n)*time.Second, time.Second)
 	}
 	return mailPause
@@ -216,12 +220,13 @@ func (t *target) mail(m *message) []byte {
 	header("Content-Transfer-Encoding", "quoted-printable")
 	b.WriteString("\r\n")
 	w := quotedprintable.NewWriter(&b)
-	_, _ = w.Write([]byte(m.text(t, maxMailText) + "\n\n" + m.Link + "\n\n-- \n" + mailFooter + "\n")) // a bytes.Buffer takes everything
+	_, _ = w.Write([]byte(m.text(t, maxMailText) + "\n\n" + m.Link + "\n\n-- \n" + mailFooter + "\n")) // writing to a bytes.Buffer never fails
 	_ = w.Close()
 	return b.Bytes()
 }
 
-// subject returns one line: the title, the project and the risk.
+// subject returns the subject line: the title, and the first line of the text with the project
+// and the risk.
 func (m *message) subject() string {
 	line, _, _ := strings.Cut(m.Title+" · "+m.Text, "\n")
 	if runes := []rune(line); len(runes) > maxSubject {
@@ -230,7 +235,8 @@ func (m *message) subject() string {
 	return line
 }
 
-// parseMailbox parses an address of the settings. It accepts ASCII addresses, with a name or without.
+// parseMailbox parses a mail address of the settings, which may include a name. It accepts only
+// ASCII addresses.
 func parseMailbox(text string) (*mail.Address, error) {
 	a, err := mail.ParseAddress(text)
 	if err != nil || strings.ContainsFunc(a.Address, func(r rune) bool { return r <= ' ' || r > '~' }) {

@@ -223,7 +223,8 @@ func TestMailsAreWellFormed(t *testing.T) {
 	require.NotEqual(t, first.header["Message-Id"], m.got[1].header["Message-Id"])
 }
 
-// A refusal for good means that the person is unreachable at once; one for now is tried again.
+// If a mail server refuses a message permanently, the person is unreachable at once. If it
+// refuses temporarily, the worker tries again.
 func TestMailServersRefuse(t *testing.T) {
 	m := newMailServer(t)
 	c := m.open(slog.New(slog.DiscardHandler), m.target(peopletest.Ann))
@@ -237,8 +238,8 @@ func TestMailServersRefuse(t *testing.T) {
 	require.Empty(t, m.got)
 }
 
-// nod sends no password and no message over an unencrypted connection to another machine, or to a server
-// with a certificate that it does not trust.
+// nod sends neither a password nor a message to another machine if the connection is unencrypted
+// or the server's certificate is not trusted.
 func TestMailsAreEncrypted(t *testing.T) {
 	m := newMailServer(t)
 	c := m.open(slog.New(slog.DiscardHandler), m.target(peopletest.Ann))

@@ -36,12 +36,13 @@ type Kind string
 const (
 	Webhook Kind = "webhook" // Standard Webhooks
 	Ntfy    Kind = "ntfy"
-	Form    Kind = "form" // fields of the target's own, as a form
-	JSON    Kind = "json" // the same, as a JSON object
+	Form    Kind = "form" // a form with the fields in the settings
+	JSON    Kind = "json" // a JSON object with the fields in the settings
 	Mail    Kind = "mail" // a mail, by SMTP
 )
 
-// Target is one recipient. An approver's identity on the connector wake names it.
+// Target is one recipient of notifications. An approver has it by an identity on the connector
+// wake, whose user id is the target's name.
 type Target struct {
 	Name    string `json:"name"`
 	Kind    Kind   `json:"kind"`
@@ -57,19 +58,20 @@ type Target struct {
 	Topic        string     `json:"topic,omitempty"`
 	From         string     `json:"from,omitempty"` // the sender of a mail
 	To           string     `json:"to,omitempty"`   // its recipient
-	User         string     `json:"user,omitempty"` // the name for the login at the mail server; the secret is the password
+	User         string     `json:"user,omitempty"` // the user name for the login at the mail server; the secret is the password
 	Fields       []Field    `json:"fields,omitempty"`
 	Headers      []Field    `json:"headers,omitempty"`
 	Priorities   Priorities `json:"priorities,omitzero"`
 }
 
-// Field is a field or a header of a template.
+// Field is a field or a header of the kinds form and JSON.
 type Field struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Priorities are the values of {priority}.
+// Priorities are the values of the placeholder {priority}: one for each risk of a waiting
+// request, and one for an outcome.
 type Priorities struct {
 	Low    int `json:"low,omitempty"`
 	Medium int `json:"medium,omitempty"`

@@ -18,18 +18,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// message is one message to one target.
+// message is one notification for one target.
 type message struct {
 	people.Wakeup
-	id     string // the webhook-id
-	first  string // the id of the message about the wait of the same request
+	id     string // the id of the notification: webhook-id or Message-ID; see messageID
+	first  string // the id of the notification that the same request waits; the mail about the outcome refers to it
 	event  string
 	at     time.Time // the time of this attempt
 	prompt *schemas.Prompt
 }
 
-// text returns the message's text, with the payload if the target's settings allow it and the text then
-// has at most limit bytes.
+// text returns the message's text. If the target's settings permit the payload, the text contains
+// it, or says that it would make the text longer than limit bytes.
 func (m *message) text(t *target, limit int) string {
 	if !t.Payload {
 		return m.Text
@@ -43,11 +43,11 @@ type target struct {
 	url    *url.URL
 	secret string
 	key    []byte        // the key of a webhook's signature
-	from   *mail.Address // of the kind mail, like to
+	from   *mail.Address // from and to are set for the kind mail
 	to     *mail.Address
 }
 
-// newTarget reads the address and the secret of a target.
+// newTarget checks a target's settings, and reads its address and its secret.
 func newTarget(s *Target) (*target, error) {
 	t, setting := &target{Target: s}, "connectors.wake.targets "+s.Name+"."
 	address := s.URL
@@ -125,7 +125,8 @@ func (t *target) hostPort() string {
 	return t.url.Host + map[string]string{"http": ":80", "https": ":443", "smtp": ":587", "smtps": ":465"}[t.url.Scheme]
 }
 
-// wait returns how long p must still wait before the target is told, or at most 0 if it is due.
+// wait returns how long p must still wait until the target is notified. The result is 0 or
+// negative if the notification is due.
 func (t *target) wait(p *schemas.Prompt, now time.Time) time.Duration {
 	waited := now.Sub(p.Request.CreatedAt)
 	if waited < -maxSkew {
@@ -159,7 +160,8 @@ func (t *target) request(ctx context.Context, m *message) (*http.Request, error)
 	return req, nil
 }
 
-// result returns the error that a response means.
+// result converts an HTTP response to nil or to an error that tells the worker whether and when
+// to retry.
 func (t *target) result(resp *http.Response, now time.Time) error {
 	code := resp.StatusCode
 	if code/100 == 2 {

@@ -1,11 +1,12 @@
-// Package wake tells people who are away that a request waits: by signed webhooks (Standard Webhooks),
-// by ntfy, by mail, and by services that take a form or JSON, such as Pushover and Gotify.
+// Package wake tells people who are away that a request waits: by signed webhooks (Standard
+// Webhooks), by ntfy, by mail, and by services that take a form or JSON, such as Pushover and
+// Gotify.
 //
-// The channel is outgoing only. A message contains the request's id, project and risk, and a link to
-// the web inbox, where a person logs in to decide. It contains the payload only if the target's
-// setting says so. Each target is one recipient, so a slow target delays no other. A target with
-// after_seconds is told only if the request still waits by then. The worker makes all retries, and
-// stops them if the request ends.
+// The channel is outgoing only. A message contains the request's id, project and risk, and a link
+// to the web inbox, where a person logs in to decide. It contains the payload only if the
+// target's setting says so. A target is one recipient in the settings; a slow target delays no
+// other. If a target has the setting after_seconds, it is notified only if the request still
+// waits after that time. The worker makes all retries, and stops them if the request ends.
 package wake
 
 import (
@@ -27,8 +28,9 @@ import (
 const (
 	// callTimeout is the time limit of one HTTP call.
 	callTimeout = 10 * time.Second
-	// maxSkew is how far a request's time may lie in the future. A request from further ahead counts
-	// as due, because its agent writes that time and must not be able to hold messages back.
+	// maxSkew is how far in the future the creation time of a request may lie. Its agent writes
+	// that time, and must not be able to delay a notification with it: if the time lies further
+	// ahead, the notification is due at once.
 	maxSkew = time.Minute
 )
 
@@ -46,7 +48,7 @@ var _ people.Carrier = (*Carrier)(nil)
 func New(s Settings, _ *slog.Logger) (*Carrier, error) {
 	c := &Carrier{web: s.WebURL, targets: map[string]*target{}, client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // a redirect would send the message, and perhaps a secret, to another address
+			return http.ErrUseLastResponse // do not follow a redirect, which would send the message, and perhaps a secret, to another address
 		},
 	}}
 	for i := range s.Targets {
@@ -65,8 +67,8 @@ func (c *Carrier) Run(ctx context.Context, _ people.Desk) error {
 	return ctx.Err()
 }
 
-// Prompt sends the message about p to the target p.Recipient. Before the target's time it sends
-// nothing, and the error says how long to wait.
+// Prompt notifies the target p.Recipient. If the target's after_seconds have not passed yet,
+// Prompt sends nothing and returns an error that says how long to wait.
 func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	t := c.targets[p.Recipient]
 	if t == nil {
@@ -89,8 +91,8 @@ func (c *Carrier) Settle(ctx context.Context, _ people.Ref, p schemas.Prompt) er
 	return c.send(ctx, t, messageID(&p, event(&p)), &p)
 }
 
-// messageID returns the id of the message to one target about the wait or the end of a request. Each
-// retry has the same id.
+// messageID returns the id of a notification: it depends on the request, the target, and whether
+// the request waits or has ended. Each retry has the same id.
 func messageID(p *schemas.Prompt, event string) string {
 	sum := sha256.Sum256([]byte(p.SessionID + "\x00" + p.PendingID + "\x00" + p.Digest + "\x00" + p.Recipient + "\x00" + event))
 	return "msg_" + hex.EncodeToString(sum[:16])
@@ -109,8 +111,8 @@ func event(p *schemas.Prompt) string {
 	return waiting
 }
 
-// send makes one call. Its errors are *people.Error or, after ctx has ended, ctx's own. They contain
-// neither the target's address nor its secret.
+// send sends one notification. Its errors are *people.Error or, after ctx has ended, ctx's own.
+// They contain neither the target's address nor its secret.
 func (c *Carrier) send(ctx context.Context, t *target, id string, p *schemas.Prompt) error {
 	m := &message{Wakeup: people.NewWakeup(p, c.web), id: id, first: messageID(p, waiting), event: event(p), at: time.Now(), prompt: p}
 	if t.Kind == Mail {

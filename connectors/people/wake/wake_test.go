@@ -68,7 +68,8 @@ func asError(t *testing.T, err error) people.Error {
 	return people.Error{After: e.After, Permanent: e.Permanent, Unreachable: e.Unreachable}
 }
 
-// Retries of a message have the same webhook-id, and the outcome has another.
+// All attempts to send a notification have the same webhook-id. The notification about the
+// outcome has another.
 func TestRetriesHaveTheSameWebhookID(t *testing.T) {
 	r := newReceiver(t, wake.Webhook)
 	c := open(t, r, unchanged)
@@ -92,7 +93,7 @@ func TestRetriesHaveTheSameWebhookID(t *testing.T) {
 	require.NotEqual(t, first, id())
 }
 
-// A changed, a delayed or a differently signed message does not verify.
+// A receiver can detect that a call was changed, delayed or signed with another key.
 func TestAChangedWebhookDoesNotVerify(t *testing.T) {
 	r := newReceiver(t, wake.Webhook)
 	_, err := open(t, r, unchanged).Prompt(t.Context(), asks("make"))
@@ -141,7 +142,8 @@ func TestTheJavaScriptLibraryVerifiesAWebhook(t *testing.T) {
 	require.Contains(t, string(out), "No matching signature found")
 }
 
-// The payload is sent only if the target's setting says so, and then whole or not at all.
+// A notification contains the payload only if the target's setting says so, and then contains the
+// whole payload or nothing of it.
 func TestThePayloadNeedsItsSetting(t *testing.T) {
 	for _, kind := range kinds {
 		r := newReceiver(t, kind)
@@ -180,8 +182,9 @@ func TestThePriorityFollowsTheRisk(t *testing.T) {
 	}
 }
 
-// A target with after_seconds gets nothing before its time. The time counts from the request, so a
-// restart does not begin it again. A request from a wrong clock is due.
+// A target with after_seconds gets no notification before that time. The time counts from the
+// request, so it does not start again after a restart. If the clock of the agent is wrong and the
+// request seems to come from the future, the notification is due at once.
 func TestALaterTargetWaitsForItsTime(t *testing.T) {
 	r := newReceiver(t, wake.Ntfy)
 	later := func(s *wake.Target) { s.AfterSeconds = 120 }
@@ -214,7 +217,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// Each status leads to the right retry.
+// The HTTP status of the reply decides whether and when the worker tries again.
 func TestRepliesAreToldApart(t *testing.T) {
 	for reply, want := range map[string]people.Error{
 		"410 ":        {Unreachable: true},

@@ -40,7 +40,7 @@ const loggedOut = "you have logged out"
 type outgoing struct {
 	id, typ, action string
 	payload         any
-	live            bool // the message counts towards maxBacklog
+	live            bool // the message counts towards maxBacklog, the limit at which a slow client is disconnected
 	fresh           bool // the message is about a request that arrived after the client's subscription
 }
 
@@ -64,7 +64,7 @@ type client struct {
 	ended  *websocket.CloseError
 	wake   chan struct{}
 	empty  chan struct{}   // gets a value when the queue has become empty
-	counts bool            // a count is in the queue
+	counts bool            // a message with the number of unlisted requests is in the queue
 	locked map[string]bool // sessions whose input lock this client has requested
 }
 
@@ -132,8 +132,9 @@ func (c *client) read(ctx context.Context) {
 	}
 }
 
-// sendRequest queues the view of a pending request as the message m, unless the client has got that
-// version or a newer one. The caller holds the hub's lock.
+// sendRequest queues a pending request, in the form view, for the client. m contains the
+// message's other fields. It does nothing if the client has got this version or a newer one. The
+// caller holds the hub's lock.
 func (c *client) sendRequest(p *schemas.Prompt, view *requestView, m outgoing) {
 	key := p.Key()
 	last := c.sent[key]
@@ -145,7 +146,8 @@ func (c *client) sendRequest(p *schemas.Prompt, view *requestView, m outgoing) {
 	c.enqueue(m)
 }
 
-// enqueueCount queues a count, unless one is queued.
+// enqueueCount queues a message with the number of unlisted requests, unless such a message is
+// already in the queue.
 func (c *client) enqueueCount() {
 	c.mu.Lock()
 	queued := c.counts

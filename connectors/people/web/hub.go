@@ -13,9 +13,9 @@ import (
 )
 
 // hub contains the list of pending requests and the clients. One lock guards both, so that a new
-// subscription misses no request: the client gets the pending requests, and all that arrive later. Each
-// client gets each request once, and again when the request changes. Sending only queues a message, so
-// a slow client does not delay others.
+// subscription misses no request: the client gets the requests that are pending then, and all
+// that arrive later. A client gets a request once, and again when the request changes. To send a
+// message, the hub only queues it, so a slow client does not delay others.
 type hub struct {
 	tasks sync.WaitGroup // the connected clients, and the pusher
 
@@ -72,7 +72,7 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 		last, announced := c.sent[key]
 		switch {
 		case announced:
-			if last == (sentVersion{}) { // the client still waits for the request, which must precede its end
+			if last == (sentVersion{}) { // the request was announced to the client but not sent yet; the client must get it before its end
 				pending := *p
 				pending.Decision = nil
 				c.sendRequest(&pending, newRequestView(&pending, now), outgoing{live: true})

@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pendingRow is the part of a pending request that the inbox keeps: its place in the list. Its content
-// is read from nod when a client needs it, so that memory does not grow with the content of requests
-// that no client looks at.
+// pendingRow is what the inbox keeps in memory about a pending request: enough for its position
+// in the list. The inbox reads the request itself from nod when a client needs it. Memory
+// therefore does not grow with the content of requests that no client looks at.
 type pendingRow struct {
 	key     string // the request's key; it begins with the session
 	created int64  // the request's creation, in nanoseconds since 1970
@@ -27,21 +27,21 @@ func (r *pendingRow) session() string {
 	return session
 }
 
-// cursor returns the row's place in the list, as a text. Texts of later rows are greater.
+// cursor returns the row's position in the list as a text. Later rows have greater texts.
 func (r *pendingRow) cursor() string { return fmt.Sprintf("%020d.%s", r.created, r.key) }
 
 func compareRows(a, b *pendingRow) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.key, b.key))
 }
 
-// pendingList is the pending requests, oldest first.
+// pendingList contains the pending requests. Their order is oldest first.
 type pendingList struct {
 	rows     map[string]*pendingRow // by request key
-	order    []*pendingRow          // oldest first unless unsorted is set; also has rows that have ended
+	order    []*pendingRow          // sorted by age, unless unsorted is set; also contains rows whose requests have ended
 	unsorted bool
 }
 
-// add adds a request, unless it is listed.
+// add adds a request, unless the list contains it, and returns its row.
 func (l *pendingList) add(p *schemas.Prompt) *pendingRow {
 	r := rowOf(p)
 	if listed := l.rows[r.key]; listed != nil {
@@ -57,8 +57,8 @@ func (l *pendingList) add(p *schemas.Prompt) *pendingRow {
 	return r
 }
 
-// remove removes a request that has ended. Now and then it removes the ended rows from the order, so
-// that each removal costs little on average.
+// remove removes a request that has ended. It deletes ended rows from order only when there are
+// many of them, so that each call is cheap on average.
 func (l *pendingList) remove(key string) {
 	r := l.rows[key]
 	if r == nil {
@@ -71,9 +71,9 @@ func (l *pendingList) remove(key string) {
 	}
 }
 
-// after returns the rows of one session, or of all sessions if session is empty, oldest first. It
-// returns at most limit of the rows with a cursor greater than cursor for which the function fits
-// returns true; more reports whether there are others. A limit of 0 means all rows.
+// after returns rows, oldest first, whose cursor is greater than cursor and for which fits
+// returns true. If session is not empty, it returns only rows of that session. It returns at most
+// limit rows, or all if limit is 0; more reports whether there are further ones.
 func (l *pendingList) after(cursor, session string, limit int, fits func(*pendingRow) bool) (rows []*pendingRow, more bool) {
 	if l.unsorted {
 		slices.SortFunc(l.order, compareRows)

@@ -13,40 +13,41 @@ import (
 // loadAtOnce is the number of requests that are read from nod together for one client.
 const loadAtOnce = 16
 
-// subscription is the part of a client that the hub's lock guards.
+// subscription is what a client has subscribed to, and what it got. The hub's lock guards it.
 type subscription struct {
 	inbox    bool
 	sessions map[string]bool
-	// window is the number of pending requests that the client holds at most, unless it subscribes to
-	// their sessions. 0 means that the client holds all.
+	// window is the largest number of pending requests that the client gets by its subscription
+	// to the inbox. 0 means that it gets all. Subscriptions to sessions have no limit.
 	window int
-	// sent contains the version that the client last got of each pending request, by request key. A
-	// request that was announced and not sent yet has the zero version.
+	// sent contains, by request key, the last version that the client got of each pending
+	// request. For a request that was announced but not sent yet it contains the zero version.
 	sent map[string]sentVersion
-	// unlisted is the number of pending requests beyond the window that the client was last told.
+	// unlisted is the last number of pending requests beyond the window that was sent to the
+	// client.
 	unlisted int
-	// announced are the requests that the client's goroutine load has to read and send, in order. It
-	// may contain requests that have ended or were sent meanwhile.
+	// announced contains the requests that the client's goroutine load must read from nod and
+	// send, in this order. Some of them may have ended, or have been sent another way.
 	announced []*pendingRow
 }
 
-// sentVersion is a version of a request that a client got. text changes when something changes that the
-// page shows.
+// sentVersion identifies a version of a request. text changes when the page must show something
+// else.
 type sentVersion struct {
 	revision uint64
 	text     string
 }
 
-// takes reports whether the client gets a request now: it has it already, it subscribes to its session,
-// or its window has room.
+// takes reports whether the client must get a new version of a request: if it got an earlier
+// version, if it subscribes to the request's session, or if its window has room.
 func (s *subscription) takes(r *pendingRow) bool {
 	_, has := s.sent[r.key]
 	return has || s.sessions[r.session()] || s.inbox && (s.window == 0 || len(s.sent) < s.window)
 }
 
-// subscribe subscribes a client to a session or, if session is empty, to the inbox. It first sends the
-// reply, which announces the pending requests that this client has not got before, up to limit; 0 means
-// all. Then the client's goroutine load sends these requests, oldest first.
+// subscribe subscribes a client to a session or, if session is empty, to the inbox. It announces
+// up to limit pending requests that the client has not got; a limit of 0 means all. It first
+// sends the reply, with their number. Then the client's goroutine load sends them, oldest first.
 func (b *hub) subscribe(c *client, to clientMessage, session string, limit int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,8 +70,9 @@ func (b *hub) subscribe(c *client, to clientMessage, session string, limit int) 
 	c.signalLoad() // after the reply, so that the requests follow it
 }
 
-// announce adds pending requests that the client has not got to those that it gets next, up to limit; 0
-// means all. It returns their number. The caller holds the hub's lock and then calls signalLoad.
+// announce adds pending requests that the client has not got to c.announced, at most limit of
+// them; a limit of 0 means all. It returns how many it added. The caller holds the hub's lock,
+// and must then call signalLoad.
 func (b *hub) announce(c *client, session string, limit int) int {
 	rows, _ := b.pending.after("", session, limit, func(r *pendingRow) bool {
 		_, has := c.sent[r.key]
@@ -83,7 +85,7 @@ func (b *hub) announce(c *client, session string, limit int) int {
 	return len(rows)
 }
 
-// refill sends further pending requests to a client if half of its window has become free.
+// refill announces further pending requests to a client if more than half of its window is free.
 func (b *hub) refill(c *client) {
 	if free := c.window - len(c.sent); c.inbox && c.window > 0 && free > c.window/2 && len(b.pending.rows) > len(c.sent) {
 		b.announce(c, "", free)
@@ -91,8 +93,9 @@ func (b *hub) refill(c *client) {
 	}
 }
 
-// unsubscribe ends a client's subscription to a session. Unless the client also subscribes to the
-// inbox, a later subscription sends the session's pending requests again.
+// unsubscribe ends a client's subscription to a session. If the client does not subscribe to the
+// inbox, unsubscribe also forgets what the client got, so that a later subscription sends the
+// session's pending requests again.
 func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,8 +117,9 @@ func (b *hub) unlisted(c *client) int {
 	return len(b.pending.rows) - len(c.sent)
 }
 
-// recount queues the number of unlisted requests if it has changed. The number is read when the message
-// is sent, so one message in the queue is enough. The caller holds the hub's lock.
+// recount queues a message with the number of unlisted requests if that number has changed. The
+// message gets the number only when it is sent, so one queued message is enough. The caller holds
+// the hub's lock.
 func (b *hub) recount(c *client) {
 	n := b.unlisted(c)
 	if n == c.unlisted {
@@ -125,15 +129,15 @@ func (b *hub) recount(c *client) {
 	c.enqueueCount()
 }
 
-// count returns the message that enqueueCount has queued, with the number of the moment.
+// count returns the content of the message that enqueueCount has queued, with the present number.
 func (b *hub) count(c *client, now time.Time) countNotice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return countNotice{b.unlisted(c), now}
 }
 
-// page returns the rows of one page of the pending requests, oldest first, and the cursor of the next
-// page. The page has only rows after the cursor after.
+// page returns one page of the pending requests, oldest first, and the cursor of the next page.
+// The page begins after the cursor after.
 func (b *hub) page(session, after string, limit int) (rows []*pendingRow, next string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,8 +148,8 @@ func (b *hub) page(session, after string, limit int) (rows []*pendingRow, next s
 	return rows, next
 }
 
-// nextAnnounced removes up to n announced requests that are still pending and not sent yet, and returns
-// them.
+// nextAnnounced removes requests from c.announced until it has found n that are still pending and
+// not sent yet, or none are left. It returns those that it found.
 func (b *hub) nextAnnounced(c *client, n int) (rows []*pendingRow) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,8 +166,8 @@ func (b *hub) nextAnnounced(c *client, n int) (rows []*pendingRow) {
 	return rows
 }
 
-// sendLoaded sends announced requests that were read from nod. It leaves out those that have ended
-// meanwhile, or whose newer version the client has already got.
+// sendLoaded sends announced requests that were read from nod. It omits a request that has ended
+// since then, or of which the client has got a version in another way.
 func (b *hub) sendLoaded(c *client, prompts []*schemas.Prompt, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,9 +178,10 @@ func (b *hub) sendLoaded(c *client, prompts []*schemas.Prompt, now time.Time) {
 	}
 }
 
-// load sends the announced requests until ctx ends. It reads each group of them after the client has
-// got the group before, so that a slow client does not fill the memory. If nod cannot be reached, it
-// disconnects the client, which then connects and subscribes again.
+// load sends the announced requests until ctx ends. It reads them in groups, each after the
+// client has received the previous group, so that requests for a slow client do not fill the
+// memory. If nod cannot be reached, it disconnects the client, which then connects and subscribes
+// again.
 func (c *client) load(ctx context.Context) {
 	for {
 		select {
@@ -203,7 +208,8 @@ func (c *client) load(ctx context.Context) {
 
 func (c *client) signalLoad() { signalOn(c.wakeLoad) }
 
-// readRows reads requests from nod, at the same time. It leaves out requests that have ended.
+// readRows reads the requests of rows from nod, all at the same time. It omits requests that have
+// ended.
 func (s *Server) readRows(ctx context.Context, rows []*pendingRow) ([]*schemas.Prompt, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

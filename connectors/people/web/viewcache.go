@@ -7,10 +7,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxCachedViews bounds the views that a viewCache keeps. At the bound it forgets all.
+// maxCachedViews is the number of views at which a viewCache drops all of them.
 const maxCachedViews = 256
 
-// viewCache keeps the views that were made last, because several clients often need the same ones.
+// viewCache keeps the latest views (requests in the form for clients), because several clients
+// often need the same ones.
 type viewCache struct {
 	mu    sync.Mutex
 	views map[string]cachedView // by request key
@@ -21,7 +22,8 @@ type cachedView struct {
 	view     *requestView
 }
 
-// of returns the view of a pending request. The caller must not change it.
+// of returns the view of a pending request, from the cache if it contains this revision. The
+// caller must not change the view.
 func (v *viewCache) of(p *schemas.Prompt, now time.Time) *requestView {
 	key := p.Key()
 	v.mu.Lock()

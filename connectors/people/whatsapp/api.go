@@ -16,8 +16,8 @@ import (
 const (
 	// callTimeout is the time limit of one call of Meta's server.
 	callTimeout = 15 * time.Second
-	// rateWait is the pause if Meta limits the rate without saying for how long. pairWait is the pause
-	// if the messages to one person come too fast.
+	// rateWait is the pause if Meta limits the rate without naming a time. pairWait is the pause
+	// after too many messages to one person.
 	rateWait = 30 * time.Second
 	pairWait = 6 * time.Second
 	// maxReply is the largest reply in bytes.
@@ -27,7 +27,7 @@ const (
 // api calls Meta's Graph API for one number. The access token is in a header, and in no URL or error.
 type api struct {
 	*webapi.Client
-	number string // the address of the number: the base URL and the number's id
+	number string // the base URL with the id of the phone number
 	token  string
 }
 
@@ -44,7 +44,7 @@ func newAPI(base, numberID, token string, secrets ...string) (*api, error) {
 	return &api{Client: webapi.New(Name, append(secrets, token)...), number: base + "/" + numberID, token: token}, nil
 }
 
-// The codes of Meta's errors that nod tells apart.
+// Some codes of Meta's errors. The sets below group all codes that nod knows by how nod reacts.
 const (
 	codeToken       = 190    // the access token is expired or revoked
 	codeWindow      = 131047 // the person has not written for 24 hours
@@ -59,7 +59,7 @@ var (
 	permissionCodes  = map[int]bool{0: true, 3: true, 10: true, codeToken: true, 200: true, 368: true, 131005: true, 131031: true}
 )
 
-// apiError is an error that Meta's server replied, or that it reported later about a message.
+// apiError is an error in a reply of Meta's server, or in Meta's later report about a message.
 type apiError struct {
 	status, code int
 	text         string

@@ -14,17 +14,19 @@ const (
 	actDeny  = people.ActDeny
 )
 
-// showButton is the id of the button of a template: it asks for the questions that wait.
+// showButton is the id of the button of a template. A tap on it asks nod to send the waiting
+// questions.
 const showButton = "v1:show"
 
-// mayAllow reports whether a person can allow p here: the chat shows the whole request, p is no
-// question, and an allow does not need the code word, which would stay in the chat.
+// mayAllow reports whether a person can allow p on WhatsApp. The chat must show the whole
+// request, and p must not be a question. p must not need the code word either, because the word
+// would stay in the chat.
 func mayAllow(p *schemas.Prompt) bool {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
 	return once && p.Request.Kind != schemas.KindQuestion && fitsWhole(p) && !p.HasCondition(schemas.ConditionCodeWord)
 }
 
-// buttons returns the buttons of a pending prompt. There may be none.
+// buttons returns the buttons of a pending prompt. Some questions have none; see choices.
 func buttons(p *schemas.Prompt) (all []button) {
 	add := func(title, action string) {
 		all = append(all, button{"reply", reply{people.ButtonFor(p, action).Text(maxID), title}})
@@ -46,8 +48,8 @@ func buttons(p *schemas.Prompt) (all []button) {
 	return all
 }
 
-// distinct gives buttons that have the same title the titles "Answer 1" and so on, because Meta refuses
-// two buttons with one title.
+// distinct makes the titles of buttons unique, because Meta refuses two buttons with the same
+// title: if two are equal, each button gets the title "Answer 1", "Answer 2" and so on.
 func distinct(all []button) []button {
 	seen := map[string]bool{}
 	for i := range all {
@@ -57,7 +59,7 @@ func distinct(all []button) []button {
 		return all
 	}
 	for i := range all {
-		data, _ := people.ReadButton(all[i].Reply.ID, maxID) // nod has just made this id
+		data, _ := people.ReadButton(all[i].Reply.ID, maxID) // cannot fail, because buttons has just made this id
 		n, _ := strconv.Atoi(data.Action)
 		all[i].Reply.Title = "Answer " + strconv.Itoa(n+1)
 	}
@@ -71,8 +73,8 @@ func allowTitle(p *schemas.Prompt) string {
 	return people.AllowLabel(p)
 }
 
-// choices returns the indexes of a question's options that have buttons. It returns none if there are
-// more options than buttons: then the question is answered elsewhere.
+// choices returns the indexes of the question's options that get buttons. If there are more such
+// options than buttons, it returns none, and the question must be answered on another channel.
 func choices(p *schemas.Prompt) (all []int) {
 	for i, o := range p.Request.Options {
 		if !o.Text && !o.Kind.Remembered() && people.OptionWords(&p.Request, o) != "" && (fitsWhole(p) || !o.Kind.Allows()) {

@@ -17,10 +17,11 @@ const (
 	sayTimeout = 5 * time.Second
 	// recordingAfter is the time after which nod tells a person that their answer is being recorded.
 	recordingAfter = 2 * time.Second
-	// handledFor is how long nod remembers the id of a handled message. Meta repeats a call for at most
-	// 7 days. An older message changes nothing.
+	// handledFor is how long nod remembers the id of a handled message. Meta repeats a call for
+	// at most 7 days, so nod ignores an older message.
 	handledFor = 8 * 24 * time.Hour
-	// mostShown is the largest number of questions that one message of a person brings.
+	// mostShown is the largest number of waiting questions that nod sends in reply to one
+	// message.
 	mostShown = 10
 )
 
@@ -35,20 +36,21 @@ type handler struct {
 	now  time.Time // the broker's time after the first query; before it, this machine's time
 }
 
-// handleOnce handles a message that no worker has handled before. The message is marked after it was
-// handled: if a worker dies in between, the message comes again, and the same answer to the same request
-// changes nothing. A thaw is not like that, so its message is marked first.
+// handleOnce handles a message unless a worker has already handled it. It marks the message
+// afterwards: if the worker dies in between, Meta sends the message again, and submitting the
+// same answer again changes nothing. A repeated thaw could end a later freeze, so handleOnce
+// marks a thaw before it handles it.
 func (c *Carrier) handleOnce(ctx context.Context, desk people.Desk, m *incoming) error {
 	seconds, err := strconv.ParseInt(m.Timestamp, 10, 64)
 	sentAt := time.Unix(seconds, 0)
 	switch {
 	case m.From == "" || m.ID == "" || m.GroupID != "" || err != nil:
-		return nil // without the person's id, or not in their own chat
+		return nil // the message names no sender, or was written in a group
 	case time.Since(sentAt) > handledFor:
 		return nil
 	}
 	if now := time.Now(); sentAt.After(now) {
-		sentAt = now // another clock
+		sentAt = now // Meta's clock is ahead of this machine's
 	}
 	c.openWindowAt(m.From, sentAt)
 	h := &handler{c, desk, m, time.Now()}
@@ -76,8 +78,9 @@ func (c *Carrier) handleOnce(ctx context.Context, desk people.Desk, m *incoming)
 	return h.uncertain(err)
 }
 
-// uncertain returns an error of the desk after which Meta must send the message again. It logs any other
-// error of a mark: an engine that keeps no marks, because it is older, must not hold back answers.
+// uncertain returns err, an error about the mark of a handled message, if Meta must send the
+// message again. It logs any other error and returns nil: an older engine, which cannot store
+// marks, must not prevent answers.
 func (h *handler) uncertain(err error) error {
 	if err != nil && !people.IsUncertain(err) {
 		h.Log.Warn("whatsapp: nod does not remember the handled messages; a repeated message may get a second reply", "error", err)
@@ -86,8 +89,9 @@ func (h *handler) uncertain(err error) error {
 	return err
 }
 
-// noticeIfSlow tells the person that their answer is being recorded, unless stop is called soon. If Meta
-// delivers the answer again, the person is not told again.
+// noticeIfSlow tells the person that their answer is being recorded, unless stop is called within
+// recordingAfter. If Meta delivers the same message again, the person does not get the notice
+// again.
 func (h *handler) noticeIfSlow(ctx context.Context) (stop func()) {
 	if h.m.Type != "interactive" && people.ReadText(h.m.Text.Body).Code == "" {
 		return func() {}
@@ -101,7 +105,8 @@ func (h *handler) noticeIfSlow(ctx context.Context) (stop func()) {
 	return func() { waiting.Stop() }
 }
 
-// openWindowAt records that a person wrote at a time.
+// openWindowAt records that a person wrote at the time at. Meta lets nod send messages to the
+// person for 24 hours after that: the person's window is open.
 func (c *Carrier) openWindowAt(person string, at time.Time) {
 	if time.Since(at) < 24*time.Hour {
 		c.openWindow(person)
@@ -131,7 +136,7 @@ func (h *handler) from() schemas.From {
 func (h *handler) handleTap(ctx context.Context, id string) error {
 	b, ok := people.ReadButton(id, maxID)
 	shown := h.sent.Get(h.m.Context.ID)
-	if !ok || shown != "" && shown != b.Digest { // a button of another message
+	if !ok || shown != "" && shown != b.Digest { // the button belongs to another message than the one that was tapped
 		return h.refuse(ctx, unknown)
 	}
 	p, err := h.find(ctx, b)
@@ -172,15 +177,15 @@ func (h *handler) oldest(ctx context.Context) (open []schemas.Prompt, more bool,
 	return people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.m.From}, mostShown, nil)
 }
 
-// handleText handles a text: an answer with a code, or a command. A yes or no without a code decides
-// nothing, even in reply to a question: the words may have been meant for another question, and Meta may
-// deliver them late or twice.
+// handleText handles a text, which is a command or an answer with the code of a question. A yes
+// or no without a code decides nothing, even in reply to a question: Meta may deliver the text
+// late or twice, and the person may have meant another question.
 func (h *handler) handleText(ctx context.Context) error {
 	words := h.m.Text.Body
 	commands := people.Commands{Desk: h.desk, Channel: Name, Now: h.now}
 	if reply, known, err := commands.Run(ctx, h.from(), words); known {
 		if command, _ := people.Command(words); command != "/web" {
-			reply = said(reply) // a link must not be code, because WhatsApp then does not open it
+			reply = said(reply) // WhatsApp does not open links in code
 		}
 		if err == nil {
 			h.say(ctx, reply)
@@ -256,7 +261,7 @@ func (h *handler) showPending(ctx context.Context) error {
 // the answer.
 func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer) error {
 	key := tellKey(h.m.From, p)
-	h.told.Put(key, "answering") // the worker does not tell this person the same outcome
+	h.told.Put(key, "answering") // prevents that Settle tells this person the outcome as well
 	d, err := h.desk.Answer(ctx, a)
 	var e *schemas.Error
 	switch {
@@ -292,7 +297,7 @@ func (h *handler) say(ctx context.Context, body string) (sent bool) {
 	return h.sayAbout(ctx, h.m.ID, body)
 }
 
-// sayAbout sends a message that quotes another one.
+// sayAbout sends a message that quotes the message with the id quotes.
 func (h *handler) sayAbout(ctx context.Context, quotes, body string) (sent bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()

@@ -12,17 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A messageKind is the kind of a message about which Meta reports.
+// A messageKind is the kind of a message of nod. Meta's reports about the message repeat it.
 type messageKind string
 
 const (
 	question messageKind = "q"
-	again    messageKind = "r" // a question that was sent again, because Meta reported that the first message failed
+	again    messageKind = "r" // a question that was sent again, because the first message failed or because the person asked for it
 	notice   messageKind = "t" // a template
 )
 
-// callbackOf returns the text that Meta repeats in each report about a message. With it, any worker
-// knows the request.
+// callbackOf returns the text that Meta repeats in each report about a message. It identifies the
+// request, so any worker can handle the report.
 func callbackOf(kind messageKind, p *schemas.Prompt) string {
 	return string(kind) + "/" + p.Recipient + "/" + p.SessionID + "/" + p.PendingID
 }
@@ -30,17 +30,17 @@ func callbackOf(kind messageKind, p *schemas.Prompt) string {
 // receiptTimeout is the time limit for passing a receipt to nod.
 const receiptTimeout = 2 * time.Second
 
-// ranks orders the reports about a message, which can come in any order and more than once.
+// ranks gives the reports about a message an order, because they may arrive in any order and more
+// than once. Only a report with a higher rank than the last one has an effect.
 var ranks = map[string]string{"sent": "1", "delivered": "2", "read": "3", "failed": "4"}
 
-// handleReport handles a report about a message that nod has sent. A receipt becomes a notice to the
-// agent's session. If Meta did not send the message, the person gets a template, or counts as
-// unreachable.
+// handleReport handles Meta's report about a message of nod. If the message was delivered or
+// read, the agent's session gets a notice. If the message was not sent, see handleFailure.
 func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status) error {
 	parts := strings.Split(s.Callback, "/")
 	rank, known := ranks[s.Status]
 	if len(parts) != 4 || !known || rank <= c.read.Get(s.ID) {
-		return nil // about an outcome or a reply, or an older report
+		return nil // a report about an outcome or a reply, or one that is older than the last
 	}
 	d := schemas.Delivery{Recipient: parts[1], SessionID: parts[2], PendingID: parts[3], State: schemas.DeliveryShown}
 	kind := messageKind(parts[0])
@@ -57,7 +57,7 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 		hop, cancel := context.WithTimeout(ctx, receiptTimeout)
 		defer cancel()
 		if report(hop, desk, d) != nil {
-			return nil // a receipt is not worth a wait: while nod is away, it is dropped
+			return nil // dropped, because Meta need not repeat a mere receipt
 		}
 	}
 	if err == nil {
@@ -66,7 +66,9 @@ func (c *Carrier) handleReport(ctx context.Context, desk people.Desk, s *status)
 	return err
 }
 
-// handleFailure handles the report that Meta did not send a message. Meta reports a closed window so.
+// handleFailure handles Meta's report that a message was not sent. If the person has not written
+// for 24 hours, it sends the template, if there is one. After a temporary error it sends a
+// question once more. Otherwise it reports to nod that the person could not be told.
 func (c *Carrier) handleFailure(ctx context.Context, desk people.Desk, s *status, kind messageKind, d schemas.Delivery) error {
 	f := &apiError{status: http.StatusBadRequest, text: "the message was not sent"}
 	if len(s.Errors) > 0 {

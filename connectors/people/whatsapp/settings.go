@@ -37,8 +37,9 @@ type Settings struct {
 	Template      *TemplateSettings `json:"template,omitempty"`
 }
 
-// WebhookSettings describes the server that Meta calls. The verify token, a text of the user's own, is
-// what Meta sends when the user enters the address in Meta's console.
+// WebhookSettings describes the HTTP server that Meta calls. The verify token is a text that the
+// user invents, and enters in Meta's console together with the address. Meta sends it when it
+// checks the address.
 type WebhookSettings struct {
 	Listen          string `json:"listen"` // the address to listen on, HOST:PORT; without TLS files, only a loopback address is accepted
 	VerifyTokenEnv  string `json:"verify_token_env,omitempty"`
@@ -47,7 +48,8 @@ type WebhookSettings struct {
 	KeyFile         string `json:"key_file,omitempty"`
 }
 
-// TemplateSettings names an approved template, with one text in its body and one quick-reply button.
+// TemplateSettings names a message template that Meta has approved. Its body must contain one
+// parameter, and it must have one quick-reply button.
 type TemplateSettings struct {
 	Name     string `json:"name"`
 	Language string `json:"language"`

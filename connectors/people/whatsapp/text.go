@@ -8,11 +8,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of Meta's Cloud API, in UTF-16 units. Meta counts characters, of which there are at most as
-// many.
+// The limits of Meta's Cloud API, in UTF-16 units. Meta counts characters instead; a text never
+// has more characters than units.
 const (
 	maxText    = 4096 // a text message
-	maxBody    = 1024 // the text over buttons
+	maxBody    = 1024 // the text above the buttons of a message
 	maxTitle   = 20   // the title of a button
 	maxID      = 256  // the id of a button
 	maxButtons = 3
@@ -23,23 +23,25 @@ const (
 	margin = 256
 )
 
-// The first line of a question that the chat may already contain, and of its outcome.
+// The first line of a message that may be the second one about the same request. repeatEnded
+// replaces repeated when the request is decided.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
 )
 
-// wholeBefore is the first line of a message with buttons if the message before it shows the request.
+// wholeBefore is the first line of a message with buttons, if another message before it shows the
+// request.
 const wholeBefore = "Answer the request that this message quotes, in the message before this one."
 
-// code returns a line so that WhatsApp shows each of its characters. Between three backticks, WhatsApp
-// makes no bold, italic or other styles of the characters * _ ~ and >. A backtick could end the code, so
-// it is shown as its number.
+// code formats a line as code, so that WhatsApp shows each of its characters: between three
+// backticks, the characters * _ ~ and > have no special meaning. A backtick in the line could end
+// the code, so code replaces it by its number.
 func code(line string) string {
 	return "```" + strings.ReplaceAll(line, "`", "⟦U+0060⟧") + "```"
 }
 
-// said returns a text with several lines as code.
+// said formats each line of a text as code.
 func said(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -96,17 +98,18 @@ func writePart(b *strings.Builder, p people.Part) {
 	}
 }
 
-// A form is the way in which the chat shows a question.
+// A form says how the chat shows a question.
 type form int
 
 const (
 	oneMessage  form = iota // one message with buttons shows the whole request
-	twoMessages             // a text shows the whole request; a message with buttons quotes it
-	briefly                 // the request does not fit: it can be denied, and read elsewhere
+	twoMessages             // a text shows the whole request, and a second message with the buttons quotes the text
+	briefly                 // the request is too long: the chat shows its brief form, and the person cannot allow it there
 )
 
-// formOf returns the form of a question. It is the same when nod sends the question and when the answer
-// comes: it does not depend on the time, the decision, the number of calls or whether an agent waits.
+// formOf returns the form of a question. The form is the same when nod sends the question and
+// when the answer comes, because it does not depend on the time, the decision, the number of
+// calls or whether an agent still waits.
 func formOf(p *schemas.Prompt) form {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting, open.Detached = nil, true, mostCalls, true
@@ -137,7 +140,7 @@ func promptText(p *schemas.Prompt, now time.Time) string {
 	return layout(p, people.Brief(p, now))
 }
 
-// hint returns the line that says how to answer by a text.
+// hint returns the line that explains how to answer with a text.
 func hint(p *schemas.Prompt, answerCode string) string {
 	switch {
 	case p.Request.Kind == schemas.KindQuestion:

@@ -2,7 +2,8 @@ package whatsapp
 
 // Types of Meta's Cloud API, with only the fields that nod uses.
 
-// outgoing is a message to send: a text, an interactive message with buttons, or a template.
+// outgoing is a message to send. Type says whether it is a text, an interactive message with
+// buttons, or a template.
 type outgoing struct {
 	Product       string       `json:"messaging_product"`
 	RecipientType string       `json:"recipient_type"`
@@ -72,7 +73,7 @@ type parameter struct {
 	Payload string `json:"payload,omitempty"`
 }
 
-// notification is the body of a call of the webhook.
+// notification is the body of Meta's call of the webhook.
 type notification struct {
 	Object string `json:"object"`
 	Entry  []struct {
@@ -91,8 +92,8 @@ type change struct {
 	Statuses []status   `json:"statuses"`
 }
 
-// incoming is a message of a person. If it is a tap on a button or quotes a message, Context names that
-// message.
+// incoming is a message from a person. If the person tapped a button or quoted a message, Context
+// contains the id of the message with the button, or of the quoted one.
 type incoming struct {
 	ID          string                `json:"id"`
 	From        string                `json:"from"`

@@ -18,18 +18,19 @@ import (
 )
 
 const (
-	// hookPath is the end of the webhook's address.
+	// hookPath is the end of the path at which the webhook accepts calls.
 	hookPath = "/nod/whatsapp"
 	// maxCall is the largest call of the webhook in bytes. Meta sends at most 3 MB.
 	maxCall = 4 << 20
 	// callWithin is the time limit for handling one call of the webhook. After it, Meta calls again.
 	callWithin = 30 * time.Second
-	// maxChallenge is the length of the longest text that nod repeats to check its address.
+	// maxChallenge is the largest length of the text that Meta sends to check the address, and
+	// that nod repeats.
 	maxChallenge = 256
 )
 
-// Run receives answers by the webhook until ctx ends. It confirms a call to Meta only after nod has
-// stored or refused all answers in it. Meta repeats an unconfirmed call.
+// Run receives answers by the webhook until ctx ends. It confirms a call to Meta only after nod
+// has stored or refused all answers in the call. Meta repeats an unconfirmed call.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	serve := func(w http.ResponseWriter, r *http.Request) { c.serve(w, r, desk) }
 	return c.hook.Serve(ctx, c.Log, serve, func(ctx context.Context) error {
@@ -53,8 +54,8 @@ func (c *Carrier) serve(w http.ResponseWriter, r *http.Request, desk people.Desk
 	}
 }
 
-// verify answers the call by which Meta checks that the address is nod's: it repeats a text if the call
-// contains the verify token.
+// verify handles the call by which Meta checks that the address belongs to nod. If the call
+// contains the verify token, verify replies with the text in it.
 func (c *Carrier) verify(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	challenge := q.Get("hub.challenge")
@@ -67,7 +68,8 @@ func (c *Carrier) verify(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, challenge) // fails if the caller is gone
 }
 
-// receive handles a call with messages and reports, if Meta has signed its exact bytes.
+// receive handles a call with messages and reports. It refuses a call whose exact bytes Meta has
+// not signed.
 func (c *Carrier) receive(w http.ResponseWriter, r *http.Request, desk people.Desk) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
 	if err != nil {
@@ -101,13 +103,13 @@ func (c *Carrier) signed(body []byte, signature string) bool {
 	return err == nil && strings.HasPrefix(signature, "sha256=") && hmac.Equal(given, mac.Sum(nil))
 }
 
-// handleAll handles the messages and reports of a call in order. After an error Meta sends all of them
-// again; those that were handled have no second effect.
+// handleAll handles the messages and reports of a call in order. After an error Meta sends the
+// whole call again; handling a message or report twice has no second effect.
 func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, n *notification) error {
 	for _, entry := range n.Entry {
 		for _, change := range entry.Changes {
 			if change.Field != "messages" || change.Value.Metadata.PhoneNumberID != c.PhoneNumberID {
-				continue // about another number of the same app
+				continue // a change of another phone number of the same app
 			}
 			for i := range change.Value.Messages {
 				m := &change.Value.Messages[i]

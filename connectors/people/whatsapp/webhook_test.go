@@ -106,8 +106,8 @@ func TestTheAddressIsVerified(t *testing.T) {
 	}
 }
 
-// Meta's calls can be late, repeated and in another order, also over a restart. An answer counts once,
-// and a repeated thaw does not end a later freeze.
+// Meta's calls may arrive late, repeatedly and in another order, even after nod has restarted. An
+// answer counts once, and a repeated thaw does not end a later freeze.
 func TestRepeatedAndLateCallsHaveNoSecondEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -155,7 +155,8 @@ func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
 	w.Equal(1, w.desk.answered())
 }
 
-// An engine that cannot remember handled messages holds back no answer. A thaw is not carried out then.
+// Even if an engine cannot remember handled messages, nod accepts answers. It then carries out no
+// thaw.
 func TestAnOlderEngineStillGetsAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,14 +1,17 @@
-// Package whatsapp sends prompts to people on WhatsApp and receives their answers, over Meta's Cloud API.
-// Meta calls a webhook of nod with each answer, and signs the call.
+// Package whatsapp sends prompts to people on WhatsApp and receives their answers, over Meta's
+// Cloud API. Meta calls a webhook of nod with each answer, and signs the call.
 //
-// A recipient is a WhatsApp id: the digits of a person's phone number, which the settings list as an
-// identity of an approver. A question has up to three buttons. Each button's id contains the digest of
-// the request and the number of calls that the message shows. A person can also write "yes" or "no" with
-// the code of the question. Any worker can submit the answer, even after a restart.
+// A recipient is a WhatsApp id: the digits of a person's phone number, which the settings list as
+// an identity of an approver. A question has up to three buttons. Each button's id contains the
+// digest of the request and the number of identical calls that the message shows. A person can
+// also write "yes" or "no" with the code that the question shows. Any worker can submit the
+// answer, even after a restart.
 //
-// A message cannot be edited, so the outcome is a new message that quotes the question. A person who has
-// not written for 24 hours gets an approved template without the payload, if the settings name one. The
-// tap on its button brings the questions. Without a template, such a person is unreachable.
+// nod cannot edit a message on WhatsApp, so it sends the outcome as a new message that quotes the
+// question. Meta lets nod write to a person only for 24 hours after the person's last message.
+// After that, nod sends an approved template without the payload, if the settings name one; a tap
+// on its button makes nod send the waiting questions. Without a template, such a person is
+// unreachable.
 package whatsapp
 
 import (
@@ -32,19 +35,19 @@ const defaultBase = "https://graph.facebook.com/v24.0"
 
 // Options are the settings of a carrier, with its secrets.
 type Options struct {
-	BaseURL       string // the address of Meta's Graph API; empty means Meta's own
+	BaseURL       string // the base URL of another Graph API; empty means Meta's own
 	PhoneNumberID string
 	Token         string // the access token
-	AppSecret     string // the key of the signatures of Meta's calls
-	VerifyToken   string // the text by which Meta checks the webhook's address
+	AppSecret     string // the key with which Meta signs its calls
+	VerifyToken   string // the text that Meta sends when it checks the webhook's address
 	Listen        string // the address of the webhook, HOST:PORT; without TLS, only a loopback address is accepted
 	TLS           *tls.Certificate
 	Template      TemplateSettings // its Name is empty if there is no template
 	Log           *slog.Logger
 }
 
-// Carrier implements people.Carrier for one WhatsApp number. Any number of workers may share the number,
-// behind one address.
+// Carrier implements people.Carrier for one WhatsApp number. Several workers may share the number
+// if their webhooks share one address.
 type Carrier struct {
 	Options
 	api   *api
@@ -52,9 +55,9 @@ type Carrier struct {
 	codes people.Codes
 
 	mu     sync.Mutex
-	closed map[string]bool // the people whose last message is known to be more than 24 hours old
-	sent   *people.Memory  // the digest of the request that each sent message shows, by the message's id
-	told   *people.Memory  // the requests whose outcome a person has read in the reply to their answer, by tellKey
+	closed map[string]bool // the people to whom Meta lets nod send only a template, because they have not written for 24 hours
+	sent   *people.Memory  // maps the id of each sent message with buttons to the digest of its request
+	told   *people.Memory  // the requests whose outcome a person reads in the reply to their answer (see tellKey), and the messages that got the notice "recording"
 	read   *people.Memory  // the rank of the last report about each sent message
 }
 
@@ -87,8 +90,9 @@ func New(o Options) (*Carrier, error) {
 // Check connects to Meta and returns an error unless the access token may use the number.
 func (c *Carrier) Check(ctx context.Context) error { return c.api.check(ctx) }
 
-// Prompt sends p to its recipient. A question that does not fit over its buttons takes two messages: a
-// text with the whole request, and a message with the buttons that quotes it.
+// Prompt sends p to its recipient. If the question is too long for the text above buttons, it
+// takes two messages: a text with the whole request, and a message with the buttons that quotes
+// this text.
 func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	if !isWhatsAppID(p.Recipient) {
 		return "", &people.Error{Permanent: true, Err: fmt.Errorf("%q is not a WhatsApp id: put the digits of the phone number with its country code under approvers, or use nod pair whatsapp", p.Recipient)}
@@ -108,8 +112,8 @@ func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, err
 	return people.Ref(id), err
 }
 
-// sendPrompt sends a question, or its outcome, and returns the id of the last message. In the reports
-// about this message, Meta repeats what kind says.
+// sendPrompt sends a question, or the outcome of one, and returns the id of the last message.
+// Meta's reports about that message repeat kind.
 func (c *Carrier) sendPrompt(ctx context.Context, p *schemas.Prompt, kind messageKind) (id string, err error) {
 	now := time.Now()
 	whole := promptText(p, now)
@@ -149,8 +153,9 @@ func (c *Carrier) sendText(ctx context.Context, to, quotes, body, callback strin
 
 var errWindow = errors.New("whatsapp: this person has not written to the number for 24 hours, and connectors.whatsapp names no template")
 
-// sendTemplate tells a person outside of the 24 hours that a request waits. The template contains
-// nothing of the payload and no answer. The tap on its button brings the question.
+// sendTemplate tells a person who has not written for 24 hours that a request waits. The template
+// contains neither the payload nor answers. A tap on its button makes nod send the waiting
+// questions.
 func (c *Carrier) sendTemplate(ctx context.Context, p *schemas.Prompt) (id string, err error) {
 	if c.Template.Name == "" || p.Decision != nil {
 		return "", &people.Error{Unreachable: true, Err: errWindow}
@@ -163,9 +168,9 @@ func (c *Carrier) sendTemplate(ctx context.Context, p *schemas.Prompt) (id strin
 	}})
 }
 
-// Settle sends the outcome of p in a message that quotes the question. It sends nothing to a person who
-// has read the outcome in the reply to their own answer. To a person who has not written for 24 hours
-// nothing can be sent; the error is then Unreachable.
+// Settle sends the outcome of p in a message that quotes the question. It sends nothing if the
+// person has read the outcome in the reply to their own answer. If the person has not written for
+// 24 hours, Meta accepts no message, and the error is Unreachable.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	plain := len(p.Aftermath) == 0 && p.Run == nil
 	if plain && c.told.Get(tellKey(p.Recipient, &p)) != "" {
@@ -183,9 +188,9 @@ func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) 
 
 func tellKey(person string, p *schemas.Prompt) string { return person + "/" + p.Key() + "/" + p.Digest }
 
-// The window of a person is open for 24 hours after their last message. The carrier remembers a window
-// that Meta has reported as closed until the person writes again. After a restart, it asks Meta again by
-// sending a message.
+// windowClosed reports whether Meta is known to accept only templates for a person, because the
+// person has not written for 24 hours. The carrier remembers this until the person writes again.
+// After a restart it learns it anew, by trying to send a message.
 func (c *Carrier) windowClosed(person string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

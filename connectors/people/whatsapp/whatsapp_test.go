@@ -61,8 +61,8 @@ func (r *rig) Open(log *slog.Logger) people.Carrier {
 	return c
 }
 
-// Read lists the messages as a person sees them: without the marks of code, and a message with buttons
-// together with the request that it quotes.
+// Read lists the messages as a person sees them: without the backticks around code. A message
+// with buttons also contains the text of the request that it quotes.
 func (r *rig) Read(user string) (all []peopletest.Message) {
 	texts := map[string]string{}
 	for _, m := range r.Chat(user) {

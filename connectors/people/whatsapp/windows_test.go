@@ -19,8 +19,9 @@ func (w *world) unreachable(err error) {
 	w.True(e.Unreachable, "%v", err)
 }
 
-// A person who has not written for 24 hours is unreachable at once, if the settings name no template:
-// by the reply, or by Meta's later report. After they have written, they get questions again.
+// Without a template in the settings, a person who has not written for 24 hours is unreachable.
+// nod learns this from Meta's reply or from a later report. When the person writes again, they
+// get questions again.
 func TestWithoutATemplateAClosedWindowIsUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -50,8 +51,8 @@ func TestWithoutATemplateAClosedWindowIsUnreachable(t *testing.T) {
 	}
 }
 
-// With a template, the person gets a notice without the payload. The tap on its button brings the
-// question with its buttons.
+// With a template, such a person gets a notice without the payload. A tap on its button makes nod
+// send the question with its buttons.
 func TestTheTemplateBringsTheQuestion(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -83,8 +84,8 @@ func TestTheTemplateBringsTheQuestion(t *testing.T) {
 	}
 }
 
-// Meta's receipts become notices: delivered and read, each once and in that order, although they can
-// come twice and in another order.
+// The agent's session gets a notice when a message was delivered and another when it was read,
+// each once and in this order, although Meta's receipts may come twice and in another order.
 func TestReceiptsAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -102,7 +103,8 @@ func TestReceiptsAreReported(t *testing.T) {
 	w.desk.mu.Unlock()
 }
 
-// The limits of Meta's rates are obeyed, with the pause that Meta names or one for each kind of limit.
+// When Meta limits the rate, nod waits as long as Meta says. If Meta names no time, the wait
+// depends on the kind of limit.
 func TestRateLimitsAreObeyed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,8 +128,8 @@ func TestRateLimitsAreObeyed(t *testing.T) {
 	w.Empty(w.Chat(ann))
 }
 
-// A question that is longer than the text over buttons takes two messages. If the second one fails, the
-// next try sends both.
+// A question that is too long for the text above buttons takes two messages. If sending the
+// second one fails, the next attempt sends both again.
 func TestALongQuestionTakesTwoMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,7 +149,8 @@ func TestALongQuestionTakesTwoMessages(t *testing.T) {
 	w.told("Allowed once")
 }
 
-// A person who has read the outcome in the reply to their answer is not told again. Another person is.
+// nod does not tell a person the outcome twice: not after the person has read it in the reply to
+// their own answer. Other people are told.
 func TestTheOutcomeIsToldOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -223,7 +226,8 @@ func TestQuestionsHaveAButtonForEachAnswer(t *testing.T) {
 	}
 }
 
-// Whatever WhatsApp would render as markup is in code, and a backtick cannot end the code.
+// Every text that WhatsApp would render as markup is formatted as code, and a backtick in the
+// text cannot end the code.
 func TestMarkupIsInert(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -73,7 +73,7 @@ func (w *world) waits(holds func() bool) {
 	w.Eventually(holds, 30*time.Second, 2*time.Millisecond)
 }
 
-// quiet waits until the webhook has confirmed all calls.
+// quiet waits until the webhook has confirmed every call.
 func (w *world) quiet() {
 	w.t.Helper()
 	w.waits(func() bool { return w.Unconfirmed() == 0 })
@@ -108,8 +108,8 @@ func (w *world) shows() (people.Ref, whatsapptest.Message) {
 	return ref, w.last()
 }
 
-// desk stands in for nod. It has one request, and records answers, reports, freezes and thaws. What it
-// has marked as handled outlives the carrier.
+// desk stands in for nod. It has one request, and records answers, reports, freezes and thaws. It
+// keeps its marks of handled messages when the test opens another carrier.
 type desk struct {
 	people.Desk
 	prompt  schemas.Prompt

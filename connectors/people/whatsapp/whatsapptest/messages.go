@@ -107,7 +107,8 @@ func (s *Server) send(body []byte) (id string, f *failure) {
 	return sent.ID, nil
 }
 
-// refusal returns the reason why a correct message cannot be sent to a person.
+// refusal returns the reason why the server cannot send a message to a person although the
+// message is correct.
 func (s *Server) refusal(m *outgoing, p *person) *failure {
 	switch {
 	case p == nil || p.blocked:

@@ -1,7 +1,8 @@
-// Package whatsapptest is an in-memory WhatsApp for tests: the server of Meta's Cloud API with one
-// number, and its users. It refuses the calls that the real server refuses, and calls that the real
-// server would execute in another way than the caller means. It signs its calls of the webhook, repeats
-// them until they are confirmed. It can send them again later, in another order.
+// Package whatsapptest is an in-memory WhatsApp for tests: the server of Meta's Cloud API with
+// one number, and its users. It refuses the calls that the real server refuses, and also calls
+// that the real server would execute in another way than the caller means. It signs its calls of
+// the webhook, and repeats them until they are confirmed. A test can make it send them again
+// later, in another order.
 package whatsapptest
 
 import (
@@ -30,8 +31,8 @@ const (
 const Template = "nod_request"
 
 const (
-	pairBurst = 45 // messages to one person at once; after that, one in six seconds
-	allBurst  = 80 // messages to all people in a second
+	pairBurst = 45 // a person may get this many messages at once, and after that one every six seconds
+	allBurst  = 80 // the number of messages to all people together in a second
 )
 
 // Server is a WhatsApp with one number. It is safe for concurrent use.
@@ -45,7 +46,7 @@ type Server struct {
 	faults    []Fault
 	rate      map[string]*bucket // the rate limits, by person; the empty key is for all people together
 	rejected  []string
-	late      bool // failures of messages are reported by the webhook, and not in the reply
+	late      bool // the webhook reports failures of messages, instead of the reply to the call
 	receipts  bool
 	unlimited bool
 	latency   time.Duration
@@ -65,7 +66,7 @@ type Fault struct {
 	Words      string
 	RetryAfter int    // in seconds
 	Done       bool   // the server sends the message before it fails
-	Nth        int    // skips this many calls before it fails
+	Nth        int    // how many calls succeed before the fault occurs
 	Then       func() // if set, called before the failure is sent; a test may end the caller here
 }
 
@@ -105,8 +106,8 @@ func (s *Server) Unlimited() {
 	s.unlimited = true
 }
 
-// Late makes the server accept messages that it cannot send, and report that by the webhook, as the
-// real server mostly does.
+// Late makes the server accept messages that it cannot send, and report the failure later by the
+// webhook. The real server mostly does so.
 func (s *Server) Late() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

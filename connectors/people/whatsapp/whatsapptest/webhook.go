@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// event is the value of a change that the server tells the webhook.
+// event is one message or report about which the server calls the webhook.
 type event struct{ fields map[string]any }
 
 // body returns the bytes of the webhook's call about an event.
@@ -67,7 +67,7 @@ func (s *Server) push(e *event) {
 	s.queue = append(s.queue, e)
 	select {
 	case s.arrived <- struct{}{}:
-	default: // the dispatcher has not read the last signal
+	default: // no second signal is needed: deliver has not read the last one yet
 	}
 }
 
@@ -89,8 +89,8 @@ func (s *Server) Unconfirmed() int {
 	return len(s.queue)
 }
 
-// deliver calls the webhook with one event after another. An event that is not confirmed is sent again
-// after the other events.
+// deliver calls the webhook for one event after another. If the webhook does not confirm an
+// event, deliver sends it again after the other events.
 func (s *Server) deliver() {
 	pause := 2 * time.Millisecond
 	for {
@@ -165,8 +165,8 @@ func (s *Server) postpone() {
 	}
 }
 
-// Replay sends every call that the webhook has confirmed so far again, the newest first, each of them
-// times times.
+// Replay sends every call that the webhook has confirmed so far again, each of them n times (the
+// parameter times), the newest first.
 func (s *Server) Replay(times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
