@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// action collects the parts that show the input of a tool call. It also contains the fields that no
-// part shows yet.
+// action collects the parts of a prompt that show the input of a tool call. It also contains the
+// input's fields that no part shows yet.
 type action struct {
 	r      *schemas.Request
 	parts  []Part
@@ -95,8 +95,8 @@ func (a *action) head(verb, object string, styles []payload.Span) {
 	a.parts = append(a.parts, Part{Label: verb, Lines: []string{line}, Spans: [][]payload.Span{spans}})
 }
 
-// question appends the text of a question, or the plan to approve. It does not append the options:
-// unfolded adds a part with the answers.
+// question appends the text of a question, or the plan that a person must approve. The answers
+// are in another part; see unfolded.
 func (a *action) question() {
 	if plan, ok := a.text("plan"); ok && strings.TrimSpace(plan) != "" {
 		a.drop("plan")
@@ -190,8 +190,8 @@ func (a *action) edits() bool {
 	return true
 }
 
-// plainObjects reports whether raw is a list of objects that decode without a loss: no member name
-// occurs twice or in another case, and every string is valid text.
+// plainObjects reports whether raw is a list of JSON objects that decode without a loss: no
+// member name occurs twice or has capital letters, and every string is valid text.
 func plainObjects(raw json.RawMessage) bool {
 	var all []json.RawMessage
 	if json.Unmarshal(raw, &all) != nil {
@@ -299,12 +299,12 @@ func counts(added, removed int) string {
 	return strings.Join(all, " ")
 }
 
-// If only one of the two texts of a diff ends with a line break, noBreak marks the last line of the
-// other text.
+// noBreak marks the last line of a text without a final line break. A diff shows it if exactly
+// one of its two texts ends with a line break.
 const noBreak = "⟦no line break⟧"
 
-// diff appends a line with the file's name and the numbers of changed lines, and then the lines of a
-// diff. Each line begins with its mark: "+ ", "- " or two spaces.
+// diff appends a line with the file's name and the numbers of changed lines, and then the lines
+// of a diff. Each of these begins with "+ ", "- " or two spaces.
 func (a *action) diff(verb, file string, lines []payload.Line) {
 	a.head(strings.TrimSpace(verb+" "+counts(payload.Count(lines))), file, fileName(file))
 	part := Part{Quote: true}
@@ -312,7 +312,8 @@ func (a *action) diff(verb, file string, lines []payload.Line) {
 	a.parts = append(a.parts, part)
 }
 
-// diffLines returns the lines of a diff, each after its mark, and their styles.
+// diffLines returns the lines of a diff, each with "+ ", "- " or two spaces before it, and their
+// styles.
 func diffLines(lines []payload.Line) (shownLines []string, spans [][]payload.Span) {
 	uneven := lastBreak(lines, payload.Add)*lastBreak(lines, payload.Remove) < 0
 	for _, l := range lines {
@@ -344,8 +345,8 @@ func lastBreak(lines []payload.Line, other payload.Op) int {
 	return 0
 }
 
-// overlay returns spans that give one style to the line up to end. The spans in words keep their own
-// styles, and overlay moves them by shift bytes.
+// overlay returns the spans of a line that ends at end. The spans in words, moved by shift bytes,
+// keep their styles. All other bytes get the style style.
 func overlay(style payload.Style, shift, end int, words []payload.Span) (all []payload.Span) {
 	at := 0
 	add := func(from, to int, style payload.Style) {

@@ -54,7 +54,8 @@ func answers(r *schemas.Request) []string {
 	return all
 }
 
-// plainAnswers are the names that nod and most agents give to the two plain answers, with their effects.
+// plainAnswers contains the names that nod and most agents give to the two plain answers (allow
+// once and deny once), with their effects.
 var plainAnswers = map[string]string{"Allow once": "allow once", "Reject": "deny"}
 
 // meaningsOf returns the agent's explanation of each answer of a question, by the answer's name. It
@@ -64,7 +65,7 @@ func meaningsOf(r *schemas.Request) map[string]string {
 		Answers []struct{ Answer, Meaning string }
 	}
 	if json.Unmarshal(r.ActionDetails, &details) != nil {
-		return nil // a question need not explain its answers, and the input is shown in any case
+		return nil // no error: a question need not explain its answers, and other parts show the whole input
 	}
 	all := map[string]string{}
 	for _, a := range details.Answers {
@@ -86,15 +87,15 @@ func standingRules(p *schemas.Prompt) []string {
 	return all
 }
 
-// WithoutAnswers returns the lines of the part Answers without those that name an answer, for a channel
-// that lists the answers with its own keys.
+// WithoutAnswers removes the lines that name an answer from the lines of the part Answers. It is
+// for a channel that lists the answers itself, with its own keys.
 func WithoutAnswers(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(line string) bool {
 		return line != AgentRemembers && !strings.HasPrefix(line, needed)
 	})
 }
 
-// needed begins the lines with the conditions of an allow.
+// needed is the beginning of each line with a condition for an allow, such as the code word.
 const needed = "needed to allow: "
 
 func allowRequirements(p *schemas.Prompt) []string {

@@ -10,15 +10,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ButtonData is the data of a button for channels with room for the request's name in it: the digest of
-// the request, the action, the number of calls that the message shows, and the request. It is valid only
-// for this request, and not for calls that joined later. A worker needs no stored state to use it. It
-// does not prove who pressed the button.
+// ButtonData is the data of a button. It contains the digest of the request, the action, the
+// number of identical calls that the message shows and, if the channel has room for it, the
+// request's name. It is valid only for this request, and not for calls that joined later. A
+// worker needs no stored state to use it. It does not prove who pressed the button.
 type ButtonData struct {
 	Digest      string
 	Action      string
 	Waiters     int
-	Session, ID string // both empty if they do not fit
+	Session, ID string // both empty if the button has no room for them
 }
 
 // ButtonFor returns the data of the button under p with this action.
@@ -36,8 +36,8 @@ func (b ButtonData) Text(limit int) string {
 	return head
 }
 
-// ReadButton parses the text of a button. It returns false for a text that Text does not make with this
-// limit.
+// ReadButton parses the data of a button. ok is false for every text that ButtonData.Text would
+// not return with this limit.
 func ReadButton(text string, limit int) (b ButtonData, ok bool) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 3 && len(parts) != 5 || parts[0] != "v1" {
@@ -46,7 +46,7 @@ func ReadButton(text string, limit int) (b ButtonData, ok bool) {
 	sum, err := base64.RawURLEncoding.DecodeString(parts[1])
 	action, count, _ := strings.Cut(parts[2], ".")
 	b = ButtonData{Digest: hex.EncodeToString(sum), Action: action}
-	b.Waiters, _ = strconv.Atoi(count) // 0 if it is no number
+	b.Waiters, _ = strconv.Atoi(count) // 0, and then ok is false, if count is no number
 	if len(parts) == 5 {
 		b.Session, b.ID = parts[3], parts[4]
 		if !schemas.ValidID(b.Session) || !schemas.ValidID(b.ID) {
@@ -56,16 +56,17 @@ func ReadButton(text string, limit int) (b ButtonData, ok bool) {
 	return b, err == nil && len(sum) == 32 && b.Waiters > 0 && action != "" && b.Text(limit) == text
 }
 
-// The actions of the buttons that every channel has. A channel adds its own; an action that is a number is
-// an index in the request's options, and extents have those of Extent.Action.
+// The actions of the buttons that every channel has. Other actions are a number, which is an
+// index in the request's options, the actions of Extent.Action, and those that a channel adds.
 const (
 	ActAllow = "a" // allow once
 	ActDeny  = "d" // deny once
 )
 
-// AnswerFor returns the answer to p for the action of a button, on a channel that offers standing answers.
-// whole means that the channel shows the whole payload, and options are the indexes of the options that it
-// offers. ok is false if it does not offer that action.
+// AnswerFor returns the answer to p for the action of a button. It is for a channel that offers
+// standing answers. whole says whether the channel shows the whole payload, and options are the
+// indexes of the options that the channel offers. ok is false if the channel does not offer that
+// action.
 func AnswerFor(p *schemas.Prompt, whole bool, options []int, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	switch action {
 	case ActAllow:
@@ -82,8 +83,8 @@ func AnswerFor(p *schemas.Prompt, whole bool, options []int, action string, from
 	return OptionAnswer(p, options, action, from)
 }
 
-// OptionAnswer returns the answer that chooses the option whose index is the action of a button. ok is
-// false if the index is not among options.
+// OptionAnswer returns the answer for a button whose action is the index of an option. ok is
+// false if that index is not among options.
 func OptionAnswer(p *schemas.Prompt, options []int, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	for _, i := range options {
 		if strconv.Itoa(i) == action {
@@ -93,8 +94,9 @@ func OptionAnswer(p *schemas.Prompt, options []int, action string, from schemas.
 	return a, false
 }
 
-// TextAnswer returns an answer to p with a text that the person wrote. ok is false if p does not accept
-// such an answer on a channel that shows the whole payload only if whole is true.
+// TextAnswer returns an answer to p with a text that the person wrote. ok is false if p does not
+// accept a text as an answer. whole says whether the channel shows the whole payload; if it does
+// not, ok is false also for a text that would allow p.
 func TextAnswer(p *schemas.Prompt, whole bool, text string, from schemas.From) (a schemas.Answer, ok bool) {
 	i := slices.IndexFunc(p.Request.Options, func(o schemas.Option) bool { return o.Text && (whole || !o.Kind.Allows()) })
 	if i < 0 {

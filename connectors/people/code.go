@@ -57,8 +57,9 @@ func (key Codes) Find(ctx context.Context, desk Desk, code, recipient string) (f
 	return found, ok, nil
 }
 
-// shows returns p with the number of calls for which its message shows the code, and the number of
-// messages about p that show it: each has another number of calls.
+// shows returns p with the number of calls that the message with this code shows. Messages about
+// p with different numbers of calls have different codes, except by chance; messages is the
+// number of them that have this code.
 func (key Codes) shows(p schemas.Prompt, code, recipient string) (shown schemas.Prompt, messages int) {
 	for n := 1; n <= min(max(1, p.Waiters), maxCounted); n++ {
 		if q := AsShown(p, n); key.Of(&q, recipient) == code {

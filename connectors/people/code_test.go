@@ -38,8 +38,8 @@ func (d *pages) EachPending(_ context.Context, _ schemas.Query, f func([]schemas
 	return nil
 }
 
-// A code finds its own request with the calls that its message counted, and changes with each thing
-// that it depends on.
+// A code finds only its own request, with the number of calls that its message showed. It changes
+// with the number of calls, the request's content, the recipient and the channel's secret.
 func TestACodeIsForOneMessage(t *testing.T) {
 	codes, open := people.Codes("a secret of the channel"), waiting()
 	find := func(codes people.Codes, code, person string, of ...[]schemas.Prompt) (schemas.Prompt, bool) {
@@ -75,7 +75,7 @@ func TestACodeIsForOneMessage(t *testing.T) {
 	}
 }
 
-// A code that two requests have decides neither.
+// If two requests have the same code by chance, an answer with this code decides neither.
 func TestACodeOfTwoRequestsFindsNone(t *testing.T) {
 	codes, with := people.Codes("a secret of the channel"), map[string]schemas.Prompt{}
 	for i := 0; ; i++ {
@@ -94,7 +94,8 @@ func TestACodeOfTwoRequestsFindsNone(t *testing.T) {
 	}
 }
 
-// A code that two messages about one request have, with different numbers of calls, decides neither.
+// If two messages about one request, with different numbers of calls, have the same code by
+// chance, an answer with this code decides nothing.
 func TestACodeOfTwoNumbersOfCallsFindsNone(t *testing.T) {
 	codes := people.Codes("a secret of the channel")
 	for i := 0; ; i++ {

@@ -11,17 +11,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Commands carries out the commands that people type on a channel: /start and /pair with a pairing
-// code, /web, /leave, /back, /freeze and /thaw. A reply names a command only after the word "send".
+// Commands carries out the commands that people type on a channel: /start and /pair with a
+// pairing code, /web, /leave, /back, /freeze and /thaw. In its replies, each command follows the
+// word "send" or a line break, so that a channel can replace it by its own form of the command.
 type Commands struct {
 	Desk    Desk
 	Channel string    // the connector's name
-	Now     time.Time // the broker's time, or this machine's
+	Now     time.Time // the broker's time if it is known, otherwise this machine's time
 }
 
-// Run carries out the command in a person's text and returns the reply. known is false if the text is
-// no such command; nothing has happened then. An error means that the result is unknown: the channel
-// must deliver the text again.
+// Run carries out the command in a person's text and returns the reply. If the text is none of
+// the commands, known is false and Run has done nothing. An error means that the result is
+// unknown: the channel must deliver the text again.
 func (c *Commands) Run(ctx context.Context, from schemas.From, text string) (reply string, known bool, err error) {
 	command, rest := Command(text)
 	switch {
@@ -171,8 +172,8 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// IsUncertain reports whether an error of a Desk leaves it unknown if nod has stored what a person
-// sent. If so, the channel must deliver it again.
+// IsUncertain reports whether, after this error of a Desk, it is unknown whether nod has stored
+// what a person sent. If it is, the channel must deliver it again.
 func IsUncertain(err error) bool {
 	var e *schemas.Error
 	return err != nil && (!errors.As(err, &e) || e.Code == schemas.CodeUnavailable)

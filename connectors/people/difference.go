@@ -60,7 +60,7 @@ func rawField(fields []field, name string) json.RawMessage {
 	return nil
 }
 
-// readable returns JSON with one value on a line, or raw itself if it is not JSON.
+// readable formats JSON with one value per line. If raw is not JSON, it returns raw itself.
 func readable(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, "", "  ") != nil {

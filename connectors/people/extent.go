@@ -35,14 +35,16 @@ func (e Extent) String() string {
 	return where + ", for " + schemas.FormatDuration(time.Duration(e.Seconds)*time.Second)
 }
 
-// Action returns the action of the button that chooses rule i with this extent. The action contains the
-// scope and the seconds, so that the button has the same meaning for another version of nod.
+// Action returns the action of the button that chooses rule i with this extent. It contains the
+// scope and the seconds themselves, so that the button keeps its meaning if another version of
+// nod offers other extents.
 func (e Extent) Action(i int) string {
 	return fmt.Sprintf("k%d%c%d", i, e.Scope[0], e.Seconds)
 }
 
-// OfferedReaches returns the rules that an answer to p can store. whole says whether the channel shows p
-// whole. If it does not, OfferedReaches returns none, because the shown part may lack the rules.
+// OfferedReaches returns the rules (reaches) that a lasting answer to p can store. whole says
+// whether the channel shows p completely. If it does not, there are none, because the channel may
+// not show the rules.
 func OfferedReaches(p *schemas.Prompt, whole bool) []schemas.Reach {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
 	switch {
@@ -54,16 +56,17 @@ func OfferedReaches(p *schemas.Prompt, whole bool) []schemas.Reach {
 	return p.Remember
 }
 
-// RuleHead is the first words of a button or a text about a lasting rule.
+// RuleHead is the beginning of the texts and buttons about a lasting rule.
 const RuleHead = "From now on"
 
-// RuleText returns rule i whole, in one line.
+// RuleText returns the complete text of rule i in one line.
 func RuleText(i int, r *schemas.Reach) string {
 	return fmt.Sprintf("%s, %d: %s", RuleHead, i+1, Line(r.String()))
 }
 
-// StandingAnswer returns the answer for a press on an extent's button. The answer stores a rule with the
-// scope and the duration of the extent. ok is false for any other action.
+// StandingAnswer returns the answer for a button of an extent. The answer allows p and makes nod
+// store a rule with this scope and duration. ok is false if action is not the action of such a
+// button.
 func StandingAnswer(p *schemas.Prompt, whole bool, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	for i := range OfferedReaches(p, whole) {
 		for _, e := range Extents() {
@@ -77,7 +80,7 @@ func StandingAnswer(p *schemas.Prompt, whole bool, action string, from schemas.F
 	return a, false
 }
 
-// AllowLabel returns the label of an Allow button. The button allows once or, for a permission, for the
+// AllowLabel returns the label of the button that allows once or, for a permission, for the
 // session.
 func AllowLabel(p *schemas.Prompt) string {
 	switch {

@@ -5,9 +5,9 @@ import "sync"
 // maxRemembered is the number of entries that a Memory keeps.
 const maxRemembered = 20000
 
-// Memory keeps the newest 20,000 entries of a map, for a carrier. It may hold only what improves replies:
-// a carrier that has lost its memory, or another worker, must handle every answer correctly. It is safe
-// for concurrent use.
+// Memory is a map that keeps its newest 20,000 entries, for a carrier. Handling an answer
+// correctly must not depend on it, because another worker, or a restarted one, does not have it:
+// it may only improve replies. It is safe for concurrent use.
 type Memory struct {
 	mu    sync.Mutex
 	of    map[string]string

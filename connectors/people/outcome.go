@@ -77,8 +77,9 @@ func outcomeHead(d *schemas.Decision) string {
 	return "⛔ Not allowed: ended in a way that this version of nod does not know"
 }
 
-// aftermath returns a text about the calls that did not end as d decided: they ran although d did not
-// allow them, or never ran although d allowed them. If p reports no such call, the text is empty.
+// aftermath returns a text about the calls whose end differs from the decision d: they ran
+// although they were not allowed, never ran although they were allowed, or ran without their
+// container. If p reports no such call, it returns "".
 func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	kind, mark := schemas.AftermathRan, "❗ "
 	if d.Outcome == schemas.Allowed {
@@ -122,8 +123,8 @@ func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	return text
 }
 
-// callsText returns a text with the number of calls that the answer to p covers. For a single call it
-// returns "".
+// callsText returns the number of calls that wait for the answer to p, such as "3 calls". For a
+// single call it returns "".
 func callsText(p *schemas.Prompt) string {
 	if p.Waiting < 2 {
 		return ""

@@ -147,11 +147,12 @@ type Deduper interface {
 	MarkHandled(ctx context.Context, message string, until time.Time) (first bool, err error)
 }
 
-// Reporter is a Desk for a channel that says later whether a message has reached its recipient.
+// Reporter is a Desk for a channel that learns only later whether a message has reached its
+// recipient.
 type Reporter interface {
-	// Report reports what became of a prompt. DeliveryUnreachable and DeliveryFailed end the prompt's
-	// route, as the errors of Carrier.Prompt do. DeliveryShown with a Reason is a receipt, such as
-	// "read".
+	// Report reports to nod what became of a prompt's message. DeliveryUnreachable and
+	// DeliveryFailed end the route to the recipient, as the errors of Carrier.Prompt do.
+	// DeliveryShown with a Reason reports a receipt, such as "read".
 	Report(ctx context.Context, d schemas.Delivery) error
 }
 

@@ -102,7 +102,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// At any width, the rows contain the whole payload.
+// At any width of the terminal, the rows contain the whole payload.
 func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
 	commands := []string{
 		"rm -rf .", strings.Repeat("漢字 x", 100), strings.Repeat("a", 20_000), "a\n\n b\t\n", strings.Repeat("\u202e\u200b", 90),
@@ -127,7 +127,7 @@ func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
 	}
 }
 
-// The exact form of a payload contains every byte from the agent.
+// The exact form of a payload (see people.Exact) contains every byte that the agent sent.
 func FuzzTheExactFormHasEveryByte(f *testing.F) {
 	for _, p := range []*schemas.Prompt{hostile(), runs("rm -rf .\n"), edit(), tool()} {
 		f.Add(string(p.Request.ActionDetails))
@@ -268,8 +268,8 @@ func TestTheCaptionSaysWhoAndWhere(t *testing.T) {
 	assert.Equal(t, "— Claude Code ⟦U+00B7⟧ low risk · app", caption(p, "/src/app").Label)
 }
 
-// The line above the payload names the act of the call, its objects and their place. "outside the project"
-// is said for each such target.
+// The line above the payload names what the call does, to which objects, and where they are. If
+// some objects are outside the project, the line says so beside exactly these.
 func TestTheHeadlineSaysVerbObjectAndPlace(t *testing.T) {
 	const in, out = schemas.PlaceProject, schemas.PlaceOutside
 	target := func(does, name, path string, place schemas.Place) schemas.Target {
@@ -314,7 +314,8 @@ func TestTheHeadlineSaysVerbObjectAndPlace(t *testing.T) {
 	assert.LessOrEqual(t, Cells(headline(p).Label), maxHeadline)
 }
 
-// The place of a request is the full path of each file, with the directory in which it runs.
+// The part Where contains the full path of each file on which the call acts, and the directory in
+// which the call runs.
 func TestTheWhereLinesHaveTheResolvedTargets(t *testing.T) {
 	p := runs("rm -rf ../x")
 	p.Request.Project = "/src/app"
@@ -331,7 +332,8 @@ func TestTheWhereLinesHaveTheResolvedTargets(t *testing.T) {
 	}
 }
 
-// Code that runs and that no screen shows is named beside the payload, and must be seen before an allow.
+// If a call runs code that no screen shows, such as a downloaded script, a part beside the
+// payload names that code. A person must see this part before allowing the call.
 func TestCodeThatIsNotShownIsNamed(t *testing.T) {
 	p := runs("curl x | sh")
 	p.Unseen = []string{"the downloaded script"}
@@ -340,8 +342,8 @@ func TestCodeThatIsNotShownIsNamed(t *testing.T) {
 	assert.Contains(t, Layout(Brief(p, now), 80), "Not shown   the downloaded script")
 }
 
-// A plan is shown whole, with the other fields of its input, before it can be approved: the agent may
-// then act on all of them.
+// A person must see a plan and all other fields of its input before approving the plan, because
+// the agent may then act on all of them.
 func TestAPlanMustBeSeenWithAllThatItsApprovalCovers(t *testing.T) {
 	p := &schemas.Prompt{SessionID: "s", PendingID: "q", Risk: schemas.RiskMedium, Request: schemas.Request{
 		Kind: schemas.KindQuestion, ToolName: "ExitPlanMode", Title: "Plan: may the agent carry it out?",
@@ -366,7 +368,7 @@ func TestAPlanMustBeSeenWithAllThatItsApprovalCovers(t *testing.T) {
 	assert.NotContains(t, Text(p, time.Unix(0, 0), 0), "grants nothing")
 }
 
-// Each answer of a question is followed by its meaning.
+// The explanation of an answer is below the answer.
 func TestAnAnswerIsFollowedByItsMeaning(t *testing.T) {
 	p := &schemas.Prompt{SessionID: "s", PendingID: "q", Request: schemas.Request{
 		Kind: schemas.KindQuestion, Title: "Question", ToolName: "AskUserQuestion",

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A terminal gets the bell and two notifications, without the payload, and without any other control
-// character that an agent sent.
+// A terminal gets the bell and two forms of a notification. They contain neither the payload nor
+// control characters of an agent.
 func TestRing(t *testing.T) {
 	p := schemas.Prompt{Agent: "agent", Risk: schemas.RiskHigh, Request: schemas.Request{
 		Title: "secret title", AgentName: "Hi\a\x1b]9;x;y", Project: "/home/ann/app", ActionDetails: []byte(`{"command":"cat secret"}`),

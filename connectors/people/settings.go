@@ -8,7 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ParseSettings decodes the section connectors.NAME of settings.json. Its schema has checked it before.
+// ParseSettings decodes the section connectors.NAME of settings.json, which has already been
+// checked against its schema.
 func ParseSettings[S any](name string, data json.RawMessage) (s S, err error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return s, schemas.Errorf(schemas.CodeValidation, "connectors.%s: %v", name, err)
@@ -16,7 +17,8 @@ func ParseSettings[S any](name string, data json.RawMessage) (s S, err error) {
 	return s, nil
 }
 
-// OpenSettings returns the Open of a Channel: it decodes the settings and calls open.
+// OpenSettings returns a function for the field Open of a Channel. The function decodes the
+// settings and then calls open.
 func OpenSettings[S any, C Carrier](name string, open func(S, *slog.Logger) (C, error)) func(json.RawMessage, *slog.Logger) (Carrier, error) {
 	return func(data json.RawMessage, log *slog.Logger) (Carrier, error) {
 		s, err := ParseSettings[S](name, data)
@@ -31,14 +33,16 @@ func OpenSettings[S any, C Carrier](name string, open func(S, *slog.Logger) (C, 
 	}
 }
 
-// Secret is a secret that settings name by an environment variable or a file.
+// Secret describes a secret of a channel. The settings name it by an environment variable or by a
+// file.
 type Secret struct {
-	Setting   string // its path without the ending _env or _file
+	Setting   string // the path of the setting without its ending _env or _file
 	Env, File string
 	What      string // such as "the bot's token"
 }
 
-// CheckSecrets returns an error for the first secret that is named by no setting, or by two.
+// CheckSecrets returns an error for the first secret for which neither an environment variable
+// nor a file is set, or both are.
 func CheckSecrets(all ...Secret) error {
 	for _, s := range all {
 		if (s.Env == "") != (s.File == "") {

@@ -59,8 +59,8 @@ func (s StandingText) String() string {
 	return strings.Join(append([]string{s.ID}, items...), "  ")
 }
 
-// forOneCall reports whether g applies only to repetitions of one call, and has no rules or
-// permissions.
+// forOneCall reports whether g applies only to repetitions of one call, instead of all calls that
+// match a rule.
 func forOneCall(g *schemas.StandingAnswer) bool { return g.Call != nil }
 
 func covers(g *schemas.StandingAnswer) string {
@@ -73,15 +73,15 @@ func covers(g *schemas.StandingAnswer) string {
 	return "the same " + Line(g.Call.ToolName) + " call again: " + Line(g.Call.Title)
 }
 
-// LeaveTerms describes in one sentence what a leave lets a session do, for a person who is about to give
-// it.
+// LeaveTerms describes what a leave lets a session do, to a person who is about to give the
+// leave.
 func LeaveTerms(r *schemas.LeaveRequest) string {
 	return fmt.Sprintf("For %s, nod allows calls of session %s up to risk %s that no rule decides, %s at most. It still asks about secrets, about commands that it cannot read whole, about files outside the project, about everything of higher risk, and about calls that a rule asks about; rules that deny still deny. A freeze ends it.",
 		schemas.FormatDuration(time.Duration(r.ForSeconds)*time.Second), Line(r.SessionID), r.MaxRisk, count(r.MaxCalls, "call"))
 }
 
-// LeaveSummary tells a person who is back what a leave has allowed: one line about the leave, and one
-// for each call.
+// LeaveSummary describes what a leave has allowed, to a person who is back: one line about the
+// leave, and one line for each call that it allowed.
 func LeaveSummary(g *schemas.StandingAnswer, now time.Time) []string {
 	lines := []string{fmt.Sprintf("session %s: %s allowed since %s, up to risk %s; %s", Line(g.SessionID), count(len(g.UsedBy), "call"), g.CreatedAt.Local().Format("15:04"), g.Leave.MaxRisk, until(g, now))}
 	for _, u := range g.UsedBy {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Every channel shows the votes with the parts that are never folded, and the outcome names all
-// people.
+// Every channel shows the votes among the parts that it must not fold. The outcome names all
+// people who voted.
 func TestVotesAreShown(t *testing.T) {
 	p := schemas.Prompt{VotesNeeded: 2, Request: schemas.Request{Kind: schemas.KindToolCall, ToolName: "Deploy", ActionDetails: []byte(`{}`)}}
 	line := func() string {

@@ -55,7 +55,7 @@ func NextText(p *schemas.Prompt, now time.Time) string {
 	return cut("goes to "+Line(listNames(p.Next.To)), maxVotesText) + " at " + clock(p.Next.At.In(now.Location()), now)
 }
 
-// waiterNote returns a warning if it is possible that no call waits for the answer.
+// waiterNote returns a warning if perhaps no call waits for the answer any more.
 func waiterNote(p *schemas.Prompt) []string {
 	switch {
 	case p.Detached:

@@ -46,9 +46,9 @@ func UTF16(s string) int {
 	return n
 }
 
-// Fits reports whether the whole text is within limit, in the unit of the channel: measure is UTF16,
-// utf8.RuneCountInString or a similar function. If the text does not fit, the channel must not offer
-// to allow. It may offer to deny, and to show the whole request elsewhere.
+// Fits reports whether the whole text is within limit. measure returns the length of a text in
+// the unit of the channel, such as UTF16 or utf8.RuneCountInString. If the text does not fit, the
+// channel must not offer to allow the request. It may offer to deny it, and to show it elsewhere.
 func Fits(text string, limit int, measure func(string) int) bool {
 	return measure(text) <= limit
 }

@@ -76,7 +76,7 @@ func (b *Board) Fail(err *people.Error) {
 func (b *Board) signal() {
 	select {
 	case b.left <- struct{}{}:
-	default: // b.left already contains a value
+	default: // no second value is needed: b.left already contains one
 	}
 }
 
@@ -158,5 +158,6 @@ func (b *Board) done(s Slip, said string) {
 	b.tell(s.By, said)
 }
 
-// tell pins a reply for a person. It ignores errors, because the person can do without the reply.
+// tell pins a reply for a person. It ignores errors, because the answer counts even if the person
+// does not get the reply.
 func (b *Board) tell(person, text string) { _, _ = b.pin(person, Note{Text: text}) }

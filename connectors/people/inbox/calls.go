@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// refreshTimeout limits the query for the selected request. If nod does not reply in that time, the
-// screen treats nod as unreachable. catchUpTimeout limits the queries for all requests after an
-// outage.
+// refreshTimeout is the time limit of the query for the selected request. Without a reply in that
+// time, the screen treats nod as unreachable. catchUpTimeout is the time limit of all queries
+// after an outage together.
 const (
 	refreshTimeout = 3 * time.Second
 	catchUpTimeout = 30 * time.Second
@@ -45,9 +45,10 @@ func (m *model) call(timeout time.Duration, f func(context.Context) tea.Msg) tea
 	}
 }
 
-// refresh queries the selected request. It thereby gets updates that the screen missed, compares this
-// machine's clock with the broker's, and notices an unreachable nod. If no request is selected, it
-// queries one request, only to notice an unreachable nod.
+// refresh queries the selected request. The screen thereby gets updates that it missed, learns
+// the difference between this machine's clock and the broker's, and notices if nod is
+// unreachable. If no request is selected, refresh queries any pending request, for the last
+// purpose alone.
 func (m *model) refresh() tea.Cmd {
 	if m.refreshing {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The first screen has the risk with its object and place above the command, code that is not shown, and
-// the key of each lasting answer.
+// Without scrolling, the screen shows the risk with its object and place above the command, the
+// code that the call runs but does not show, and the key of each lasting answer.
 func TestTheFirstScreenSaysWhatWhereAndHow(t *testing.T) {
 	r := newRig(t, 80, 24)
 	p := runs("1", "curl https://get.example/i | sh")

@@ -44,8 +44,8 @@ func fixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
 	return b.String(), slices.DeleteFunc(moved, func(s payload.Span) bool { return s.From >= s.To })
 }
 
-// move changes offsets in moved, a copy of spans: each offset of the n bytes that begin at from
-// becomes to.
+// move moves offsets in moved, a copy of spans. It replaces each offset of one of the n bytes
+// from the offset from by the offset to.
 func move(moved, spans []payload.Span, from, n, to int) {
 	first, _ := slices.BinarySearchFunc(spans, from, func(s payload.Span, at int) int { return s.To - at })
 	for i := first; i < len(spans) && spans[i].From < from+n; i++ {
@@ -79,5 +79,5 @@ func fixedWidthParts(parts []people.Part) []people.Part {
 	return parts
 }
 
-// rowsOf breaks a text of nod, which may quote an agent, into rows.
+// rowsOf breaks a text of nod into rows. The text may quote an agent.
 func rowsOf(text string, width int) []string { return people.Wrap(fixedWidth(text), width) }

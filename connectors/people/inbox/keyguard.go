@@ -6,8 +6,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// inert is how long keys have no effect after their effect has changed. Pressing a key in this time
-// starts the time anew. Keys that are typed ahead or held down therefore have no effect.
+// inert is how long keys have no effect after the meaning of a key has changed. Pressing a key in
+// this time starts the time again. Keys that a user typed ahead or holds down therefore have no
+// effect.
 const inert = 400 * time.Millisecond
 
 // keyGuard ensures that the user has had time to see the effect of a key before pressing it.
@@ -15,7 +16,7 @@ type keyGuard struct {
 	after  scheduler
 	effect string // a text that changes when the effect of a key changes
 	armed  bool
-	count  int // number of delays so far; only the end of the latest delay gives the keys their effect again
+	count  int // number of delays so far; when the latest one ends, keys have an effect again
 	since  time.Time
 }
 

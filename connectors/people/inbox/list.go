@@ -93,7 +93,8 @@ func (b *requestList) prune(looked func(*item) bool) {
 	}
 }
 
-// hearAll marks all requests as noticed by the user.
+// hearAll records that the user has noticed all requests, so that the terminal does not ring for
+// them.
 func (b *requestList) hearAll() {
 	for _, i := range b.items {
 		i.heard = true
@@ -115,8 +116,8 @@ func (b *requestList) countOpen() int {
 // maxBatch is the maximum number of requests in one batch.
 const maxBatch = 50
 
-// alike returns the keys of i and of all pending requests that are identical to i, oldest first and at
-// most maxBatch.
+// alike returns the keys of i and of the pending requests with the same content, oldest first and
+// at most maxBatch.
 func (b *requestList) alike(i *item) (keys []string) {
 	for _, key := range b.order {
 		if other := b.items[key]; other.open() && other.contentKey == i.contentKey {
@@ -128,7 +129,8 @@ func (b *requestList) alike(i *item) (keys []string) {
 	return keys
 }
 
-// contentKeyOf hashes a request's tool, input and permissions. Identical requests have the same key.
+// contentKeyOf returns a hash of a request's tool, input and permissions, which is the same for
+// identical requests.
 func contentKeyOf(r *schemas.Request) string {
 	var input bytes.Buffer
 	if json.Compact(&input, r.ActionDetails) != nil {
@@ -159,7 +161,8 @@ func partsOf(p *schemas.Prompt) []people.Part {
 	return parts
 }
 
-// choiceLines returns a line for each answer that a digit opens, with the digit.
+// choiceLines returns the lines that list the choices of a request, each with the digit that
+// opens it.
 func choiceLines(p *schemas.Prompt) (all []string) {
 	for n, c := range choices(p) {
 		what := "from now on: "

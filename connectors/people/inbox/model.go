@@ -32,11 +32,11 @@ type model struct {
 	guard         keyGuard
 	standing      standingList
 	lock          inputLock
-	news          string // the outcome of the last request that ended while another one was on the screen
+	news          string // the outcome of the last request that ended while it was not on the screen
 
 	skew       time.Duration // the broker's time minus this machine's time
 	skewKnown  bool
-	refreshing bool // a refresh is running
+	refreshing bool // a refresh has been started, and its reply has not arrived
 	offline    bool // the last refresh failed to reach nod
 	behind     bool // the screen may have missed the ends of requests while nod was unreachable
 	reached    bool // nod has replied at least once
@@ -125,8 +125,8 @@ func (m *model) relayout() tea.Cmd {
 	return tea.Batch(first, m.guard.disarmOnChange(m.keyEffect(), m.clock()))
 }
 
-// keyEffect returns a text that changes when a key gets another effect. After such a change the keys
-// have no effect for a moment.
+// keyEffect returns a text that changes when a key would do something else than before. After
+// such a change the keys have no effect for a moment.
 func (m *model) keyEffect() string {
 	var b strings.Builder
 	top := m.top()

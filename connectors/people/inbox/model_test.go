@@ -88,8 +88,8 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 	r.Equal(schemas.ScopeSession, r.said()[0].Scope)
 }
 
-// Keys have no effect for a moment after their effect has changed. Each key that is pressed in that
-// time starts the moment anew.
+// After the meaning of a key has changed, keys have no effect for a moment. Each key that is
+// pressed in that time starts the moment again.
 func TestKeysAreInertAfterAChange(t *testing.T) {
 	r := newRig(t, 100, 50)
 	for range 20 {

@@ -9,13 +9,13 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// page is a text that may be longer than the screen. It records how many of its rows have been
-// visible, counted without a gap from the first row.
+// page is a text that may be longer than the screen. It records how many rows, counted from the
+// first one without a gap, have been visible.
 type page struct {
 	id    string // the layoutID of the text in rows
 	rows  []string
 	drawn []string // the rows with colours
-	need  int      // rows[:need] must have been visible before the user can allow the request
+	need  int      // the user can allow the request only after rows[:need] have been visible
 	width int
 	draws bool // the terminal can draw every row completely
 	fits  bool // rows[:need] were visible together at the last layout
@@ -23,8 +23,8 @@ type page struct {
 	seen  int  // rows[:seen] have been visible
 }
 
-// setRows sets the page's rows, and requires that the user sees them all. If the new rows differ from
-// the previous ones, no row counts as seen.
+// setRows sets the page's rows. The user must see all of them before allowing the request. If
+// they differ from the previous rows, no row counts as seen.
 func (p *page) setRows(rows []string, width int) {
 	if p.width == width && slices.Equal(p.rows, rows) {
 		return
@@ -32,8 +32,8 @@ func (p *page) setRows(rows []string, width int) {
 	*p = page{rows: rows, drawn: rows, need: len(rows), width: width, draws: drawable(rows, width)}
 }
 
-// setLayout sets the page's rows with their colours, and requires that the user sees the essential
-// rows.
+// setLayout sets the page's rows with their colours. The user must see all rows up to the last
+// essential one before allowing the request.
 func (p *page) setLayout(layout []people.Row, width int) {
 	rows, drawn, need := make([]string, len(layout)), make([]string, len(layout)), 0
 	for i, row := range layout {

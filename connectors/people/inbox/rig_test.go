@@ -41,8 +41,8 @@ func newRig(t testing.TB, width, height int) *rig {
 	return r
 }
 
-// hears passes messages to the screen. It runs the calls that the screen then makes, and passes on
-// their results.
+// hears passes messages to the screen's model. It runs the calls that the model then makes, and
+// passes their results to the model.
 func (r *rig) hears(msgs ...tea.Msg) {
 	for _, msg := range msgs {
 		_, cmd := r.m.Update(msg)
@@ -71,7 +71,7 @@ func (r *rig) does(cmd tea.Cmd) {
 	}
 }
 
-// returns runs the calls that the method hears has stored in r.later.
+// returns runs the calls that hears has kept in r.later.
 func (r *rig) returns() {
 	r.slow = false
 	later := r.later
@@ -81,7 +81,7 @@ func (r *rig) returns() {
 	}
 }
 
-// rests waits until the key guard gives the keys their effect.
+// rests waits until the keys have an effect again after a change.
 func (r *rig) rests() {
 	for !r.m.guard.armed {
 		r.at = r.at.Add(inert)
@@ -113,8 +113,8 @@ func keyPress(name string) tea.KeyPressMsg {
 	return tea.KeyPressMsg{Code: rune(name[0]), Text: name}
 }
 
-// types presses keys without a pause. The method presses waits before each key until keys have an
-// effect.
+// types presses keys without a pause between them. presses, in contrast, waits before each key
+// until keys have an effect.
 func (r *rig) types(keys ...string) {
 	for _, k := range keys {
 		r.hears(keyPress(k))

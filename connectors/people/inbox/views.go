@@ -17,7 +17,7 @@ const (
 	full                     // the whole text of one request
 	exact                    // the input of one request, exactly as its agent sent it
 	batch                    // a group of identical requests
-	choose                   // answers other than allow once and deny, one at a time
+	choose                   // choosing an answer other than allow once and deny once; the view shows one of them at a time
 	reason                   // typing the reason for a denial
 	word                     // typing the code word for an allow
 	words                    // typing the answer to a question
@@ -31,7 +31,7 @@ type view struct {
 	page   page
 	choice int    // index of the selected choice or standing answer
 	typed  []rune // the text typed so far
-	answer answer // the answer to send with the typed text; only for views of the kinds word and words
+	answer answer // the answer with which the typed text is sent; only for views of the kinds word and words
 }
 
 // maxTyped is the maximum length of typed text, in characters.
@@ -163,12 +163,12 @@ type choice struct {
 	option schemas.Option
 }
 
-// choices returns the choices of a request. For each rule that nod can store, there is a choice that
-// allows by this rule for the session. The options other than allow once and deny once follow.
+// choices returns the choices of a request. The first ones allow it for the session by one of the
+// rules that nod can store. The options other than allow once and deny once follow.
 func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
-	question := p.Request.Kind == schemas.KindQuestion // in a question, digits choose the options; an option that the agent remembers takes two steps
-	if p.Request.Kind == schemas.KindToolCall && may { // a permission already lasts for the session
+	question := p.Request.Kind == schemas.KindQuestion // the answers of a question have digits of their own, except an option that the agent itself remembers, which needs two steps
+	if p.Request.Kind == schemas.KindToolCall && may { // an allowed permission lasts for the session anyway
 		for n := range p.Remember {
 			all = append(all, choice{schemas.ScopeSession, n, once})
 		}

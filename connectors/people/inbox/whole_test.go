@@ -40,7 +40,7 @@ var hostile = map[string]string{
 
 var sizes = []struct{ width, height int }{{40, 20}, {80, 24}, {120, 40}}
 
-// witness records every row that a terminal has shown.
+// witness records every row that was visible on a terminal.
 type witness map[string]bool
 
 func (w witness) look(r *rig) {
@@ -71,7 +71,7 @@ func (w witness) seen(rows []string, from int) int {
 	return from
 }
 
-// No sequence of keys allows a request before all its rows were on the terminal.
+// With no sequence of keys can a user allow a request before the terminal has shown all its rows.
 func TestNothingIsAllowedBeforeAllRowsWereShown(t *testing.T) {
 	tries := 4
 	if testing.Short() {

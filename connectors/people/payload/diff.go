@@ -8,26 +8,27 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// Op is the operation of an edit on a line.
+// Op says what an edit does to a line.
 type Op byte
 
-// The operations: the line stays, is removed, or is added.
+// The line stays, is removed, or is added.
 const (
 	Keep   Op = ' '
 	Remove Op = '-'
 	Add    Op = '+'
 )
 
-// Line is one line of a diff. Text ends with a line break, unless it is an unfinished last line. Words
-// are the words of Text that differ from the line on the other side of the edit.
+// Line is one line of a diff. Text includes the line break, unless the line is the last one and
+// has none. If the edit replaces a line by another, Words marks the words in which the two
+// differ.
 type Line struct {
 	Op    Op
 	Text  string
 	Words []Span
 }
 
-// Diff returns the lines of both texts. The kept and the removed lines together are the text before,
-// and the kept and the added lines together are the text after.
+// Diff compares two texts line by line. The kept and the removed lines together are the text
+// before, and the kept and the added lines together are the text after.
 func Diff(before, after string) (lines []Line) {
 	at := 0
 	for _, e := range udiff.Lines(before, after) {
@@ -51,11 +52,12 @@ func appendLines(lines []Line, op Op, text string) []Line {
 	return lines
 }
 
-// maxWords is the length in bytes of the longest line in which Diff compares words.
+// maxWords is the largest length in bytes of a line in which Diff marks words.
 const maxWords = 2000
 
-// compareWords marks the words that differ between a removed line and the line that replaces it. If
-// more than half of a line differs, it marks none, because so many marks would distract.
+// compareWords marks the words that differ between a removed line and the added line that
+// replaces it. If they are more than half of either line, it marks nothing, because so many marks
+// would distract.
 func compareWords(old, new *Line) {
 	if len(old.Text) > maxWords || len(new.Text) > maxWords || !utf8.ValidString(old.Text) || !utf8.ValidString(new.Text) {
 		return
@@ -73,8 +75,8 @@ func compareWords(old, new *Line) {
 	}
 }
 
-// paintWords styles each word of which text[from:to] contains at least a part. It styles the whole
-// word. It never styles the line break.
+// paintWords gives a style to text[from:to], extended to whole words at both ends, but not to the
+// line break.
 func paintWords(styles []Style, text string, from, to int, style Style) {
 	inWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 	if from < to {

@@ -6,8 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The limits of a command line with colours. Parsing a longer or deeper command line could be slow, so
-// it has no colours.
+// The largest size of a command line that gets colours. Parsing a larger one could be slow.
 const (
 	maxCommand = 32 << 10 // in bytes
 	maxNesting = 200      // the number of opening brackets

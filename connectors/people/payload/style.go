@@ -28,14 +28,15 @@ const (
 	Mark        Style = "mark"      // a mark that nod puts in place of a deceptive character
 )
 
-// Span is a piece of a text with one style. From and To are offsets in bytes.
+// Span is a piece of a text with one style. From and To are its offsets in bytes; To is after its
+// last byte.
 type Span struct {
 	From, To int
 	Style    Style
 }
 
-// spans returns the runs of equal styles. styles contains one style for each byte. Runs without a
-// style are left out.
+// spans combines neighbouring bytes of the same style to spans. styles contains one style for
+// each byte. There are no spans for bytes without a style.
 func spans(styles []Style) (all []Span) {
 	for from := 0; from < len(styles); {
 		to := from + 1
@@ -57,7 +58,8 @@ func paint(styles []Style, from, to int, style Style) {
 	}
 }
 
-// StyleAt returns the style of the byte at an offset. all must be sorted.
+// StyleAt returns the style of the byte at an offset. The spans in all must be in the order of
+// the text.
 func StyleAt(all []Span, offset int) Style {
 	lo, hi := 0, len(all)
 	for lo < hi {

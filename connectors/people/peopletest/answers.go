@@ -40,8 +40,9 @@ func deniedWithReason(s *stage) {
 	s.Equal(reason, d.Message)
 }
 
-// agentRemembers requires that an option which the agent remembers takes a second step. The person
-// must read the meaning of the option before choosing it.
+// agentRemembers requires that a person needs two presses to choose an option that the agent
+// itself applies to later calls. Before the second one, the person must read the meaning of the
+// option.
 func agentRemembers(s *stage) {
 	r := call("git status")
 	r.Options = append(schemas.DefaultOptions(),
@@ -95,7 +96,8 @@ func foreign(s *stage) {
 	s.pending(p)
 }
 
-// forged presses buttons with invented data, and with the data of a button in another message.
+// forged presses buttons with invented data, and a button with the data of a button in another
+// message. None of these presses may answer a question.
 func forged(s *stage) {
 	p, _, m := s.shown("make")
 	other, _, n := s.shown("rm -rf /")
@@ -116,7 +118,7 @@ func forged(s *stage) {
 		s.pending(p)
 		s.pending(other)
 	}
-	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // press a button under one question with the data of another question's Allow button
+	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // under the question n, press the Allow button of the question m
 	s.Contains(reply, "Nothing changed")
 	s.pending(p)
 	s.pending(other)

@@ -5,8 +5,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// counted requires that a question shows the number of identical calls that wait. An answer must cover
-// only as many calls as the message showed when the person answered.
+// counted requires that a question shows how many identical calls wait for its answer. If a
+// further call joins after that, the answer must not cover that call.
 func counted(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.showCount(&p, 3, "")

@@ -65,8 +65,8 @@ func wordsWithCode(s *stage) {
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)
 }
 
-// foreignCode requires that a code counts for its own recipient and its own request alone, and that it
-// covers only the calls that its message counted.
+// foreignCode requires that a code works only for its own recipient and its own request, and that
+// an answer with it covers only the number of calls that its message showed.
 func foreignCode(s *stage) {
 	p, _, m := s.shown("make")
 	q := s.desk.ask(call("make test"), Bob)
@@ -89,7 +89,8 @@ func foreignCode(s *stage) {
 	s.pending(p)
 }
 
-// lateCode requires that an old code changes nothing, although another question waits.
+// lateCode requires that the code of a question that has ended changes nothing, even if another
+// question waits.
 func lateCode(s *stage) {
 	p, _, m := s.shown("make")
 	code := s.code(m)

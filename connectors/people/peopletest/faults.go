@@ -36,7 +36,8 @@ func faults(s *stage) {
 	}
 }
 
-// sameError requires that err has the same retry fields as want, the error that must follow the fault.
+// sameError requires that err tells the worker to retry as want does. fault is the fault that
+// caused err.
 func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.t.Helper()
 	var e *people.Error
@@ -71,7 +72,7 @@ func repeatedRevision(s *stage) {
 	s.Contains(s.last(Ann).Text+s.looks(Ann, m.ID).Text, "again")
 }
 
-// shownAgain shows Ann a prompt that her chat may already contain.
+// shownAgain shows Ann a prompt that her chat may already contain. (p.Repeat is set.)
 func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message) {
 	s.t.Helper()
 	p := s.desk.ask(call(command), Ann)

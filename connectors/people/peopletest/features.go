@@ -8,13 +8,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Features are the optional abilities of a channel. For a declared feature the suite runs every test
-// of the feature. For an undeclared one it runs a test that fails if the channel has the feature.
-// Every channel must either be Outgoing, without other features, or Spoken with Replies alone, or have
-// Buttons or Replies.
+// Features are the optional abilities of a channel. For a declared feature the suite runs all
+// tests that need it. For any other feature it runs a test that fails if the channel has the
+// feature nevertheless. A channel must declare Outgoing and no other feature, or Spoken and
+// Replies alone, or at least one of Buttons and Replies.
 type Features struct {
-	Outgoing     bool // messages tell that a request waits or has ended, without its payload, and take no answers
-	Spoken       bool // messages are spoken, one question at a time, and a yes is read back before it counts; needs Replies alone
+	Outgoing     bool // messages only tell that a request waits or has ended, without its payload; the channel takes no answers
+	Spoken       bool // the channel asks by voice, one question at a time, and repeats a yes before it counts
 	Buttons      bool // messages have buttons
 	Replies      bool // a person can reply to a message with yes or no
 	Codes        bool // a person can write yes or no with the code that the question shows
@@ -22,7 +22,7 @@ type Features struct {
 	Reasons      bool // a denial can contain the person's reason
 	Scopes       bool // an answer can allow later calls by a rule that nod stores
 	AgentOptions bool // an answer can choose an option that the agent itself remembers
-	Unkept       bool // the channel keeps no answer for a connector that is away: the person reads that it failed
+	Unkept       bool // if the connector is not connected, the channel drops an answer, and the person reads that it failed
 }
 
 // feature is the name of a field of Features.
@@ -37,7 +37,7 @@ const (
 	scopes       feature = "Scopes"
 	agentOptions feature = "AgentOptions"
 	unkept       feature = "Unkept"
-	kept         feature = "Kept" // the opposite of Unkept
+	kept         feature = "Kept" // not a field: the opposite of Unkept
 )
 
 func (f Features) declared() map[feature]bool {
@@ -47,8 +47,8 @@ func (f Features) declared() map[feature]bool {
 	}
 }
 
-// absences contains the tests for channels that do not declare a feature. Such a test fails if the
-// channel has the feature. Unkept and Kept have none: each is the other's absence.
+// absences contains, for each feature, the test that fails if a channel has the feature without
+// declaring it. Unkept and Kept need none, because every channel has exactly one of them.
 var absences = map[feature]func(*stage){
 	buttons:      noButtons,
 	replies:      noReplies,
@@ -61,7 +61,7 @@ var absences = map[feature]func(*stage){
 
 func runAbsences(t *testing.T, features Features, stage func(*testing.T) *stage) {
 	for name, declared := range features.declared() {
-		if absences[name] != nil && !declared && !(features.Outgoing && (name == scopes || name == agentOptions)) { // an outgoing channel without buttons and replies takes no lasting answer either
+		if absences[name] != nil && !declared && !(features.Outgoing && (name == scopes || name == agentOptions)) { // no such test for an outgoing channel: it has neither buttons nor replies for a lasting answer
 			t.Run("without "+string(name), func(t *testing.T) {
 				t.Parallel()
 				absences[name](stage(t))
@@ -96,7 +96,8 @@ func noCodes(s *stage) {
 	s.Empty(shownCode.FindString(m.Text), undeclared)
 }
 
-// noEdits requires that Settle does not change the prompt's message and sends another message.
+// noEdits requires that Settle leaves the prompt's message unchanged and sends the outcome in
+// another message.
 func noEdits(s *stage) {
 	_, can := s.carrier.(people.Reviser)
 	s.False(can, undeclared)

@@ -29,26 +29,26 @@ type Person interface {
 	Said() *schemas.Answer
 }
 
-// Offering is a Person whose question has other rules than the question of UnseenPrompt.
+// Offering is a Person whose question offers other rules than that of UnseenPrompt.
 type Offering interface {
 	Offered() []schemas.Reach
 }
 
-// Pressable is a button or a key. If Chooses is true, pressing it sends no answer by itself, so the
-// suite never tries it as the last press.
+// Pressable is a button or a key. Chooses means that pressing it never sends an answer by itself.
+// The suite then never tries it as the last press.
 type Pressable struct {
 	Label   string
 	Chooses bool
 }
 
-// Lasts describes which kinds of lasting answers a channel offers.
+// Lasts says which kinds of lasting answers a channel offers.
 type Lasts struct {
 	Rules  bool // rules that nod stores
 	Agents bool // options that the agent itself remembers
 }
 
-// The rules that nod can store, and the options that the agent remembers, in the question of
-// UnseenPrompt.
+// The rules and the options with which a person can answer the question of UnseenPrompt for later
+// calls.
 var (
 	lastingRules = []schemas.Reach{
 		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"git", "status"}, Project: "/workspace"}}},
@@ -67,8 +67,8 @@ func lastingRequest() schemas.Request {
 	return r
 }
 
-// UnseenPrompt returns a question that a person can also answer for later calls. n makes the questions
-// of one test different.
+// UnseenPrompt returns a question that can also be answered for later calls. Each n returns
+// another question.
 func UnseenPrompt(n int) schemas.Prompt {
 	r := lastingRequest()
 	r.Type, r.SessionID, r.PendingID, r.CreatedAt = schemas.TypeRequest, "session-1", fmt.Sprint("unseen-", n), time.Now().UTC()
@@ -83,13 +83,17 @@ func UnseenPrompt(n int) schemas.Prompt {
 	}
 }
 
-// NothingLastsUnseen tries every sequence of at most depth presses on the controls of a channel.
+// NothingLastsUnseen requires that a person reads the effect of a lasting answer before giving
+// it. It tries every sequence of at most depth presses on the controls of a channel.
+//
 // For each sequence it calls one of the functions asks, which shows a new question and returns
-// its Person; n counts the calls of that function. Different functions are called at the same
-// time, so each needs a screen and questions of its own. Just before each press that gives a lasting answer, the screen must show the effect
-// of the answer: the exact rule with its scope and its duration, or the agent's option with
-// the warning that the agent remembers it. The test fails unless it finds a way to every kind
-// of lasting answer that offers contains, and to no other kind.
+// its Person; n counts the calls of that function. It calls different functions at the same time,
+// so each needs its own screen and its own questions.
+//
+// Just before a press that gives a lasting answer, the screen must show its effect: the exact
+// rule with its scope and its duration, or the agent's option with the warning that the agent
+// remembers it. The test also fails if it finds other kinds of lasting answers than those in
+// offers, or does not find one of those.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks ...func(n int) Person) {
 	w := walk{t: t, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
 	for _, each := range asks {
@@ -116,13 +120,13 @@ type walk struct {
 	t       *testing.T
 	screens []*screen
 	depth   int
-	been    map[string]bool // the screens that were seen so far, each with its controls
+	been    map[string]bool // each content of a screen, with its controls, that was seen so far
 	mu      sync.Mutex      // guards count and found
 	count   int
 	found   map[string]bool
 }
 
-// screen shows one question after another.
+// screen shows one question after another, by the function asks.
 type screen struct {
 	asks  func(n int) Person
 	count int
@@ -144,7 +148,7 @@ func (w *walk) all() {
 		}
 		walkers.Wait()
 		if w.t.Failed() {
-			w.t.FailNow() // a failed requirement has ended only the goroutine of its screen
+			w.t.FailNow() // FailNow in a goroutine of a screen has ended only that goroutine
 		}
 		paths = w.continues(paths, reached)
 	}
@@ -157,8 +161,8 @@ type state struct {
 	may   []Pressable
 }
 
-// step tries one sequence of presses. If these presses gave an answer, step checks it and
-// returns no state.
+// step shows a new question and makes the presses of path. If they gave an answer, step checks
+// the answer and returns an empty state. Otherwise it returns the state of the screen.
 func (w *walk) step(s *screen, path []string) state {
 	before, p := w.goes(s, path)
 	if said := p.Said(); said != nil {
@@ -173,8 +177,9 @@ func (w *walk) step(s *screen, path []string) state {
 	return state{fmt.Sprint(p.Sees(), may), may}
 }
 
-// continues extends each sequence of presses in paths by each next press to try, and returns the longer
-// sequences. If several sequences have led to the same state, it extends only the first of them.
+// continues returns the sequences of presses to try next: each sequence in paths, extended by
+// each control that can be pressed after it. If several sequences have led to the same state, it
+// extends only the first of them.
 func (w *walk) continues(paths [][]string, reached []state) (on [][]string) {
 	for i, path := range paths {
 		if w.been[reached[i].shown] || len(path) == w.depth {
@@ -190,8 +195,8 @@ func (w *walk) continues(paths [][]string, reached []state) (on [][]string) {
 	return on
 }
 
-// goes shows a new question and presses the controls of a path. It returns the text of
-// the screen before the last press.
+// goes shows a new question and makes the presses of path. It returns the text that was on the
+// screen before the last press.
 func (w *walk) goes(s *screen, path []string) (before string, p Person) {
 	w.t.Helper()
 	p = s.asks(s.count)
@@ -214,8 +219,8 @@ func labels(all []Pressable) (out []string) {
 	return out
 }
 
-// check requires that seen, the text on the screen before the last press, contained the effect of the
-// answer.
+// check requires that seen, the text on the screen before the last press, explained the lasting
+// effect of the answer a.
 func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []schemas.Reach) {
 	w.t.Helper()
 	reads := func(one ...string) {
@@ -252,7 +257,7 @@ func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []sche
 	}
 }
 
-// finds adds one kind of lasting answer to w.found, the kinds that the channel offers.
+// finds records that the channel offers this kind of lasting answer.
 func (w *walk) finds(kind string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

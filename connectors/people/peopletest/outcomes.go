@@ -70,7 +70,8 @@ func inSteps(s *stage) {
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)
 }
 
-// heldUpChoices makes the first attempt to add the choices fail.
+// heldUpChoices makes Revise fail when it adds the choices. The next call of Revise must add them
+// to the same message.
 func heldUpChoices(s *stage) {
 	for fault, want := range map[Fault]people.Error{
 		Slow:   {After: SlowFor},
@@ -155,8 +156,8 @@ func restartedMeanwhile(s *stage) {
 	s.Zero(s.desk.contradicted(), "an update that comes twice gives the same answer")
 }
 
-// connectorAwayUnkept requires that an answer to a connector that is away changes nothing, that the
-// person reads so, and that the question takes their answer later.
+// connectorAwayUnkept lets a person press a button while no connector is connected. The press
+// must not count, the person must be told so, and must be able to answer the question later.
 func connectorAwayUnkept(s *stage) {
 	p, _, m := s.shown("make")
 	s.stop()
@@ -172,7 +173,8 @@ func connectorAwayUnkept(s *stage) {
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)
 }
 
-// restartedUnkept requires that a connector which ends before nod has the answer tells the person so.
+// restartedUnkept stops the connector before nod has stored a person's answer. The connector must
+// tell the person that the answer is not confirmed.
 func restartedUnkept(s *stage) {
 	p, _, m := s.shown("make")
 	s.desk.leave()

@@ -9,8 +9,8 @@ import (
 // secretWords are the words of a request that an outgoing channel must not send.
 const secretWords = "curl-with-password-hunter2"
 
-// secretive returns a request whose fields contain secretWords, except for the fields that an outgoing
-// channel may send.
+// secretive returns a request that contains secretWords in all fields that an outgoing channel
+// must not send.
 func secretive() schemas.Request {
 	r := call(secretWords)
 	r.Title, r.Reason, r.SessionLabel, r.TaskID = secretWords, secretWords, secretWords, secretWords
@@ -31,8 +31,9 @@ func told(s *stage) {
 	s.pending(p)
 }
 
-// toldOutcome requires that each outcome comes once as a new message. It must not quote the words of
-// the person who decided. A second call, by a worker that knows only the Ref, is no error.
+// toldOutcome requires that each outcome comes as one new message, without the words of the
+// person who decided. If another worker, which knows only the Ref of the first message, calls
+// Settle again, this is no error.
 func toldOutcome(s *stage) {
 	for outcome, want := range map[schemas.Outcome]string{
 		schemas.Allowed: "allowed", schemas.Denied: "denied", schemas.Cancelled: "dismissed", schemas.TimedOut: "expired", schemas.Withdrawn: "stopped waiting",
@@ -67,8 +68,8 @@ func toldAgain(s *stage) {
 	s.Contains(s.last(Ann).Text, "again")
 }
 
-// toldHostile requires that the project's name, the only text of the agent that is sent, cannot hide or
-// imitate other text.
+// toldHostile requires that the project's name cannot hide or imitate other text. It is the only
+// text of the agent that an outgoing channel sends.
 func toldHostile(s *stage) {
 	for name, seen := range map[string]string{
 		"app\u202egnp":        "⟦U+202E⟧",

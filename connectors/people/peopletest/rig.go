@@ -32,13 +32,14 @@ type Rig interface {
 	// false.
 	Does(user string, act Act) bool
 
-	// Break makes the carrier's next attempt to send or edit a message fail.
+	// Break makes the carrier's next attempt to send or edit a message fail with this fault.
 	Break(fault Fault)
 }
 
-// Listening is a Rig of a channel with the feature Unkept.
+// Listening is a Rig of a channel with the feature Unkept. Such a channel drops answers while no
+// carrier is connected, so the suite must know when one is.
 type Listening interface {
-	// Connected returns the number of carriers to which the channel can bring an answer.
+	// Connected returns the number of carriers that are connected to the channel.
 	Connected() int
 }
 

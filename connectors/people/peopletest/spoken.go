@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// spokenTests are the tests of the suite for a channel that is spoken.
+// spokenTests are the tests of the suite for a channel that asks by voice.
 var spokenTests = []struct {
 	name  string
 	needs []feature
@@ -30,8 +30,8 @@ var spokenTests = []struct {
 	{"cancelling ends it promptly", nil, cancelled},
 }
 
-// asks offers a request to its recipient and waits until the question is spoken. It returns the
-// question. The ID of a spoken message is the id of the request that it is about.
+// asks passes a request to the carrier, waits until the carrier speaks the question, and returns
+// it. The ID of a spoken message is the id of the request that the message is about.
 func (s *stage) asks(p schemas.Prompt) Message {
 	s.t.Helper()
 	s.waits("the prompt", func() bool {
@@ -84,8 +84,8 @@ func spokenDenial(s *stage) {
 	}
 }
 
-// UnclearSpeech lists utterances that answer nothing: negated, mixed, quoted, unfinished and overheard
-// ones, and others that recognisers make of them.
+// UnclearSpeech lists utterances that must not answer a question: negated, mixed, quoted,
+// unfinished and overheard ones, and words that a speech recogniser may hear in their place.
 var UnclearSpeech = []string{
 	"yes please", "yes but", "yes but not in production", "not yet", "nope yes", "yes yes no", "yes yes", "yes no", "no yes", "not yes",
 	"do not allow abcd", "do not approve", "don't approve", "don't", "do not", "disallow", "disapprove", "allow", "allow it", "approve it",
@@ -102,7 +102,7 @@ func spokenWords(s *stage) {
 		s.pending(p)
 	}
 	s.denies(p)
-	for _, text := range UnclearSpeech { // after a yes, no such speech confirms it
+	for _, text := range UnclearSpeech { // such an utterance must not confirm a yes either
 		q := s.readsBack()
 		s.True(s.Does(Ann, Act{Say: text}))
 		s.True(s.Does(Ann, Act{Say: "confirm that"}))
@@ -111,8 +111,9 @@ func spokenWords(s *stage) {
 	s.Zero(s.desk.contradicted())
 }
 
-// readsBack asks Ann, who says yes, until the channel reads a yes back. A late "no" about an earlier
-// request may deny the first requests.
+// readsBack makes Ann say yes, and waits until the channel repeats the yes and asks her to
+// confirm it. It returns the request. It tries again with another request if a late "no" about an
+// earlier request has denied this one.
 func (s *stage) readsBack() schemas.Prompt {
 	s.t.Helper()
 	for {
@@ -130,8 +131,9 @@ func (s *stage) readsBack() schemas.Prompt {
 	}
 }
 
-// denies makes Ann say no until it counts: the channel may take the first one for an echo of its last
-// words. Speech is handled in order, so a denial shows that nothing that Ann said before was an allow.
+// denies makes Ann say no until the request is denied, because the channel may take her first no
+// for an echo of its own words. Speech is handled in order, so the denial shows that nothing that
+// Ann said before has allowed the request.
 func (s *stage) denies(p schemas.Prompt) {
 	s.t.Helper()
 	for s.desk.now(p).Decision == nil {
@@ -140,7 +142,8 @@ func (s *stage) denies(p schemas.Prompt) {
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// unspeakable requires that no approver can allow by voice a text that speech does not convey exactly.
+// unspeakable requires that nobody can allow a request by voice if speech cannot convey its exact
+// text.
 func unspeakable(s *stage) {
 	for _, command := range []string{
 		"echo begin " + strings.Repeat("x", 300), strings.Repeat("a ", 200), "rm -rf /tmp \u202egnp.exe", "ls" + strings.Repeat(" ", 40) + "; rm -rf ~",

@@ -106,7 +106,7 @@ func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ..
 			})
 		}
 	}
-	if !features.Spoken { // speech shows no choices, which these tests look for
+	if !features.Spoken { // the tests look for choices, which speech does not show
 		runAbsences(t, features, stage)
 	}
 }

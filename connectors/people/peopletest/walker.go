@@ -6,15 +6,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reader implements Person. It is Ann, who reads one message from the carrier.
+// reader is Ann, who reads one message from the carrier. It implements Person.
 type reader struct {
 	*stage
 	prompt schemas.Prompt
 	id     string
 }
 
-// nothingUnseen requires that a person reads a lasting answer before it can be chosen. It also fails
-// if the channel has Scopes or AgentOptions without declaring them.
+// nothingUnseen requires that a person reads the effect of a lasting answer before choosing it.
+// It also fails if the channel offers lasting answers without declaring Scopes or AgentOptions.
 func nothingUnseen(s *stage) {
 	NothingLastsUnseen(s.t, 4, Lasts{Rules: s.features.Scopes, Agents: s.features.AgentOptions}, func(int) Person {
 		p := s.desk.ask(lastingRequest(), Ann)
@@ -64,8 +64,8 @@ func (r *reader) Press(label string) {
 	})
 }
 
-// messages returns the number of Ann's messages without toasts. The toast about a press may come
-// before the message with the next step.
+// messages returns the number of Ann's messages, without toasts, because the toast about a press
+// may come before the message that the press causes.
 func (r *reader) messages() (n int) {
 	for _, m := range r.Read(Ann) {
 		if m.ID != "" {

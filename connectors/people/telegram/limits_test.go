@@ -241,8 +241,8 @@ func TestAReplyToACopiedMessageDecidesNothing(t *testing.T) {
 	w.Empty(w.desk.answers)
 }
 
-// Steps that decide nothing, such as a list of further options, open only for the recipient of the
-// question.
+// Only the recipient of a question can open steps that decide nothing, such as the list of
+// further options.
 func TestOnlyTheRecipientOpensASecondStep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -259,7 +259,7 @@ func TestOnlyTheRecipientOpensASecondStep(t *testing.T) {
 	w.Equal([]telegramtest.Message{m}, w.Chat(ann), "nothing was changed or added")
 }
 
-// A press opens further buttons while the request ends. nod removes these buttons.
+// If a request ends while a press opens further buttons, nod removes these buttons.
 func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

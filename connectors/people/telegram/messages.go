@@ -150,7 +150,8 @@ func (h *handler) listPending(ctx context.Context, m *message) error {
 	return nil
 }
 
-// times returns " · ×3" if three identical calls wait. For one call it returns "".
+// times returns the number of waiting identical calls, such as " · ×3". For one call it returns
+// "".
 func times(p *schemas.Prompt) string {
 	if people.Times(p) == "" {
 		return ""

@@ -55,8 +55,8 @@ func TestAQuestionHasItsOwnButtons(t *testing.T) {
 	assert.False(t, ok, "it takes no words")
 }
 
-// Each answer to a plan has a button. A tap on a button sends its answer. A reply sends the answer for
-// which the person writes a text.
+// Each answer to a plan has a button. A press sends the answer; for an answer with a text, the
+// person sends the text as a reply.
 func TestAPlanHasItsOwnButtons(t *testing.T) {
 	t.Parallel()
 	p := aQuestion()

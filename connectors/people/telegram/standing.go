@@ -40,8 +40,8 @@ func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	return &k
 }
 
-// reachChosen returns the index and the text of the rule whose button has this action. ok is false if
-// there is none.
+// reachChosen returns the index and the text of the rule whose button has this action. ok is
+// false if no rule has such a button.
 func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool) {
 	for i, r := range offeredReaches(p) {
 		if reachAction(i) == action {

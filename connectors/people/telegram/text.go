@@ -23,8 +23,8 @@ const (
 	maxEntities = 100
 )
 
-// The words with which a message names its request. In a prompt these lines are below all text of the
-// agent; see people.Parts.
+// The labels of the lines in which a message names its request. In a prompt these lines are below
+// all text of the agent; see people.Parts.
 const (
 	requestLine = "Request: "
 	sessionLine = "Session: "

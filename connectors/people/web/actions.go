@@ -28,8 +28,8 @@ type actionPayload struct {
 	Query   string          `json:"query"`
 	Outcome schemas.Outcome `json:"outcome"`
 
-	// Fields of an answer beyond a plain allow or deny; see schemas.Answer.
-	// permission.compare uses UpdatedInput too.
+	// Fields of an answer that says more than allow once or deny once; see schemas.Answer. The
+	// action permission.compare also uses UpdatedInput.
 	UpdatedInput json.RawMessage `json:"updated_input"`
 	Scope        schemas.Scope   `json:"scope"`
 	Reach        int             `json:"reach"`

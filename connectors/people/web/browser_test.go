@@ -119,8 +119,9 @@ func (p *page) does(actions ...chromedp.Action[chromedp.Void]) {
 	p.NoError(chromedp.Do(p.tab, actions...))
 }
 
-// sees waits, for three minutes at most, until a JavaScript expression is true. The page itself
-// looks again and again, since a message to the browser for each look would cost more than the look.
+// sees waits, for three minutes at most, until a JavaScript expression is true. A script in the
+// page evaluates it repeatedly, because a message to the browser for each evaluation would take
+// longer.
 func (p *page) sees(expr string) {
 	p.t.Helper()
 	look := "(async () => {" +
@@ -129,7 +130,7 @@ func (p *page) sees(expr string) {
 		"return false })()"
 	holds := func() bool {
 		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool](look, chromedp.EvalAwaitPromise))
-		return err == nil && yes // there is an error if the page is loaded anew meanwhile
+		return err == nil && yes // ignore the error of a page that is being loaded anew
 	}
 	for until := time.Now().Add(3 * time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
 		p.True(time.Now().Before(until), "%s never held; the page says: %s", expr, p.text("body"))

@@ -325,7 +325,8 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	r.Contains(closed.Reason, "too slow")
 }
 
-// long is the flag -long: tests whose effort has a choice run in their long form, as in .ci/run.
+// long is the flag -long. With it, some tests take more time to test more. The script .ci/run
+// sets it.
 var long = flag.Bool("long", false, "run the tests in their long form")
 
 // Clients connect and disconnect while many requests arrive and are decided. The gateway sends each
@@ -354,7 +355,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	all := r.opens("bob")
 	all.gets("inbox.subscribe", nil)
 	answers := make(chan fields, n)
-	for range 4 { // the rate limit of one client is too low for all answers
+	for range 4 { // several clients, because the rate limit of one is too low for all answers
 		s := r.opens("bob")
 		watchers.Go(func() {
 			for a := range answers {
@@ -377,7 +378,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 			r.True(requested[id], "%s ended before it began", id)
 			r.False(resolved[id], "%s ended twice", id)
 			resolved[id] = true
-			select { // each ended request permits one of the waiting clients to connect again
+			select { // after each ended request, one of the waiting clients may connect again
 			case turns <- struct{}{}:
 			default:
 			}

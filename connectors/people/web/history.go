@@ -63,8 +63,8 @@ func mentions(p *schemas.Prompt, words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 }
 
-// searchWidth is the width in columns of the summary that a search looks into; the whole input
-// is searched as the agent sent it.
+// searchWidth is the width, in columns, of the summary in which a search looks for words. The
+// search also looks in the whole input.
 const searchWidth = 1000
 
 // listSessions replies with the sessions of the requests that are stored.

@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// shows waits until the pane shows this request.
+// shows waits until the page shows this request.
 func (p *page) shows(id string) {
 	p.t.Helper()
 	p.sees("document.querySelector('dialog').open && " + row(id) + "?.classList.contains('current')")
@@ -26,7 +26,7 @@ func (p *page) presses(key string) {
 	p.does(chromedp.KeyEvent(key))
 }
 
-// After each answer the next request comes up by itself, so thirty requests take thirty keys.
+// After each answer the page shows the next request, so each request takes one key.
 func TestEachRequestTakesOneKey(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -61,14 +61,14 @@ func TestKeysDoNothingElse(t *testing.T) {
 	r.asks("S", "two", `{}`)
 	p := r.visits("ann", 1024, 768)
 	p.sees(row("two"))
-	p.presses("a") // no request is open
+	p.presses("a") // this key has no effect, because no request is open
 	p.presses("j")
 	p.shows("one")
 	p.presses("j")
 	p.shows("two")
-	p.presses("j") // the last request stays open
-	// The key d comes so soon after the change that no button works yet. The page's own timer presses it,
-	// because a busy test would be late.
+	p.presses("j") // there is no later request, so this one stays open
+	// Right after the request has changed, no button works yet, so the key d must have no effect.
+	// A timer of the page presses it, because the test may be too late on a busy machine.
 	p.does(script(`{ const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
 		press("k"); setTimeout(() => { press("d"); globalThis.pressed = true }, 100) }`))
 	p.sees("globalThis.pressed")
@@ -76,13 +76,13 @@ func TestKeysDoNothingElse(t *testing.T) {
 	p.ready("allow")
 	p.presses("m")
 	p.sees("document.activeElement.tagName === 'TEXTAREA'")
-	p.presses("ad") // letters of a message
+	p.presses("ad") // these keys are letters of the message, and no shortcuts
 	p.Equal("ad", strings.TrimPrefix(value[string](p, "document.activeElement.value"), "m"), "the test's own keys type the m too, unlike a keyboard's")
 	p.presses(kb.Escape) // Escape leaves the field
 	p.sees("document.activeElement.tagName !== 'TEXTAREA'")
 	p.presses("?")
 	p.sees("document.querySelector('.help').matches(':popover-open')")
-	p.presses("d") // the list of the keys is open
+	p.presses("d") // no effect while the list of keys is open
 	p.presses("?")
 	p.sees("!document.querySelector('.help').matches(':popover-open')")
 	p.presses("/")
@@ -93,8 +93,8 @@ func TestKeysDoNothingElse(t *testing.T) {
 	r.listed(r.opens("bob"), "one", "two") // nothing was decided
 }
 
-// After a denial that nod remembers, undo makes nod forget it: the agent's next identical call is a
-// question again. The decision about the first call does not change.
+// A user can undo a denial that nod remembers. nod then asks again about the agent's next
+// identical call. The decision about the first call does not change.
 func TestADenialIsTakenBack(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -118,7 +118,7 @@ func TestADenialIsTakenBack(t *testing.T) {
 	p.sees(row("three"))
 }
 
-// decidedAtOnce submits a request that no person is asked about, and returns its outcome.
+// decidedAtOnce submits a request that nod decides without a person, and returns its outcome.
 func (r *rig) decidedAtOnce(request schemas.Request) schemas.Outcome {
 	r.t.Helper()
 	open, err := r.asker.Submit(r.ctx, request)
@@ -128,7 +128,7 @@ func (r *rig) decidedAtOnce(request schemas.Request) schemas.Outcome {
 	return d.Outcome
 }
 
-// An answer of a question is chosen by its digit, which the button shows.
+// A digit chooses an answer of a question. The answer's button shows the digit.
 func TestAQuestionIsAnsweredByADigit(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -142,7 +142,7 @@ func TestAQuestionIsAnsweredByADigit(t *testing.T) {
 	p.presses("j")
 	p.ready("allow")
 	p.Equal([]string{"", "1", "2"}, value[[]string](p, "[...document.querySelectorAll('dialog .actions button')].map((b) => b.dataset.key ?? '')"))
-	p.presses("a") // there is no single answer that allows
+	p.presses("a") // the keys that allow have no effect, because a question has no single answer that allows
 	p.presses("9")
 	p.presses("2")
 	p.ends("MariaDB")

@@ -57,7 +57,8 @@ func TestTwoPanes(t *testing.T) {
 	}
 }
 
-// With many requests, 200 or with -long 1000, the page stays quick: rows outside the window are not laid out.
+// The page stays quick with many requests (200, or 1000 with -long), because the browser does not
+// lay out rows outside the window.
 func TestManyRows(t *testing.T) {
 	t.Parallel()
 	r := start(t)

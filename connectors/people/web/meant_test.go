@@ -19,7 +19,8 @@ func keyDown(key string, repeat bool) string {
 	return "document.activeElement.dispatchEvent(" + press + ")"
 }
 
-// A key that is held down answers one request, not also the next one that comes up.
+// A key that is held down answers one request. It does not answer the next request, which then
+// appears in the same place.
 func TestAHeldKeyAnswersOneRequest(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -38,9 +39,9 @@ func TestAHeldKeyAnswersOneRequest(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 }
 
-// While a user writes a message, another approver answers the request, and the field
-// disappears. The rest of the message presses no shortcuts, which would open the next request
-// and allow it.
+// Another approver answers a request while a user writes a message about it, and the field for
+// the message disappears. The keys that the user still types must not act as shortcuts, which
+// could open the next request and allow it.
 func TestTheRestOfAMessageIsNoShortcut(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -65,7 +66,8 @@ func TestTheRestOfAMessageIsNoShortcut(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 }
 
-// The second click of a double click was meant for the request that the first click answered.
+// The second click of a double click has no effect: the user meant it for the request that the
+// first click answered.
 func TestASecondClickOfADoubleClickAnswersNothing(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
@@ -79,7 +81,8 @@ func TestASecondClickOfADoubleClickAnswersNothing(t *testing.T) {
 	p.ends("Allowed once")
 }
 
-// "Allow all once" gives no lasting answer and no edited input.
+// The button "Allow all once" works only if no request of the session has an edited input: it
+// allows the calls as they are.
 func TestAllowingAllIsForTheCallsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -100,8 +103,8 @@ func TestAllowingAllIsForTheCallsAsTheyAre(t *testing.T) {
 	p.sees(all + ".getAttribute('aria-disabled') === 'false'")
 }
 
-// A request must not count as read while a notice covers it, so in a narrow window the notice
-// has a place of its own.
+// A notice never covers a request, because the request could count as read although the user
+// cannot see it. In a narrow window, the notice has its own space.
 func TestANoticeCoversNoRequest(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -119,7 +122,7 @@ func TestANoticeCoversNoRequest(t *testing.T) {
 	})()`))
 }
 
-// The buttons that answer all requests of a session cover none of them.
+// The buttons that answer all requests of a session cover no request.
 func TestTheButtonsForAllCoverNoRequest(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -22,8 +22,9 @@ import (
 	"github.com/nodbus/nod/internal/testports"
 )
 
-// proxied returns an inbox behind a TLS proxy, and an HTTP client that sends every request to this
-// proxy, for any host in the URL. If keepsHost is true, the proxy keeps the Host header of the client.
+// proxied returns an inbox behind a TLS proxy, and an HTTP client that sends every request to
+// this proxy, whatever host the URL names. If keepsHost is true, the proxy passes on the client's
+// Host header.
 func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *http.Client) {
 	port := strconv.Itoa(testports.Free(r.t, 1)[0])
 	listen.Addr = net.JoinHostPort(listen.Addr, port)

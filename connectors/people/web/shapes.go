@@ -90,8 +90,8 @@ type requestView struct {
 	Waiters int    `json:"waiters"`
 	Waiting int    `json:"waiting"`
 	Times   string `json:"times,omitempty"`
-	// Same is a hash of the request as people see it. Two requests have the same hash if they differ
-	// only in ids, deadlines and numbers of calls.
+	// Same is a hash of the request as people see it. Two requests have the same hash if they
+	// differ only in their ids, sessions, deadlines and numbers of calls.
 	Same string `json:"same"`
 
 	// New is true if the request arrived after the client's subscription.
@@ -100,8 +100,9 @@ type requestView struct {
 	version string // a text that changes when something changes that the page shows
 }
 
-// option is one possible answer. Label describes its effect, in nod's words. Called is the agent's
-// name for the option. Remembered means that the agent stores the choice for later calls.
+// option is one possible answer. Label describes its effect, in nod's words. Called is the
+// agent's name for the option. Remembered means that the agent itself applies the choice to later
+// calls.
 type option struct {
 	schemas.Option
 	Label      string `json:"label"`

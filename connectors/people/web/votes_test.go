@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An open page shows the vote of another person when it arrives.
+// When another person votes, an open page shows the vote at once.
 func TestAnOpenPageShowsTheVoteOfAnotherPerson(t *testing.T) {
 	t.Parallel()
 	r := start(t)

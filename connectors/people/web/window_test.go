@@ -50,11 +50,11 @@ func TestASubscriptionWithALimitGetsAWindow(t *testing.T) {
 	requested("r0", "r1", "r2")
 	r.asks("S", "r7", `{}`)
 	unlisted(5)
-	ends("r0") // one place is free
+	ends("r0") // one of three places in the window is free
 	ends("r1") // two of three places are free
 	unlisted(3)
 	requested("r3", "r4")
-	r.terminal("bob", "S", "r7", "reject_once") // outside of the window
+	r.terminal("bob", "S", "r7", "reject_once") // a request that the client has not got
 	unlisted(2)
 
 	reply, before = s.gets("inbox.subscribe", fields{"limit": 6})
@@ -68,8 +68,8 @@ func TestASubscriptionWithALimitGetsAWindow(t *testing.T) {
 	r.True(m.Payload.New)
 }
 
-// A request that ends before the gateway has read it from nod still reaches the client first as pending
-// and then as ended.
+// If a request ends before the gateway has read it from nod, the client still gets it first as
+// pending and then as ended, and each only once.
 func TestARequestThatEndsWhileItIsReadIsStillSentOnce(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
@@ -94,7 +94,8 @@ func TestARequestThatEndsWhileItIsReadIsStillSentOnce(t *testing.T) {
 	r.Equal("later", c.next().Payload.PendingID, "the old version was sent after the end")
 }
 
-// If the gateway cannot read the pending requests, it disconnects the client, which connects again.
+// If the gateway cannot read the pending requests from nod, it disconnects the client, so that
+// the client connects again.
 func TestAClientWhoseRequestsCannotBeReadIsDisconnected(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)
@@ -105,13 +106,14 @@ func TestAClientWhoseRequestsCannotBeReadIsDisconnected(t *testing.T) {
 	c := r.opens("ann")
 	c.asksFor("inbox.subscribe", nil)
 	var err error
-	for err == nil { // the reply may arrive before
+	for err == nil { // the reply to the subscription may arrive before the end of the connection
 		_, err = c.reads()
 	}
 	r.Equal(websocket.StatusTryAgainLater, websocket.CloseStatus(err), "%v", err)
 }
 
-// The page lists a thousand requests, counts the others, and lists more on demand.
+// The page lists a thousand requests and shows the number of the others. The user can make it
+// list more.
 func TestThePageListsAWindow(t *testing.T) {
 	t.Parallel()
 	r, s := startStandIn(t)

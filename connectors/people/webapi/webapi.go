@@ -1,5 +1,6 @@
-// Package webapi makes the HTTP calls of a channel to its service. All channels treat redirects, replies
-// that are too long, rate limits and secrets in errors alike.
+// Package webapi makes the HTTP calls of a channel to its service, such as Slack's. It handles
+// redirects, replies that are too long, rate limits and secrets in errors in the same way for all
+// channels.
 package webapi
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// MaxWait bounds the time that a service may ask a channel to wait.
+// MaxWait is the longest time for which a channel waits if its service asks it to.
 const MaxWait = 24 * time.Hour
 
 // maxErrorText is the largest number of characters of a service's text in an error.
@@ -39,10 +40,11 @@ func New(name string, secrets ...string) *Client {
 	}}
 }
 
-// Hide adds texts that Clean removes. It must not be called while the client is in use.
+// Hide adds secrets to the texts that Clean removes. It must not be called while the client is in
+// use.
 func (c *Client) Hide(secrets ...string) { c.secrets = append(c.secrets, secrets...) }
 
-// Named returns the same client with the name of a method in its errors.
+// Named returns a copy of the client whose errors name a method.
 func (c *Client) Named(method string) *Client {
 	named := *c
 	named.name += " " + method
@@ -56,15 +58,16 @@ type Reply struct {
 	Body   []byte
 }
 
-// After returns the time that the service asks the channel to wait, by the header Retry-After. It is 0
-// if there is no such header, and at most MaxWait.
+// After returns the time in the header Retry-After, for which the service asks the channel to
+// wait. It is at most MaxWait, and 0 without such a header.
 func (r *Reply) After(now time.Time) time.Duration {
 	after, _ := RetryAfter(r.Header.Get("Retry-After"), now)
 	return after
 }
 
-// Post sends a body to an address. Its errors are *people.Error. After an error the service may have
-// carried out the call. maxReply is the largest reply in bytes; the rest of a longer reply is cut off.
+// Post sends a body to an address. Its errors are *people.Error. After an error the service may
+// have executed the call. maxReply is the largest reply in bytes; Post cuts off the rest of a
+// longer reply.
 func (c *Client) Post(ctx context.Context, address string, header http.Header, body []byte, maxReply int64) (Reply, error) {
 	return c.Do(ctx, http.MethodPost, address, header, body, maxReply)
 }
@@ -90,8 +93,8 @@ func (c *Client) Do(ctx context.Context, method, address string, header http.Hea
 	return Reply{resp.StatusCode, resp.Header, data}, nil
 }
 
-// NetworkError wraps an error of the network. It keeps only the cause: the text of the HTTP client's own
-// error contains the URL, which can contain a secret.
+// NetworkError converts an error of the HTTP client. It keeps only the cause, because the text of
+// the client's error contains the URL, which can contain a secret.
 func (c *Client) NetworkError(err error) *people.Error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -100,8 +103,8 @@ func (c *Client) NetworkError(err error) *people.Error {
 	return &people.Error{Err: fmt.Errorf("%s: %s", c.name, c.Clean(err.Error()))}
 }
 
-// Clean prepares a text of the service for an error: it returns one line of limited length, without
-// secrets. A service or a proxy may repeat a secret.
+// Clean returns a text of the service in a form that is safe in an error: one line of limited
+// length, without this client's secrets, which a service or a proxy may repeat.
 func (c *Client) Clean(text string) string {
 	for _, secret := range c.secrets {
 		text = strings.ReplaceAll(text, secret, "[secret]")
@@ -113,9 +116,9 @@ func (c *Client) Clean(text string) string {
 	return text
 }
 
-// Base checks the address of a service's server and returns it without a trailing slash. It refuses an
-// address over which what, such as "the bot's token", would travel unencrypted to another machine. The
-// error is one line that begins with the setting.
+// Base checks the base URL of a service and returns it without a trailing slash. It refuses a URL
+// that would send a secret unencrypted to another machine. The parameter what names the secret
+// for the error, such as "the bot's token". The error is one line that begins with the setting.
 func Base(setting, base, example, what string) (string, error) {
 	u, err := url.Parse(base)
 	switch {

@@ -12,8 +12,8 @@ import (
 const (
 	maxBlocks     = 50
 	maxViewBlocks = 100
-	maxText       = 3000  // the text of a section; the server holds rich text to it too
-	maxAll        = 12000 // the text of all blocks
+	maxText       = 3000  // Slack's limit for the text of a section; this server also applies it to rich text
+	maxAll        = 12000 // the text of all blocks together
 	maxFallback   = 4000
 	maxLabel      = 75
 	maxActionID   = 255
@@ -79,7 +79,7 @@ type rich struct {
 // Button is a button of a message or dialog.
 type Button struct{ Label, Value string }
 
-// layout is what blocks look like.
+// layout is what a person sees of blocks.
 type layout struct {
 	text    string
 	links   []string
@@ -239,7 +239,8 @@ func (s *Server) postMessage(body []byte) (map[string]any, *failure) {
 	return map[string]any{"channel": p.channel(), "ts": sent.ts}, nil
 }
 
-// owner returns the person whose conversation with the app has this id, or who has this id.
+// owner returns the person with this id, or the person whose conversation with the app has this
+// id.
 func (s *Server) owner(channel string) *person {
 	if p := s.people[channel]; p != nil {
 		return p
@@ -303,12 +304,12 @@ type view struct {
 	layout
 }
 
-// trigger is the press that lets the app open a dialog once.
+// trigger is a press or command of a person, after which the app may open one dialog.
 type trigger struct {
 	by      *person
 	ts      string // the message with the pressed button
 	used    bool
-	submits bool // the press that sends a dialog
+	submits bool // the person has sent a filled-in dialog
 }
 
 func (s *Server) checkView(v *view) *failure {

@@ -24,8 +24,8 @@ type message struct {
 	layout
 }
 
-// Read is a text that a person saw: a message, with its TS, or a text that only they see: an ephemeral
-// message, a dialog, or Slack's own notice.
+// Read is a text that a person saw. It is a message, with its TS, or a text that only this person
+// sees: an ephemeral message, a dialog, or a notice of Slack itself.
 type Read struct {
 	TS    string
 	Text  string
@@ -100,14 +100,15 @@ func (s *Server) Open(id string) (Dialog, bool) {
 	return d, true
 }
 
-// Close makes a person close the dialog.
+// CloseDialog makes a person close the dialog.
 func (s *Server) CloseDialog(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.people[id].view = nil
 }
 
-// trigger makes a trigger for a press, and returns its id.
+// trigger records a press of a person and returns its trigger_id, with which the app can open a
+// dialog.
 func (s *Server) trigger(t *trigger) string {
 	s.lastID++
 	id := fmt.Sprint("trigger-", s.lastID)

@@ -1,6 +1,7 @@
-// Package slacktest is an in-memory Slack for tests: the Web API, Socket Mode over real WebSockets, and
-// the users of a workspace. It refuses the calls that the real server refuses, and calls in which the
-// real server would read markup or show less than the caller means.
+// Package slacktest is an in-memory Slack for tests: the Web API, Socket Mode over real
+// WebSockets, and the users of a workspace. It refuses the calls that the real server refuses. It
+// also refuses calls in which the real server would read markup, or show less than the caller
+// means.
 package slacktest
 
 import (
@@ -35,7 +36,7 @@ type Server struct {
 	mu        sync.Mutex
 	people    map[string]*person
 	lastID    int
-	tickets   map[string]bool // the connections that the app may open
+	tickets   map[string]bool // the tickets in the addresses at which the app may open a connection, each valid once
 	conns     []*conn
 	triggers  map[string]*trigger
 	waiting   map[string]*sent // the envelopes without an acknowledgement
@@ -44,7 +45,7 @@ type Server struct {
 	rejected  []string
 	unlimited bool
 	rate      map[string]*bucket // the rate limit of messages, by conversation
-	limited   int                // further calls of apps.connections.open that get 429
+	limited   int                // how many further calls of apps.connections.open get the status 429
 }
 
 // Fault is a planned failure of a call.
@@ -91,7 +92,7 @@ func (s *Server) Unlimited() {
 	s.unlimited = true
 }
 
-// Rejected returns the refusals that a correct client never gets.
+// Rejected returns the refusals of calls that break Slack's rules. A correct client gets none.
 func (s *Server) Rejected() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +215,8 @@ func strict(body []byte, v any) *failure {
 	return nil
 }
 
-// bucket is the state of a rate limit: a burst of messages, and after that one each second.
+// bucket is the state of a rate limit, which allows ten messages at once and after that one per
+// second.
 type bucket struct {
 	left  float64
 	since time.Time
@@ -241,7 +243,7 @@ func (s *Server) spend(channel string) *failure {
 	return nil
 }
 
-// Limit makes the next n calls of apps.connections.open get 429.
+// Limit makes the next n calls of apps.connections.open fail with the status 429.
 func (s *Server) Limit(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,5 +264,5 @@ func (s *Server) openConnection([]byte) (map[string]any, *failure) {
 // conn is a connection of Socket Mode.
 type conn struct {
 	*websocket.Conn
-	closing bool // the server has asked for another connection
+	closing bool // the server has asked the app to open another connection instead
 }

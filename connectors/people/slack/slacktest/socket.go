@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// sent is an envelope that the server has sent, with the person who waits for its effect.
+// sent is an envelope that the server has sent, with the person who caused it.
 type sent struct {
 	data    []byte
 	by      *person
@@ -22,7 +22,7 @@ type sent struct {
 // maxConns is the number of connections that one app may have.
 const maxConns = 10
 
-// socket serves a connection of Socket Mode. The address counts once.
+// socket serves a connection of Socket Mode. The address with its ticket is valid only once.
 func (s *Server) socket(w http.ResponseWriter, r *http.Request) {
 	ticket := r.URL.Query().Get("ticket")
 	s.mu.Lock()
@@ -69,7 +69,8 @@ func (c *conn) write(data []byte) {
 	_ = c.Write(ctx, websocket.MessageText, data) // fails if the client is gone
 }
 
-// acknowledged handles an acknowledgement. For a dialog, it carries out the client's response_action.
+// acknowledged handles an acknowledgement. If the envelope was a filled-in dialog, the
+// acknowledgement closes the dialog or shows errors in it.
 func (s *Server) acknowledged(data []byte) {
 	var ack struct {
 		ID      string `json:"envelope_id"`
@@ -87,7 +88,7 @@ func (s *Server) acknowledged(data []byte) {
 		s.rejected = append(s.rejected, "acknowledgement: "+f.detail)
 		return
 	case e == nil:
-		return // for an envelope that was sent twice
+		return // the envelope was sent twice, and this is its second acknowledgement
 	}
 	e.timeout.Stop()
 	delete(s.waiting, ack.ID)
@@ -104,8 +105,8 @@ func (s *Server) acknowledged(data []byte) {
 	e.by.view = nil // the dialog closes
 }
 
-// push sends an envelope over the newest connection. Without one, the person reads at once that the app
-// does not respond.
+// push sends an envelope over the newest connection. If there is no connection, the person reads
+// at once that the app did not respond.
 func (s *Server) push(by *person, kind string, about *trigger, payload map[string]any) {
 	s.lastID++
 	id := fmt.Sprint("envelope-", s.lastID)
@@ -139,10 +140,11 @@ func (s *Server) newest() *conn {
 	return nil
 }
 
-// NoResponse is the text that Slack shows for a press that no app takes.
+// NoResponse is the text that Slack shows to a person if no app acknowledges the person's press.
 const NoResponse = "This app did not respond."
 
-// Connected returns the number of connections that the server has not asked to end.
+// Connected returns the number of connections, without those that the server has asked the app to
+// replace.
 func (s *Server) Connected() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +163,8 @@ func (s *Server) Unconfirmed() int {
 	return len(s.waiting)
 }
 
-// Disconnect asks the app for another connection, as Slack does every few hours, with the reasons
-// warning, refresh_requested or link_disabled. The present connections stay open until Drop.
+// Disconnect asks the app to open another connection, as Slack does every few hours. The reason
+// is warning, refresh_requested or link_disabled. The present connections stay open until Drop.
 func (s *Server) Disconnect(reason string) {
 	s.mu.Lock()
 	all := slices.Clone(s.conns)
@@ -175,7 +177,7 @@ func (s *Server) Disconnect(reason string) {
 	}
 }
 
-// Drop closes all connections without a word.
+// Drop closes all connections without any message to the app.
 func (s *Server) Drop() {
 	s.mu.Lock()
 	all := slices.Clone(s.conns)
