@@ -70,7 +70,7 @@ func TestPick(t *testing.T) {
 	for _, c := range []struct {
 		said Utterance
 		open []string
-		want int // the index of the request that Pick must return; -1 if it must return none
+		want int // the index of the request that Pick must return; -1 if Pick must find no request
 	}{
 		{yes, nil, -1}, {coded, nil, -1},
 		{yes, []string{"7F3K"}, 0}, {no, []string{"7F3K"}, 0},

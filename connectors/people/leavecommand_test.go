@@ -61,8 +61,8 @@ func say(t *testing.T, desk people.Desk, text string) string {
 	return reply
 }
 
-// The first step of a leave changes nothing and names the text of the second step. Only that text, with a
-// session and "yes" at its end, starts the leave.
+// The first step of a leave changes nothing, and its reply contains the text of the second step.
+// Only that text, with a session and "yes" at its end, starts the leave.
 func TestALeaveFromAChatTakesTwoSteps(t *testing.T) {
 	desk := &leaver{pages: waitIn("fix-ci-1", "fix-ci-1", "deploy")}
 	for _, c := range []struct{ text, reply string }{

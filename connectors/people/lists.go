@@ -43,7 +43,7 @@ const (
 // workingFor is how long after its newest request a session counts as working.
 const workingFor = 5 * time.Minute
 
-// SessionTally counts the requests of sessions, from pages of requests.
+// SessionTally builds the list of sessions from pages of requests.
 type SessionTally struct {
 	now   time.Time
 	found map[string]*Session
@@ -96,7 +96,7 @@ func (t *SessionTally) Sessions() []Session {
 	return all
 }
 
-// add counts one request of the session.
+// add takes one request of the session into account.
 func (s *Session) add(p *schemas.Prompt, now time.Time) {
 	r := &p.Request
 	s.Asked++
@@ -146,8 +146,9 @@ func SessionTable(all []Session, now time.Time, width int, paint Painter) string
 	return t.text(width, paint)
 }
 
-// HistoryTable returns a header and one line for each decided prompt. It cuts lines to width columns;
-// if width is 0, it cuts none. It gives times of day in the time zone of now, and paints its header.
+// HistoryTable returns a header and one line for each decided prompt, for a terminal of width
+// columns. If width is 0, no line is cut. Times of day are in the time zone of now. The header
+// has colours.
 func HistoryTable(prompts []schemas.Prompt, now time.Time, width int, paint Painter) string {
 	t := table{titles: []string{"WHEN", "AGENT", "WHAT", "OUTCOME"}}
 	most := 1 << 16

@@ -38,7 +38,7 @@ func (m *Memory) Get(key string) string {
 	return m.of[key]
 }
 
-// Remove clears an entry. Its place in the order stays until it is the oldest.
+// Remove removes an entry. Its key still counts towards maxRemembered until it is the oldest.
 func (m *Memory) Remove(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -36,7 +36,7 @@ type Group int
 
 // The groups, in reading order.
 const (
-	Essential Group = iota // the headline, the payload or the question with its answers, the caption, the number of calls: an allow counts only after the person could see all of it
+	Essential Group = iota // the headline, the payload or the question with its answers, the caption and the number of calls; a person can allow only after all of it could be seen
 	About                  // the agent's reason, the place, the deadline, the answers
 	Rest                   // ids and names, which a channel may hide until the person asks for them
 )

@@ -164,7 +164,7 @@ type Reporter interface {
 type Error struct {
 	After       time.Duration // how long the channel asked the worker to wait
 	Permanent   bool          // a retry cannot help
-	Unreachable bool          // the channel cannot reach the recipient now, and the worker does not retry
+	Unreachable bool          // the channel cannot reach the recipient now, and the worker must not retry
 	Err         error         // the cause, without secrets; may be nil
 }
 

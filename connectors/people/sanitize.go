@@ -306,11 +306,10 @@ func (m *marker) mustMark(r rune, size int) bool {
 	return m.looksDifferent(r)
 }
 
-// looksDifferent reports whether r would not look like a character of its own. Such a character
-// looks like another (U+212A looks like K), changes the character before it (e and U+0301 become
-// é), or is a combining mark without a character before it. looksDifferent is true for every
-// combining mark without a particular script, because such marks can be stacked to cover other
-// text.
+// looksDifferent reports whether r, shown as it is, could mislead: if it looks like another
+// character (U+212A looks like K), changes the character before it (e and U+0301 become é), or is
+// a combining mark without a character before it. It is true for every combining mark that
+// belongs to no particular script, because such marks can be stacked to cover other text.
 func (m *marker) looksDifferent(r rune) bool {
 	char := string(r)
 	if !norm.NFC.IsNormalString(char) {

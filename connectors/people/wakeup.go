@@ -64,8 +64,9 @@ func ending(o schemas.Outcome) string {
 	return "the request ended without an allow"
 }
 
-// Payload returns the whole text of p for a channel whose setting allows the payload. If the text is
-// longer than limit bytes, it returns a line that says so, and never a part of the payload.
+// Payload returns the whole text of p, for a channel whose settings permit the payload. If the
+// text is longer than limit bytes, it returns a line that says so instead, and no part of the
+// payload.
 func Payload(p *schemas.Prompt, now time.Time, limit int) string {
 	text := Text(p, now, 0)
 	if len(text) > limit {

@@ -100,8 +100,8 @@ func (c Carrier) Run(ctx context.Context, desk people.Desk) error {
 	}
 }
 
-// bring submits the answer on a slip to nod. It returns the reply to the person who left the slip.
-// After an error the slip stays on the board.
+// bring submits the answer on a slip to nod, and returns the reply for the person who left the
+// slip. If it returns an error, the slip stays on the board.
 func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, error) {
 	waiting := time.AfterFunc(time.Second, func() { c.board.tell(s.By, people.Recording) })
 	defer waiting.Stop()

@@ -96,8 +96,7 @@ func unreachable(err error) bool {
 	return err != nil && (!errors.As(err, &se) || se.Code == schemas.CodeUnavailable || se.Code == schemas.CodeInternal)
 }
 
-// applyKnown stores the result of a query if the request is still in the list. The request may have
-// left the list during the query.
+// applyKnown stores the result of a query, unless the request has left the list during the query.
 func (m *model) applyKnown(p schemas.Prompt) {
 	if m.requests.items[p.Key()] != nil {
 		m.applyVersion(p)

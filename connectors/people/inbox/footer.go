@@ -285,8 +285,8 @@ func wrapKeys(keys []key, width int) []string {
 	return rows
 }
 
-// entryRows returns the rows of a view for typing text: the label, the end of the typed text, and the
-// keys.
+// entryRows returns the rows of a view for typing: the label, the last part of the typed text,
+// and the keys.
 func (m *model) entryRows() []string {
 	v := m.top()
 	ask, text := "Deny, and tell the agent why:", people.Line(string(v.typed))

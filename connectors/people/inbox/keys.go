@@ -49,8 +49,8 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	return m.runKey(name)
 }
 
-// ready reports whether a key may answer: the key guard gives keys their effect, and the user has
-// pressed the key anew instead of holding it down.
+// ready reports whether a key may answer: keys have an effect (see keyGuard), and the user has
+// pressed this key and is not still holding it down from before.
 func (m *model) ready(key tea.KeyPressMsg) bool { return m.guard.armed && !key.IsRepeat }
 
 // move moves the selection or scrolls the text. It returns false for any other key.

@@ -117,7 +117,8 @@ func (m *model) applyLockReply(msg lockReplyMsg) tea.Cmd {
 	return m.syncLock()
 }
 
-// releaseLock releases the lock after the end of the program. A closed screen must not keep a lock.
+// releaseLock releases the lock when the program has ended, because a closed screen must not keep
+// a lock.
 func (m *model) releaseLock() {
 	if m.lock.held == "" {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// desk stands in for nod, in memory. Ann and Bob may answer the requests that are routed to them. The
-// first answer counts. The method leave makes the desk unreachable.
+// desk stands in for nod, in memory. Ann and Bob may answer the requests that are routed to them.
+// The first answer decides. The method leave makes the desk unreachable.
 type desk struct {
 	mu        sync.Mutex
 	entries   map[string]*entry

@@ -72,7 +72,8 @@ func repeatedRevision(s *stage) {
 	s.Contains(s.last(Ann).Text+s.looks(Ann, m.ID).Text, "again")
 }
 
-// shownAgain shows Ann a prompt that her chat may already contain. (p.Repeat is set.)
+// shownAgain shows Ann a prompt with Repeat set, because her chat may already contain a message
+// about it.
 func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message) {
 	s.t.Helper()
 	p := s.desk.ask(call(command), Ann)

@@ -47,8 +47,8 @@ func plainText(s string) *text { return &text{Type: "plain_text", Text: s} }
 // choice is a button: its label and its action.
 type choice struct{ label, action string }
 
-// buttons returns the buttons under a pending prompt. Unless the message shows the whole payload, no
-// button allows the request.
+// buttons returns the buttons under a pending prompt. None of them allows the request unless the
+// message shows the whole payload.
 func buttons(p *schemas.Prompt) []block {
 	if p.Request.Kind == schemas.KindQuestion {
 		return row(p, "answer", questionChoices(p)...)
@@ -114,8 +114,8 @@ func answerFor(p *schemas.Prompt, action string, from schemas.From) (a schemas.A
 	return people.AnswerFor(p, fitsWhole(p), otherOptions(p), action, from)
 }
 
-// textAnswer returns an answer to p with a text that the person wrote. ok is false if p does not accept
-// such an answer.
+// textAnswer returns an answer to p with a text that the person wrote. ok is false if p does not
+// accept a text as an answer on Slack.
 func textAnswer(p *schemas.Prompt, text string, from schemas.From) (a schemas.Answer, ok bool) {
 	return people.TextAnswer(p, fitsWhole(p), text, from)
 }

@@ -102,7 +102,7 @@ func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) 
 	var e *people.Error
 	switch {
 	case isRefusal(err, "message_not_found"), errors.As(err, &e) && e.Unreachable:
-		return nil // the message was deleted, or the person has left
+		return nil // nothing to edit: the message was deleted, or the person has left the workspace
 	case isRefusal(err, "cant_update_message", "edit_window_closed"):
 		_, err = c.send(ctx, outgoing{Channel: channel, ThreadTS: ts, Text: alert(&p), Blocks: said(people.Recorded(p.Decision, &p))})
 		return err

@@ -11,8 +11,8 @@ type outgoing struct {
 	Text     string  `json:"text"`                // shown in notifications; Slack reads markup in it
 	Blocks   []block `json:"blocks"`
 	Parse    string  `json:"parse,omitempty"` // "none": Slack makes no links of names
-	// UnfurlLinks and UnfurlMedia are false, so that Slack fetches no address. chat.update has no such
-	// fields.
+	// UnfurlLinks and UnfurlMedia are false in messages to send, so that Slack fetches no address
+	// for a preview. chat.update has no such fields.
 	UnfurlLinks *bool `json:"unfurl_links,omitempty"`
 	UnfurlMedia *bool `json:"unfurl_media,omitempty"`
 }

@@ -13,9 +13,9 @@ const (
 	// If the wall clock and this machine's running time have advanced by times that differ by leap or
 	// more, nod concludes that the machine slept. A smaller difference is a correction of the clock.
 	leap = 2 * time.Second
-	// holdFor is the longest time for which nod delays the message that a request expired, if nod can
-	// reach Telegram. A press from before the deadline may still arrive in this time. holdPause is the
-	// time between two attempts to send that message.
+	// holdFor limits the delay before nod shows that a request expired, while nod can reach
+	// Telegram. In this time, nod may still receive a press from before the deadline. holdPause
+	// is the time between two attempts to show the expiry.
 	holdFor   = 5 * time.Minute
 	holdPause = 2 * time.Second
 )

@@ -65,8 +65,8 @@ func readCallback(data string) (b buttonData, ok bool) {
 	return b, v1 && err == nil && len(sum) == 32 && action != "" && b.data() == data
 }
 
-// buttons returns the buttons under a pending prompt. Unless the message shows the whole payload, no
-// button allows the request.
+// buttons returns the buttons under a pending prompt. None of them allows the request unless the
+// message shows the whole payload.
 func buttons(p *schemas.Prompt) *keyboard {
 	to := func(text, action string) button { return button{text, callback(p, action)} }
 	if p.Request.Kind == schemas.KindQuestion {

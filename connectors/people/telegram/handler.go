@@ -101,8 +101,8 @@ func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now
 	}
 }
 
-// A teller tells a person the result of a press or a message. An alert is a text that the person must
-// not miss: a refusal, or the rule that the next press stores.
+// A teller shows a person the result of a press or a message. An alert is a text that the person
+// must not miss: a refusal, or the rule that the next press stores.
 type teller func(text string, alert bool)
 
 func (t teller) say(text string)   { t(text, false) }

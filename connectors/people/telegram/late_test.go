@@ -143,8 +143,7 @@ func TestALateExpiryIsHeldBackForALimitedTime(t *testing.T) {
 	w.Contains(w.seen().Text, "Expired")
 }
 
-// A worker that receives no updates shows an expiry at once, because another worker receives the
-// updates.
+// A worker that receives no updates, because another worker does, shows an expiry at once.
 func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]func(*world) (end func()){

@@ -75,8 +75,8 @@ func (h *handler) handleWords(ctx context.Context, m *message, head string, tell
 	return h.answer(ctx, &p, a, tell)
 }
 
-// textAnswer returns an answer to p with a text that the person wrote. ok is false if p does not accept
-// such an answer.
+// textAnswer returns an answer to p with a text that the person wrote. ok is false if p does not
+// accept a text as an answer on Telegram.
 func textAnswer(p *schemas.Prompt, text string, from schemas.From) (a schemas.Answer, ok bool) {
 	return people.TextAnswer(p, fitsWhole(p), text, from)
 }
@@ -109,8 +109,8 @@ func (h *handler) handleReply(ctx context.Context, m *message, tell teller) erro
 	return nil
 }
 
-// refuseReply refuses a reply to a question without buttons. Either the request is decided, or nod has
-// lost the Ref of this message and another message takes the answer.
+// refuseReply refuses a yes or no in reply to a message without buttons. Either the request is
+// decided, or nod has lost the Ref of this message, and a newer message takes the answer.
 func (h *handler) refuseReply(ctx context.Context, m *message, tell teller) error {
 	session, id, _ := requestNamedIn(m.ReplyTo.Text)
 	p, page, err := h.desk.Show(ctx, session, id)

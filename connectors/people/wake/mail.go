@@ -77,7 +77,7 @@ func (s *mailer) try(ctx context.Context, t *target, m *message) (step string, e
 		return "the message", err
 	}
 	if _, err = w.Write(t.mail(m)); err == nil {
-		err = w.Close() // the server replies whether it takes the message
+		err = w.Close() // Close returns the server's reply: whether it accepts the message
 	}
 	if err != nil {
 		return "the message", err

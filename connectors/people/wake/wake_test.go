@@ -161,7 +161,7 @@ func TestThePayloadNeedsItsSetting(t *testing.T) {
 	}
 }
 
-// The priority follows the risk. A risk that this version does not know counts as high.
+// The priority depends on the risk. A risk that this version does not know counts as high.
 func TestThePriorityFollowsTheRisk(t *testing.T) {
 	for kind, want := range map[wake.Kind][]float64{wake.Ntfy: {3, 4, 5, 5, 1}, wake.JSON: {-1, 0, 1, 1, -2}} {
 		r := newReceiver(t, kind)

@@ -57,8 +57,8 @@ func TestSubscribingAnswersFirstThenSendsWhatIsPendingInOrder(t *testing.T) {
 			r.False(m.Payload.Created.IsZero())
 		}
 	}
-	// The inbox subscription sends the requests that the session's subscription has not sent. It
-	// repeats none.
+	// If a client subscribes to a session and then to the inbox, it gets only the requests that
+	// it has not got by the first subscription.
 	inbox, _ := s.gets("inbox.subscribe", nil)
 	r.Equal(1, inbox.Payload.Pending)
 	r.Equal("elsewhere", s.next().Payload.PendingID)
@@ -301,7 +301,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	}
 	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
-	for range 240 { // more messages than the buffers of the socket hold, but fewer than maxBacklog
+	for range 240 { // so many messages that the buffers of the socket cannot hold them, but fewer than maxBacklog
 		slow.asksFor("permissions.list", nil)
 	}
 	r.Eventually(func() bool { return r.web.Queued() > 200 }, 25*time.Second, 10*time.Millisecond) // the socket has taken fewer than 40 of the replies

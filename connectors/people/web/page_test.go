@@ -261,7 +261,7 @@ func TestThePageFitsAPhone(t *testing.T) {
 	p.keeps("phone-dialog.png")
 }
 
-// keeps takes a screenshot. If NOD_TEST_PICTURES names a directory, it saves the screenshot there.
+// keeps takes a screenshot and, if NOD_TEST_PICTURES names a directory, saves it there.
 func (p *page) keeps(name string) {
 	p.t.Helper()
 	png, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())

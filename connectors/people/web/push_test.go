@@ -134,8 +134,8 @@ func TestDevicesOutliveARestartButNotALogout(t *testing.T) {
 	r.Equal([]string{"tablet"}, r.devices(dir))
 }
 
-// installs makes the page act as if it were installed and permitted to notify. A test cannot reach a
-// real push service, so the page subscribes to the service of the test.
+// installs makes the page act as an installed web app that may show notifications. A test cannot
+// reach a real push service, so the page subscribes to the test's own service.
 func (p *page) installs(service *pushService) {
 	p.t.Helper()
 	subscription, err := json.Marshal(service.subscription("phone"))

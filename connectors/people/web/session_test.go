@@ -81,8 +81,8 @@ func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
 	p.goes("#/session/S")
 	b := card("two") + "?.querySelector('.actions .allow')"
 	p.sees(b + "?.getAttribute('aria-disabled') === 'false'")
-	// The script clicks Allow at the same moment in which the card above changes. The user meant this
-	// click for the old layout.
+	// The script clicks Allow at the moment when the card above changes and Allow moves. The user
+	// meant this click for the old layout.
 	p.does(script(`new MutationObserver((_, o) => {
 		if (!` + card("one") + `.querySelector('.outcome')) return;
 		o.disconnect(); ` + b + `.click(); globalThis.clicked = true;

@@ -80,8 +80,8 @@ type requestView struct {
 	// Remember describes the rules that a lasting answer can store. The answer's field
 	// reach is the index of the chosen rule in this list.
 	Remember []string `json:"remember"`
-	// Takes lists what an allowing answer needs in addition to an approver, such as the code word.
-	// CodeWord is true if an allowing answer needs the code word.
+	// Takes lists what a person needs, besides being an approver, to allow the request, such as
+	// the code word. CodeWord is true if the code word is among this.
 	Takes    []string `json:"takes"`
 	CodeWord bool     `json:"code_word"`
 	// Waiters is the number of identical calls so far; an answer must repeat it. Waiting is the number
@@ -238,9 +238,10 @@ type listReply struct {
 	ServerTime  time.Time     `json:"server_time"`
 }
 
-// subscribeReply is the reply to a subscription. Pending is the number of pending requests that the
-// gateway sends next: each with its content, or with its end if it ends first. Unlisted is the
-// number of pending requests beyond the limit of the subscription to the inbox.
+// subscribeReply is the reply to a subscription. Pending is the number of pending requests that
+// the gateway sends next; it sends each of them first as pending, even if the request ends before
+// that. Unlisted is the number of pending requests beyond the limit of the subscription to the
+// inbox.
 type subscribeReply struct {
 	Success   bool   `json:"success"`
 	SessionID string `json:"session_id,omitempty"`
@@ -391,7 +392,7 @@ func failureOf(err error) failure {
 // answerFailureOf returns the payload for a failed answer or revocation. It sets Text.
 func answerFailureOf(err error, now time.Time) failure {
 	f := failureOf(err)
-	if f.Code == schemas.CodeForbidden { // f.Message contains the reason: who may answer, or what the answer lacks
+	if f.Code == schemas.CodeForbidden { // do not replace f.Message, which says who may answer or what the answer lacks
 		f.Text = "Nothing changed: " + people.Line(f.Message)
 		return f
 	}

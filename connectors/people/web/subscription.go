@@ -108,8 +108,9 @@ func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
 	c.reply(to, subscribeReply{Success: true, SessionID: session, Unlisted: b.unlisted(c)})
 }
 
-// unlisted returns the number of pending requests that the client has not got, although it subscribes
-// to the inbox. The caller holds the hub's lock.
+// unlisted returns the number of pending requests that a subscription to the inbox has not sent
+// to the client because of its limit. Without such a subscription it returns 0. The caller holds
+// the hub's lock.
 func (b *hub) unlisted(c *client) int {
 	if !c.inbox {
 		return 0

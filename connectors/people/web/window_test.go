@@ -10,8 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A client that subscribes with a limit gets the oldest requests and the number of the others. It gets
-// further requests when half of its window is free, and a new request only if the window has room.
+// A client that subscribes with a limit (a window) gets the oldest requests and the number of the
+// others. It gets further requests when more than half of its window is free, and a new request
+// only if the window has room.
 func TestASubscriptionWithALimitGetsAWindow(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -171,7 +171,8 @@ func TestAnOlderEngineStillGetsAnswers(t *testing.T) {
 	w.Empty(w.desk.did())
 }
 
-// FuzzButtons submits made-up ids of buttons. Only the ids of the shown buttons answer.
+// FuzzButtons submits invented ids of buttons. Only the ids of buttons that nod has shown may
+// answer a request.
 func FuzzButtons(f *testing.F) {
 	for _, id := range []string{"", "v1:show", "allow_once", "v1::a.1", "v1:" + strings.Repeat("A", 43) + ":a.1:S-1:perm-1"} {
 		f.Add(id)

@@ -304,7 +304,7 @@ type view struct {
 	layout
 }
 
-// trigger is a press or command of a person, after which the app may open one dialog.
+// trigger is an act of a person, such as a press, after which the app may open one dialog.
 type trigger struct {
 	by      *person
 	ts      string // the message with the pressed button

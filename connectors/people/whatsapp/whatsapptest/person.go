@@ -68,7 +68,8 @@ func (m *Message) Bare() string {
 	return bare.String()
 }
 
-// Start makes a person known. Their window is open, as if they had just written.
+// Start makes the server know a person, who may then get messages for 24 hours as if the person
+// had just written.
 func (s *Server) Start(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
