@@ -15,7 +15,8 @@ import (
 // cannot search for a request with a code that a person is about to type.
 type Codes []byte
 
-// maxCounted bounds the number of calls that Find tries for one prompt.
+// maxCounted is the largest number of identical calls that Find considers for one prompt: the
+// code depends on that number, and Find tries 1, 2, 3 and so on.
 const maxCounted = 1000
 
 // Of returns the code of p for its recipient. It depends on the request's content and on p.Waiters, the

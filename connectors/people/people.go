@@ -53,10 +53,11 @@ type Carrier interface {
 	// the outcome and has no choices.
 	Prompt(ctx context.Context, p schemas.Prompt) (Ref, error)
 
-	// Settle updates the message at ref to show the outcome of p. It removes the choices and keeps the
-	// command. A channel that cannot edit messages sends the outcome as a new message. Settle may be
-	// called twice. If the message was deleted, Settle returns no error. If p.Repeat is set, the
-	// message also says that choices in another message about p have no effect.
+	// Settle updates the message at ref to show the outcome of p. It removes the choices, and the
+	// message still shows the command or other payload. A channel that cannot edit messages sends
+	// the outcome as a new message. Settle may be called twice. If the message was deleted,
+	// Settle returns no error. If p.Repeat is set, the message also says that choices in another
+	// message about p have no effect.
 	Settle(ctx context.Context, ref Ref, p schemas.Prompt) error
 }
 

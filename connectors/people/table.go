@@ -187,7 +187,7 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 			columns[col].cells = append(columns[col].cells, cell)
 		}
 	}
-	return slices.DeleteFunc(columns, func(c column) bool { // an empty column of these is omitted
+	return slices.DeleteFunc(columns, func(c column) bool { // omit these columns if they are empty
 		return (c.title == "CALLS" || c.title == "VOTES" || c.title == "NEXT") && !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "" })
 	})
 }

@@ -71,7 +71,8 @@ func (c *colours) node(n syntax.Node) {
 	}
 }
 
-// expansion styles an expansion. The commands inside $( … ) and <( … ) keep their own styles.
+// expansion gives styles to an expansion of the shell, such as $HOME or $( … ). Commands inside
+// $( … ) and <( … ) keep their own styles.
 func (c *colours) expansion(n syntax.Node) {
 	switch n := n.(type) {
 	case *syntax.CmdSubst:

@@ -41,8 +41,8 @@ func TestAPressOnADeletedMessageIsResolvedByItsDigest(t *testing.T) {
 	w.Equal(schemas.From{UserID: peopletest.Ann, Chat: peopletest.Ann, MessageID: refOf(m.ID)}, a.From)
 }
 
-// A refusal is an alert: it stays on the screen until the person closes it. The text that says that
-// nothing is left to do is no refusal, although that text also starts with "Not".
+// A refusal is an alert, which stays on the screen until the person closes it. The text "Nothing
+// left to do" is no refusal and no alert, although it begins like "Nothing changed".
 func TestARefusalIsAnAlert(t *testing.T) {
 	t.Parallel()
 	bob := &schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.AllowOnce, By: schemas.By{Kind: schemas.ByHuman, Name: "Bob"}}

@@ -79,8 +79,8 @@ func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return s, fmt.Errorf("write the web inbox's key: %w", err)
 	}
-	// With Link, no process can see a partly written file, and a key that another process wrote first
-	// stays.
+	// os.Link makes the complete file appear under its name at once, so no process can read a
+	// part of it. If another process has written a key first, os.Link fails and that key stays.
 	if err := os.Link(tmp.Name(), filepath.Join(s.dir, keyName)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return s, fmt.Errorf("store the web inbox's key: %w", err)
 	}
