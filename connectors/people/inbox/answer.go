@@ -80,8 +80,8 @@ func (m *model) itemBarrier(i *item) string {
 	return ""
 }
 
-// readBarrier returns the reason why the user has not read the whole text of a view. It returns "" if
-// the whole text was in view.
+// readBarrier returns the reason why the user has not seen all rows of a view that must be seen
+// before an allow. It returns "" if the user has.
 func (v *view) readBarrier() string {
 	switch {
 	case v.takesText():
@@ -130,8 +130,8 @@ func keysOf(items []*item) (keys []string) {
 	return keys
 }
 
-// answerTo makes the answer to one request. ok is false if the request does not offer the choice of
-// the user.
+// answerTo makes the answer to one request. ok is false if the request does not offer what the
+// user chose.
 func (a answer) answerTo(p *schemas.Prompt, from schemas.From) (said schemas.Answer, ok bool) {
 	if options := p.Request.Offered(); a.option > 0 && a.option <= len(options) {
 		said, ok = schemas.Answer{

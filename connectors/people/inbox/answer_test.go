@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A user can answer identical requests together. Allowing them is possible only after the screen has
-// shown all their texts. Each answer contains the digest of its own request.
+// A user can answer identical requests together, but allow them only after the screen has shown
+// their essential rows. Each answer contains the digest of its own request.
 func TestABatchIsShownWholeAndAnsweredTogether(t *testing.T) {
 	for _, c := range []struct{ key, option string }{{"y", "allow_once"}, {"n", "reject_once"}} {
 		r := newRig(t, 80, 24)

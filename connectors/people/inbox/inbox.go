@@ -1,7 +1,7 @@
-// Package inbox is the terminal's screen for pending requests. It has a list, the full text of the
-// selected request, and keys that answer the request. A key answers a request only after the request
-// has been on the screen for a moment. A user can allow a request only after the screen has shown
-// every row of its text, and only while nod can be reached.
+// Package inbox is the terminal's screen for pending requests. It has a list, the full text of
+// the selected request, and keys that answer the request. A key answers a request only after the
+// request has been on the screen for a moment. A user can allow a request only after the screen
+// has shown every row that people must see (people.Essential), and only while nod can be reached.
 package inbox
 
 import (

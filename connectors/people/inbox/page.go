@@ -84,9 +84,9 @@ func drawable(rows []string, width int) bool {
 	})
 }
 
-// drawableBy reports whether a terminal with room columns can draw row completely. The function decode
-// measures characters. The caller passes one such function for terminals with support for grapheme
-// clusters, and another for those without.
+// drawableBy reports whether a terminal with room columns can draw row completely. The function
+// decode measures characters: there is one for terminals that support grapheme clusters, and one
+// for those that do not.
 func drawableBy(decode func(string, byte, *ansi.Parser) (string, int, int, byte), row string, room int) bool {
 	var state byte
 	for row != "" {

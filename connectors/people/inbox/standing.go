@@ -29,8 +29,8 @@ type standingList struct {
 	notice string                   // the result of the last revocation, or an error from reading the list
 }
 
-// standingMsg contains the standing answers, or the error from reading or revoking. After a
-// revocation, said is the result.
+// standingMsg contains the standing answers that were read, or an error. If a revocation came
+// before, said is its result.
 type standingMsg struct {
 	all  []schemas.StandingAnswer
 	said string

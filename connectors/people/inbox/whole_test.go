@@ -71,7 +71,7 @@ func (w witness) seen(rows []string, from int) int {
 	return from
 }
 
-// With no sequence of keys can a user allow a request before the terminal has shown all its rows.
+// No keys, here random ones, allow a request before the terminal has shown all its essential rows.
 func TestNothingIsAllowedBeforeAllRowsWereShown(t *testing.T) {
 	tries := 4
 	if testing.Short() {
@@ -110,7 +110,8 @@ func TestNothingIsAllowedBeforeAllRowsWereShown(t *testing.T) {
 	}
 }
 
-// A user can allow a request as soon as the last row of its text was on the screen, and not before.
+// A user can allow a request as soon as all its essential rows have been on the screen, and not
+// before.
 func TestAllowIsPossibleOnceTheLastRowWasShown(t *testing.T) {
 	for name, command := range hostile {
 		for _, size := range sizes {

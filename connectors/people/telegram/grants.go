@@ -164,8 +164,9 @@ func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, tell t
 	return true, nil
 }
 
-// endGrant revokes a standing answer and changes the button's label to Revoked or Forgotten. It also
-// revokes an answer that has ended, because grants that were shared from it may still be in force.
+// endGrant revokes a standing answer and changes the button's label to Revoked or Forgotten. It
+// also revokes a grant that has ended, because grants that the session has shared with other
+// sessions may still be in force.
 func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Revoker, g *schemas.StandingAnswer, tell teller) error {
 	before := people.DescribeStanding(g, h.now)
 	if err := desk.Revoke(ctx, g, strconv.FormatInt(t.From.ID, 10)); err != nil {

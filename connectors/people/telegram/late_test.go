@@ -21,8 +21,8 @@ func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	return func() error { return w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }
 }
 
-// announcing changes the desk. When the desk gets an answer, it first calls announce and then refuses
-// the answer. The channel meanwhile gets the results of announce.
+// announcing makes the desk refuse each answer, and call announce just before that: Settle then
+// runs while an answer is being handled. The channel meanwhile gets the results of announce.
 func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	meanwhile = make(chan error, 100)
 	refused := w.desk.err

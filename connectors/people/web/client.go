@@ -166,8 +166,8 @@ func (c *client) fail(to clientMessage, f failure) {
 	c.enqueue(outgoing{id: to.ID, typ: typeError, action: to.Action, payload: f, live: true})
 }
 
-// enqueue queues a message. If the queue then has more than maxBacklog messages whose field live is
-// set, it disconnects the client.
+// enqueue queues a message. If the queue then has more than maxBacklog messages whose field live
+// is set, the client is too slow, and enqueue disconnects it.
 func (c *client) enqueue(m outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -306,7 +306,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	}
 	r.Eventually(func() bool { return r.web.Queued() > 200 }, 25*time.Second, 10*time.Millisecond) // the socket has taken fewer than 40 of the replies
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // nod can send this many requests within 30 s; after 30 s nod disconnects a client that does not read, and sends no reason
+	const n = 60 // few enough that nod can send them within 30 s: after that, it disconnects a client that does not read, without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {

@@ -134,8 +134,8 @@ func TestAThawSaysThatItNeedsTheCodeWord(t *testing.T) {
 	r.Empty(s.refused(schemas.CodeNotFound, "grants.revoke", fields{"grant_id": "none"}).Payload.ErrorDetails)
 }
 
-// Two requests that differ only in their ids and sessions have the same hash. With any other
-// difference the hash differs.
+// Identical requests in different sessions have the same hash. If the payload, the project or the
+// agent's reason differs, the hash differs.
 func TestIdenticalRequestsHaveTheSameHash(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -34,7 +34,7 @@ const (
 // pendingRequest is a request without a decision.
 type pendingRequest struct {
 	at      time.Time // the time from which nod notifies devices of the request
-	present bool      // a client had the session's input lock, so notifyTimes must still add the delay to the field at
+	present bool      // a client had the session's input lock, so notifyTimes must still move at by the delay of notifyAfter
 }
 
 // pusher sends pushes to the subscribed devices when a request is pending. A push contains no text
@@ -57,8 +57,9 @@ type pusher struct {
 // pushKey is the VAPID key pair by which push services identify nod.
 type pushKey struct{ private, public string }
 
-// newPushKey derives the VAPID key from the key that signs logins. Gateways with the same login key
-// therefore have the same VAPID key, and a new login key ends all subscriptions.
+// newPushKey derives the VAPID key, by which push services identify nod, from the key that signs
+// logins. Gateways with the same login key therefore have the same VAPID key. A new login key
+// makes all subscriptions invalid.
 func newPushKey(s tokenSigner) (pushKey, error) {
 	h := hmac.New(sha256.New, s.key)
 	h.Write([]byte("web push"))

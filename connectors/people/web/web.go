@@ -42,8 +42,9 @@ type Registry interface {
 	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
-// LoginCodes stores, for all gateways of one nod, which login links and sessions are no longer valid.
-// After any error except NOT_FOUND, the validity is unknown and the gateway refuses access.
+// LoginCodes stores which login links and sessions are no longer valid, for all gateways of one
+// nod. After any error except NOT_FOUND, the gateway refuses access, because it does not know
+// whether the link or session is valid.
 type LoginCodes interface {
 	// RedeemLoginCode returns the user of a login code that another channel, such as Telegram, has
 	// sent. A code works once. If it is unknown, too old or used, the error is NOT_FOUND.
