@@ -1,6 +1,9 @@
 package people
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // maxRemembered is the number of entries that a Memory keeps.
 const maxRemembered = 20000
@@ -38,9 +41,14 @@ func (m *Memory) Get(key string) string {
 	return m.of[key]
 }
 
-// Remove removes an entry. Its key still counts towards maxRemembered until it is the oldest.
+// Remove removes an entry.
 func (m *Memory) Remove(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if _, there := m.of[key]; !there {
+		return
+	}
 	delete(m.of, key)
+	i := slices.Index(m.order, key)
+	m.order = slices.Delete(m.order, i, i+1)
 }

@@ -349,7 +349,7 @@ func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	p.press(p.question("undo-3"), "Allow once")
 	require.Equal(t, schemas.Allowed, p.hears(again).Outcome)
 	p.press(all[len(all)-1], "Forget 1")
-	p.toasted("Nothing changed: it has already ended (revoked by Ann).")
+	p.toasted("It had already ended (revoked by Ann).")
 }
 
 // change replaces the text "NAME": 0 in settings.json, in which NAME is the setting's name.

@@ -174,7 +174,7 @@ func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Re
 	}
 	switch before.Undo { // the reply contains no text of the agent, which Telegram could turn into links
 	case "":
-		tell.alert("Nothing changed: it has already ended (" + before.Until + ").")
+		tell.alert("It had already ended (" + before.Until + "). If it was shared with other sessions, that has ended now too.")
 	case "forget":
 		tell.say("Forgotten: nod asks about the same call again.")
 	default:

@@ -132,7 +132,7 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 		w.Press(ann, ann, list.ID, list.Buttons[0].Data, false)
 		w.told("Forgotten: nod asks about the same call again.")
 	}
-	w.told("Nothing changed: it has already ended (revoked by Ann).")
+	w.told("It had already ended (revoked by Ann).")
 	w.Press(ann, ann, second.ID, second.Buttons[1].Data, true)
 	w.told("Revoked: nod asks about such calls again.")
 	w.Equal([]string{peopletest.Ann + " grant-00", peopletest.Ann + " grant-06"}, d.has())
