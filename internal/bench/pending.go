@@ -73,7 +73,7 @@ func (r *run) freeze(ctx context.Context, n int) error {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	r.add(nodRow(fmt.Sprintf("freeze of %s pending, until it is in force", thousands(n)), "µs", micros(inForce)))
+	r.add(nodRow(fmt.Sprintf("freeze of %s pending, until nod replies", thousands(n)), "µs", micros(inForce)))
 	r.add(nodRow(fmt.Sprintf("freeze of %s pending, requests denied", thousands(n)), "/s", float64(n)/time.Since(began).Seconds()))
 	return nil
 }

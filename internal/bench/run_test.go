@@ -39,7 +39,7 @@ func TestAReportHasEveryMeasure(t *testing.T) {
 		"list of 6 pending, first page", "memory with 6 pending, after a restart",
 		"requests that stay pending, up to 9", "a person's decision, 9 pending", "restart with 9 pending, to the first decision",
 		"list of 9 pending, first page", "memory with 9 pending, after a restart",
-		"freeze of 9 pending, until it is in force", "freeze of 9 pending, requests denied",
+		"freeze of 9 pending, until nod replies", "freeze of 9 pending, requests denied",
 	}, names)
 	assert.Equal(t, 4, alone, "measures without a counterpart on bare NATS")
 	assert.Positive(t, report.Disk.Median)
