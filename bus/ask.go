@@ -247,7 +247,8 @@ func (a *Asker) watch(q *OpenRequest) {
 	a.signal()
 }
 
-// reaskSoon makes the Asker ask for the state of all waiting requests within reaskSpread.
+// reaskSoon makes the Asker ask for the state of each waiting request at a random time within the next
+// reaskSpread, so that not all of them ask at once.
 func (a *Asker) reaskSoon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -76,7 +76,7 @@ type Server struct {
 	syncs *streamSyncs // nil without SyncGroup
 	room  *diskRoom
 
-	// The options of the start, and what SetUsers changes.
+	// The options with which the server was started, and the users, which SetUsers changes.
 	started    EmbedOptions
 	tls        *tls.Config
 	tlsTimeout float64

@@ -78,9 +78,9 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, nil)
 }
 
-// Decide writes a record with its decision, if the record is at the entry's revision. One of
-// several concurrent writers succeeds; the others get ErrMoved. The same publish starts the
-// record's retention and cancels the record's timer. After ErrUnknown, the caller can repeat
+// Decide writes a record with its decision, if the stored record still has the revision e.Revision.
+// One of several concurrent writers succeeds; the others get ErrMoved. The same message also starts
+// the record's retention and cancels the record's timer. After ErrUnknown, the caller can repeat
 // Decide: the id of the stored decision shows whether this decision was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	e.Record.Type = schemas.TypeRecord // every engine may read a decided record

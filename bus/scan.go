@@ -13,8 +13,8 @@ import (
 
 const (
 	// barrierSubject is the subject of a scan's barrier: a message that the scan writes first.
-	// Every message that the scan must read precedes the barrier. A record's key has two
-	// tokens, so no record has this subject.
+	// Every message that the scan must read precedes the barrier. It is no record's subject, because
+	// a record's key has two tokens, and the barrier's has one.
 	barrierSubject = recordPrefix + "barrier"
 
 	scanBatch = 512

@@ -46,8 +46,8 @@ type Approver struct {
 }
 
 // OwnRequests selects requests by their agent, and by the user account and the host that they
-// name. Each list that is not empty must match, with names or patterns with *. Only the agent
-// is verified: the asker names the user account and the host.
+// name. A request must match every list that is not empty; a list holds names, or patterns that
+// contain *. Only the agent is verified: the asker names the user account and the host.
 type OwnRequests struct {
 	Agents []string `json:"agents,omitempty"`
 	Users  []string `json:"users,omitempty"`

@@ -113,8 +113,8 @@ func (n *noun) decode(data []byte, v any) error {
 }
 
 // checkFully decodes a message with encoding/json and its JSON Schema. It accepts all valid
-// messages, also those that a plan does not decode, and describes the errors of all invalid
-// messages.
+// messages, also those that the faster decoder (a plan) leaves to it, and describes the errors of all
+// invalid messages.
 func (n *noun) checkFully(data []byte, v any) error {
 	schema, err := n.schema()
 	if err != nil {

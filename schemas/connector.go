@@ -30,10 +30,10 @@ const (
 	ShownSet   ShownOp = "set" // writes the entry if its stored revision is the revision in the field Entry
 )
 
-// Shown reads, claims or writes an entry of the bucket shown_prompts, which names the message
-// that shows a prompt to one recipient. With the entry any worker can edit that message. The
-// claim ensures that only one worker at a time does. The reply has the same type; its Entry is
-// the entry's revision, or 0 if nothing is stored.
+// Shown is a request to read, claim or write an entry of the bucket shown_prompts. An entry names
+// the message that shows a prompt to one recipient, so that any worker can edit that message. Only
+// the worker that has the claim edits it. The reply is also a Shown; its field Entry is the revision
+// of the stored entry, or 0 if none is stored.
 type Shown struct {
 	Type      string  `json:"type"`
 	Op        ShownOp `json:"op"`

@@ -55,7 +55,7 @@ const (
 // MaxRunAge is how long after its decision a contained command may start.
 const MaxRunAge = 10 * time.Minute
 
-// Run asks whether the command of an allowed call may start contained, now.
+// Run asks whether the command of an allowed call may start now, contained (see Container).
 type Run struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`

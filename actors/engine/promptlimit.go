@@ -147,7 +147,7 @@ func (e *effects) release(ctx context.Context, key string) (releaseResult, error
 	}
 }
 
-// inLine reports whether phones and chats show a request or will show it later.
+// inLine reports whether a request is to be shown on phones and chats, now or later.
 func inLine(rec *schemas.Record) bool {
 	return !rec.Terminal() && rec.Joined == "" && goesToCarriers(rec)
 }

@@ -89,8 +89,8 @@ func (e *base) readSettings(ctx context.Context) error {
 	return err
 }
 
-// refresh reads settings and freezes. After a failure the old ones stay in force; once they are
-// staleAfter old, rules allow nothing without a person.
+// refresh reads the settings and the freezes from the store. After a failure the old ones stay in
+// force. Once they are older than staleAfter, no rule allows a call, and a person is asked.
 func (e *base) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()

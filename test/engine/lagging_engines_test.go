@@ -83,8 +83,8 @@ func TestALaggingEngineObeysTheRevokeOfADenial(t *testing.T) {
 	}
 }
 
-// An engine that dies between two writes leaves no identical call blocked, and no call without
-// a question.
+// An engine dies between its writes for a call. Later calls identical to that one can still be
+// asked, and people see a question for each call that waits.
 func TestADeadEngineBlocksNoIdenticalCall(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -172,8 +172,9 @@ func TestAWaiterGetsItsDecisionBeforeTheOutboxRuns(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Withdraws("S", "second").Outcome)
 }
 
-// The deadline of a question's first call has passed, and its timer is lost. An answer to the
-// question times the first call out, as the timer would, and allows the second call.
+// Two identical calls wait for one question. The deadline of the first call has passed, but its
+// timer is lost. If a person allows the question now, the first call times out, as by its timer, and
+// the second one is allowed.
 func TestAnAnswerTimesOutCallsPastTheirDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)

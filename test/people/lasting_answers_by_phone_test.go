@@ -91,8 +91,8 @@ func (p *phone) form() (id int64) {
 	return id
 }
 
-// In two steps, an approver lets a session go on without them. The calls under the leave are allowed, and
-// /back ends it and lists them.
+// In two steps, an approver who leaves lets a session go on. Calls are allowed during this leave. /back
+// ends the leave and lists these calls.
 func TestALeaveIsGivenOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// onlyPrefixRules is the reason for not importing a rule with another condition than the
-// beginning of a shell command.
+// onlyPrefixRules is the reason that is given if a rule is not imported because its condition is not
+// the beginning of a shell command.
 const onlyPrefixRules = "nod imports only rules about the beginning of a shell command"
 
 // plainPrefix matches the beginning of a command in plain words with single spaces between

@@ -223,8 +223,8 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 const (
 	timeoutFlag = "--host-timeout"
 	changesFlag = "--changes-input"
-	// ApprovedFlag makes a hook ask nod only about calls that a person may have approved; see
-	// Options.ApprovedOnly.
+	// ApprovedFlag makes a hook ask nod only about calls that a person has possibly approved after an
+	// earlier denial; see Options.ApprovedOnly.
 	ApprovedFlag = "--approved-only"
 )
 

@@ -75,8 +75,8 @@ func (c *call) line(allowed json.RawMessage) ([]byte, error) {
 	return oneLine(line), err
 }
 
-// judge starts to ask nod about a call. A call without an id gets no answer, so it does not reach the
-// server.
+// judge starts to ask nod about a call. It drops a call without an id, because the protocol has no answer
+// to such a message, by which nod could refuse the call.
 func (g *gate) judge(m message) {
 	if m.key == "" {
 		g.opts.Log.Warn("mcp gate: a tools/call without an id was dropped")

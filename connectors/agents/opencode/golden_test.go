@@ -16,9 +16,10 @@ import (
 	"github.com/nodbus/nod/connectors/agents/opencode"
 )
 
-// TestTranscripts replays the transcripts in testdata. A line "# serves PATH" is OpenCode's response
-// to GET PATH. A line "opencode" is an event from OpenCode. A line "> opencode" is a request to
-// OpenCode that is no GET, as METHOD PATH BODY.
+// TestTranscripts replays the transcripts in testdata. A line that begins with "# serves PATH" holds
+// OpenCode's response to GET PATH. A line that begins with "opencode" holds an event from OpenCode. A
+// line that begins with "> opencode" holds a request to OpenCode, other than a GET, in the form METHOD
+// PATH BODY.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	golden.Files(t, func(t *testing.T, transcript string) {
