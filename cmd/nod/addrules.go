@@ -62,8 +62,8 @@ func (e *env) addPolicy(path, preset string, suggestions []policy.Suggestion, ye
 }
 
 // mayAllow returns an error if this user may not allow, at the terminal and from now on, calls of this
-// risk in a project, or in every project if project is empty. Settings allow the calls of every agent
-// and host, so an approver for some of them may not.
+// risk in a project, or in every project if project is empty. A rule in the settings allows the calls
+// of all agents and hosts, so an approver who may decide only for some of them may not add it.
 func mayAllow(s *schemas.Settings, risk schemas.Risk, project string) error {
 	u, err := user.Current()
 	if err != nil {

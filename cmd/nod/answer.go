@@ -133,8 +133,8 @@ func ofKind(kind schemas.OptionKind) choice {
 }
 
 // ofWords returns the choice that the user typed. A number chooses the option with that number. Any
-// other text chooses the free-text option and becomes its text. The choice fails if the request is no
-// question or has no such option.
+// other text chooses the free-text option and becomes its text. The choice fails if the request does not
+// ask for a choice or a text, or has no such option.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind != schemas.KindQuestion {
@@ -170,7 +170,7 @@ func (c *denyCmd) Run(e *env) error {
 type answerStyle struct {
 	json    bool
 	sure    bool                       // do not ask the user to confirm the rule of a lasting allow
-	only    func(*schemas.Prompt) bool // without an id, the command considers only requests for which this is true
+	only    func(*schemas.Prompt) bool // if the user names no request, the command considers only requests for which only returns true
 	confirm string                     // question to the user before the command answers a request that the user did not name
 }
 

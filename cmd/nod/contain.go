@@ -162,8 +162,8 @@ func (e *env) printContained(r contain.Report, limit time.Duration, grant, join 
 // maxNamed is the largest number of host names in one line.
 const maxNamed = 8
 
-// unasked returns the names that a contained command looked up, without the hosts that it then asked
-// the proxy for.
+// unasked returns the host names that a contained command looked up itself, and to which it did not ask
+// the proxy to connect.
 func unasked(r contain.Report) []string {
 	return slices.DeleteFunc(slices.Clone(r.LookedUp), func(name string) bool {
 		return slices.ContainsFunc(r.Refused, func(f contain.RefusedHost) bool { return f.Host == name })

@@ -24,14 +24,14 @@ const (
 // which sends them over D-Bus. Nothing depends on them: a notification that fails is only logged.
 type desktop struct {
 	program string
-	// delay returns the time that a request waits for its notification. It may take as long as a call to
-	// an engine.
+	// delay returns how long a request waits for its notification. A call of this function can take as
+	// long as a call to an engine.
 	delay  func(*schemas.Prompt) time.Duration
 	window time.Duration
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	waiting map[string]*schemas.Prompt // requests without a notification, by key; nil values had theirs
+	waiting map[string]*schemas.Prompt // pending requests, by key; the value is nil once the request had its notification
 	due     []string                   // keys of the next notification
 }
 

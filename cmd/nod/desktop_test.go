@@ -30,8 +30,8 @@ func waits(id string, tier schemas.Tier) schemas.Prompt {
 	}}
 }
 
-// Each request gets one notification without its payload; requests that have ended get none, and those of
-// a session with its user wait longer.
+// Each request gets one notification without its payload. A request that has ended gets none. If the user
+// is at a request's session, its notification comes later.
 func TestNotificationsOnTheDesktop(t *testing.T) {
 	out := notifySend(t)
 	d := newDesktop(slog.New(slog.DiscardHandler), func(p *schemas.Prompt) time.Duration {
@@ -67,7 +67,7 @@ func TestNotificationsOnTheDesktop(t *testing.T) {
 	require.Equal(t, "--app-name=nod -- nod: high risk · <b>Claude</b> · app\n--app-name=nod -- nod: 2 requests wait\n", said())
 }
 
-// The window ends by itself.
+// The time in which requests are gathered for one notification ends without a further request.
 func TestANotificationNeedsNoFurtherRequest(t *testing.T) {
 	out := notifySend(t)
 	d := newDesktop(slog.New(slog.DiscardHandler), func(*schemas.Prompt) time.Duration { return 0 })

@@ -58,8 +58,8 @@ func (c *freezeTarget) request(user string) schemas.FreezeRequest {
 	return schemas.FreezeRequest{Agent: c.Agent, SessionID: c.Session, From: schemas.From{UserID: user}}
 }
 
-// known reports whether the target exists. A session exists if nod has a record of it, an agent if nod
-// has stored requests of it. If nod cannot find out, known returns true.
+// known reports whether the target exists. A session exists if nod knows it, and an agent exists if nod
+// has stored requests of it. If nod does not reply, known returns true.
 func (c *freezeTarget) known(ctx context.Context, d *desk) bool {
 	switch {
 	case c.Session != "":

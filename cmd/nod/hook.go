@@ -97,7 +97,8 @@ func (c *hookCmd) Run(e *env) error {
 	return nil
 }
 
-// sweepBefore is the time after which a hook leaves the sweep to the next hook and to nod itself.
+// sweepBefore is the time after which a hook no longer looks for hooks that died: the next hook and nod
+// up do.
 const sweepBefore = time.Second
 
 // unsettled implements hook.Unsettled with files in a data directory.
@@ -114,7 +115,7 @@ func (dir unsettled) Noted(sessionID, tool string) bool {
 func (dir unsettled) Forget(sessionID string) { hookwait.Settle(string(dir), sessionID) }
 
 // containable returns the value of hook.Options.Contain for a project, and the nod program that starts
-// its contained calls. That program asks the same nod as this one.
+// its contained calls. That program asks the same nod as this process does.
 func containable(place bus.Place, project string) (possible string, program schemas.NodProgram) {
 	var none schemas.NodProgram
 	switch {
@@ -161,9 +162,10 @@ func leadsElsewhere(project string) bool {
 	return err != nil || real != filepath.Clean(project)
 }
 
-// ownProgram returns the nod program that runs now, with the data directory, servers and key file
-// with which it asks at place. It returns an error if the program at that path is another one, as
-// after an update, if a contained command could replace it, or if a command line cannot name the rest.
+// ownProgram returns the nod program that runs now, with the data directory, the servers and the key
+// file of place. It returns an error if another program is at that path now, as after an update, or if
+// a contained command could replace the program. It also returns one if the names of these files and
+// servers cannot be written in a command line.
 func ownProgram(place bus.Place, project string) (schemas.NodProgram, error) {
 	var none schemas.NodProgram
 	place, err := place.WithDefaults()

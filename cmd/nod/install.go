@@ -312,7 +312,7 @@ func (c *installCmd) installGate(e *env) (hook.Change, error) {
 }
 
 // remember stores the path of the changed settings file, and the MCP servers that have the gate. nod
-// uninstall reads it later.
+// uninstall reads both later.
 func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions, gated ...hook.GatedServer) error {
 	if o.DryRun {
 		return nil
