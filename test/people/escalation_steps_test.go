@@ -157,7 +157,10 @@ func TestAnswersRaceTheNextStep(t *testing.T) {
 		bob, cleo := got.all[key+" 1002"], got.all[key+" 1003"]
 		got.mu.Unlock()
 		env.Empty(cleo)
-		env.Equal(rec.NextEvent != nil && len(bob) > 0, false, "%s ended before Bob's step", key)
+		bobsStep := rec.Deadline.Add(-schemas.DefaultDisconnectedTimeout + time.Second)
+		if next := rec.NextEvent; next != nil && !next.At.After(bobsStep) { // a decided record keeps the step that has not come
+			env.Empty(bob, "%s ended before Bob's step", key)
+		}
 	}
 }
 
