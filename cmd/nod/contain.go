@@ -105,7 +105,7 @@ func (c *execCmd) contained(e *env) error {
 	if err != nil {
 		return err
 	}
-	if s.Note, err = e.containedNotes(); err != nil {
+	if err := e.keepNotes(&s); err != nil {
 		return err
 	}
 	s.ReadOnly = c.ReadOnly

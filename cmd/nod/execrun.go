@@ -42,7 +42,7 @@ func (c *execCmd) decided(e *env) error {
 	}
 	spec, err := runSpec(running.Container, args, session)
 	if err == nil {
-		spec.Note, err = e.containedNotes()
+		err = e.keepNotes(&spec)
 	}
 	if err != nil {
 		return err

@@ -3,29 +3,37 @@ package main
 import (
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/cmd/nod/internal/held"
 	"github.com/nodbus/nod/connectors/agents/contain"
 )
 
-// containedNotes reviews what contained commands changed whose nod was killed, and returns the function
-// that keeps the notes for such a review of the next command.
-func (e *env) containedNotes() (keep func(note []byte) (over func(), err error), err error) {
+// keepNotes makes s keep a note of its command, by which nod reviews what the command changed if this
+// process is killed, and by which commands that run at the same time know its secrets. Before, it does
+// the reviews that are due.
+func (e *env) keepNotes(s *contain.Spec) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	e.reviewKilled(place.DataDir)
-	return func(note []byte) (func(), error) { return held.Hold(notesOfRuns(place.DataDir), note) }, nil
+	notes := notesOfRuns(place.DataDir)
+	s.Note, s.Recent = notes.Hold, notes.Recent
+	return nil
 }
 
-func notesOfRuns(dataDir string) string { return filepath.Join(dataDir, "contained") }
+// notesOfRuns returns the notes of contained commands. A note lingers for longer than the search for
+// secrets takes in the largest project.
+func notesOfRuns(dataDir string) held.Notes {
+	return held.Notes{Dir: filepath.Join(dataDir, "contained"), Linger: time.Minute}
+}
 
 // reviewKilled reviews what contained commands of this machine changed whose nod was killed: it moves
 // away files that other programs would obey. It logs failures, and the next call tries again.
 func (e *env) reviewKilled(dataDir string) {
-	err := held.Sweep(notesOfRuns(dataDir), func(note []byte) error {
+	err := notesOfRuns(dataDir).Sweep(func(note []byte) error {
 		project, r, err := contain.ReviewKilled(note, secrets.Compile().Listed, secrets.CompileProtected().Has)
 		if err == nil && len(r.Undone) > 0 {
 			e.log.Warn("a contained command made files that other programs would obey, and its nod was killed: they were moved away",

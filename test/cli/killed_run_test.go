@@ -3,7 +3,10 @@ package cli
 import (
 	"bufio"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,8 +73,52 @@ func TestAKilledNodsCommandIsUndone(t *testing.T) {
 			}
 			require.Eventually(t, func() bool {
 				left, err := os.ReadDir(filepath.Join(m.Dir, "contained"))
-				return err == nil && len(left) == 0
-			}, rig.Patience, rig.Tick, "the note is removed")
+				return err == nil && !slices.ContainsFunc(left, func(f os.DirEntry) bool { return !strings.HasPrefix(f.Name(), "over-") })
+			}, rig.Patience, rig.Tick, "the note is over")
 		})
+	}
+}
+
+// A file is secret only because a link leads to it. A command removes the link and still runs. A second
+// command sees neither the file nor can it move it to another place.
+func TestASecretIsHiddenWhileAnotherCommandRuns(t *testing.T) {
+	t.Parallel()
+	if level, why := contain.Support(); level != contain.Namespaces {
+		t.Skipf("left out: this machine cannot contain commands: %v", why)
+	}
+	m := rig.NewMachine(t)
+	project := trueDir(t)
+	put(t, project+"/shared/dev.txt", secretText)
+	put(t, project+"/other/prod.txt", secretText)
+	require.NoError(t, os.Symlink("shared/dev.txt", project+"/.env"))
+	require.NoError(t, os.Symlink("other/prod.txt", project+"/.env.prod"))
+	contained := func(line string) *exec.Cmd {
+		c := m.Command("exec", "--contain", "--", "sh", "-c", line)
+		c.Dir = project
+		return c
+	}
+	first := contained("rm .env .env.prod; echo x > .env.prod; echo removed; read end")
+	in, err := first.StdinPipe()
+	require.NoError(t, err)
+	out, err := first.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, testprogram.Start(first))
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "removed\n", line)
+	require.NoFileExists(t, project+"/.env")
+
+	for range 2 { // the first line may not move what the second one would then read
+		second, err := contained("mv shared a; mv other b; mv shared/dev.txt c; grep -Rs . shared other a b c; echo read").CombinedOutput()
+		require.NoError(t, err, string(second))
+		require.Contains(t, string(second), "read\n")
+		require.NotContains(t, string(second), secretText)
+	}
+	require.NoError(t, in.Close())
+	_ = first.Wait() // the shell fails to read
+	for link, target := range map[string]string{".env": "shared/dev.txt", ".env.prod": "other/prod.txt"} {
+		to, err := os.Readlink(filepath.Join(project, link))
+		require.NoError(t, err)
+		require.Equal(t, target, to)
 	}
 }

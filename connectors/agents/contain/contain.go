@@ -76,6 +76,11 @@ type Spec struct {
 	// changed. Run calls it before the command starts, and over after the review. If Note fails, the
 	// command does not run. If Note is nil, a killed nod leaves protected files that the command made.
 	Note func(note []byte) (over func(), err error)
+	// Recent returns the notes of all commands that run now, and of those that ended while this Run
+	// searched the project for secrets. A file may be secret only because a link such as .env leads to
+	// it. If another command has removed the link, Run finds it in the other command's note. If Recent
+	// fails, the command does not run. If Recent is nil, Run does not look for other commands.
+	Recent func() (notes [][]byte, err error)
 
 	// AllowLandlockAlone lets Run use the level LandlockAlone if the machine allows no namespaces. If
 	// it is false, Run refuses the command on such a machine.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -39,6 +40,10 @@ type oldFinding struct {
 	Leads  string `json:"leads,omitempty"`
 }
 
+func (f oldFinding) finding() finding {
+	return finding{path: f.Path, kind: f.Kind, dir: f.Dir, dev: f.Dev, ino: f.Ino, target: f.Target, leads: f.Leads}
+}
+
 // note calls Spec.Note with what a later review of the project needs, if the command may write anything.
 func (v *view) note(pid int, before time.Time) (over func(), err error) {
 	s := v.spec
@@ -66,6 +71,46 @@ func (v *view) note(pid int, before time.Time) (over func(), err error) {
 	return over, nil
 }
 
+// addOthers adds to the view the links to secrets that other commands may have removed, and the files to
+// which these links led.
+func (v *view) addOthers() error {
+	if v.spec.Recent == nil {
+		return nil
+	}
+	notes, err := v.spec.Recent()
+	if err != nil {
+		return fmt.Errorf("look for other contained commands: %w", err)
+	}
+	for _, note := range notes {
+		var u unreviewed
+		if err := json.Unmarshal(note, &u); err != nil {
+			return fmt.Errorf("read the note of another contained command: %w", err)
+		}
+		for _, t := range u.Trees {
+			for _, f := range t.Found {
+				if f.Kind == secret && f.Leads != "" {
+					v.addLink(f.finding())
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// addLink adds a link to a secret to the tree that has the secret, if there is one.
+func (v *view) addLink(link finding) {
+	for i := range v.trees {
+		t := &v.trees[i]
+		known := slices.ContainsFunc(t.found, func(f finding) bool { return f.path == link.path && f.leads == link.leads })
+		if known || !within(link.leads, t.top) {
+			continue
+		}
+		if f, err := inspect(link.leads, secret); err == nil {
+			t.found, v.extra = append(t.found, link), append(v.extra, f)
+		}
+	}
+}
+
 // errStillRuns means that processes of a command still run whose nod was killed.
 var errStillRuns = errors.New("the command still runs")
 
@@ -87,7 +132,7 @@ func ReviewKilled(note []byte, secret, protected func(string) bool) (project str
 	for _, old := range u.Trees {
 		t := tree{top: old.Top, dirs: old.Dirs, inos: old.Inos}
 		for _, f := range old.Found {
-			t.found = append(t.found, finding{path: f.Path, kind: f.Kind, dir: f.Dir, dev: f.Dev, ino: f.Ino, target: f.Target, leads: f.Leads})
+			t.found = append(t.found, f.finding())
 		}
 		v.trees = append(v.trees, t)
 	}

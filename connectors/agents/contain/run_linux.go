@@ -188,6 +188,9 @@ func newView(s *Spec) (*view, error) {
 		v.extra = slices.Concat(v.extra, t.linkTargets(), links)
 		v.trees = append(v.trees, t)
 	}
+	if err := v.addOthers(); err != nil { // after the scans: a command without a note here has started after them
+		return nil, err
+	}
 	return v, v.openScratch()
 }
 

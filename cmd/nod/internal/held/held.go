@@ -12,16 +12,28 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 )
 
-// unready is the prefix of a file name while the process has not locked the file yet.
-const unready = "new-"
+// Prefixes of file names: unready while the process has not locked the file yet, ended when the note is
+// over.
+const (
+	unready = "new-"
+	ended   = "over-"
+)
 
-// Hold stores a note in a directory, which it makes if it is missing. The note stays until over is
-// called or, after the process has ended, until Sweep has reported it.
-func Hold(dir string, note []byte) (over func(), err error) {
+// Notes are the notes in one directory.
+type Notes struct {
+	Dir    string        // Hold makes it if it is missing
+	Linger time.Duration // how long Recent returns a note that is over, at least
+}
+
+// Hold stores a note. The note stays until over is called or, after the process has ended, until Sweep
+// has reported it.
+func (n Notes) Hold(note []byte) (over func(), err error) {
+	dir := n.Dir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -45,16 +57,51 @@ func Hold(dir string, note []byte) (over func(), err error) {
 		return nil, err
 	}
 	return func() {
-		_ = os.Remove(final) // remove the file before the lock is released, or a sweep would find an unlocked note and report a dead process
+		n.end(final) // end the note before the lock is released, or a sweep would find an unlocked note and report a dead process
 		_ = lock.Close()
 	}, nil
+}
+
+// end makes a note one that is over.
+func (n Notes) end(path string) {
+	now := time.Now()
+	if n.Linger <= 0 || os.Chtimes(path, now, now) != nil || os.Rename(path, filepath.Join(n.Dir, ended+filepath.Base(path))) != nil {
+		_ = os.Remove(path)
+	}
+}
+
+// Recent returns all notes that are not over, and those that have been over for less than n.Linger. Until
+// the next sweep it also returns older ones.
+func (n Notes) Recent() (notes [][]byte, err error) {
+	names, err := os.ReadDir(n.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, name := range names {
+		path := filepath.Join(n.Dir, name.Name())
+		if strings.HasPrefix(name.Name(), unready) {
+			continue
+		}
+		note, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) && !strings.HasPrefix(name.Name(), ended) { // it has been over since the directory was read
+			note, err = os.ReadFile(filepath.Join(n.Dir, ended+name.Name()))
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		notes = append(notes, note)
+	}
+	return notes, nil
 }
 
 // Sweep calls the function report for each note of a dead process, and removes the note if report
 // succeeds. If report fails, Sweep goes on with the other notes, and the next sweep reports that note
 // again.
-func Sweep(dir string, report func(note []byte) error) error {
-	names, err := os.ReadDir(dir)
+func (n Notes) Sweep(report func(note []byte) error) error {
+	names, err := os.ReadDir(n.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -63,14 +110,21 @@ func Sweep(dir string, report func(note []byte) error) error {
 	}
 	var errs []error
 	for _, name := range names {
-		if !strings.HasPrefix(name.Name(), unready) {
-			errs = append(errs, sweep(filepath.Join(dir, name.Name()), report))
+		path := filepath.Join(n.Dir, name.Name())
+		switch {
+		case strings.HasPrefix(name.Name(), unready):
+		case strings.HasPrefix(name.Name(), ended):
+			if info, err := name.Info(); err == nil && time.Since(info.ModTime()) > n.Linger {
+				_ = os.Remove(path)
+			}
+		default:
+			errs = append(errs, n.sweep(path, report))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func sweep(path string, report func(note []byte) error) error {
+func (n Notes) sweep(path string, report func(note []byte) error) error {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // without O_CREATE, so that a removed file is not created again
 	locked, err := lock.TryLock()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !locked {
@@ -90,5 +144,6 @@ func sweep(path string, report func(note []byte) error) error {
 	if err := report(note); err != nil {
 		return err
 	}
-	return os.Remove(path)
+	n.end(path)
+	return nil
 }
