@@ -20,7 +20,7 @@ func ActionOf(tool string) schemas.ActionType {
 	case "WebFetch", "WebSearch", "web_fetch", "google_web_search":
 		return schemas.ActionNetwork
 	}
-	if strings.HasPrefix(tool, "mcp_") { // Gemini CLI writes mcp_, other hosts write mcp__
+	if strings.HasPrefix(tool, "mcp_") { // Gemini CLI's prefix is mcp_, other hosts' is mcp__
 		return schemas.ActionMCPTool
 	}
 	return schemas.ActionOther

@@ -39,9 +39,9 @@ type CallAsker interface {
 const storeWithin = 15 * time.Second
 
 // UntilStored returns a context for the part of Ask until nod has stored the request. It ends after
-// 15 s, or after three quarters of the time to ctx's deadline if that is earlier. A request that nod
-// has not stored therefore fails with UNAVAILABLE, before ctx ends, and its caller does not report it
-// as pending.
+// 15 s, or after three quarters of the time to ctx's deadline if that is earlier. If nod has not
+// stored the request by then, Ask fails with UNAVAILABLE before ctx ends, and the caller can report
+// that failure instead of a pending request.
 func UntilStored(ctx context.Context) (context.Context, context.CancelFunc) {
 	within := storeWithin
 	if deadline, ok := ctx.Deadline(); ok {
@@ -50,10 +50,10 @@ func UntilStored(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, within)
 }
 
-// MayBeOpen reports whether a request may be pending after Ask failed with err. The caller must then
-// withdraw it. MayBeOpen returns false if nod refused the request with a code other than UNAVAILABLE
-// and INTERNAL_ERROR: nod has not stored this request. After CONFLICT, the id belongs to another
-// request, which the caller must not withdraw.
+// MayBeOpen reports whether a request may be pending after Ask failed with err. The caller must
+// then withdraw it. If nod refused the request with a code other than UNAVAILABLE or
+// INTERNAL_ERROR, nod has not stored it and MayBeOpen returns false. After CONFLICT, the id belongs
+// to another request, which the caller must not withdraw.
 func MayBeOpen(err error) bool {
 	var refused *schemas.Error
 	if !errors.As(err, &refused) {

@@ -1,6 +1,6 @@
 package agents
 
-// The exit codes for a command that did not run. The program env and shells use the same exit
+// The exit codes of nod if it does not run the command. The program env and shells use the same
 // codes.
 const (
 	CodeRefused  = 125 // nod refused to run the command, or could not contain it

@@ -9,20 +9,20 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// cwdField is the field for a call's working directory. Rules rely on the host's value in it. A field
-// "cwd" in the tool's own input is therefore renamed to ownCwdField. No rule matches ownCwdField, so
-// nod asks a person.
+// cwdField is the field in which the host names a call's working directory, and rules rely on it.
+// If the tool's own input has a field "cwd", nod renames that field to ownCwdField. No rule matches
+// ownCwdField, so nod asks a person.
 const (
 	cwdField    = "cwd"
 	ownCwdField = "cwd, in the input"
 )
 
-// IsObject reports whether raw is a JSON object without space before it.
+// IsObject reports whether raw is a JSON object without white space before it.
 func IsObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }
 
-// WithCwd returns a tool's input in the form for people and rules. Unless cwd is empty, it adds the
+// WithCwd returns a tool's input as people and rules see it. Unless cwd is empty, it adds the
 // host's "cwd" as the last field, so that a person sees where a command runs. It keeps all other
 // bytes, because a number that was decoded and encoded again could differ from the number that the
 // tool gets.

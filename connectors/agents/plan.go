@@ -6,8 +6,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The ids of the options of a plan. The last option of a plan has the id noAnswer, as in a
-// question.
+// The ids of the options that a person gets for a plan. The last option of a plan has the id
+// noAnswer, as in a question.
 const (
 	acceptEdits  = "plan_accept_edits"
 	askEdits     = "plan_ask_edits"
@@ -15,9 +15,10 @@ const (
 	changePlan   = "plan_change"
 )
 
-// PlanRequest returns a request that asks a person to approve the plan in the input of Claude Code's
-// tool ExitPlanMode. r is the request for the whole tool call. leave is the label of the option that
-// gives no answer. ok is false if the input has no plan that nod can show.
+// PlanRequest returns a request that asks a person to approve the plan in the input of Claude
+// Code's tool ExitPlanMode. r is the request for the whole tool call. leave is the label of the
+// option with which the person gives no answer. ok is false if the input has no plan that nod can
+// show.
 func PlanRequest(r schemas.Request, leave string) (asks schemas.Request, ok bool) {
 	r.Kind, r.ActionType, r.Title = schemas.KindQuestion, schemas.ActionOther, "Plan: may the agent carry it out?"
 	r.Options = []schemas.Option{

@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 )
 
-// ProjectOf returns the project of a call that runs in dir, for hosts that do not name the project. It
-// is the outermost git repository that contains dir. It is not the innermost one, because an agent can
-// change its directory, and a directory below the project may contain a stranger's repository. The
-// home directory, the directories above it, and directories that every user may write are never a
-// project. Without a repository, the project is dir.
+// ProjectOf returns the project of a call that runs in dir, for hosts that do not name the project.
+// It is the outermost git repository that contains dir. It is not the innermost one, because an
+// agent can change its directory, and a directory below the project may contain a stranger's
+// repository. The home directory, the directories above it, and directories that every user may
+// write are never a project. Without a repository, dir itself is the project.
 func ProjectOf(dir string) string {
 	if !filepath.IsAbs(dir) {
 		return dir

@@ -11,7 +11,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// A repository below the project does not become the project, because a stranger may have made it.
+// A git repository below the project does not itself become the project, because a stranger may
+// have made it.
 func TestTheProjectIsTheOutermostRepository(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.Chmod(root, 0o755))

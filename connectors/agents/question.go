@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Question is a question of an agent to its user, in Claude Code's format. A person answers the
-// question; nod never allows or denies it.
+// Question is a question of an agent to its user, in Claude Code's format. A person answers it; no
+// rule of nod allows or denies it.
 type Question struct {
 	Text    string           `json:"question"`
 	Header  string           `json:"header"`
@@ -63,7 +63,8 @@ func Questions(input json.RawMessage) []Question {
 
 // Request returns a request that asks a person the question q. The request has a new id. Its
 // session, agent and host are those of r, the request for the whole tool call. leave is the label
-// of the option that gives no answer. Request returns an error if q cannot be encoded as JSON.
+// of the option with which the person gives no answer. Request returns an error if q cannot be
+// encoded as JSON.
 func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, error) {
 	details := map[string]any{"question": q.Text}
 	var about []map[string]string

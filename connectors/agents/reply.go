@@ -14,9 +14,9 @@ type AgentReply struct {
 	Text    string // never empty
 }
 
-// DescribeDecision returns a text about decision d for the agent that sent r. A tool call that
-// timed out or was withdrawn counts as denied, so the reply is no error. For a request for
-// permissions, the reply is then an error.
+// DescribeDecision returns a text about decision d for the agent that sent r. If a tool call timed
+// out or was withdrawn, it counts as denied and the reply is no error. If a request for permissions
+// timed out or was withdrawn, the reply is an error.
 func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := AgentReply{Allowed: Allows(*r, *d)}
 	permission := r.Kind == schemas.KindPermission
@@ -27,7 +27,7 @@ func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 		reply.Text = "Permission granted for " + Access(r.Permissions) + "."
 	case reply.Allowed:
 		reply.Text = withDecider("Allowed", d)
-	case d.Outcome == schemas.TimedOut: // the engine's message in d contains the time for which r waited
+	case d.Outcome == schemas.TimedOut: // the engine's message in d contains how long r waited
 		reply.IsError, reply.Text = permission, orElse(d.Message, "Permission request timed out.")
 	case d.Outcome == schemas.Withdrawn:
 		reply.IsError, reply.Text = permission, withMessage("Permission request was withdrawn", d.Message)
@@ -74,7 +74,7 @@ func AlreadyGranted(tags []string) string {
 }
 
 // Access describes permission tags. For @write:/p and @network it returns "write access to /p and
-// network access". It does not change the paths.
+// network access". The paths stay as they are in the tags.
 func Access(tags []string) string {
 	var all []string
 	for _, tag := range tags {

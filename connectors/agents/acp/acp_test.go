@@ -64,9 +64,9 @@ func TestDecisionsBecomeOptions(t *testing.T) {
 	}
 }
 
-// TestALastingOptionDoesNotReplaceAMissingOne: if an agent's options deny only permanently, a denial
-// of one call becomes "cancelled". If its options allow only permanently, a rule's allow of one call
-// does not become "always".
+// TestALastingOptionDoesNotReplaceAMissingOne: if the agent's only option to deny is permanent, a
+// denial of one call becomes "cancelled". If its only option to allow is permanent, a rule's allow of
+// one call does not become "always".
 func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{})

@@ -80,8 +80,8 @@ func (s *sidecar) run(a *ask) {
 	}
 }
 
-// neverRuns reports whether the call of a request that nod did not answer certainly never runs. If the
-// editor answered, or shall answer, the call may run.
+// neverRuns reports whether it is certain that the call never runs, although nod's decision did not
+// reach the agent. The call may still run if the editor answered the request, or has yet to answer it.
 func (a *ask) neverRuns() bool {
 	cause := context.Cause(a.ctx)
 	return cause != nil && !errors.Is(cause, errInEditor)
@@ -126,8 +126,8 @@ func unavailable(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 }
 
-// submit connects to nod and sends the request. It fails after reachWithin, and the editor's own
-// prompt appears then at the latest.
+// submit connects to nod and sends the request. It fails after reachWithin, so that the editor need
+// not wait longer before it asks its own user.
 func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	ctx, cancel := context.WithTimeoutCause(a.ctx, reachWithin, errLate)
 	defer cancel()
@@ -155,8 +155,8 @@ func causeOr(ctx context.Context, err error) error {
 	return err
 }
 
-// leave ends a request by how, a method of Nod. The reason is the cause of the end of a's context, or else
-// err.
+// leave ends the request of a by calling how, which is Nod.Withdraw or Nod.Abandon. It gives as reason
+// why a's context ended or, if it has not ended, err.
 func (s *sidecar) leave(how func(ctx context.Context, sessionID, pendingID, reason string) error, a *ask, err error) {
 	if cause := context.Cause(a.ctx); cause != nil {
 		err = cause

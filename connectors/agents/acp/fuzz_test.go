@@ -77,8 +77,8 @@ func away(context.Context) (acp.Nod, error) {
 	return nil, schemas.Errorf(schemas.CodeUnavailable, "not running")
 }
 
-// fromEditor checks that every line of the editor reaches the agent. The sidecar drops only answers to
-// open requests, and this test has none.
+// fromEditor checks that every line of the editor reaches the agent. The sidecar drops only the
+// editor's answers to permission requests, and the agent sends none here.
 func fromEditor(t *testing.T, said []byte, size int) {
 	agentOut, agentEnd := io.Pipe()
 	agent := &closingWriter{other: agentEnd}
@@ -102,7 +102,7 @@ func fromAgent(t *testing.T, said []byte, size int) {
 		require.LessOrEqual(t, n, maybe[line], "%q", line)
 	}
 	require.NotContains(t, agent.String(), "allow")
-	for line := range bytes.Lines(agent.Bytes()) { // without nod, the sidecar itself answers only cancelled requests and requests whose id is used twice
+	for line := range bytes.Lines(agent.Bytes()) { // without nod, the sidecar itself answers only requests that were cancelled or that share their id
 		var heard struct {
 			Result struct{ Outcome struct{ OptionID string } }
 		}

@@ -9,32 +9,33 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ownCall is a tool call in the words of an agent that nod knows, so that rules for the agent's own tools
-// apply. The input is exactly the input that the agent runs.
+// ownCall is a tool call with the tool name and the input of an agent that nod knows, so that rules
+// for the agent's own tools apply to it. The input is exactly the input that the agent runs.
 type ownCall struct {
 	tool    string
 	action  schemas.ActionType
 	details json.RawMessage // the input, with the directory in which the call runs as "cwd"
-	reason  string          // the agent's own explanation
+	reason  string          // the agent's own explanation of the call
 }
 
-// drops tells which calls an agent drops after a denial, although their permission requests are open or
-// still come.
+// drops says which other calls an agent gives up when one of its calls is denied. The agent does not
+// withdraw their permission requests, and may even send more of them.
 type drops int
 
 const (
 	dropsNone  drops = iota
-	dropsCalls       // the calls of the session that the agent has announced
+	dropsCalls       // the calls that the agent has announced in the session
 	dropsTurn        // all calls until the end of the turn
 )
 
-// knownAgent describes an agent, by the name in its response to initialize. All agents without a
-// description have the zero knownAgent.
+// knownAgent describes an agent that nod recognizes by the name in its response to initialize. For all
+// other agents it is the zero knownAgent.
 type knownAgent struct {
-	// own returns the call of a permission request. asked has the fields of the request's tool call, and
-	// dir is the directory of the session, or "" if it is unknown. ok is false if nod cannot be sure
-	// that the request is about exactly this call; nod then uses ACP's own words, for which no rule
-	// exists. own is nil if nod does not know the agent's tools.
+	// own returns the call of a permission request, with the agent's own tool name. c is what the
+	// agent has reported of the call, asked has the fields of the call in the request, and dir is the
+	// directory of the session, or "" if it is unknown. ok is false if nod cannot be sure that the
+	// request is about exactly this call; nod then uses ACP's name for the kind of tool, for which no
+	// rule exists. own is nil if nod does not know the agent's tools.
 	own   func(c toolCall, asked map[string]json.RawMessage, dir string) (_ ownCall, ok bool)
 	drops drops
 }
@@ -51,8 +52,8 @@ func agentNamed(name string) knownAgent {
 	return knownAgent{}
 }
 
-// openCodeTools are OpenCode's own tools that nod judges, each with the field of a permission request
-// that must be the same as in the tool's input.
+// openCodeTools are the tools of OpenCode that nod recognizes. Each has its kind in ACP, and the field
+// in which a permission request must agree with the tool's input.
 var openCodeTools = map[string]struct {
 	kind  string
 	field string
@@ -60,9 +61,10 @@ var openCodeTools = map[string]struct {
 	"bash": {"execute", "command"}, "webfetch": {"fetch", "url"}, "edit": {"edit", "filepath"}, "write": {"edit", "filepath"},
 }
 
-// openCodeCall reads a request of OpenCode. The request has a part of the input; the update before it
-// has the whole input, with the session's directory as "cwd" unless the model wrote a field of that name.
-// The name of the tool is the title with which OpenCode announced the call.
+// openCodeCall reads a request of OpenCode. The request contains a part of the input, and the update
+// before it contains the whole input. OpenCode has added the session's directory to the whole input as
+// "cwd", unless the model wrote a field of that name. The name of the tool is the title with which
+// OpenCode announced the call.
 func openCodeCall(c toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
 	tool, known := openCodeTools[c.announced]
 	input, part := object(c.input), object(asked["rawInput"])
@@ -88,8 +90,8 @@ func openCodeCall(c toolCall, asked map[string]json.RawMessage, dir string) (own
 // codexFields are the fields in the input of a request of codex-acp that do not change what runs.
 var codexFields = []string{"call_id", "approval_id", "turn_id", "started_at_ms", "command", "cwd", "reason", "proposed_execpolicy_amendment", "available_decisions", "parsed_cmd"}
 
-// codexCall reads a request of codex-acp for a command, which names the shell and the directory. The
-// directory is the one in which Codex runs the command.
+// codexCall reads a request of codex-acp to run a command. The request names the shell, and the
+// directory in which Codex runs the command.
 func codexCall(_ toolCall, asked map[string]json.RawMessage, _ string) (own ownCall, ok bool) {
 	input := object(asked["rawInput"])
 	for name, value := range input {
@@ -110,11 +112,12 @@ func codexCall(_ toolCall, asked map[string]json.RawMessage, _ string) (own ownC
 	return ownCall{tool: "Bash", action: schemas.ActionCommand, details: details, reason: text(input["reason"])}, err == nil
 }
 
-// qwenTools are Qwen Code's own tools that nod judges. Tools of MCP servers have names with mcp__.
+// qwenTools are the tools of Qwen Code that nod recognizes, with their kinds in ACP. No tool of an MCP
+// server has one of these names, because those names contain mcp__.
 var qwenTools = map[string]string{"run_shell_command": "execute", "write_file": "edit", "edit": "edit", "web_fetch": "fetch"}
 
-// qwenCall reads a request of Qwen Code, which names its tool and has the whole input. Qwen Code starts a
-// shell for each command, in the session's directory or in the one that the input names.
+// qwenCall reads a request of Qwen Code. The request names the tool and contains its whole input. Qwen
+// Code starts a shell for each command, in the session's directory or in the one that the input names.
 func qwenCall(c toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
 	tool, input := text(object(asked["_meta"])["toolName"]), asked["rawInput"]
 	kind, known := qwenTools[tool]

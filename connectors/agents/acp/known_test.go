@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// initializes lets the agent give its name, and open the session s in /p.
+// initializes makes the agent report its name, and open the session s in the directory /p.
 func (r *rig) initializes(name string) {
 	r.passes(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}`, `{"jsonrpc":"2.0","id":"i","result":{"agentInfo":{"name":"`+name+`"}}}`)
 	r.passes(`{"jsonrpc":"2.0","id":"n","method":"session/new","params":{"cwd":"/p"}}`, `{"jsonrpc":"2.0","id":"n","result":{"sessionId":"s"}}`)
@@ -46,8 +46,8 @@ const (
 	asksBash      = `"toolCallId":"c","title":"make x","kind":"execute","status":"pending","rawInput":{"command":"make x"}`
 )
 
-// Rules for an agent's own tools apply if nod knows the agent and can be sure of the whole call. In all
-// other cases the call has the name of its kind, for which no rule exists.
+// If nod knows the agent and is sure of the whole call, rules for the agent's own tools apply to the
+// call. Otherwise nod names the call by its kind, and no rule exists for that name.
 func TestCallsOfKnownAgents(t *testing.T) {
 	t.Parallel()
 	codexInput := `"toolCallId":"c","title":"make x","kind":"execute","rawInput":{"call_id":"c","command":["/bin/bash","-lc","make x"],"cwd":"/q","reason":"to build"%s}`
@@ -93,9 +93,9 @@ func TestCallsOfKnownAgents(t *testing.T) {
 	}
 }
 
-// OpenCode and Codex drop their other open calls after a denial. Their requests are withdrawn at once, so
-// that no person is told "allowed" of a call that does not run, and requests for them that still come
-// reach no person.
+// After a denial, OpenCode and Codex drop their other open calls. The sidecar withdraws the requests
+// for these calls at once, so that no person is told "allowed" of a call that never runs. If the agent
+// still asks about such a call, no person is asked.
 func TestADenialEndsTheCallsThatTheAgentDrops(t *testing.T) {
 	t.Parallel()
 	for agent, drops := range map[string]bool{"OpenCode": true, "codex-acp": true, "other": false} {
@@ -126,7 +126,7 @@ func TestADenialEndsTheCallsThatTheAgentDrops(t *testing.T) {
 
 			r.passes("", `{"jsonrpc":"2.0","id":"p","result":{"stopReason":"end_turn"}}`)
 			r.passes(`{"jsonrpc":"2.0","id":"q","method":"session/prompt","params":{"sessionId":"s"}}`, "")
-			r.asks("4", `"toolCallId":"b","title":"New"`) // an id of the turn before
+			r.asks("4", `"toolCallId":"b","title":"New"`) // the previous turn used this id too
 			third := <-r.nod.submissions
 			third.decisions <- person(schemas.Allowed, "yes", schemas.AllowOnce)
 			assert.Equal(t, answered("4", "yes"), r.agent.hears(t), "the next turn is asked about")
@@ -136,8 +136,8 @@ func TestADenialEndsTheCallsThatTheAgentDrops(t *testing.T) {
 	}
 }
 
-// If a person allows a call after the agent has ended it, or its turn, nod hears that it never runs. The
-// agent gets no allow.
+// If a person allows a call after the agent has ended the call or its turn, the sidecar tells nod that
+// the call never runs, and does not send the agent the allow.
 func TestAnAllowOfAnEndedCallIsReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ ends, why string }{

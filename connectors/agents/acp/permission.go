@@ -35,15 +35,17 @@ const (
 	maxOptions = 16
 )
 
-// errQuestion means that the agent asks its user to choose something, and not whether the agent may
-// act. Only the editor can show such a question.
+// errQuestion means that the agent asks its user to choose something, instead of asking whether the
+// agent may act. Only the editor can show such a question.
 var errQuestion = errors.New("the request is a question, not a permission")
 
-// errOver means that the agent has ended the call already, so that no answer lets it run.
+// errOver means that the agent has already ended or dropped the call, so that no answer can let it
+// run.
 var errOver = errors.New("the agent has ended the call, or dropped it after a denial")
 
-// readPermission parses a permission request. It returns an error if nod cannot show the request to a
-// person in full. The editor then handles the request.
+// readPermission parses a permission request. It returns errOver if the agent has ended the call. It
+// returns another error if nod cannot show the request to a person in full; the editor then handles
+// the request.
 func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	params := object(m.params)
 	call := object(params["toolCall"])
@@ -72,9 +74,9 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	return p, err
 }
 
-// readOptions parses the options, and returns those that are short enough to show in full. It
-// returns an error for too many options, for options without unique ids, for options that do not
-// ask for a permission, and if no returned option would allow the request.
+// readOptions parses the options, and returns those that are short enough to show in full. It returns
+// an error if there are too many options, if their ids are not unique, if they offer a choice instead
+// of a permission, or if no returned option would allow the request.
 func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error) {
 	var out []schemas.Option
 	p.options = map[string]json.RawMessage{}

@@ -15,8 +15,8 @@ func (s *sidecar) answer(a *ask, o outcome) bool {
 	return true
 }
 
-// takeDropped takes the open requests that the agent drops after the denial of a, if it is an agent
-// that does so. The caller must answer them with "cancelled".
+// takeDropped takes (see take) the other open requests of a's session, if the agent drops them after
+// the denial of a. The caller must answer them with "cancelled".
 func (s *sidecar) takeDropped(a *ask) []*ask {
 	if !s.cache.denied(a.session) {
 		return nil
@@ -26,8 +26,8 @@ func (s *sidecar) takeDropped(a *ask) []*ask {
 
 // take removes a request from the open requests and returns true. Only the caller that gets true may
 // answer the request. take returns false if another caller removed the request first. If the editor
-// shows the request, the sidecar will drop the editor's late answer. If why is not nil, the method run
-// stops waiting for nod and withdraws the request with the reason why.
+// shows the request, the sidecar will drop the editor's late answer. If why is not nil, sidecar.run
+// stops waiting for nod and withdraws the request, with why as the reason.
 func (s *sidecar) take(a *ask, why error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,9 +48,9 @@ func (s *sidecar) takeLocked(a *ask, why error) {
 	}
 }
 
-// showInEditor passes the agent's request to the editor too, while nod asks a person. It does
-// nothing if the editor still owes the answer to an earlier request with the same id: that answer
-// would count for this request.
+// showInEditor passes the agent's request to the editor too, while nod asks a person. It does nothing
+// if the editor still owes the answer to an earlier request with the same id: the sidecar would take
+// that answer for the answer to this request.
 func (s *sidecar) showInEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a || s.late[a.key] {
@@ -144,8 +144,8 @@ func (s *sidecar) cancelMatching(why error, match func(*ask) bool) {
 	}
 }
 
-// tellCancelled answers taken requests with "cancelled". If the editor does not know it yet, it also
-// closes the editor's prompts for them.
+// tellCancelled answers requests that its caller has taken with "cancelled". If editorToo is set, it
+// also makes the editor close its prompts for them.
 func (s *sidecar) tellCancelled(taken []*ask, editorToo bool) {
 	for _, a := range taken {
 		s.tellAgent(a.id, cancelled)

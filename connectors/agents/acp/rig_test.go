@@ -221,7 +221,7 @@ func request(id, session, command string) string {
 		`","title":"Run it","kind":"execute","rawInput":` + string(input) + `},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}`
 }
 
-// answered returns the response to a permission request: the chosen option, or "cancelled" if
+// answered returns the response to a permission request: it chooses option, or is "cancelled" if
 // option is empty.
 func answered(id, option string) string {
 	if option == "" {

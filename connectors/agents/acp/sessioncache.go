@@ -22,8 +22,8 @@ type toolCall struct {
 	over      bool            // the call has ended, or the agent has dropped it
 }
 
-// maxInput is the largest input of a tool call, in bytes, that the cache keeps. A call with a larger input
-// gets the name of its kind.
+// maxInput is the largest input of a tool call, in bytes, that the cache keeps. To a call with a
+// larger input no rule for the agent's own tools applies: nod names it by its kind.
 const maxInput = 64 << 10
 
 // actions maps ACP's kinds of tools to action types; the other kinds are ActionOther.
@@ -61,7 +61,7 @@ func (c toolCall) name() string {
 	return "acp_" + c.kind
 }
 
-// question reports whether the call only asks the user something.
+// question reports whether the call only asks the user something and does nothing else.
 func (c toolCall) question() bool {
 	return c.kind == "switch_mode" || slices.Contains([]string{"AskUserQuestion", "ExitPlanMode"}, c.tool)
 }
@@ -76,7 +76,8 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	return c
 }
 
-// announcedBy returns c with the data of an update that no permission request changes.
+// announcedBy returns c with the title and the input from an update of the agent. merge keeps both, so
+// a permission request cannot change them.
 func (c toolCall) announcedBy(update map[string]json.RawMessage) toolCall {
 	if text(update["sessionUpdate"]) == "tool_call" {
 		c.announced, c.over = cut(text(update["title"]), maxID), false
@@ -99,7 +100,7 @@ type sessionCache struct {
 	requests map[string]editorRequest // the editor's requests that have no response yet, by id key (see relay.IDKey)
 	dirs     map[string]string        // working directories, by session
 	calls    map[[2]string]toolCall   // tool calls, by session and tool call id
-	dropped  map[string]bool          // the sessions in whose turn the agent drops all further calls
+	dropped  map[string]bool          // the sessions whose agent drops all further calls until its turn ends
 	agent    string                   // the agent's own name, for people
 	known    knownAgent
 }

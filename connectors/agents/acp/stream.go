@@ -30,7 +30,7 @@ type pending struct {
 }
 
 // subscriber is one client of the stream. Before the stream closes the queue, it sets why to the
-// reason for the client.
+// status and the reason that the client gets.
 type subscriber struct {
 	queue chan []byte
 	why   websocket.CloseError

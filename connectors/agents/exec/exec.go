@@ -1,15 +1,15 @@
 // Package exec runs a command with the permissions of a session and no others. The Linux kernel
 // enforces the permissions.
 //
-// The process restricts itself and then becomes the command (execve). No other process is restricted,
-// and the command keeps the standard streams, the signals and its own exit code. The command and its
-// children cannot escape the restrictions: sudo does not work, root keeps few capabilities, 32-bit
-// programs do not run, no other open file is passed on, and no call can put text into a terminal's
-// input.
+// The process restricts itself and then becomes the command (execve). No other process is
+// restricted, and the command keeps the standard streams, the signals and its own exit code. The
+// command and its children cannot escape the restrictions: sudo does not work, root keeps few
+// capabilities, 32-bit programs do not run, no other open file is passed to the command, and no
+// call can put text into a terminal's input.
 //
-// Besides the permitted paths, the command may read SystemPaths and use SystemDevices. Linux cannot
-// restrict two accesses yet: the command can read the size and dates of any file at a known path,
-// and can change the mode and dates of its user's files.
+// Besides the permitted paths, the command may read the paths of readable.System and use
+// SystemDevices. Linux cannot restrict two accesses yet: the command can read the size and dates of
+// any file at a known path, and can change the mode and dates of its user's files.
 package exec
 
 import (
@@ -69,7 +69,7 @@ func Run(c Command) error {
 		}
 		fmt.Fprintf(c.Stderr, "nod: warning: %s\n", missing)
 	}
-	runtime.LockOSThread() // never unlock the thread, because it becomes the command
+	runtime.LockOSThread() // never unlocked, because this thread becomes the command
 	if err := confine(c.Scope, c.Stderr); err != nil {
 		return refused("restrict the command to its permissions: %w", err)
 	}

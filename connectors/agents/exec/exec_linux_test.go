@@ -138,8 +138,8 @@ func TestSockets(t *testing.T) {
 }
 
 // A command must not put text into the terminal of its caller, because the caller's shell would run
-// that text without restrictions. In this test, file 0 is no terminal, but the filter refuses the call
-// before the kernel looks at the file.
+// that text without restrictions. Standard input is no terminal in this test, but the seccomp
+// filter refuses the call before the kernel looks at the file.
 func TestACommandCannotTypeIntoItsTerminal(t *testing.T) {
 	needLandlock(t)
 	p := newTestDirs(t)

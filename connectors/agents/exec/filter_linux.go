@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The seccomp filter closes gaps of Landlock. Before version 10, TCP is the only network protocol
-// that Landlock restricts. Before version 9, Landlock does not restrict connections to Unix
-// sockets: through the socket of a container engine or a session bus, a command could start other
-// commands without restrictions. The filter therefore refuses to create network sockets if the
-// network is not permitted, and Unix sockets if Landlock cannot restrict them. It allows socket
-// pairs, because they connect to no other program.
+// The seccomp filter closes gaps of Landlock. Before version 10 of its ABI, TCP is the only network
+// protocol that Landlock restricts. Before version 9, it does not restrict connections to Unix
+// sockets: through the socket of a container engine or of a session bus (D-Bus), a command could
+// start other commands without restrictions. The filter therefore refuses to create network sockets
+// if the network is not permitted, and Unix sockets if Landlock cannot restrict them. It allows
+// socket pairs, because they connect to no other program.
 //
 // The filter also prevents the command from putting text into its terminal's input, because the
 // caller's shell would later run that text.
@@ -32,16 +32,17 @@ func auditArch() uint32 {
 	return 0
 }
 
-// canFilter reports whether filterCalls works with this kernel and architecture.
+// canFilter reports whether the kernel supports seccomp filters and auditArch knows the
+// architecture.
 func canFilter() bool {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	return auditArch() != 0 && errno == 0
 }
 
-// filterCalls restricts this thread, and the program that replaces it. The program can create only the
-// permitted sockets, and cannot put text into a terminal's input. If canFilter is false, filterCalls
-// does nothing.
+// filterCalls restricts this thread, and the program that it later becomes by execve. The program
+// can create only the permitted sockets, and cannot put text into a terminal's input. If canFilter
+// is false, filterCalls does nothing.
 func filterCalls(unixAllowed, network bool) error {
 	if !canFilter() {
 		return nil
@@ -58,9 +59,9 @@ func filterCalls(unixAllowed, network bool) error {
 	return nil
 }
 
-// A filter reads struct seccomp_data. These are the offsets in that struct of the system call's
-// number, the architecture, and the low halves of the first two arguments. All architectures of
-// auditArch are little-endian.
+// The kernel gives a filter a struct seccomp_data. These are the offsets in that struct of the
+// system call's number, the architecture, and the low halves of the first two arguments. All
+// architectures that auditArch supports are little-endian.
 const (
 	atNumber  = 0
 	atMachine = 4
@@ -68,7 +69,8 @@ const (
 	atSecond  = 24
 )
 
-// x32 is the bit that marks a system call of amd64's second ABI, x32.
+// x32 is the bit in a system call's number that marks a call of amd64's second ABI, which is named
+// x32.
 const x32 = 0x40000000
 
 func callFilter(unixAllowed, network bool) []unix.SockFilter {
@@ -104,7 +106,7 @@ func callFilter(unixAllowed, network bool) []unix.SockFilter {
 		skip(unix.BPF_JEQ, unix.SYS_IOCTL, 0, 5),
 		load(atSecond),
 		skip(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),
-		skip(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), // TIOCLINUX makes a console paste its selected text
+		skip(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), // TIOCLINUX can make a console paste its selected text into the input
 		refuse(unix.EPERM),
 		ret(unix.SECCOMP_RET_ALLOW),
 		skip(unix.BPF_JEQ, unix.SYS_SOCKET, 1, 0),

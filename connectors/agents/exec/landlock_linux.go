@@ -33,7 +33,7 @@ func abi() int {
 	return v
 }
 
-// unenforced describes the accesses that scope does not permit and that this kernel cannot prevent.
+// unenforced describes the accesses that scope forbids and that this kernel cannot prevent.
 func unenforced(scope schemas.SessionPermissions) []string {
 	return enforcementGaps(abi(), canFilter(), scope.Network)
 }

@@ -27,11 +27,12 @@ import (
 const (
 	asNod = "NOD_TEST_RUN"         // the Command to run, in JSON
 	asAct = "NOD_TEST_ACT"         // the act that the command tries; see act
-	noLL  = "NOD_TEST_NO_LANDLOCK" // if set, nod finds a kernel without Landlock
+	noLL  = "NOD_TEST_NO_LANDLOCK" // if set, the process that acts as nod finds a kernel without Landlock
 )
 
-// environment returns the environment for processes of the tests, plus the variables in more. Without
-// its GORACE, each process with the race detector would sleep for a second before it exits.
+// environment returns the environment for processes of the tests, plus the variables in more. It
+// sets GORACE, because each process with the race detector would otherwise sleep for a second
+// before it exits.
 func environment(more ...string) []string {
 	return append([]string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"}, more...)
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // rootCapabilities returns the capabilities that a command keeps if it runs as root: those for
-// permitted files, user ids, signals and low ports. With any other capability, such as loading modules
-// or reading other processes, the command could escape its restrictions.
+// access to permitted files, changes of user id, signals and low ports. With any other capability,
+// such as loading modules or reading other processes, the command could escape its restrictions.
 func rootCapabilities() []int {
 	return []int{
 		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL,
@@ -32,7 +32,7 @@ func dropCapabilities() error {
 	for power := 0; ; power++ {
 		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(power), 0, 0, 0)
 		if err != nil {
-			return nil // this number is above the kernel's last capability
+			return nil // the kernel has no capability with this number or a higher one
 		}
 		if has == 0 || slices.Contains(rootCapabilities(), power) {
 			continue

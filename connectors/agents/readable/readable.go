@@ -1,12 +1,12 @@
-// Package readable lists the directories outside a project that a command may read although no
-// permission names them: directories of the system and of toolchains. The packages that confine
-// commands use these lists. The policy also uses them, to name the permissions that a command
+// Package readable lists the directories outside a project that a command may read without a
+// permission: directories of the system and of toolchains. The packages that confine commands to
+// their permissions use these lists. The policy uses them to name the permissions that a command
 // lacks.
 package readable
 
 // System returns the paths that every confined command may read, if they exist: programs,
-// libraries, and the files that programs need to start, to look up names and to check
-// certificates. The paths hold no keys and no user's own files.
+// libraries, and the files that programs need to start, to look up names and to check certificates.
+// These paths contain no secret keys and no files of a user.
 func System() []string {
 	return []string{
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/nix/store", "/gnu/store",
@@ -32,7 +32,7 @@ func ContainedSystem() []string {
 }
 
 // Toolchains returns the directories of toolchains in the home directory, without the home
-// directory's path. They hold programs and libraries, and neither settings nor logins.
+// directory's path. They contain programs and libraries, but no settings and no credentials.
 func Toolchains() []string {
 	return []string{
 		".cargo/bin", ".cargo/env", ".rustup", ".nvm", ".fnm", ".volta", ".asdf", ".local/share/mise", ".local/share/fnm", ".local/share/rtx",

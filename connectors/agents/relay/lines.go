@@ -1,5 +1,5 @@
-// Package relay contains code that the programs between a host and its agent or server share: lines,
-// JSON-RPC ids, and the process of the agent or server.
+// Package relay contains code for the programs that nod puts between a host and its agent or
+// server: lines, JSON-RPC ids, and the process of the agent or server.
 package relay
 
 import (
@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Peer is one of the two programs between which lines pass.
+// Peer is one of the two programs between which a sidecar passes lines.
 type Peer struct {
 	In  io.Writer // the peer's input
 	Out io.Reader // the peer's output
@@ -38,8 +38,8 @@ func EachLine(r io.Reader, f func(line []byte) error) error {
 }
 
 // LineWriter writes whole lines from several goroutines. If a peer's output ends in the middle of a
-// line, LineWriter writes that fragment, and every later write fails: the next line would become part
-// of the fragment.
+// line, LineWriter writes that fragment and lets every later write fail, because the next line
+// would become part of the fragment.
 type LineWriter struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -49,7 +49,8 @@ type LineWriter struct {
 // NewLineWriter returns a LineWriter that writes to w.
 func NewLineWriter(w io.Writer) *LineWriter { return &LineWriter{w: w} }
 
-// WriteLine writes a line, which may lack its line break only if it is the last one.
+// WriteLine writes a line. A line without a line break must be the last one: every later write
+// fails.
 func (l *LineWriter) WriteLine(line []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

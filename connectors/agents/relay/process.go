@@ -13,8 +13,9 @@ import (
 const (
 	// endWithin is the time between SIGTERM and SIGKILL for a program that has not ended.
 	endWithin = 5 * time.Second
-	// drainWithin is how long the sidecar reads the program's output after the program has ended. Its
-	// child processes may keep the output open for longer.
+	// drainWithin is how long the sidecar, the process that calls Run, still reads the program's
+	// output after the program has ended. The program's child processes may keep the output open
+	// for longer.
 	drainWithin = 2 * time.Second
 	// passWithin is how long Run waits for pass after ctx has ended.
 	passWithin = 5 * time.Second
@@ -27,10 +28,10 @@ type Program struct {
 	Stderr io.Writer
 }
 
-// Run starts the program and calls pass with its input and its output. pass returns when the output
-// has ended. Run returns the program's exit code, or 128 plus the signal's number if a signal ended the
-// program. When ctx ends, the program gets SIGTERM, and SIGKILL after endWithin. Run returns an error
-// only if the program could not be started.
+// Run starts the program and calls pass with its input and its output. pass must return when the
+// output has ended. Run returns the program's exit code, or 128 plus the signal's number if a
+// signal ended the program. When ctx ends, the program gets SIGTERM, and SIGKILL after endWithin.
+// Run returns an error only if the program could not be started.
 func (p Program) Run(ctx context.Context, pass func(in io.WriteCloser, out io.Reader)) (exit int, err error) {
 	if len(p.Args) == 0 {
 		return 0, fmt.Errorf("name the command of %s after --", p.Role)
@@ -61,7 +62,7 @@ func (p Program) Run(ctx context.Context, pass func(in io.WriteCloser, out io.Re
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // cmd.ProcessState also has the result
+		_ = cmd.Wait() // the result is read from cmd.ProcessState below
 		_ = out.SetReadDeadline(time.Now().Add(drainWithin))
 	}()
 	passed := make(chan struct{})

@@ -8,7 +8,8 @@
 //   - "nod" decides the oldest pending request with the decision TEXT;
 //   - "nod fails" refuses that request with the error TEXT;
 //   - "> withdrawn" is the reason of the next withdrawal;
-//   - "> passed" is the next call of HostResolved.
+//   - "> passed" is the next call of HostResolved, by which a connector reports that the host went
+//     on without nod.
 //
 // A line that begins with # is a comment.
 package golden
@@ -30,7 +31,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// waitAtMost is how long a test waits for the next event.
+// waitAtMost is how long a test waits for each event.
 const waitAtMost = time.Minute
 
 // Side is a program that the connector connects. The test acts as this program.
@@ -128,7 +129,7 @@ func (n *Nod) Withdraw(_ context.Context, session, id, reason string) error {
 	return nil
 }
 
-// Abandon is Withdraw: a transcript does not tell them apart.
+// Abandon does the same as Withdraw, because a transcript does not distinguish them.
 func (n *Nod) Abandon(ctx context.Context, session, id, reason string) error {
 	return n.Withdraw(ctx, session, id, reason)
 }
