@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Answers is a long list of remembered rules, indexed by the words of their commands. It is
-// safe for concurrent use.
+// Answers is a long list of remembered rules, which are allow rules that people's lasting answers
+// made. It is indexed by the words of their commands, and safe for concurrent use.
 type Answers struct {
 	all []schemas.RememberedRule
 
@@ -40,8 +40,8 @@ func (a *Answers) build() {
 // may have the same key, so coversArgv compares the words again.
 const wordEnd = "\x00"
 
-// commands returns the positions of the rules for commands that argv begins with, those with
-// fewer words first.
+// commands returns the positions in the list all of the rules whose command argv begins with, those
+// with fewer words first.
 func (a *Answers) commands(argv []string) (places []int) {
 	a.index.Do(a.build)
 	var key strings.Builder
@@ -58,5 +58,5 @@ func (a *Answers) tools() []int {
 	return a.others
 }
 
-// Len returns the number of answers.
+// Len returns the number of remembered rules.
 func (a *Answers) Len() int { return len(a.all) }

@@ -63,8 +63,8 @@ func TestToolAttacks(t *testing.T) {
 	}
 }
 
-// If the project is or contains a home directory, no preset allows an edit, because every login
-// may run the edited file.
+// If the project is or contains a home directory, no preset allows an edit: the edited file may be
+// one that every login runs, such as .profile.
 func TestEditsInAHomeDirectoryAsk(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann", "/mnt/c/Users/ann", "/mnt/c"} {
@@ -117,8 +117,8 @@ func TestRulesCoverNoOtherCommand(t *testing.T) {
 	}
 }
 
-// nod stores a limited number of a line's commands and words. If it cannot compare a deny rule
-// with the whole line, it does not allow the line.
+// nod stores only a limited number of a line's commands and words. If these do not include the
+// whole line, a deny rule may cover the rest, so nod does not allow the line.
 func TestLongLinesDoNotHideDeniedParts(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Deny: []string{"Read(secret/**)", "Bash(git log:*)"}, Allow: []string{"Bash"}})
 	nested := "git log"
@@ -161,8 +161,8 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 	}
 }
 
-// A remembered rule may allow further words after its own, but only words that do not change
-// the meaning of the command that the person saw.
+// A remembered rule, which a person's lasting answer made, may allow more words than its own, but
+// only words that do not change the meaning of the command that the person saw.
 func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string
@@ -263,8 +263,8 @@ func TestRulesNeedAKnownDirectory(t *testing.T) {
 	}
 }
 
-// A remembered rule does not cover a command that reads a pipe or a file, because the input may
-// be code that runs.
+// A remembered rule does not cover a command that reads its input from a pipe or a file, because
+// the input may be code that the command runs.
 func TestAnswersDoNotCoverInput(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, c := range []string{"python3 < x.py", "echo 'print(1)' | python3", "patch -p1 < a.patch", "cat a.patch | git apply", "ls && cat x | node | head", "make x < a"} {
@@ -277,8 +277,8 @@ func TestAnswersDoNotCoverInput(t *testing.T) {
 	}
 }
 
-// A remembered rule for one exact command counts only in its directory, because the same words
-// mean other files elsewhere.
+// A remembered rule for one exact command counts only in the directory of the answered call,
+// because the same words mean other files elsewhere.
 func TestExactAnswersCountOnlyInTheirDirectory(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	proposed := p.Propose(bash(t, "cp a b"))

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// BenchmarkCheck reports the duration of Check for one command: the median and the 90th
-// percentile. The commands are the seeds and, if these files are present, the corpora of
+// BenchmarkCheck reports the duration of Check for one command: the median and the 90th percentile.
+// The commands are the seeds of the fuzz tests and, if these files are present, the corpora of
 // commands and of real sessions.
 func BenchmarkCheck(b *testing.B) {
 	var short []policy.Call

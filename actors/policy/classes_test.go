@@ -67,7 +67,7 @@ func TestCommandsInAnUnknownDirectoryAsk(t *testing.T) {
 			assert.NotEqual(t, policy.Allow, p.Check(at(c)).Effect, c)
 			_, changed := p.Harden(at(c))
 			assert.False(t, changed, c)
-			for _, reach := range p.Remember(at(c)) { // a rule for a call without a directory says that it covers every directory
+			for _, reach := range p.Remember(at(c)) { // a rule for a call without a directory covers every directory, and says so
 				for _, rule := range reach.Rules {
 					assert.True(t, i == 1 && rule.Elsewhere && !rule.Prefix, "%s: %+v", c, rule)
 				}

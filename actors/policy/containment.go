@@ -15,7 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Containment describes the container in which a command line may run.
+// Containment describes how a command line may run contained: in a process that the kernel limits
+// to these directories and permissions.
 type Containment struct {
 	Line     string `json:"line"`                // the command line as the agent wrote it
 	Dir      string `json:"dir"`                 // the clean, absolute directory in which the line runs
@@ -28,8 +29,8 @@ type Containment struct {
 // Program is the nod program that starts contained commands.
 type Program = contained.Program
 
-// containedRule is the Rule of verdicts on calls that run contained, or would with a
-// permission.
+// containedRule is the Rule of a verdict on a call that runs contained, or that could run contained
+// if a person granted a permission.
 const containedRule = "default contained"
 
 // contain sets the verdict on a command line that no rule decides: it runs contained, or a
@@ -47,8 +48,8 @@ func (ev *evaluation) contain(src string) {
 	}
 }
 
-// containHarmless adds to an allow that a harmless line may run contained, without the right to
-// write the project. If the host cannot change the call, the line runs uncontained.
+// containHarmless notes in a verdict Allow that the harmless line may also run contained, without
+// the right to write the project. If the host cannot change the call, the line runs uncontained.
 func (ev *evaluation) containHarmless(src string) {
 	if c, _ := ev.containment(src); c != nil && len(c.needs) == 0 {
 		c.ReadOnly = true
@@ -56,7 +57,7 @@ func (ev *evaluation) containHarmless(src string) {
 	}
 }
 
-// containment returns the container in which a line may run, or nil and the reason.
+// containment returns the Containment in which a line may run, or nil and the reason against it.
 func (ev *evaluation) containment(src string) (*Containment, string) {
 	if ev.pol.contained == nil || ev.tool.Name != "Bash" {
 		return nil, ""
@@ -65,7 +66,7 @@ func (ev *evaluation) containment(src string) (*Containment, string) {
 		return nil, "nod does not know the project's directory, so the call cannot run contained"
 	}
 	loc := *ev.location
-	loc.Links, loc.Looked = nil, nil // the container hides secrets under all their names
+	loc.Links, loc.Looked = nil, nil // unneeded: the container hides a secret also behind links
 	j := ev.pol.contained.Line(src, loc)
 	switch {
 	case j.Why != "":
@@ -76,7 +77,7 @@ func (ev *evaluation) containment(src string) (*Containment, string) {
 	return &Containment{Line: src, Dir: ev.location.Dirs[0], Project: j.Project, needs: j.Needs}, ""
 }
 
-// lack describes the permissions that a line lacks, for people.
+// lack describes, for people, the permissions that a line needs and does not have.
 func (c *Containment) lack(needs []contained.Need) string {
 	byCommand := map[string][]string{}
 	var order []string
@@ -104,7 +105,7 @@ func (c *Containment) Needs() []Permission {
 	return perms
 }
 
-// Runs reports whether RunInput can change this input to run the line of c.
+// Runs reports whether RunInput can change this tool input so that it runs the line of c contained.
 func (c *Containment) Runs(input json.RawMessage) bool {
 	in, err := tools.ReadInput(input)
 	if err != nil {
@@ -117,11 +118,11 @@ func (c *Containment) Runs(input json.RawMessage) bool {
 // Words returns the words of the command that runs contained.
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
 
-// RunInput returns a shell tool's input with a command line that asks the engine for the
-// decision with this key, and then runs the original line contained. The parameter by is the
-// nod program that does this. RunInput also returns the words that run contained. It returns
-// false if the input has no single text field for the command, if a path of by is not clean and
-// absolute, or if CheckServers refuses its servers.
+// RunInput returns a shell tool's input with a new command line: it starts the nod program by,
+// which asks the engine for the decision with this key and then runs the original line contained.
+// RunInput also returns the words that run contained. It returns false if the input has no single
+// text field for the command, if a path of by is not clean and absolute, or if CheckServers refuses
+// its servers.
 func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
 	in, err := tools.ReadInput(input)
 	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) || by.Creds != "" && !usable(by.Creds) || CheckServers(by.URL) != nil {

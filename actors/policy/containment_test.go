@@ -99,9 +99,9 @@ func TestTheInputThatRunsContainedNamesTheDecision(t *testing.T) {
 	}
 }
 
-// A call of the corpus that a person should see runs without a question only if it runs
-// contained. A call of class danger, net or install never runs without a question, not even
-// contained.
+// The corpus has real calls of the classes that a person should see. nod runs such a call without a
+// question only if it runs contained. It never does so for the classes danger, net and install, not
+// even contained.
 func TestRealCallsContained(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	counts := map[string]map[policy.Effect]int{}

@@ -73,12 +73,13 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// long is the flag -long: all allowed commands run, as in .ci/run.
+// long is the flag -long of the test, which .ci/run sets: with it all allowed commands run.
 var long = flag.Bool("long", false, "run all allowed commands, and not every third")
 
-// The allowed commands of the corpus, the seeds, the reads and the traps run under Bash, and
-// under Zsh if it is installed, without network: every third of them, or all with -long. They must change no file. At the end a command
-// that writes runs in the same way, to show that the test notices changes.
+// Commands that nod allows must change no file. Those among the test data (the corpus, the seeds of
+// the fuzz tests, the harmless reads and the traps) run under Bash, and under Zsh if it is
+// installed, without network: every third command, or all with -long. At the end a command that
+// writes runs in the same way, to show that the test notices changes.
 func TestAllowedCommandsChangeNothing(t *testing.T) {
 	bashPath, err := exec.LookPath("bash")
 	if err != nil {
@@ -136,8 +137,9 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 	assert.NotEqual(t, before, snapshot(t, filepath.Dir(dir)), "a change is not noticed")
 }
 
-// A hardened git read runs no program from the repository's configuration, for every subcommand
-// that a preset allows. Without the hardening, the test's programs do run.
+// A hardened git command, to which nod added options, runs no program from the repository's
+// configuration, for every subcommand that a preset allows. Without the hardening, the test's
+// programs do run.
 func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 	dir, homeDir := scratch(t)
 	ran := filepath.Join(homeDir, "ran")

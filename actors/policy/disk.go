@@ -22,13 +22,14 @@ type Resolver func(path string) (string, error)
 // maxLinks bounds the symbolic links in a path; the kernel has the same limit.
 const maxLinks = 40
 
-// Disk describes the symbolic links and repositories on the machine of a command line.
+// Disk describes the symbolic links and repositories on the machine where a command line runs.
 type Disk = shell.Disk
 
-// ThisDisk is the Disk of this machine. Only ThisDisk, Repositories and OnDisk read the file system.
+// ThisDisk is the Disk of this machine. In this package only ThisDisk, Repositories and OnDisk read
+// the file system.
 type ThisDisk struct{}
 
-// maxDirEntries bounds a directory's size: Links returns an error for a directory with
+// maxDirEntries limits the size of a directory: Links returns an error for a directory with
 // maxDirEntries or more entries.
 const maxDirEntries = 4096
 
@@ -66,8 +67,8 @@ func dirEntries(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// WorkTree returns the top of the first repository that git finds from dir upwards, or dir
-// itself without one. The result contains no symbolic links.
+// WorkTree returns the top of the first repository that git finds in dir or above it, or dir itself
+// if there is none. The result contains no symbolic links.
 func (ThisDisk) WorkTree(dir string) (string, error) {
 	at, err := OnDisk(dir)
 	if err != nil {
@@ -114,8 +115,8 @@ func isMissing(err error) bool {
 }
 
 // OnDisk is the Resolver of this machine. It follows symbolic links as the kernel does for a
-// program that opens or creates p: a dangling link leads to its target. It keeps the part of p
-// that does not exist. The result is valid only on this file system, and until files are moved.
+// program that opens or creates p: a dangling link leads to its target. The part of p that does not
+// exist stays as it is. The result is valid only on this file system, and until files are moved.
 func OnDisk(p string) (string, error) {
 	if !path.IsAbs(p) {
 		return "", fmt.Errorf("find where %q leads: it is not absolute", p)
@@ -166,10 +167,10 @@ func readLink(p string) (string, error) {
 	return os.Readlink(p)
 }
 
-// Tops returns the directories in which git uses the project's own repository: the project, the
-// top of its repository, and the repository's work trees. It leaves out a directory that only
-// looks like a work tree. Without a repository, Tops returns an empty list. If the project does
-// not exist, it returns nil.
+// Tops returns the directories in which git uses the project's own repository: the project, the top
+// of its repository, and the repository's work trees. It leaves out a directory that only looks
+// like a work tree. If the project is in no repository, Tops returns an empty list. If the project
+// does not exist, Tops returns nil.
 func (ThisDisk) Tops(project string) []string {
 	if !path.IsAbs(project) || !exists(project) {
 		return nil
@@ -187,7 +188,7 @@ func (ThisDisk) Tops(project string) []string {
 		tops = append(tops, project)
 	}
 	store := top + "/.git"
-	if own := gitDir(top); own != "" { // top is a work tree of a repository elsewhere
+	if own := gitDir(top); own != "" { // top is a work tree of a repository that lies elsewhere
 		common, err := readGitFile(own + "/commondir")
 		if err != nil {
 			return tops
@@ -218,7 +219,8 @@ func (ThisDisk) Tops(project string) []string {
 const maxGitFile = 64 << 10
 
 // readGitFile reads one of the small files that link a work tree to its repository. An agent can
-// make them, so a device, a pipe and a long file are errors: reading them might never end.
+// create such a file. So a device, a pipe and a long file are errors, because reading one might
+// never end.
 func readGitFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {

@@ -92,8 +92,8 @@ func TestLinksAreFollowed(t *testing.T) {
 		}
 	}
 
-	// A program that may write beside a directory of the permission set replaces this directory
-	// by a link.
+	// If a program replaces a directory of the permission set by a link, the set does not cover the
+	// link's target.
 	sub := schemas.SessionPermissions{ReadDirs: []string{in("held/sub")}}
 	require.NoError(t, os.Remove(in("held/sub")))
 	require.NoError(t, os.Symlink(in("other"), in("held/sub")))
@@ -261,8 +261,8 @@ func TestApplyIsMonotoneAndIdempotent(t *testing.T) {
 	require.Positive(t, lost)
 }
 
-// In this package, only the files of ThisDisk may read the file system, also by package gitstore, so
-// that the same call with the same Seen always gets the same verdict.
+// In this package, only files named disk* and package gitstore may import packages that read the
+// file system or the time. So the same call with the same Seen always gets the same verdict.
 func TestOnlyDiskReadsFiles(t *testing.T) {
 	require.NoError(t, filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "disk") || strings.HasPrefix(name, "gitstore/") {
@@ -277,7 +277,7 @@ func TestOnlyDiskReadsFiles(t *testing.T) {
 	}))
 }
 
-// A file .git that is a pipe or a device has no end, so it is not read.
+// A file .git that is a pipe or a device has no end, so nod does not read it.
 func TestAGitFileThatIsNoFileIsNotRead(t *testing.T) {
 	for name, write := range map[string]func(at string) error{
 		"device": func(at string) error { return os.Symlink("/dev/zero", at) },

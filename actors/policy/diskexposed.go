@@ -19,20 +19,21 @@ const (
 	maxExposed = 64      // the largest number of files that Exposed returns
 	readAtOnce = 512     // the number of names that Exposed reads from a directory at once
 
-	maxIgnoreFile = 64 << 10 // in bytes; Exposed treats a longer .gitignore as if there were none
+	maxIgnoreFile = 64 << 10 // in bytes; a longer .gitignore, and those above it, then ignore nothing
 )
 
-// Exposed returns the files with secrets that a search would show: files on the list of secrets
-// that the search names, directly or through a link, and those in its directories that are neither
-// hidden nor ignored. whole is false if there are more than maxWalked names to read or more than
-// maxExposed such files, or if reading fails. Other such files may then exist.
+// Exposed returns the files with secrets that a search, such as one by ripgrep, would show. These
+// are files on the list of secrets that the search names, directly or through a link, and those
+// below its directories that are neither hidden nor ignored. whole is false if there are more than
+// maxWalked names to read or more than maxExposed such files, or if reading fails: the list files
+// may then lack some.
 func (ThisDisk) Exposed(p *Policy, s Search) (files []string, whole bool) {
 	return exposedAmong(p, s, maxWalked)
 }
 
-// Public reports whether a search reads only directories of the system, of toolchains and of
-// caches outside the call's project. Their files on the list of secrets, such as the keys of tests
-// and public certificates, are no secrets of the user.
+// Public reports whether a search reads only directories of the system, of toolchains and of caches
+// outside the call's project. If these contain files on the list of secrets, such as test keys and
+// public certificates, they are no secrets of the user.
 func (ThisDisk) Public(c Call, s Search) bool {
 	at, err := OnDisk(s.Path)
 	if err != nil || s.Pattern {
@@ -43,7 +44,7 @@ func (ThisDisk) Public(c Call, s Search) bool {
 	})
 }
 
-// exposedAmong is Exposed for at most the given number of names.
+// exposedAmong is Exposed, but reads at most the given number of names.
 func exposedAmong(p *Policy, s Search, names int) (files []string, whole bool) {
 	roots := []match{{s.Path, true}}
 	w := exposedWalk{policy: p, names: names}
@@ -62,13 +63,13 @@ func exposedAmong(p *Policy, s Search, names int) (files []string, whole bool) {
 	return w.files, true
 }
 
-// search looks at a path that the search names, and below it. It returns false if there are too
+// search looks at the searched path at and at all files below it. It returns false if there are too
 // many names or files, or if the path cannot be followed.
 func (w *exposedWalk) search(at string) (whole bool) {
 	var err error
 	if w.top = path.Clean(at); strings.Contains(at+"/", "/../") {
 		if real, err := OnDisk(w.top); err != nil || !leadsTo(at, real) {
-			return false // the path leads through a link to another place than it spells
+			return false // the path contains "..", and its links make it lead elsewhere than its text says
 		}
 	}
 	if w.real, err = OnDisk(at); err != nil {
@@ -88,24 +89,24 @@ func (w *exposedWalk) search(at string) (whole bool) {
 	return true
 }
 
-// leadsTo reports whether a path leads to a place.
+// leadsTo reports whether the path at leads to the true path real.
 func leadsTo(at, real string) bool {
 	to, err := OnDisk(at)
 	return err == nil && to == real
 }
 
-// list adds a file if it is on the list of secrets, by its true path or by the search's name for
-// it.
+// list adds a file to the result if it is on the list of secrets, by its true path or by the path
+// that the search uses for it.
 func (w *exposedWalk) list(at, named string) {
 	if w.policy.shell.Secrets.Listed(at) || w.policy.shell.Secrets.Listed(named) {
 		w.files = append(w.files, named)
 	}
 }
 
-// inRepository returns dir for a walk. If dir lies in a git repository, the .gitignore files of the
-// directories above it count too, up to one that may include files again. Of these only patterns
-// for names count: ripgrep 13 compares a pattern for a path, such as /out/, with the wrong path if
-// the search names a directory relative to its own.
+// inRepository prepares the directory dir for a walk. If dir lies in a git repository, the
+// .gitignore files of the directories above dir count too, up to the first one that may re-include
+// ignored files. Of these files only patterns for names count: ripgrep 13 compares a pattern for a
+// path, such as /out/, with the wrong path if the search names a directory by a relative path.
 func inRepository(dir string) exposedDir {
 	var ignored []ignoreFile
 	includes := false
@@ -125,36 +126,36 @@ func inRepository(dir string) exposedDir {
 	}
 }
 
-// exposedWalk is the walk of one search, through one named path after the other. At most one directory is open at a time, so the depth of a
-// tree does not matter.
+// exposedWalk walks through the paths that one search names, one after the other. At most one
+// directory is open at a time, so deep trees use no more file descriptors than flat ones.
 type exposedWalk struct {
 	policy  *Policy
-	top     string // the searched path as the search names it
+	top     string // the searched path as the search writes it
 	real    string // the searched path without symbolic links
 	waiting []exposedDir
 	names   int // the number of names that the walk may still read
 	files   []string
 }
 
-// exposedDir is a directory that a walk has yet to read, without symbolic links. A .gitignore counts
-// only in a repository.
+// exposedDir is a directory, without symbolic links in its path, that a walk has yet to read. A
+// .gitignore counts only in a repository.
 type exposedDir struct {
 	name    string
 	repo    bool
 	ignored []ignoreFile
 }
 
-// read looks at the names in a directory. It returns false if there are too many, or if reading
-// fails. It passes over a directory that this user may not read, because a search by this user
-// cannot read it either.
+// read looks at the names in a directory. It returns false if there are too many names or files, or
+// if reading fails. It skips a directory that this user has no right to read, because a search by
+// this user cannot read it either.
 func (w *exposedWalk) read(dir exposedDir) (whole bool) {
-	f, err := os.OpenFile(dir.name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a named pipe does not wait
+	f, err := os.OpenFile(dir.name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // does not wait for the writer of a named pipe
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
 	}
 	defer f.Close()
 	if _, err := os.Lstat(dir.name + "/.git"); err == nil {
-		dir.repo, dir.ignored = true, nil // a search applies no .gitignore of another repository
+		dir.repo, dir.ignored = true, nil // a search of a repository ignores the .gitignore files of an enclosing repository
 	}
 	own, includes := readIgnoreFile(dir.name)
 	if includes {
@@ -176,7 +177,7 @@ func (w *exposedWalk) read(dir exposedDir) (whole bool) {
 	}
 }
 
-// look looks at one name. It returns false if there are too many files.
+// look looks at one name in a directory. It returns false if the walk has found too many files.
 func (w *exposedWalk) look(dir *exposedDir, d fs.DirEntry) (whole bool) {
 	at := path.Join(dir.name, d.Name())
 	switch {
@@ -190,18 +191,19 @@ func (w *exposedWalk) look(dir *exposedDir, d fs.DirEntry) (whole bool) {
 	return len(w.files) <= maxExposed
 }
 
-// ignoreFile holds the plain patterns of a .gitignore: names without a slash, which count at
-// any depth, and paths from its directory. Other patterns are left out, so a file that only
-// such a pattern ignores counts as exposed.
+// ignoreFile holds the plain patterns of a .gitignore: names without a slash, which match at any
+// depth, and paths relative to the file's directory. Other patterns are left out, so a file that
+// only such a pattern ignores counts as exposed.
 type ignoreFile struct {
 	dir      string
 	patterns []string
 }
 
-// readIgnoreFile reads the .gitignore of a directory. includes is true if files of the directory may
-// count although a .gitignore above ignores them: if a pattern begins with !, if nod cannot read all
-// patterns, or if ripgrep has a file of its own there. f has no patterns then. A .gitignore that is
-// long or a symbolic link is not read: a repository may contain a link to a device, which has no end.
+// readIgnoreFile reads the .gitignore of a directory. includes is true if a search may show files
+// of the directory although a .gitignore above ignores them: if a pattern begins with !, if nod
+// cannot read all patterns, or if the directory has an .ignore or .rgignore of ripgrep. In these
+// cases f has no patterns. A .gitignore that is long or a symbolic link is not read: a repository
+// may contain a link to a device, which has no end.
 func readIgnoreFile(dir string) (f ignoreFile, includes bool) {
 	for _, own := range []string{"/.ignore", "/.rgignore"} {
 		if exists(dir + own) {
@@ -222,11 +224,11 @@ func readIgnoreFile(dir string) (f ignoreFile, includes bool) {
 	}
 	f.dir = dir
 	for line := range strings.Lines(string(text)) {
-		line = strings.TrimRight(line, " \t\r\n") // a pattern may begin with a space
+		line = strings.TrimRight(line, " \t\r\n") // only the right end is trimmed, because a pattern may begin with a space
 		if strings.HasPrefix(line, "!") {
 			return ignoreFile{}, true
 		}
-		if line != "" && line[0] != '#' && !strings.ContainsAny(line, `\[`) { // git's [!a] is [^a] in Go
+		if line != "" && line[0] != '#' && !strings.ContainsAny(line, `\[`) { // in Go, git's [!a] is [^a]
 			f.patterns = append(f.patterns, strings.TrimPrefix(line, "**/"))
 		}
 	}

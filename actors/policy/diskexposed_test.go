@@ -51,7 +51,7 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 		cmd := exec.Command(rg, "-l", "--no-require-git", "TOKEN", "."+searched)
 		cmd.Dir = dir
 		out, err := cmd.Output()
-		if cmd.ProcessState.ExitCode() != 1 { // 1 means that ripgrep found nothing
+		if cmd.ProcessState.ExitCode() != 1 { // the exit code 1 means that ripgrep found nothing
 			require.NoError(t, err)
 		}
 		shown := slices.DeleteFunc(strings.Fields(string(out)), func(f string) bool { return strings.HasSuffix(f, ".go") })
@@ -62,7 +62,7 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	}
 }
 
-// A search of any other path than those at which nod looked asks.
+// nod asks about a search of a path at which it has not looked before the check.
 func TestSearchesNameTheirPaths(t *testing.T) {
 	p := preset(t, "")
 	call := func(line string) policy.Call {
@@ -142,8 +142,8 @@ func TestSearchesOfDirectoriesWithTooManyNamesAsk(t *testing.T) {
 	}
 }
 
-// A search applies a .gitignore only in a git repository. A named pipe does not block the walk,
-// and a directory whose path has too many bytes makes the result incomplete.
+// nod applies a .gitignore only in a git repository, as ripgrep does. A named pipe does not block
+// the walk, and a directory whose path has too many bytes makes the result incomplete.
 func TestExposedFilesOutsideARepository(t *testing.T) {
 	dir := projectWithSecrets(t)
 	require.NoError(t, os.RemoveAll(dir+"/.git"))
@@ -171,8 +171,8 @@ func TestExposedFilesOutsideARepository(t *testing.T) {
 	assert.False(t, whole, "a search by relative names may still read there")
 }
 
-// nod asks about a search that would show a file with secrets. It does not ask about a search
-// that leaves out the file or prints only names.
+// nod asks about a search that would show a file with secrets. It does not ask if the search leaves
+// this file out or prints only names.
 func TestSearchesOfExposedFilesAsk(t *testing.T) {
 	exposed := []string{project + "/deploy/server.key", project + "/wp-config.php"}
 	verdict := func(p *policy.Policy, tool string, input map[string]any) policy.Verdict {
@@ -218,8 +218,9 @@ func TestSearchesOfExposedFilesAsk(t *testing.T) {
 	assert.Equal(t, policy.Allow, verdict(pol(t, schemas.Permissions{Allow: []string{"Bash(rg:*)"}}), "Bash", map[string]any{"command": "rg TOKEN"}).Effect, "a rule of the user")
 }
 
-// A file counts as ignored only if ripgrep surely ignores it. A directory may include files again
-// that a .gitignore above ignores, and a link leads out of the .gitignore files of its repository.
+// A file counts as ignored only if ripgrep surely ignores it. A .gitignore in a directory may
+// re-include files that one above ignores. Files that a search reaches through a link are not
+// subject to the .gitignore files above the link.
 func TestAFileThatASearchMayShowIsExposed(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
@@ -250,7 +251,8 @@ func TestAFileThatASearchMayShowIsExposed(t *testing.T) {
 	}
 }
 
-// A search with types or with excluding globs asks if it shows an exposed file nevertheless.
+// nod asks about a search with file types or excluding globs if the search still shows an exposed
+// file.
 func TestAFilterLeavesOutOnlyTheFilesThatItNames(t *testing.T) {
 	p := preset(t, "")
 	for line, test := range map[string]struct {

@@ -9,12 +9,12 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// gitProgramKeys finds the keys in a git configuration that name programs which a read may start,
-// and sections that may contain such keys. It may find more than git does, never less: git knows
-// no escapes in a key.
+// gitProgramKeys finds the keys in a git configuration that name programs which a git command that
+// only reads may start, and sections that may contain such keys. It may find more keys than git
+// does, never fewer, because git has no other spellings (escapes) of a key.
 var gitProgramKeys = lazyregexp.New(`(?im)(?:^|[\]\s])(?:(fsmonitor|hookspath|pager|external|textconv|command|showsignature|diffmerges)\s*(?:[=#;]|$))|\[(pager|include)`)
 
-// gitProgramNames are the full names of keys.
+// gitProgramNames maps the short keys that gitProgramKeys finds to the full names of the keys.
 var gitProgramNames = map[string]string{
 	"fsmonitor": "core.fsmonitor", "hookspath": "core.hooksPath", "pager": "the pager", "external": "diff.external", "textconv": "a textconv", "command": "a diff command",
 	"showsignature": "log.showSignature", "diffmerges": "log.diffMerges", "include": "included settings",
@@ -23,7 +23,7 @@ var gitProgramNames = map[string]string{
 // GitPrograms returns the settings and hooks by which a git command that only reads may run a
 // program, in the repositories of the call's project and in the user's own configuration, such as
 // "diff.external of /app/.git/config". A configuration that cannot be read counts as one of them.
-// Variables of the call's shell, such as GIT_EXTERNAL_DIFF, are not known.
+// nod cannot see the variables of the call's shell, such as GIT_EXTERNAL_DIFF.
 func (ThisDisk) GitPrograms(c Call) []string {
 	files := []string{"/etc/gitconfig"}
 	if c.Home != "" {
@@ -55,7 +55,8 @@ func (ThisDisk) GitPrograms(c Call) []string {
 	return found
 }
 
-// gitStore returns the directory of a work tree's own git files, and that of its repository.
+// gitStore returns two directories of a work tree's git files: admin has those of the work tree
+// alone, and common those that all work trees of the repository share.
 func gitStore(top string) (admin, common string) {
 	admin = top + "/.git"
 	if own := gitDir(top); own != "" {

@@ -10,10 +10,10 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// Follow follows the symbolic links in the paths of a call, which Looks returns. The result has the
-// true paths of those that lead elsewhere, for Seen, and for a pattern the files on the list of
-// secrets for which it stands. A path that cannot be followed, and a pattern
-// that stands for too many paths, leads to a place that is in no project, so that nod asks.
+// Follow follows the symbolic links in the paths of a call; the paths are those of Looks. The
+// result is for Seen.Links. It has each path that leads elsewhere, with its true paths, and each
+// pattern with the files on the list of secrets that it matches. A path that cannot be followed,
+// and a pattern that matches too many paths, gets a place outside every project, so that nod asks.
 func (ThisDisk) Follow(p *Policy, c Call, paths []string) map[string][]string {
 	f := linkFollower{listed: p.shell.Secrets.Listed, listing: newListing(maxWalked)}
 	for _, dir := range append([]string{c.Project, c.Cwd, c.Home}, c.Tops...) {
@@ -22,7 +22,7 @@ func (ThisDisk) Follow(p *Policy, c Call, paths []string) map[string][]string {
 	out := map[string][]string{}
 	for _, at := range paths {
 		if !path.IsAbs(at) {
-			continue // a path of Windows
+			continue // a Windows path
 		}
 		if to := f.follow(at); len(to) > 0 {
 			out[at] = to
@@ -31,14 +31,15 @@ func (ThisDisk) Follow(p *Policy, c Call, paths []string) map[string][]string {
 	return out
 }
 
-// linkFollower follows the links of one call.
+// linkFollower follows the links in the paths of one call.
 type linkFollower struct {
 	listing
 	listed func(file string) bool // reports whether a file is on the list of secrets
-	roots  [][2]string            // directories as the call writes them, and without links; the longest first
+	roots  [][2]string            // pairs: a directory as the call writes it, and without links; the longest first
 }
 
-// addRoot lets paths below dir count as spelled, if only dir itself is reached through links.
+// addRoot notes that the directory dir is reached through links. A path below dir with no other
+// link then counts as leading where its text says.
 func (f *linkFollower) addRoot(dir string) {
 	if !path.IsAbs(dir) || slices.ContainsFunc(f.roots, func(r [2]string) bool { return r[0] == dir }) {
 		return
@@ -49,7 +50,7 @@ func (f *linkFollower) addRoot(dir string) {
 	}
 }
 
-// follow returns the places other than p itself to which p leads.
+// follow returns the paths, other than p itself, to which p leads through links.
 func (f *linkFollower) follow(p string) (places []string) {
 	all := []match{{p, true}}
 	if strings.ContainsAny(p, wildcards) {
@@ -61,13 +62,13 @@ func (f *linkFollower) follow(p string) (places []string) {
 	}
 	for _, one := range all {
 		if !one.linked {
-			if f.listed(one.path) { // names alone do not tell that *.ts stands for credentials.ts
+			if f.listed(one.path) { // the pattern *.ts alone does not show that it matches the secret credentials.ts
 				places = append(places, one.path)
 			}
 			continue
 		}
 		if first, _, below := strings.Cut(strings.TrimLeft(one.path, "/"), "/"); below {
-			f.addRoot("/" + first) // only root can make a link there, such as /tmp of macOS
+			f.addRoot("/" + first) // only root can make a link at the top of the file system, as macOS has for /tmp
 		}
 		at := path.Clean(one.path)
 		switch real, err := OnDisk(one.path); {
@@ -81,7 +82,7 @@ func (f *linkFollower) follow(p string) (places []string) {
 	return places
 }
 
-// spelled returns a path without links as the call would write it.
+// spelled returns the path real, which has no links, as the call would write it.
 func (f *linkFollower) spelled(real string) string {
 	for _, r := range f.roots {
 		if pathname.Within(real, r[1]) {

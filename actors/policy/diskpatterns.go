@@ -12,10 +12,10 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// wildcards are the characters that make a word a pattern of the shell.
+// wildcards are the characters that make a shell word a file name pattern.
 const wildcards = "*?["
 
-// listing reads the directories that patterns need, each once.
+// listing reads the directories that patterns refer to, each directory once.
 type listing struct {
 	left int // the number of names that it may still read
 	read map[string][]fs.DirEntry
@@ -23,8 +23,8 @@ type listing struct {
 
 func newListing(names int) listing { return listing{names, map[string][]fs.DirEntry{}} }
 
-// match is a path that a pattern stands for. linked is false if the path surely leads through no
-// symbolic link.
+// match is a path that matches a pattern. linked is false only if the path certainly leads through
+// no symbolic link.
 type match struct {
 	path   string
 	linked bool
@@ -51,9 +51,9 @@ func (l *listing) entries(dir string) (entries []fs.DirEntry, whole bool) {
 	return entries, true
 }
 
-// expand returns the paths that a full pattern of the shell may stand for. A wildcard matches a
-// leading dot only if a dot is spelled, as shells do by default. ** also stands for directories at
-// any depth. whole is false if there are too many names to read.
+// expand returns the paths that an absolute file name pattern of the shell may match. As in shells
+// by default, a wildcard does not match a leading dot; the pattern must contain this dot. ** also
+// matches directories at any depth. whole is false if there are too many names to read.
 func (l *listing) expand(pattern string) (paths []match, whole bool) {
 	paths = []match{{"", false}}
 	linked := true // a name before the first wildcard may be a link
@@ -78,7 +78,7 @@ func (l *listing) expand(pattern string) (paths []match, whole bool) {
 	return paths, true
 }
 
-// matches returns the paths in dir that a segment of a pattern may stand for.
+// matches returns the paths in the directory dir that one segment of a pattern may match.
 func (l *listing) matches(dir match, seg string) (paths []match, whole bool) {
 	entries, whole := l.entries(dir.path)
 	if !whole {

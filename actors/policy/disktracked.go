@@ -15,39 +15,41 @@ import (
 	"github.com/nodbus/nod/actors/policy/secrets"
 )
 
-// Tracked are the files with secrets that the repository of a directory tracks or tracked.
+// Tracked lists the files with secrets that the repository of a directory tracks now, or tracked in
+// any commit.
 type Tracked = pathname.Tracked
 
-// maxReading is the time for which one call of Tracked reads new commits. A repository with more
-// commits counts as unread until later calls have read the rest.
+// maxReading is how long one call of Tracked reads new commits. If a repository has more commits
+// than that, its result is marked Unread until later calls have read the rest.
 const maxReading = 3 * time.Second
 
-// maxRepositories is the number of repositories that Repositories remembers.
+// maxRepositories is the number of repositories whose contents Repositories keeps in memory.
 const maxRepositories = 16
 
-// Repositories finds the secrets that the repositories on this machine track. It keeps what it has
-// read of each repository, and later reads only what is new. The zero value is ready to use, by
-// several goroutines at once.
+// Repositories finds the secrets that the repositories on this machine track. It keeps in memory
+// what it has read of each repository, and later reads only new commits and changed indexes. The
+// zero value is ready to use, by several goroutines at once.
 type Repositories struct {
 	mu    sync.Mutex
-	known map[string]*repository // by common directory
+	known map[string]*repository // by the directory of the repository's git files
 }
 
 type repository struct {
 	mu      sync.Mutex // locked while a call reads the repository, so that calls do not read it twice
 	history *gitstore.History
-	indexes map[string]index // by file
+	indexes map[string]index // by the path of the index file
 }
 
-// index holds the listed entries of an index file.
+// index holds the entries of one index file that are on the list of secrets.
 type index struct {
 	size    int64
 	written time.Time
 	entries []gitstore.Entry
 }
 
-// Tracked returns the secrets that the repository of dir tracks in its index or in any commit.
-// Without a repository there are none. If nod cannot read all of the repository, Unread says why.
+// Tracked returns the secrets that the repository of dir tracks in its index or in any commit. The
+// list is empty if dir is in no repository. If nod cannot read all commits or the index, Unread or
+// UnreadIndex of the result has the reason.
 func (r *Repositories) Tracked(dir string) Tracked {
 	top, err := ThisDisk{}.WorkTree(dir)
 	if err != nil {
@@ -106,13 +108,14 @@ func (r *Repositories) of(common string) *repository {
 			r.known = map[string]*repository{}
 		}
 		names := secrets.CompileTracked()
-		listed := func(file string) bool { return names.Listed("/project/" + file) } // the names count, not the place of the work tree
+		listed := func(file string) bool { return names.Listed("/project/" + file) } // any prefix will do: only names below it count
 		r.known[common] = &repository{history: gitstore.NewHistory(listed), indexes: map[string]index{}}
 	}
 	return r.known[common]
 }
 
-// index returns the listed entries of an index file, which it reads only if the file has changed.
+// index returns the entries of an index file that are on the list of secrets. It reads the file
+// again only if the file has changed.
 func (repo *repository) index(file string) (index, error) {
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,8 +135,9 @@ func (repo *repository) index(file string) (index, error) {
 	return ix, nil
 }
 
-// changed reports whether git may take a file for changed: it has conflicts, another size or time,
-// or git noted its time when it could still change unnoticed.
+// changed reports whether git may treat a file as changed since the index was written: the file has
+// merge conflicts or another size or time. It is also true if the file's time is not before the
+// index's: a later change could then have left size and time the same.
 func (ix *index) changed(e gitstore.Entry, at string) bool {
 	info, err := os.Lstat(at)
 	return e.Merging || err != nil || info.Size() != int64(e.Size) || !info.ModTime().Equal(e.Time) || !e.Time.Before(ix.written)

@@ -21,10 +21,10 @@ const writesFile = "writes a file"
 // maxReplaced bounds, in bytes, the files whose lines DescribeWrite counts.
 const maxReplaced = 1 << 20
 
-// DescribeWrite replaces, in a verdict, the reason that a call writes a file by the effect on this disk: it
-// creates the file, or replaces one with so many lines. The reason stays if the call writes no whole file,
-// if the path is unknown, or if the file cannot be read. The effect is that at the time of the request: the
-// file may change before a person answers.
+// DescribeWrite makes the reason "writes a file" of a verdict more precise: the call creates the
+// file, or replaces one with so many lines. The reason stays if the call does not write a whole
+// file, if the path is unknown, or if the file cannot be read. It describes the disk at the time of
+// the request: the file may change before a person answers.
 func (ThisDisk) DescribeWrite(c Call, v *Verdict) {
 	at := slices.Index(v.Reasons, writesFile)
 	if at < 0 {
@@ -43,8 +43,8 @@ func (ThisDisk) DescribeWrite(c Call, v *Verdict) {
 	}
 }
 
-// writeEffect describes the effect of a call that writes a whole file. It is "" for every other call,
-// and if the file cannot be read.
+// writeEffect describes the effect of a call that writes a whole file. It returns "" for every
+// other call, and if the file cannot be read.
 func writeEffect(c Call) string {
 	in, err := tools.ReadInput(c.Input)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A person is told if a call creates a file, or replaces one and how large it is. If nod cannot know it,
-// the reason stays.
+// A person is told whether a call creates a file or replaces one, and how many lines the replaced
+// file has. If nod cannot find that out, the reason stays "writes a file".
 func TestAWriteSaysWhatItReplaces(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) {
@@ -58,7 +58,8 @@ func TestAWriteSaysWhatItReplaces(t *testing.T) {
 	assert.Equal(t, []string{"publishes"}, v.Reasons)
 }
 
-// Files that build servers, agents and editors obey are a high risk, other files of the project are not.
+// A write to a file that build servers, agents or editors obey is a high risk; a write to another
+// file of the project is not.
 func TestInstructionsForOtherProgramsAreAHighRisk(t *testing.T) {
 	pol, err := New(schemas.Permissions{})
 	require.NoError(t, err)

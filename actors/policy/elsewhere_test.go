@@ -11,7 +11,8 @@ import (
 )
 
 // An agent that does not tell the directory of its commands (ACP, the MCP prompt tool) gets lasting
-// answers too. They cover exactly the words that a person saw, and say that they do so in any directory.
+// answers too. The rules of such an answer cover exactly the words that the person saw, and say
+// that they cover them in any directory.
 func TestLastingAnswersWithoutADirectory(t *testing.T) {
 	pol, err := policy.New(schemas.Permissions{})
 	require.NoError(t, err)

@@ -7,9 +7,10 @@ import (
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
-// Known reports whether nod knows all that a call names: it is of a tool that nod knows, its project is
-// known, nod can read every word of its command, and no word or file of it lies outside the project. A
-// person who is away lets only such calls go on: in any other, a secret may hide.
+// Known reports whether nod knows everything that a call names. The call's tool must be a shell, a
+// tool that writes files, a web tool, or one for the agent's own notes. The project must be known,
+// every word of the command readable, and no word or file outside the project. While an approver is
+// away, a leave allows only such calls: in any other call, a secret may hide.
 func (p *Policy) Known(c Call) bool {
 	loc := p.locate(&c)
 	in, err := tools.ReadInput(c.Input)
@@ -52,7 +53,8 @@ func (p *Policy) knownLine(c *Call, in tools.Input, loc pathname.Location) bool 
 	return true
 }
 
-// leadsOut reports whether a word, or a part of it after = or :, may be a path outside the project.
+// leadsOut reports whether a word, or a part of it after =, : or a comma, may be a path outside the
+// project.
 func leadsOut(loc *pathname.Location, w string) bool {
 	for _, part := range strings.FieldsFunc(w, func(r rune) bool { return r == '=' || r == ':' || r == ',' }) {
 		i := strings.IndexAny(part, "/~")

@@ -6,34 +6,34 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// Looks are the places on the disk on which the verdict on a call depends.
+// Looks are the places on the disk that can change the verdict on a call.
 type Looks = pathname.Looks
 
 // Search is a path that a search reads, with all files below it.
 type Search = pathname.Search
 
-// Seen are the facts about the disk that the verdict on a call depends on. The zero Seen means
-// that nothing is known, as for calls from another machine: Check then judges by names alone.
+// Seen has the facts about the disk that the verdict on a call depends on. The zero Seen means that
+// nothing is known, as for calls from another machine: Check then judges by names alone.
 type Seen struct {
-	// Exposed are files with secrets that a search of their directory would show, as ThisDisk
-	// finds them. nil means that no such file is known.
+	// Exposed are files with secrets that a search of their directory would show; ThisDisk finds
+	// them. nil means that no such file is known.
 	Exposed []string
-	// Unsearched are directories that hold too many names for ThisDisk to find all such files.
-	// A search of them asks.
+	// Unsearched are directories that hold too many names for ThisDisk to find all exposed files in
+	// them. nod asks about a search of such a directory.
 	Unsearched []string
-	// Searched are the searches for which Exposed and Unsearched are complete. Any other search
-	// asks. nil means that they are complete for all searches.
+	// Searched are the searches for which Exposed and Unsearched are complete. nod asks about any
+	// other search. nil means that they are complete for all searches.
 	Searched []Search
-	// Tracked are the secrets that repositories track, by the directory in which git looks for the
-	// repository. git commands that print files of a directory's repository which is missing here
-	// ask. nil means that nothing is known about repositories.
+	// Tracked has the secrets that repositories track. The key is the directory in which git looks
+	// for the repository. If a directory is missing here, nod asks about git commands that print
+	// files of its repository. nil means that nothing is known about repositories.
 	Tracked map[string]Tracked
-	// Links are the true paths of the call's paths that lead through symbolic links.
+	// Links maps each path of the call that leads through symbolic links to the true paths.
 	Links map[string][]string
 }
 
-// Looks returns the places at which Check needs to look for a call, each once. It ignores what
-// the call already knows of them.
+// Looks returns the places on the disk that Check needs facts about for the call c, each once. It
+// ignores the facts that c.Seen has already.
 func (p *Policy) Looks(c Call) Looks {
 	looks := Looks{Searches: []Search{}, Repositories: []string{}}
 	c.Seen, c.looked = Seen{}, &looks
@@ -51,21 +51,22 @@ func (p *Policy) Looks(c Call) Looks {
 }
 
 const (
-	// maxSearches is the largest number of searches of a call that are walked. The call asks if
-	// it has more.
+	// maxSearches is the largest number of searches of one call whose files Look lists. nod asks
+	// about a call with more searches.
 	maxSearches = 64
-	// maxIncomplete is the number of searches with too many names after which no further search
-	// of the call is walked, because each of them takes a large part of a second.
+	// maxIncomplete is the number of searches with too many names after which Look stops listing
+	// files for the call: each such search takes a large part of a second.
 	maxIncomplete = 2
 )
 
 // Look returns the facts about this disk that the verdict of p on a call depends on. The function
-// walk returns the result of Exposed for a search, which it may have kept.
+// walk returns the result of Exposed for a search; it is allowed to return an earlier result from a
+// cache.
 func (ThisDisk) Look(p *Policy, c Call, walk func(s Search) (files []string, whole bool)) Seen {
 	return new(Repositories).Look(p, c, walk)
 }
 
-// Look is ThisDisk.Look, with what r keeps of the repositories.
+// Look does the same as ThisDisk.Look, and reuses what r has already read of the repositories.
 func (r *Repositories) Look(p *Policy, c Call, walk func(s Search) (files []string, whole bool)) Seen {
 	d := ThisDisk{}
 	looks := p.Looks(c)
