@@ -82,12 +82,21 @@ type Spec struct {
 	// fails, the command does not run. If Recent is nil, Run does not look for other commands.
 	Recent func() (notes [][]byte, err error)
 
+	// ReviewEvery is the time between reviews while the command runs; 0 means DefaultReviewEvery. Such a
+	// review undoes what two reviews in a row have found, because programs also make protected files for
+	// a moment, as git does while it clones.
+	ReviewEvery time.Duration
+
 	// AllowLandlockAlone lets Run use the level LandlockAlone if the machine allows no namespaces. If
 	// it is false, Run refuses the command on such a machine.
 	AllowLandlockAlone bool
 
 	Stdin, Stdout, Stderr *os.File // nil means this process's
 }
+
+// DefaultReviewEvery is the default of Spec.ReviewEvery. A shorter time would cost more: in a project with
+// 10,000 directories, a review takes 15 ms, and 75 ms if the command has changed all of them.
+const DefaultReviewEvery = 30 * time.Second
 
 // Limits are the resources that a command may use; zero means no limit.
 type Limits struct {

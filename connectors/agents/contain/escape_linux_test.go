@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -268,6 +269,26 @@ func TestASecretIsHiddenFromLaterCommandsToo(t *testing.T) {
 			assert.Equal(t, "plain", res.out, res.err)
 		}
 	})
+}
+
+// A command may run for hours. What it makes for other programs to obey is moved away before it ends.
+func TestALongCommandIsReviewedWhileItRuns(t *testing.T) {
+	r := dangerous(t)
+	r.file("shared/dev.txt", marker)
+	require.NoError(t, os.Mkdir(r.project+"/was", 0o755))
+	require.NoError(t, os.Symlink("../shared/dev.txt", r.project+"/was/.env.prod"))
+	r.change = func(o *order) { o.Spec.ReviewEvery, o.Spec.Limits.Time = 50*time.Millisecond, 20*time.Second }
+	cmd, file := r.nod("sh", "-c", `mkdir -p new/.claude; echo bad > new/.claude/settings.json; echo bad > new/AGENTS.md; rm was/.env.prod; echo good > new/made.txt
+		until [ ! -e new/.claude/settings.json ] && [ ! -e new/AGENTS.md ] && [ -L was/.env.prod ]; do sleep 0.02; done; echo gone; cat was/.env.prod; echo again > new/AGENTS.md
+		until [ ! -e new/AGENTS.md ]; do sleep 0.02; done; echo gone again`)
+	res := r.finish(cmd, file)
+	assert.Equal(t, "gone\ngone again\n", res.out, res.err)
+	for _, gone := range []string{"new/AGENTS.md", "new/.claude/settings.json"} {
+		assert.NoFileExists(t, r.project+"/"+gone)
+	}
+	assert.FileExists(t, r.project+"/new/made.txt")
+	assert.Contains(t, res.Undone, r.project+"/new/AGENTS.md")
+	assert.Contains(t, res.Changed, "new/made.txt")
 }
 
 // A mount point cannot be renamed, but the directories above it can.

@@ -18,8 +18,39 @@ const reviewTime = 300 * time.Millisecond
 // review checks the writable directories after a command has ended. It moves away protected paths
 // that the command created, because a mount protects only existing paths. It also lists the
 // changed files.
-func (v *view) review(before time.Time, r *Report) {
-	w := &reviewer{top: v.spec.Project, names: &v.names, before: before, known: map[string]uint64{}, found: map[string]finding{}, buf: make([]byte, 64<<10)}
+func (v *view) review(before time.Time, r *Report) { v.reviewer(before).end(r) }
+
+// watch reviews the writable directories while the command runs. finish ends that and does the last
+// review.
+func (v *view) watch(before time.Time) (finish func(*Report)) {
+	w := v.reviewer(before)
+	every := v.spec.ReviewEvery
+	if every == 0 {
+		every = DefaultReviewEvery
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				w.undoWhat(w.foundTwice)
+			}
+		}
+	}()
+	return func(r *Report) {
+		close(stop)
+		<-stopped
+		w.end(r)
+	}
+}
+
+func (v *view) reviewer(before time.Time) *reviewer {
+	w := &reviewer{view: v, top: v.spec.Project, names: &v.names, before: before, known: map[string]uint64{}, found: map[string]finding{}, buf: make([]byte, 64<<10)}
 	for _, t := range v.trees {
 		if v.readOnly(t.top) {
 			continue
@@ -31,24 +62,42 @@ func (v *view) review(before time.Time, r *Report) {
 			w.found[f.path] = f
 		}
 	}
-	for _, t := range v.trees {
-		if !v.readOnly(t.top) {
+	return w
+}
+
+// end does the last review, when the command has ended.
+func (w *reviewer) end(r *Report) {
+	w.undoWhat(func(string) bool { return true })
+	r.Undone, r.UndoneTo = w.undone, w.moved
+	if !w.view.readOnly(w.top) {
+		w.changes(w.top, r)
+	}
+}
+
+// undoWhat undoes those changes for whose path the function due returns true.
+func (w *reviewer) undoWhat(due func(path string) bool) {
+	w.due, w.dirs, w.once, w.nowFound = due, nil, w.nowFound, map[string]bool{}
+	for _, t := range w.view.trees {
+		if !w.view.readOnly(t.top) {
 			w.tree(t)
 		}
 	}
-	for _, p := range v.absent {
+	for _, p := range w.view.absent {
 		if _, err := os.Lstat(p); err == nil {
 			w.undo = append(w.undo, p)
 		}
 	}
 	w.takeAway()
-	r.Undone, r.UndoneTo = w.undone, w.moved
-	if !v.readOnly(v.spec.Project) {
-		w.changes(v.spec.Project, r)
-	}
+}
+
+// foundTwice reports whether the review before this one has found the path too.
+func (w *reviewer) foundTwice(path string) bool {
+	w.nowFound[path] = true
+	return w.once[path]
 }
 
 type reviewer struct {
+	view   *view
 	names  *names
 	before time.Time
 	known  map[string]uint64  // inodes of the directories that existed before the command
@@ -59,6 +108,11 @@ type reviewer struct {
 	moved  string // the directory to which takeAway moves paths
 	top    string // the project's root directory
 	buf    []byte
+
+	due      func(path string) bool // whether this review undoes the change of a path
+	once     map[string]bool        // the paths that the review before this one found
+	nowFound map[string]bool        // the paths that this review found
+	moves    int                    // the number of paths that takeAway has moved
 }
 
 func (w *reviewer) changed(st *unix.Stat_t) bool {
@@ -122,11 +176,10 @@ func (w *reviewer) tree(t tree) {
 func (w *reviewer) restore(f finding) {
 	now, err := os.Readlink(f.path)
 	real, _ := realPath(f.path) // without an error, real is not empty
-	if err == nil && now == f.target && (f.kind != secret || real == f.leads) {
+	if err == nil && now == f.target && (f.kind != secret || real == f.leads) || !w.due(f.path) {
 		return
 	}
-	w.undo = append(w.undo, f.path)
-	w.takeAway()
+	w.takeOne(f.path)
 	_ = os.Symlink(f.target, f.path)
 	if real, _ := realPath(f.path); f.kind == secret && real != f.leads {
 		_ = os.Remove(f.path)
@@ -144,22 +197,30 @@ func (w *reviewer) sameDir(full string, ino uint64) bool {
 // path that it cannot move.
 func (w *reviewer) takeAway() {
 	for _, p := range w.undo {
-		if _, err := os.Lstat(p); err != nil {
-			continue
+		if w.due(p) {
+			w.takeOne(p)
 		}
-		if !w.moveAway(p) {
-			_ = os.RemoveAll(p)
-		}
-		w.undone = append(w.undone, p)
 	}
 	w.undo = nil
+}
+
+func (w *reviewer) takeOne(p string) {
+	if _, err := os.Lstat(p); err != nil {
+		return
+	}
+	if !w.moveAway(p) {
+		_ = os.RemoveAll(p)
+	}
+	if w.moves++; !slices.Contains(w.undone, p) {
+		w.undone = append(w.undone, p)
+	}
 }
 
 // moveAway moves a path to a temporary directory. If the temporary directory is on another file
 // system, moveAway uses a directory in the project's root, with a name that no program looks for.
 // It does not delete the path, because the user may have created it.
 func (w *reviewer) moveAway(p string) bool {
-	name := strconv.Itoa(len(w.undone)) + "-" + filepath.Base(p)
+	name := strconv.Itoa(w.moves) + "-" + filepath.Base(p)
 	for _, parent := range []string{os.TempDir(), w.top} {
 		if w.moved == "" || filepath.Dir(w.moved) != parent {
 			dir, err := os.MkdirTemp(parent, "nod-removed-")

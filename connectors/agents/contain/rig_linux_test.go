@@ -192,7 +192,7 @@ func forJSON(o order) any {
 	s := o.Spec
 	return map[string]any{"Report": o.Report, "NoNamespaces": o.NoNamespaces, "Near": o.Near, "Spec": map[string]any{
 		"Project": s.Project, "Dir": s.Dir, "Command": s.Command, "Env": s.Env, "Read": s.Read, "Write": s.Write, "ReadOnly": s.ReadOnly,
-		"Network": s.Network, "AnyNetwork": s.AnyNetwork, "Scratch": s.Scratch, "Limits": s.Limits, "AllowLandlockAlone": s.AllowLandlockAlone,
+		"Network": s.Network, "AnyNetwork": s.AnyNetwork, "Scratch": s.Scratch, "Limits": s.Limits, "ReviewEvery": s.ReviewEvery, "AllowLandlockAlone": s.AllowLandlockAlone,
 	}}
 }
 

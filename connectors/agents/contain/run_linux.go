@@ -69,6 +69,7 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 	before := clock()
 	over := func() {}
 	defer func() { over() }()
+	finish := func(*Report) {}
 	attempt := func(level Level) (ending, error) {
 		report.Level = level
 		return launch(ctx, &s, level, func(pid int) (*inner.Plan, error) {
@@ -77,6 +78,10 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 				over() // of an attempt at another level
 				over, err = v.note(pid, before)
 			}
+			if err == nil {
+				finish(&Report{})
+				finish = v.watch(before)
+			}
 			return p, err
 		}, proxy)
 	}
@@ -84,6 +89,7 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 	if err != nil && s.AllowLandlockAlone && unavailable(err) {
 		end, err = attempt(LandlockAlone)
 	}
+	finish(&report)
 	var notRun *agents.ExitError
 	if err != nil && !errors.As(err, &notRun) {
 		err = refused("this machine cannot contain the command: %w", err)
@@ -93,7 +99,6 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 	}
 	report.ExitCode, report.TimedOut = end.code, end.timedOut
 	report.Refused, report.LookedUp = proxy.Refused(), proxy.LookedUp()
-	v.review(before, &report)
 	report.Elapsed = time.Since(begun)
 	return report, nil
 }
