@@ -81,6 +81,7 @@ var examples = map[string]string{
 	"keys config":       "nod keys config",
 	"codex-app-server":  "nod codex-app-server -- codex app-server",
 	"opencode":          "nod opencode",
+	"kilo":              "nod kilo",
 }
 
 // exampleOf returns the first example of a command, such as "nod revoke", or "".

@@ -18,7 +18,7 @@ import (
 )
 
 type installCmd struct {
-	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini, copilot, qwen-code, cursor or opencode; or mcp or acp, for a host whose settings list such programs; or mcp-gate, for the MCP servers in a client's settings."`
+	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini, copilot, qwen-code, cursor, opencode or kilo; or mcp or acp, for a host whose settings list such programs; or mcp-gate, for the MCP servers in a client's settings."`
 	Command       []string      `arg:"" optional:"" passthrough:"" help:"For acp: the agent's command, after --."`
 	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool          `help:"Only for the project in the current directory."`
@@ -157,7 +157,7 @@ func (i installed) Diff() string { return i.Change.Diff() + i.trust.Diff() }
 // install installs the hook. With --dry-run it computes the changes and writes nothing.
 func (c *installCmd) install(e *env) (installed, error) {
 	switch c.Agent {
-	case hook.OpenCodeName:
+	case hook.OpenCode.Name, hook.Kilo.Name:
 		change, err := c.installOpenCode(e)
 		return installed{Change: change}, err
 	case hook.MCPName, hook.ACPName:
@@ -169,7 +169,7 @@ func (c *installCmd) install(e *env) (installed, error) {
 	}
 	host, err := hostNamed(c.Agent)
 	if err != nil {
-		return installed{}, fmt.Errorf("%w, %s, %s, %s and %s", err, hook.OpenCodeName, hook.MCPName, hook.ACPName, hook.MCPGateName)
+		return installed{}, fmt.Errorf("%w, %s, %s, %s, %s and %s", err, hook.OpenCode.Name, hook.Kilo.Name, hook.MCPName, hook.ACPName, hook.MCPGateName)
 	}
 	o, err := c.options(e)
 	if err != nil {
@@ -235,10 +235,14 @@ func (c *installCmd) trust(host hook.Host, made *installed) {
 
 func (c *installCmd) installOpenCode(e *env) (hook.Change, error) {
 	if c.OnUnavailable != string(hook.UnavailableAsk) || c.DeferAfter > 0 {
-		return hook.Change{}, errors.New("opencode has no hook, so --on-unavailable and --defer-after have no effect: give --on-unavailable to nod opencode")
+		return hook.Change{}, fmt.Errorf("%[1]s has no hook, so --on-unavailable and --defer-after have no effect: give --on-unavailable to nod %[1]s", c.Agent)
 	}
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
-	change, err := hook.InstallOpenCode(o)
+	kind := hook.OpenCode
+	if c.Agent == hook.Kilo.Name {
+		kind = hook.Kilo
+	}
+	change, err := kind.Install(o)
 	if err != nil {
 		return change, err
 	}

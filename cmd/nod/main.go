@@ -104,6 +104,7 @@ type cli struct {
 	Keys           keysCmd           `cmd:"" group:"operate" help:"Make keys and the server configuration for other machines."`
 	CodexAppServer codexAppServerCmd `cmd:"" group:"agents" help:"Run Codex's app-server for its client, and ask nod before its tool calls."`
 	Opencode       opencodeCmd       `cmd:"" group:"agents" help:"Pass the permission prompts of a running OpenCode on to nod."`
+	Kilo           kiloCmd           `cmd:"" group:"agents" help:"Pass the permission prompts of a running Kilo on to nod."`
 }
 
 var groups = kong.ExplicitGroups([]kong.Group{

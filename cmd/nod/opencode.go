@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 	"sync"
 
 	nod "github.com/nodbus/nod"
@@ -14,32 +16,49 @@ import (
 )
 
 type opencodeCmd struct {
-	URL           string `name:"url" default:"http://127.0.0.1:4096" help:"The URL of OpenCode's server."`
+	URL           string `name:"url" default:"http://127.0.0.1:4096" help:"The URL of the agent's server."`
 	Dir           string `placeholder:"PATH" type:"path" help:"The project to follow, on a server that has several."`
-	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: leave OpenCode's own prompt, or deny."`
+	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: leave the agent's own prompt, or deny."`
 }
 
 // Help returns the text that nod opencode --help shows besides the flags.
 func (opencodeCmd) Help() string {
-	return "Start OpenCode with a fixed port (opencode --port 4096, or opencode serve --port 4096), and this command beside it. " +
-		"The server's password is read from OPENCODE_SERVER_PASSWORD, and its user name from OPENCODE_SERVER_USERNAME."
+	return openCodeHelp(hook.OpenCode)
+}
+
+func openCodeHelp(kind hook.OpenCodeKind) string {
+	return fmt.Sprintf("Start %[1]s with a fixed port (%[2]s --port 4096, or %[2]s serve --port 4096), and this command beside it. "+
+		"The server's password is read from %[3]s_SERVER_PASSWORD, and its user name from %[3]s_SERVER_USERNAME.", kind.Title, kind.Name, strings.ToUpper(kind.Name))
 }
 
 // Run passes OpenCode's permission prompts on to nod until the process gets a signal to stop.
-func (c *opencodeCmd) Run(e *env) error {
+func (c *opencodeCmd) Run(e *env) error { return c.follow(e, hook.OpenCode) }
+
+// kiloCmd is nod kilo: Kilo has the same server as OpenCode.
+type kiloCmd struct{ opencodeCmd }
+
+// Help returns the text that nod kilo --help shows besides the flags.
+func (kiloCmd) Help() string { return openCodeHelp(hook.Kilo) }
+
+// Run passes Kilo's permission prompts on to nod until the process gets a signal to stop.
+func (c *kiloCmd) Run(e *env) error { return c.follow(e, hook.Kilo) }
+
+func (c *opencodeCmd) follow(e *env, kind hook.OpenCodeKind) error {
 	hostname, _ := os.Hostname() // the host name is only shown to people
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
+	variables := strings.ToUpper(kind.Name) + "_SERVER_"
 	asker := &lateAsker{env: e}
 	defer asker.close()
 	return opencode.Run(e.ctx, asker, opencode.Options{
 		URL: c.URL, Directory: c.Dir,
-		Username: os.Getenv("OPENCODE_SERVER_USERNAME"), Password: os.Getenv("OPENCODE_SERVER_PASSWORD"),
+		Agent:    kind.Title,
+		Username: cmp.Or(os.Getenv(variables+"USERNAME"), kind.Name), Password: os.Getenv(variables + "PASSWORD"),
 		DenyUnavailable: c.OnUnavailable == string(hook.UnavailableDeny),
 		Host:            hostname, User: name, Log: e.log,
-		Connected: func() { fmt.Fprintf(e.stdout, "nod gets the permission prompts of OpenCode at %s\n", c.URL) },
+		Connected: func() { fmt.Fprintf(e.stdout, "nod gets the permission prompts of %s at %s\n", kind.Title, c.URL) },
 	})
 }
 

@@ -66,7 +66,7 @@ func (e *env) removeHooks(dir string) error {
 		return err
 	}
 	var errs []error
-	names := []string{hook.OpenCodeName, hook.MCPName, hook.ACPName, hook.MCPGateName}
+	names := []string{hook.OpenCode.Name, hook.Kilo.Name, hook.MCPName, hook.ACPName, hook.MCPGateName}
 	for _, host := range hook.Hosts() {
 		names = append(names, host.Name)
 	}

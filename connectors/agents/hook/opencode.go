@@ -13,10 +13,24 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// OpenCodeName is the name of OpenCode in `nod install NAME`. OpenCode has no hooks: the installation
-// only makes OpenCode ask for permission. The command `nod opencode` connects to OpenCode's server and
-// answers its prompts.
-const OpenCodeName = "opencode"
+// OpenCodeKind is OpenCode or a program with the same settings and server. Such a program has no hooks:
+// the installation only makes it ask for permission. The command `nod NAME` connects to the program's
+// server and answers its prompts.
+type OpenCodeKind struct {
+	Name  string // the name in `nod install NAME`, and that of the program and of its directory of settings
+	Title string // the name for people
+	files []string
+}
+
+// The programs of this kind. If several of a program's files exist, nod changes the first one, because
+// the program reads it last.
+var (
+	OpenCode = OpenCodeKind{"opencode", "OpenCode", []string{"opencode.jsonc", "opencode.json"}}
+	Kilo     = OpenCodeKind{"kilo", "Kilo", []string{"opencode.jsonc", "opencode.json", "kilo.jsonc", "kilo.json"}}
+)
+
+// OpenCodeKinds returns all programs of this kind.
+func OpenCodeKinds() []OpenCodeKind { return []OpenCodeKind{OpenCode, Kilo} }
 
 const openCodeSetting = "permission"
 
@@ -33,12 +47,12 @@ var (
 	askAll = askRules{{"*", "ask"}, {"question", "allow"}}
 )
 
-// InstallOpenCode adds the setting that makes OpenCode ask before it acts, or removes that setting,
+// Install adds the setting that makes the program ask before it acts, or removes that setting,
 // and returns the change. It keeps every other byte of the file. It does not change a permission
-// setting of the user; a Warning then says that OpenCode does not ask nod about calls that the setting
-// allows.
-func InstallOpenCode(o InstallOptions) (Change, error) {
-	path, err := openCodeSettings(o)
+// setting of the user; a Warning then says that the program does not ask nod about calls that the
+// setting allows.
+func (k OpenCodeKind) Install(o InstallOptions) (Change, error) {
+	path, err := k.settings(o)
 	if err != nil {
 		return Change{}, err
 	}
@@ -54,7 +68,7 @@ func InstallOpenCode(o InstallOptions) (Change, error) {
 		change.After, change.Warning = doc.withoutAskRules(change.Before)
 	} else {
 		change.After, change.Warning = doc.withAskRules(change.Before, o.Strict)
-		change.Note = "start OpenCode with a port, and nod beside it: opencode --port 4096, then nod opencode"
+		change.Note = fmt.Sprintf("start %s with a port, and nod beside it: %[2]s --port 4096, then nod %[2]s", k.Title, k.Name)
 	}
 	if o.DryRun {
 		return change, nil
@@ -62,34 +76,34 @@ func InstallOpenCode(o InstallOptions) (Change, error) {
 	return change, change.Write()
 }
 
-// openCodeSettings returns the path of OpenCode's settings file. It is o.Settings or, if that is
-// empty, the file that OpenCode itself would change.
-func openCodeSettings(o InstallOptions) (string, error) {
+// settings returns the path of the program's settings file. It is o.Settings or, if that is empty, the
+// file that decides if the program has several.
+func (k OpenCodeKind) settings(o InstallOptions) (string, error) {
 	if o.Settings != "" {
 		return filepath.Abs(o.Settings)
 	}
-	dir, names := ".", []string{"opencode.jsonc", "opencode.json"}
+	dir := "."
 	if !o.Project {
 		config := os.Getenv("XDG_CONFIG_HOME")
 		if config == "" {
 			home, err := os.UserHomeDir()
 			if err != nil {
-				return "", fmt.Errorf("find OpenCode's settings: %w; name the file with --settings", err)
+				return "", fmt.Errorf("find %s's settings: %w; name the file with --settings", k.Title, err)
 			}
 			config = filepath.Join(home, ".config")
 		}
-		dir = filepath.Join(config, "opencode")
+		dir = filepath.Join(config, k.Name)
 	}
-	for _, name := range names {
+	for _, name := range k.files {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		if err == nil {
 			return filepath.Abs(filepath.Join(dir, name))
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("find OpenCode's settings: %w", err)
+			return "", fmt.Errorf("find %s's settings: %w", k.Title, err)
 		}
 	}
-	return filepath.Abs(filepath.Join(dir, "opencode.json"))
+	return filepath.Abs(filepath.Join(dir, k.Name+".json"))
 }
 
 // parseJSONC parses a settings file that may have comments and trailing commas.

@@ -41,7 +41,7 @@ func TestOpenCodeKeepsEveryByte(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "opencode.json")
 				require.NoError(t, os.WriteFile(path, []byte(before), 0o600))
 				install := hook.InstallOptions{Settings: path, Strict: strict}
-				change, err := hook.InstallOpenCode(install)
+				change, err := hook.OpenCode.Install(install)
 				require.NoError(t, err)
 				assert.Empty(t, change.Warning)
 				installed := string(readFile(t, path))
@@ -51,13 +51,13 @@ func TestOpenCodeKeepsEveryByte(t *testing.T) {
 				}
 				assert.Contains(t, minimal(t, installed), `{"permission":`+block)
 
-				again, err := hook.InstallOpenCode(hook.InstallOptions{Settings: path})
+				again, err := hook.OpenCode.Install(hook.InstallOptions{Settings: path})
 				require.NoError(t, err)
 				assert.False(t, again.Changed(), "an installation that is there stays, a strict one too")
-				_, err = hook.InstallOpenCode(hook.InstallOptions{Settings: path, Uninstall: true, DryRun: true})
+				_, err = hook.OpenCode.Install(hook.InstallOptions{Settings: path, Uninstall: true, DryRun: true})
 				require.NoError(t, err)
 				assert.Equal(t, installed, string(readFile(t, path)))
-				_, err = hook.InstallOpenCode(hook.InstallOptions{Settings: path, Uninstall: true})
+				_, err = hook.OpenCode.Install(hook.InstallOptions{Settings: path, Uninstall: true})
 				require.NoError(t, err)
 				assert.Equal(t, before, string(readFile(t, path)))
 			})
@@ -69,7 +69,7 @@ func TestAStrictInstallTightensOpenCode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "opencode.json")
 	require.NoError(t, os.WriteFile(path, []byte("{\n  \"model\": \"a/b\"\n}\n"), 0o600))
 	for _, strict := range []bool{false, true} {
-		_, err := hook.InstallOpenCode(hook.InstallOptions{Settings: path, Strict: strict})
+		_, err := hook.OpenCode.Install(hook.InstallOptions{Settings: path, Strict: strict})
 		require.NoError(t, err)
 	}
 	assert.Equal(t, `{"permission":{"*":"ask","question":"allow"},"model":"a/b"}`, minimal(t, string(readFile(t, path))))
@@ -81,10 +81,10 @@ func TestOpenCodeLeavesTheUsersOwnSetting(t *testing.T) {
 		before := "{\n  \"permission\": " + own + ",\n  \"model\": \"a/b\"\n}\n"
 		path := filepath.Join(t.TempDir(), "opencode.json")
 		require.NoError(t, os.WriteFile(path, []byte(before), 0o600))
-		change, err := hook.InstallOpenCode(hook.InstallOptions{Settings: path, Strict: true})
+		change, err := hook.OpenCode.Install(hook.InstallOptions{Settings: path, Strict: true})
 		require.NoError(t, err)
 		assert.Contains(t, change.Warning, `has its own "permission", which stays`)
-		_, err = hook.InstallOpenCode(hook.InstallOptions{Settings: path, Uninstall: true})
+		_, err = hook.OpenCode.Install(hook.InstallOptions{Settings: path, Uninstall: true})
 		require.NoError(t, err)
 		assert.Equal(t, before, string(readFile(t, path)))
 	}
@@ -100,7 +100,7 @@ func TestUninstallFromReformattedFile(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "opencode.json")
 		require.NoError(t, os.WriteFile(path, []byte(before), 0o600))
-		change, err := hook.InstallOpenCode(hook.InstallOptions{Settings: path, Uninstall: true})
+		change, err := hook.OpenCode.Install(hook.InstallOptions{Settings: path, Uninstall: true})
 		require.NoError(t, err)
 		if after == "" {
 			after = before
@@ -114,7 +114,7 @@ func TestOpenCodeFindsItsFile(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", "")
-	change, err := hook.InstallOpenCode(hook.InstallOptions{})
+	change, err := hook.OpenCode.Install(hook.InstallOptions{})
 	require.NoError(t, err)
 	usual := filepath.Join(home, ".config", "opencode", "opencode.json")
 	assert.Equal(t, usual, change.Path)
@@ -124,22 +124,44 @@ func TestOpenCodeFindsItsFile(t *testing.T) {
 	other := filepath.Join(home, "xdg", "opencode", "opencode.jsonc")
 	require.NoError(t, os.MkdirAll(filepath.Dir(other), 0o755))
 	require.NoError(t, os.WriteFile(other, []byte("{} // mine\n"), 0o644))
-	change, err = hook.InstallOpenCode(hook.InstallOptions{DryRun: true})
+	change, err = hook.OpenCode.Install(hook.InstallOptions{DryRun: true})
 	require.NoError(t, err)
 	assert.Equal(t, other, change.Path)
 	assert.Contains(t, change.Diff(), "+")
 
 	t.Chdir(t.TempDir())
-	change, err = hook.InstallOpenCode(hook.InstallOptions{Project: true})
+	change, err = hook.OpenCode.Install(hook.InstallOptions{Project: true})
 	require.NoError(t, err)
 	assert.True(t, strings.HasSuffix(change.Path, "opencode.json") && !strings.HasPrefix(change.Path, home), change.Path)
+}
+
+// Kilo also reads OpenCode's file names, and later than its own.
+func TestKiloFindsItsFile(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", "")
+	dir := filepath.Join(home, ".config", "kilo")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	for _, name := range []string{"kilo.json", "kilo.jsonc", "opencode.json", "opencode.jsonc"} {
+		change, err := hook.Kilo.Install(hook.InstallOptions{})
+		require.NoError(t, err)
+		if name == "kilo.json" {
+			assert.Equal(t, filepath.Join(dir, name), change.Path)
+			assert.Contains(t, string(readFile(t, change.Path)), `"bash": "ask"`)
+			assert.Contains(t, change.Note, "kilo --port 4096, then nod kilo")
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o600))
+		change, err = hook.Kilo.Install(hook.InstallOptions{DryRun: true})
+		require.NoError(t, err)
+		assert.Equal(t, filepath.Join(dir, name), change.Path)
+	}
 }
 
 func TestOpenCodeRefusesUnreadableSettings(t *testing.T) {
 	for _, bad := range []string{"{", "[]", "{\"a\": }", "7"} {
 		path := filepath.Join(t.TempDir(), "opencode.json")
 		require.NoError(t, os.WriteFile(path, []byte(bad), 0o600))
-		_, err := hook.InstallOpenCode(hook.InstallOptions{Settings: path})
+		_, err := hook.OpenCode.Install(hook.InstallOptions{Settings: path})
 		require.ErrorContains(t, err, "nothing was changed")
 		assert.Equal(t, bad, string(readFile(t, path)))
 	}

@@ -103,7 +103,7 @@ func refused(err error) bool {
 // decided, the decision stays; if OpenCode rejected the call, which nod allowed, the record says that it
 // never ran. If nod is unavailable, r ends at its deadline.
 func (f *follower) leave(ctx context.Context, r *schemas.Request) {
-	why, end := "OpenCode no longer waits", f.nod.Withdraw
+	why, end := "the agent no longer waits", f.nod.Withdraw
 	if c := context.Cause(ctx); c != nil {
 		why = c.Error()
 		if errors.Is(c, errRejected) {
@@ -125,7 +125,7 @@ func answer(r *schemas.Request, d schemas.Decision) (reply, string) {
 	case !heard.Allowed:
 		return reject, heard.Text
 	case d.UpdatedInput != nil:
-		return reject, "Allowed only with edited input, which OpenCode cannot run: make the call again with " + string(d.UpdatedInput)
+		return reject, "Allowed only with edited input, which this agent cannot run: make the call again with " + string(d.UpdatedInput)
 	case d.OptionID == alwaysOption && d.OptionKind == schemas.AllowAlways && d.By.Kind == schemas.ByHuman:
 		return always, ""
 	}

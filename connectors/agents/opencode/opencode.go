@@ -18,7 +18,9 @@ import (
 
 // Options name the OpenCode server and say how to handle its permissions.
 type Options struct {
-	URL string // the address of the server; empty means DefaultURL
+	// Agent is the agent's name in requests. Empty means "OpenCode". Kilo has the same server.
+	Agent string
+	URL   string // the address of the server; empty means DefaultURL
 	// Directory is the directory of the project; a server may have several projects. Empty means the
 	// directory in which the server was started.
 	Directory string
@@ -53,18 +55,19 @@ const (
 
 var (
 	errStopped  = errors.New("nod opencode was stopped")
-	errReplied  = errors.New("answered in OpenCode")
-	errRejected = errors.New("rejected in OpenCode, which also drops the other open calls of a session after a denial")
-	errMissed   = errors.New("answered in OpenCode while nod was disconnected")
-	errSession  = errors.New("the session in OpenCode moved on or ended")
-	errHostGone = errors.New("OpenCode is gone")
-	errSilent   = errors.New("OpenCode sent no heartbeat for a minute")
+	errReplied  = errors.New("answered at the agent's own prompt")
+	errRejected = errors.New("rejected at the agent's own prompt, which also drops the other open calls of a session after a denial")
+	errMissed   = errors.New("answered at the agent's own prompt while nod was disconnected")
+	errSession  = errors.New("the agent's session moved on or ended")
+	errHostGone = errors.New("the agent is gone")
+	errSilent   = errors.New("the agent sent no heartbeat for a minute")
 )
 
 // Run handles the permissions of an OpenCode server until ctx ends. It then withdraws all pending
 // requests. It continues after a restart of nod or OpenCode. It replies with an allow only if nod
 // allowed exactly that call. It returns an error only if the options are invalid.
 func Run(ctx context.Context, nod agents.CallAsker, o Options) error {
+	o.Agent = cmp.Or(o.Agent, "OpenCode")
 	o.GoneAfter = cmp.Or(o.GoneAfter, goneAfter)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -29,7 +29,7 @@ func TestOpenCodeGetsThePersonsAnswer(t *testing.T) {
 		"allow":  {nodtest.Allow(), "per_1 once", "per_1 once"},
 		"deny":   {nodtest.Deny("use make clean"), "per_1 reject Denied by nodtest: use make clean", "per_1 reject"},
 		"always": {always, "per_1 always", "per_1 always"},
-		"edited": {edited, `per_1 reject Allowed only with edited input, which OpenCode cannot run: make the call again with {"command":"make check","cwd":"/p"}`, "per_1 reject"},
+		"edited": {edited, `per_1 reject Allowed only with edited input, which this agent cannot run: make the call again with {"command":"make check","cwd":"/p"}`, "per_1 reject"},
 	} {
 		for _, old := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 	}
 }
 
-// When OpenCode no longer waits for a permission, the connector withdraws its request with a reason.
+// When the agent no longer waits for a permission, the connector withdraws its request with a reason.
 func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	about := map[string]any{"sessionID": "ses_1"}
@@ -122,13 +122,13 @@ func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 		happens func(f *fakeOpenCode)
 		why     string
 	}{
-		"answered there":  {func(f *fakeOpenCode) { f.answers("per_1") }, "answered in OpenCode"},
-		"idle":            {func(f *fakeOpenCode) { f.say("session.idle", about) }, "the session in OpenCode moved on or ended"},
-		"deleted":         {func(f *fakeOpenCode) { f.say("session.deleted", about) }, "the session in OpenCode moved on or ended"},
-		"deleted, by id":  {func(f *fakeOpenCode) { f.say("session.deleted", map[string]any{"info": map[string]any{"id": "ses_1"}}) }, "the session in OpenCode moved on or ended"},
-		"project closed":  {func(f *fakeOpenCode) { f.say("server.instance.disposed", about) }, "OpenCode is gone"},
-		"while away":      {func(f *fakeOpenCode) { f.forgets("per_1"); f.hangUp() }, "answered in OpenCode while nod was disconnected"},
-		"gone altogether": {func(f *fakeOpenCode) { f.down.Store(true); f.hangUp() }, "OpenCode is gone"},
+		"answered there":  {func(f *fakeOpenCode) { f.answers("per_1") }, "answered at the agent's own prompt"},
+		"idle":            {func(f *fakeOpenCode) { f.say("session.idle", about) }, "the agent's session moved on or ended"},
+		"deleted":         {func(f *fakeOpenCode) { f.say("session.deleted", about) }, "the agent's session moved on or ended"},
+		"deleted, by id":  {func(f *fakeOpenCode) { f.say("session.deleted", map[string]any{"info": map[string]any{"id": "ses_1"}}) }, "the agent's session moved on or ended"},
+		"project closed":  {func(f *fakeOpenCode) { f.say("server.instance.disposed", about) }, "the agent is gone"},
+		"while away":      {func(f *fakeOpenCode) { f.forgets("per_1"); f.hangUp() }, "answered at the agent's own prompt while nod was disconnected"},
+		"gone altogether": {func(f *fakeOpenCode) { f.down.Store(true); f.hangUp() }, "the agent is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)

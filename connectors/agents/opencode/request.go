@@ -40,7 +40,7 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	r := &schemas.Request{
 		Type: schemas.TypeRequest, Kind: schemas.KindToolCall,
 		SessionID: agents.ID(root.ID), PendingID: agents.ID(p.ID), ToolCallID: p.ID,
-		AgentName: "OpenCode", Host: f.opts.Host, User: f.opts.User,
+		AgentName: f.opts.Agent, Host: f.opts.Host, User: f.opts.User,
 		Project: own.Directory, SessionLabel: root.Title,
 		Options: schemas.DefaultOptions(), HostAsks: true, Rejoin: true, CreatedAt: time.Now().UTC(),
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,11 +15,15 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// TestOpenCode: with the settings from nod install, OpenCode asks for permission, and nod
-// opencode answers. A command that a person allows runs. A command that a person denies does
-// not run, and the model gets the reason.
-func TestOpenCode(t *testing.T) {
-	path := program(t, npm.OpenCode)
+// With the settings from nod install, OpenCode asks for permission, and nod opencode answers. A command
+// that a person allows runs. A command that a person denies does not run, and the model gets the reason.
+func TestOpenCode(t *testing.T) { openCode(t, npm.OpenCode, "OpenCode") }
+
+// Kilo grew out of OpenCode, with the same settings and server.
+func TestKilo(t *testing.T) { openCode(t, npm.Kilo, "Kilo") }
+
+func openCode(t *testing.T, agent npm.Agent, title string) {
+	path := program(t, agent)
 	m := newModel(t)
 	n := startNod(t)
 	project := t.TempDir()
@@ -27,8 +33,8 @@ func TestOpenCode(t *testing.T) {
   "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "Fake", "options": {"baseURL": %q, "apiKey": "none"},
     "models": {"m": {"name": "M", "tool_call": true, "limit": {"context": 100000, "output": 1000}}}}},
 }`, m.url)
-	require.NoError(t, os.WriteFile(filepath.Join(project, "opencode.json"), []byte(config), 0o600))
-	install := n.command("install", "opencode", "--project")
+	require.NoError(t, os.WriteFile(filepath.Join(project, agent.Name+".json"), []byte(config), 0o600))
+	install := n.command("install", agent.Name, "--project")
 	install.Dir = project
 	out, err := install.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -36,21 +42,27 @@ func TestOpenCode(t *testing.T) {
 	home := t.TempDir()
 	serve := exec.Command(path, "serve", "--port", "0")
 	serve.Dir = project
-	serve.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1"}
+	serve.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
+	for _, off := range []string{"MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD", "DEFAULT_PLUGINS"} {
+		serve.Env = append(serve.Env, strings.ToUpper(agent.Name)+"_DISABLE_"+off+"=1")
+	}
 	url := started(t, serve, `http://\S+`)
-	follow := n.command("opencode", "--url", url)
-	started(t, follow, "nod gets the permission prompts of OpenCode at")
+	follow := n.command(agent.Name, "--url", url)
+	started(t, follow, "nod gets the permission prompts of "+title+" at")
 
-	for _, c := range []struct {
+	require.NoError(t, os.WriteFile(filepath.Join(project, ".env"), []byte("TOKEN=x"), 0o600))
+	for i, c := range []struct {
+		line   string
 		answer []string
 		ran    bool
 		hears  string
 	}{
-		{[]string{"allow"}, true, "done"},
-		{[]string{"deny", "-m", "use make"}, false, "use make"},
+		{"touch ran-%d && echo done", []string{"allow"}, true, "done"},
+		{"touch ran-%d && echo done", []string{"deny", "-m", "use make"}, false, "use make"},
+		{"cat .env", []string{"deny", "-m", "use no secrets"}, false, "use no secrets"}, // Kilo's own list allows cat
 	} {
-		file := "ran-" + c.answer[0]
-		m.runs("touch " + file + " && echo done")
+		file := fmt.Sprintf("ran-%d", i)
+		m.runs(strings.ReplaceAll(c.line, "%d", strconv.Itoa(i)))
 		var session struct{ ID string }
 		post(t, url+"/session", map[string]any{}, &session)
 		post(t, url+"/session/"+session.ID+"/prompt_async", map[string]any{"parts": []any{map[string]any{"type": "text", "text": "do it"}}}, nil)

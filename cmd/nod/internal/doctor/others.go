@@ -19,7 +19,7 @@ var others = []other{
 	{"opencode", "OpenCode", "nod opencode beside its server, or nod acp -- opencode acp in an editor; nod install opencode makes it ask"},
 	{"droid", "Factory droid", gate},
 	{"cline", "Cline", gate},
-	{"kilo", "Kilo", gate},
+	{"kilo", "Kilo", "nod kilo beside its server; nod install kilo makes it ask"},
 	{"pi", "pi", "its extensions can call nod ask"},
 	{"auggie", "Auggie", gate},
 	{"cursor-agent", "Cursor's command-line agent", "it may call fewer hooks than the editor, so that nod install cursor is not enough; " + gate},

@@ -20,6 +20,7 @@ type Agent struct {
 // The agents, each in one version, for tests without nod's hook.
 var (
 	OpenCode = Agent{"opencode", "opencode-ai", "1.18.33", "opencode"}
+	Kilo     = Agent{"kilo", "@kilocode/cli", "7.7.7", "kilo"}
 	Codex    = Agent{"codex", "@openai/codex", "0.169.0", "codex"}
 	CodexACP = Agent{"codex-acp", "@zed-industries/codex-acp", "0.16.0", "codex-acp"}
 )
