@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"time"
@@ -35,6 +36,10 @@ func notesOfRuns(dataDir string) held.Notes {
 func (e *env) reviewKilled(dataDir string) {
 	err := notesOfRuns(dataDir).Sweep(func(note []byte) error {
 		project, r, err := contain.ReviewKilled(note, secrets.Compile().Listed, secrets.CompileProtected().Has)
+		if errors.Is(err, contain.ErrDamaged) {
+			e.log.Warn("the changes of a contained command that ran at a power cut cannot be reviewed: look for files in its project that you did not make, such as .envrc, .claude or .vscode", "error", err)
+			return nil
+		}
 		if err == nil && len(r.Undone) > 0 {
 			e.log.Warn("a contained command made files that other programs would obey, and its nod was killed: they were moved away",
 				"project", project, "files", strings.Join(r.Undone, ", "), "to", r.UndoneTo)

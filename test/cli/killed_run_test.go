@@ -122,3 +122,23 @@ func TestASecretIsHiddenWhileAnotherCommandRuns(t *testing.T) {
 		require.Equal(t, target, to)
 	}
 }
+
+// A power cut can damage the note of a command. It stops no later command.
+func TestADamagedNoteStopsNoCommand(t *testing.T) {
+	t.Parallel()
+	if level, why := contain.Support(); level != contain.Namespaces {
+		t.Skipf("left out: this machine cannot contain commands: %v", why)
+	}
+	m := rig.NewMachine(t)
+	put(t, filepath.Join(m.Dir, "contained", "A"), "")
+	for _, said := range []string{"cannot be reviewed", ""} {
+		c := m.Command("exec", "--contain", "--", "true")
+		c.Dir = trueDir(t)
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, string(out))
+		if said == "" {
+			require.Empty(t, string(out))
+		}
+		require.Contains(t, string(out), said)
+	}
+}

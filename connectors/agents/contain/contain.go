@@ -6,6 +6,7 @@
 package contain
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -73,9 +74,10 @@ type Spec struct {
 	Limits  Limits
 
 	// Note keeps what ReviewKilled needs if nod is killed before Run has reviewed what the command
-	// changed. Run calls it before the command starts, and over after the review. If Note fails, the
-	// command does not run. If Note is nil, a killed nod leaves protected files that the command made.
-	Note func(note []byte) (over func(), err error)
+	// changed. Run calls it before the command starts, and over after the review. If linger is true, Recent
+	// of other commands returns the note for some time after that. If Note fails, the command does not
+	// run. If Note is nil, a killed nod leaves protected files that the command made.
+	Note func(note []byte, linger bool) (over func(), err error)
 	// Recent returns the notes of all commands that run now, and of those that ended while this Run
 	// searched the project for secrets. A file may be secret only because a link such as .env leads to
 	// it. If another command has removed the link, Run finds it in the other command's note. If Recent
@@ -110,6 +112,10 @@ type Endpoint = egress.Endpoint
 
 // ParseEndpoint reads HOST:PORT.
 func ParseEndpoint(s string) (Endpoint, error) { return egress.ParseEndpoint(s) }
+
+// ErrDamaged means that a power cut or a fault of the disk has damaged a note, so that its command's
+// changes cannot be reviewed.
+var ErrDamaged = errors.New("the note of a contained command is damaged")
 
 // Report lists the files that a contained command changed, and the accesses that were refused.
 type Report struct {

@@ -51,19 +51,21 @@ func (v *view) note(pid int, before time.Time) (over func(), err error) {
 		return func() {}, nil
 	}
 	u := unreviewed{PID: pid, Started: startTime(pid), Project: s.Project, ReadOnly: s.ReadOnly, Write: s.Write, Before: before, Absent: v.absent}
+	linked := false
 	for _, t := range v.trees {
 		if v.readOnly(t.top) {
 			continue
 		}
 		old := oldTree{Top: t.top, Dirs: t.dirs, Inos: t.inos}
 		for _, f := range t.found {
+			linked = linked || f.linkToSecret()
 			old.Found = append(old.Found, oldFinding{f.path, f.kind, f.dir, f.dev, f.ino, f.target, f.leads})
 		}
 		u.Trees = append(u.Trees, old)
 	}
 	data, err := json.Marshal(u)
 	if err == nil {
-		over, err = s.Note(data)
+		over, err = s.Note(data, linked)
 	}
 	if err != nil {
 		return func() {}, refused("keep a note of the command, by which its changes can be reviewed if nod is killed: %w", err)
@@ -83,13 +85,13 @@ func (v *view) addOthers() error {
 	}
 	for _, note := range notes {
 		var u unreviewed
-		if err := json.Unmarshal(note, &u); err != nil {
-			return fmt.Errorf("read the note of another contained command: %w", err)
+		if json.Unmarshal(note, &u) != nil {
+			continue // a power cut damaged the note, so its command no longer runs
 		}
 		for _, t := range u.Trees {
 			for _, f := range t.Found {
-				if f.Kind == secret && f.Leads != "" {
-					v.addLink(f.finding())
+				if f := f.finding(); f.linkToSecret() {
+					v.addLink(f)
 				}
 			}
 		}
@@ -115,11 +117,12 @@ func (v *view) addLink(link finding) {
 var errStillRuns = errors.New("the command still runs")
 
 // ReviewKilled does the review of a command whose nod was killed before the review. note is what Run
-// passed to Spec.Note; secret and protected are as in the Spec. After an error, call it again later.
+// passed to Spec.Note; secret and protected are as in the Spec. After an error other than ErrDamaged, call
+// it again later.
 func ReviewKilled(note []byte, secret, protected func(string) bool) (project string, r Report, err error) {
 	var u unreviewed
 	if err := json.Unmarshal(note, &u); err != nil {
-		return "", r, fmt.Errorf("read the note of a contained command: %w", err)
+		return "", r, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if u.Started != "" && startTime(u.PID) == u.Started {
 		return u.Project, r, errStillRuns // the kernel kills it soon, because its nod has ended

@@ -38,6 +38,9 @@ type finding struct {
 	leads    string // the path to which that link leads, if it is in the same tree
 }
 
+// linkToSecret reports whether the path is a link that makes the file to which it leads secret.
+func (f *finding) linkToSecret() bool { return f.kind == secret && f.leads != "" }
+
 // tree is the result of the scan of one directory.
 type tree struct {
 	top   string

@@ -27,12 +27,12 @@ const (
 // Notes are the notes in one directory.
 type Notes struct {
 	Dir    string        // Hold makes it if it is missing
-	Linger time.Duration // how long Recent returns a note that is over, at least
+	Linger time.Duration // how long Recent returns a note that is over and lingers, at least
 }
 
 // Hold stores a note. The note stays until over is called or, after the process has ended, until Sweep
-// has reported it.
-func (n Notes) Hold(note []byte) (over func(), err error) {
+// has reported it. linger is whether Recent still returns the note after over was called.
+func (n Notes) Hold(note []byte, linger bool) (over func(), err error) {
 	dir := n.Dir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -57,21 +57,21 @@ func (n Notes) Hold(note []byte) (over func(), err error) {
 		return nil, err
 	}
 	return func() {
-		n.end(final) // end the note before the lock is released, or a sweep would find an unlocked note and report a dead process
+		n.end(final, linger) // end the note before the lock is released, or a sweep would find an unlocked note and report a dead process
 		_ = lock.Close()
 	}, nil
 }
 
-// end makes a note one that is over.
-func (n Notes) end(path string) {
+// end makes a note one that is over, or removes it.
+func (n Notes) end(path string, linger bool) {
 	now := time.Now()
-	if n.Linger <= 0 || os.Chtimes(path, now, now) != nil || os.Rename(path, filepath.Join(n.Dir, ended+filepath.Base(path))) != nil {
+	if !linger || n.Linger <= 0 || os.Chtimes(path, now, now) != nil || os.Rename(path, filepath.Join(n.Dir, ended+filepath.Base(path))) != nil {
 		_ = os.Remove(path)
 	}
 }
 
-// Recent returns all notes that are not over, and those that have been over for less than n.Linger. Until
-// the next sweep it also returns older ones.
+// Recent returns all notes that are not over, and those that linger and have been over for less than
+// n.Linger. Until the next sweep it also returns older ones.
 func (n Notes) Recent() (notes [][]byte, err error) {
 	names, err := os.ReadDir(n.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -144,6 +144,6 @@ func (n Notes) sweep(path string, report func(note []byte) error) error {
 	if err := report(note); err != nil {
 		return err
 	}
-	n.end(path)
+	n.end(path, true)
 	return nil
 }

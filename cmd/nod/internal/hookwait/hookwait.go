@@ -19,7 +19,7 @@ func Dir(dataDir string) string { return filepath.Join(dataDir, "waiting") }
 // Hold records that this process waits for a request. The wait ends when over is called
 // or the process ends.
 func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
-	if over, err = notes(dataDir).Hold([]byte(schemas.Key(sessionID, pendingID))); err != nil {
+	if over, err = notes(dataDir).Hold([]byte(schemas.Key(sessionID, pendingID)), false); err != nil {
 		return nil, fmt.Errorf("record that a hook waits: %w", err)
 	}
 	return over, nil
