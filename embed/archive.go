@@ -27,8 +27,9 @@ const (
 	archiveFormat = 1
 )
 
-// notArchived are further entries of a data directory that a backup leaves out: the stores,
-// which it copies as streams, and the web inbox's key, so that logins from before a restore end.
+// notArchived are two entries of a data directory that a backup leaves out: the stores, because it
+// copies their streams instead, and the key of the web inbox. Without that key, logins from before
+// a restore are no longer valid.
 var notArchived = []string{"nats", "web"}
 
 // Manifest describes a backup.

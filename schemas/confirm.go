@@ -18,7 +18,7 @@ type Confirm struct {
 	// People limits whose allows count to people and groups with these names; an empty list sets
 	// no limit.
 	People []string `json:"people,omitempty"`
-	// NotRequester refuses allows by the person whose agent asks.
+	// NotRequester means that the person whose agent asks cannot allow the request.
 	NotRequester bool    `json:"not_requester,omitempty"`
 	MinDisplay   Display `json:"min_channel,omitempty"`
 	// Channels lists the connectors through which the request can be allowed; an empty list

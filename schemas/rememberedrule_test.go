@@ -38,8 +38,8 @@ func TestARememberedRuleIsReadWholeOrRefused(t *testing.T) {
 	}
 }
 
-// A rule that is printed is read as the same rule. A damaged line is refused, or it is what another
-// rule is printed as: no byte of it is left out.
+// A printed rule is read as the same rule. A damaged line is refused, or it is exactly the printed
+// form of another rule, so that no byte of a line is ignored.
 func FuzzRememberedRule(f *testing.F) {
 	f.Add("go\x00test", true, "/app", "/app\x00/app/x", uint16(3), " in /")
 	f.Add("echo\x00it's\x00:*", false, "/a in /b", "", uint16(9), "'")

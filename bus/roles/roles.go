@@ -46,7 +46,7 @@ const (
 	Observer         Role = "observer"
 )
 
-// The names of the inbox connectors. A connector with any other name has workers.
+// The names of the inbox connectors. Only connectors with other names have workers.
 const (
 	Terminal = "terminal"
 	Web      = "web"

@@ -303,8 +303,8 @@ func counts(added, removed int) string {
 // one of its two texts ends with a line break.
 const noBreak = "⟦no line break⟧"
 
-// diff appends a line with the file's name and the numbers of changed lines, and then the lines
-// of a diff. Each of these begins with "+ ", "- " or two spaces.
+// diff appends a line with the file's name and the counts of added and removed lines. Below it,
+// diff appends the difference itself; each of its lines begins with "+ ", "- " or two spaces.
 func (a *action) diff(verb, file string, lines []payload.Line) {
 	a.head(strings.TrimSpace(verb+" "+counts(payload.Count(lines))), file, fileName(file))
 	part := Part{Quote: true}

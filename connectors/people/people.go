@@ -86,9 +86,9 @@ type Desk interface {
 
 	// EachPending calls f with one page after another of the pending requests that this connector may
 	// show, and keeps only one page in memory. If q has a recipient, the pages contain only the
-	// requests that this person may see. The pages are in the order in which the requests were last
-	// changed; within a page the oldest request is first. A request that changes meanwhile may be on
-	// two pages. An error of f ends the list, and EachPending returns it.
+	// requests that this person may see. A request whose last change is older is on an earlier page.
+	// Within a page, the request that was made first is first. A request that changes meanwhile may be
+	// on two pages. An error of f ends the list, and EachPending returns it.
 	EachPending(ctx context.Context, q schemas.Query, f func(page []schemas.Prompt) error) error
 
 	// Show returns one request that this connector may show, pending or decided, by its session and

@@ -25,7 +25,7 @@ import (
 
 const voiceToken = "the-token-of-anns-client"
 
-// house is a machine with nod whose approver Ann has a voice client, and the identities in others.
+// house is a machine with nod. Its approver Ann has a voice client and the identities in others.
 type house struct {
 	*rig.Machine
 	address string

@@ -106,7 +106,8 @@ func Entry(name string) *Command {
 	return &unknownCommand
 }
 
-// Reader returns the entry of a command that a preset allows, and nil for every other command.
+// Reader returns the table entry of a command that a preset allows. For every other command it
+// returns nil.
 func Reader(name string) *Command {
 	c := table()[name]
 	if c == nil || c.level == levelNone || c.level == levelApproved || c.Special {

@@ -8,9 +8,9 @@ import (
 
 var gitPretty = lazyregexp.New(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
-// gitFormat refuses formats for which git runs gpg to verify signatures. It also refuses names
-// of formats, which git's configuration may define, and other spellings of the flag
-// --remerge-diff.
+// gitFormat refuses formats and sort keys for which git runs gpg to verify signatures. It also
+// refuses names of formats, because git's configuration may define them, and the values of
+// --diff-merges that mean --remerge-diff, because repeating a merge can run a program.
 func gitFormat(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
 		switch f.name {

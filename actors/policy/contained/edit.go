@@ -83,8 +83,8 @@ func withoutGlob(t shell.Term) shell.Term {
 // awkActs matches an awk program that writes, runs or reads by itself.
 var awkActs = lazyregexp.New(`system|getline|close\s*\(|\||@|print[^;}]*>|printf[^;}]*>|ENVIRON`)
 
-// scans checks awk. It refuses unknown flags, because they may dump variables, print the
-// program to a file, debug, or load programs and libraries.
+// scans checks a command of awk. It refuses unknown flags, because they may dump variables, print
+// the program to a file, debug, or load programs and libraries.
 func (c *command) scans() {
 	for i, t := range c.args {
 		flag := len(t.Text) > 1 && t.Text[0] == '-' && (i == 0 || c.args[i-1].Text != "-v" && c.args[i-1].Text != "-F")

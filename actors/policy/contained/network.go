@@ -189,7 +189,9 @@ func (c *command) farTarget(name string) {
 
 var takesTargets = set("make gmake just task rake npm pnpm yarn bun gradle gradlew mvn mvnw ninja nx turbo invoke inv nox tox hatch pdm mix composer bundle sbt lein grunt gulp ant bazel cmake lerna deno cargo")
 
-// npx checks a command that fetches a package and runs it, unless the project has the package.
+// npx checks a command of npx, which fetches a package and runs it. If the package is no known
+// runner such as jest, which the project usually has, the command needs permission to reach npm's
+// hosts.
 func (c *command) npx() {
 	_, operands := split(c.args, "-p", "--package")
 	before := slices.IndexFunc(c.args, func(t shell.Term) bool { return !strings.HasPrefix(t.Before(), "-") })

@@ -24,7 +24,8 @@ func private(p string) bool {
 	return p == "/tmp" || strings.HasPrefix(p, "/tmp/") || strings.HasPrefix(p, "/var/tmp/")
 }
 
-// inPrivate reports whether a clean path is below /tmp and outside the project.
+// inPrivate reports whether a clean path is below /tmp or in /var/tmp, and neither in the project
+// nor above it.
 func inPrivate(s *shell.Script, p string) bool {
 	return private(p) && p != "/tmp" && !pathname.Within(p, s.Project) && !pathname.Within(s.Project, p)
 }

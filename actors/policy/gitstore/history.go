@@ -34,7 +34,7 @@ type History struct {
 	packs   map[string]int  // the number of objects of each pack that were looked at
 	loose   map[string]bool // the objects in files of their own that were looked at
 	looked  map[string]time.Time
-	waiting []ID // commits that are not yet read
+	waiting []ID // commits or their trees that are not yet read
 }
 
 // directory is a directory of any commit.
@@ -213,7 +213,7 @@ func (h *History) list(o *objects, until time.Time) error {
 	return nil
 }
 
-// listLoose adds the new commits among the objects in files of their own.
+// listLoose adds the trees of the new commits among the objects in files of their own to h.waiting.
 func (h *History) listLoose(o *objects, dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || info.ModTime().Equal(h.looked[dir]) {

@@ -71,7 +71,8 @@ type place struct {
 	at int64
 }
 
-// alternates returns the directories of objects of a repository.
+// alternates returns the object directories from which git reads for a repository: dir and, to a
+// limited depth, the directories that its file info/alternates names.
 func alternates(dir string, depth int) []string {
 	dirs := []string{dir}
 	text, err := readBounded(dir+"/info/alternates", 64<<10)

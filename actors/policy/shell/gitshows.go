@@ -83,8 +83,8 @@ func joinTexts(words []word.Word) string {
 	return b.String()
 }
 
-// LeftOut returns the files that Harden leaves out of the line's git commands: without that, the
-// line is not harmless.
+// LeftOut returns the files that Harden excludes from the output of the line's git commands. If
+// they were not excluded, the line would not be harmless.
 func (line *Line) LeftOut() (files []string) {
 	for _, some := range line.leftOut {
 		for _, f := range some {

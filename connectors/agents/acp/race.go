@@ -144,8 +144,8 @@ func (s *sidecar) cancelMatching(why error, match func(*ask) bool) {
 	}
 }
 
-// tellCancelled answers requests that its caller has taken with "cancelled". If editorToo is set, it
-// also makes the editor close its prompts for them.
+// tellCancelled replies "cancelled" to the requests that its caller has taken. If editorToo is set,
+// it also makes the editor close its prompts for them.
 func (s *sidecar) tellCancelled(taken []*ask, editorToo bool) {
 	for _, a := range taken {
 		s.tellAgent(a.id, cancelled)

@@ -46,8 +46,8 @@ type Options struct {
 	// Otherwise it is the reason why calls cannot run contained. It has no effect if the host does not
 	// let a hook change a call.
 	Contain string
-	// Nod is the nod program that a call starts to run contained. If its Path is empty, no call
-	// runs contained.
+	// Nod is the nod program that runs a call contained. If its Path is empty, no call runs
+	// contained.
 	Nod schemas.NodProgram
 	// ChangesInput is true if the host's version is Host.ChangesSince or newer.
 	ChangesInput bool

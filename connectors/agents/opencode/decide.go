@@ -50,9 +50,9 @@ func (f *follower) rejected(ctx context.Context) bool {
 	}
 }
 
-// readRequest reads the tool call that needs p from OpenCode, and returns the request for nod. It
-// retries until OpenCode replies or reports a permanent error, or until ctx ends. over is true if
-// the call has ended or cannot be read, so that there is nothing to ask nod.
+// readRequest reads from OpenCode the tool call to which the permission p belongs, and returns the
+// request for nod. It retries until OpenCode replies or reports a permanent error, or until ctx
+// ends. over is true if the call has ended or cannot be read, so that there is nothing to ask nod.
 func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session

@@ -133,7 +133,7 @@ func (s *server) write(t *talk, conn *websocket.Conn) {
 	}
 }
 
-// ping ends the talk of a client that no longer replies.
+// ping sends pings to a client, and ends its connection if no reply comes.
 func (s *server) ping(t *talk, conn *websocket.Conn) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()

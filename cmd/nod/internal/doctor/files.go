@@ -39,8 +39,8 @@ func files(dataDir string) []Finding {
 	return found
 }
 
-// exposed reports whether other users have access to a file that they must not have, and returns a
-// finding about it. The settings are no secret: other users may read them, but not write them.
+// exposed returns a finding if other users have too much access to a file. The settings are no
+// secret: other users may read them, but not write them.
 func exposed(check, path string) (Finding, bool) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -30,8 +30,9 @@ type Notes struct {
 	Linger time.Duration // how long Recent returns a note that is over and lingers, at least
 }
 
-// Hold stores a note. The note stays until over is called or, after the process has ended, until Sweep
-// has reported it. linger is whether Recent still returns the note after over was called.
+// Hold stores a note and returns a function that ends it. The note also ends when Sweep has
+// reported it, which happens if the process ended without calling that function. If linger is set,
+// Recent still returns the note for a while after its end.
 func (n Notes) Hold(note []byte, linger bool) (over func(), err error) {
 	dir := n.Dir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
