@@ -1,7 +1,9 @@
 package people
 
 import (
+	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 
@@ -66,4 +68,31 @@ func ReadSecrets(all ...Secret) ([]string, error) {
 		read = append(read, text)
 	}
 	return read, nil
+}
+
+// KeyPair names the files of a TLS certificate and its key in the section setting of the settings.
+// Both are empty if nod itself does not speak TLS.
+type KeyPair struct {
+	Setting           string
+	CertFile, KeyFile string
+}
+
+// Check returns an error if only one of the two files is set.
+func (k KeyPair) Check() error {
+	if (k.CertFile == "") != (k.KeyFile == "") {
+		return schemas.Errorf(schemas.CodeValidation, "%s: needs both cert_file and key_file, or neither and a reverse proxy", k.Setting)
+	}
+	return nil
+}
+
+// Read reads the certificate and its key. It returns nil if no files are set.
+func (k KeyPair) Read() (*tls.Certificate, error) {
+	if k.CertFile == "" {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(k.CertFile, k.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s.cert_file and key_file: %w", k.Setting, err)
+	}
+	return &cert, nil
 }

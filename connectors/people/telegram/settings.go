@@ -1,10 +1,8 @@
 package telegram
 
 import (
-	"crypto/tls"
 	_ "embed"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -19,7 +17,7 @@ var settingsSchema []byte
 // Channel describes the Telegram connector. Package embed lists it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings},
-	Open:     openSettings,
+	Open:     people.OpenSettings(Name, Open),
 	Account:  "Telegram bot",
 	Guide:    "docs/phone.md",
 }
@@ -45,51 +43,41 @@ type WebhookSettings struct {
 	KeyFile    string `json:"key_file,omitempty"`
 }
 
-func parseSettings(data json.RawMessage) (s Settings, err error) {
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, schemas.Errorf(schemas.CodeValidation, "connectors.telegram: %v", err)
-	}
-	return s, nil
+func (s *Settings) token() people.Secret {
+	return people.Secret{Setting: "connectors.telegram.token", Env: s.TokenEnv, File: s.TokenFile, What: "the bot's token"}
+}
+
+func (w *WebhookSettings) secret() people.Secret {
+	return people.Secret{Setting: "connectors.telegram.webhook.secret", Env: w.SecretEnv, File: w.SecretFile, What: "the secret by which nod recognises Telegram"}
+}
+
+func (w *WebhookSettings) keyPair() people.KeyPair {
+	return people.KeyPair{Setting: "connectors.telegram.webhook", CertFile: w.CertFile, KeyFile: w.KeyFile}
 }
 
 // checkSettings checks the rules that settings.schema.json cannot express.
 func checkSettings(data json.RawMessage) error {
-	s, err := parseSettings(data)
+	s, err := people.ParseSettings[Settings](Name, data)
 	if err != nil {
 		return err
 	}
-	switch w := s.Webhook; {
-	case (s.TokenEnv == "") == (s.TokenFile == ""):
-		return schemas.Errorf(schemas.CodeValidation, "connectors.telegram: needs token_env or token_file, one of the two, to name the bot's token")
-	case w == nil:
-	case (w.SecretEnv == "") == (w.SecretFile == ""):
-		return schemas.Errorf(schemas.CodeValidation, "connectors.telegram.webhook: needs secret_env or secret_file, one of the two, to name the secret by which nod recognises Telegram")
-	case (w.CertFile == "") != (w.KeyFile == ""):
-		return schemas.Errorf(schemas.CodeValidation, "connectors.telegram.webhook: needs both cert_file and key_file, or neither and a reverse proxy")
+	if s.Webhook == nil {
+		return people.CheckSecrets(s.token())
 	}
-	return nil
-}
-
-func openSettings(data json.RawMessage, log *slog.Logger) (people.Carrier, error) {
-	s, err := parseSettings(data)
-	if err != nil {
-		return nil, err
+	if err := people.CheckSecrets(s.token(), s.Webhook.secret()); err != nil {
+		return err
 	}
-	c, err := Open(s, log)
-	if err != nil {
-		return nil, err // not c: a nil *Carrier in an interface is not nil
-	}
-	return c, nil
+	return s.Webhook.keyPair().Check()
 }
 
 // Open creates the carrier for the bot in the settings. It reads the token, and the webhook's secret,
 // from the files or environment variables that the settings name.
 func Open(s Settings, log *slog.Logger) (*Carrier, error) {
-	token, err := people.ReadSecret("connectors.telegram.token", s.TokenEnv, s.TokenFile, "the bot's token")
+	secrets, err := people.ReadSecrets(s.token())
 	if err != nil {
 		return nil, err
 	}
-	c, err := New(s.BaseURL, token, log)
+	c, err := New(s.BaseURL, secrets[0], log)
 	if err != nil || s.Webhook == nil {
 		return c, err
 	}
@@ -105,15 +93,10 @@ func Open(s Settings, log *slog.Logger) (*Carrier, error) {
 
 // readWebhook returns the Webhook in the settings. It reads the webhook's secret and certificate.
 func readWebhook(s *WebhookSettings) (w Webhook, err error) {
-	w = Webhook{Listen: s.Listen, PublicURL: s.PublicURL}
-	w.Secret, err = people.ReadSecret("connectors.telegram.webhook.secret", s.SecretEnv, s.SecretFile, "a secret of your own")
-	if err != nil || s.CertFile == "" {
+	secrets, err := people.ReadSecrets(s.secret())
+	if err != nil {
 		return w, err
 	}
-	cert, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
-	if err != nil {
-		return w, fmt.Errorf("connectors.telegram.webhook.cert_file and key_file: %w", err)
-	}
-	w.TLS = &cert
-	return w, nil
+	cert, err := s.keyPair().Read()
+	return Webhook{Listen: s.Listen, PublicURL: s.PublicURL, Secret: secrets[0], TLS: cert}, err
 }

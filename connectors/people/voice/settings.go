@@ -23,7 +23,7 @@ var settingsSchema []byte
 // Channel describes the voice connector. Package embed lists it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings},
-	Open:     openSettings,
+	Open:     people.OpenSettings(Name, open),
 	Account:  "voice client",
 	Guide:    "docs/voice.md",
 	SendCode: "nod voice --pair CODE",
@@ -54,26 +54,13 @@ func (s *Settings) listen() httpserve.Listen {
 	}
 }
 
-func parseSettings(data json.RawMessage) (s Settings, err error) {
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, schemas.Errorf(schemas.CodeValidation, "connectors.voice: %v", err)
-	}
-	return s, nil
-}
-
 // checkSettings checks the rules that settings.schema.json cannot express.
 func checkSettings(data json.RawMessage) error {
-	s, err := parseSettings(data)
-	if err == nil && (s.CertFile == "") != (s.KeyFile == "") {
-		err = schemas.Errorf(schemas.CodeValidation, "connectors.voice: needs both cert_file and key_file, or neither")
+	s, err := people.ParseSettings[Settings](Name, data)
+	if err != nil {
+		return err
 	}
-	return err
+	return people.KeyPair{Setting: "connectors.voice", CertFile: s.CertFile, KeyFile: s.KeyFile}.Check()
 }
 
-func openSettings(data json.RawMessage, log *slog.Logger) (people.Carrier, error) {
-	s, err := parseSettings(data)
-	if err != nil {
-		return nil, err
-	}
-	return New(s, log), nil
-}
+func open(s Settings, log *slog.Logger) (*Carrier, error) { return New(s, log), nil }

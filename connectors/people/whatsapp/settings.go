@@ -1,10 +1,8 @@
 package whatsapp
 
 import (
-	"crypto/tls"
 	_ "embed"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 
 	"github.com/nodbus/nod/connectors/people"
@@ -19,7 +17,7 @@ var settingsSchema []byte
 // Channel describes the WhatsApp connector. Package embed lists it.
 var Channel = people.Channel{
 	Settings: schemas.ChannelSettings{Name: Name, Schema: settingsSchema, Check: checkSettings},
-	Open:     openSettings,
+	Open:     people.OpenSettings(Name, Open),
 	Account:  "WhatsApp number",
 	Guide:    "docs/whatsapp.md",
 }
@@ -55,72 +53,49 @@ type TemplateSettings struct {
 	Language string `json:"language"`
 }
 
-func parseSettings(data json.RawMessage) (s Settings, err error) {
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, schemas.Errorf(schemas.CodeValidation, "connectors.whatsapp: %v", err)
+// secrets returns the access token, the app secret and the verify token.
+func (s *Settings) secrets() []people.Secret {
+	w := &s.Webhook
+	return []people.Secret{
+		{Setting: "connectors.whatsapp.token", Env: s.TokenEnv, File: s.TokenFile, What: "the access token"},
+		{Setting: "connectors.whatsapp.app_secret", Env: s.AppSecretEnv, File: s.AppSecretFile, What: "the app secret"},
+		{Setting: "connectors.whatsapp.webhook.verify_token", Env: w.VerifyTokenEnv, File: w.VerifyTokenFile, What: "the verify token, a text of your own"},
 	}
-	return s, nil
+}
+
+func (w *WebhookSettings) keyPair() people.KeyPair {
+	return people.KeyPair{Setting: "connectors.whatsapp.webhook", CertFile: w.CertFile, KeyFile: w.KeyFile}
 }
 
 // checkSettings checks the rules that settings.schema.json cannot express.
 func checkSettings(data json.RawMessage) error {
-	s, err := parseSettings(data)
+	s, err := people.ParseSettings[Settings](Name, data)
 	if err != nil {
 		return err
 	}
-	w := s.Webhook
-	switch {
-	case (s.TokenEnv == "") == (s.TokenFile == ""):
-		return schemas.Errorf(schemas.CodeValidation, "connectors.whatsapp: needs token_env or token_file, one of the two, to name the access token")
-	case (s.AppSecretEnv == "") == (s.AppSecretFile == ""):
-		return schemas.Errorf(schemas.CodeValidation, "connectors.whatsapp: needs app_secret_env or app_secret_file, one of the two, to name the app secret")
-	case (w.VerifyTokenEnv == "") == (w.VerifyTokenFile == ""):
-		return schemas.Errorf(schemas.CodeValidation, "connectors.whatsapp.webhook: needs verify_token_env or verify_token_file, one of the two, to name the verify token")
-	case (w.CertFile == "") != (w.KeyFile == ""):
-		return schemas.Errorf(schemas.CodeValidation, "connectors.whatsapp.webhook: needs both cert_file and key_file, or neither and a reverse proxy")
+	if err := people.CheckSecrets(s.secrets()...); err != nil {
+		return err
 	}
-	return nil
-}
-
-func openSettings(data json.RawMessage, log *slog.Logger) (people.Carrier, error) {
-	s, err := parseSettings(data)
-	if err != nil {
-		return nil, err
-	}
-	c, err := Open(s, log)
-	if err != nil {
-		return nil, err // not c: a nil *Carrier in an interface is not nil
-	}
-	return c, nil
+	return s.Webhook.keyPair().Check()
 }
 
 // Open creates the carrier for the number in the settings. It reads the secrets from the files or
 // environment variables that the settings name.
 func Open(s Settings, log *slog.Logger) (*Carrier, error) {
-	o := Options{BaseURL: s.BaseURL, PhoneNumberID: s.PhoneNumberID, Listen: s.Webhook.Listen, Log: log}
+	secrets, err := people.ReadSecrets(s.secrets()...)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := s.Webhook.keyPair().Read()
+	if err != nil {
+		return nil, err
+	}
+	o := Options{
+		BaseURL: s.BaseURL, PhoneNumberID: s.PhoneNumberID, Token: secrets[0], AppSecret: secrets[1],
+		Listen: s.Webhook.Listen, VerifyToken: secrets[2], TLS: cert, Log: log,
+	}
 	if s.Template != nil {
 		o.Template = *s.Template
-	}
-	for _, secret := range []struct {
-		to              *string
-		name, env, file string
-		what            string
-	}{
-		{&o.Token, "token", s.TokenEnv, s.TokenFile, "the access token"},
-		{&o.AppSecret, "app_secret", s.AppSecretEnv, s.AppSecretFile, "the app secret"},
-		{&o.VerifyToken, "webhook.verify_token", s.Webhook.VerifyTokenEnv, s.Webhook.VerifyTokenFile, "a text of your own"},
-	} {
-		var err error
-		if *secret.to, err = people.ReadSecret("connectors.whatsapp."+secret.name, secret.env, secret.file, secret.what); err != nil {
-			return nil, err
-		}
-	}
-	if s.Webhook.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(s.Webhook.CertFile, s.Webhook.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("connectors.whatsapp.webhook.cert_file and key_file: %w", err)
-		}
-		o.TLS = &cert
 	}
 	return New(o)
 }
