@@ -144,7 +144,26 @@ type approversCmd struct {
 }
 
 type approversListCmd struct {
-	JSON bool `name:"json" help:"Print a JSON array."`
+	JSON bool `name:"json" help:"Print the same as JSON, in the form of settings.json."`
+}
+
+// authority is the part of settings.json about who may answer, and under which conditions.
+type authority struct {
+	Approvers   schemas.Approvers `json:"approvers"`
+	Permissions struct {
+		Confirm []schemas.Confirm `json:"confirm"`
+	} `json:"permissions"`
+}
+
+// authorityIn returns the authority of settings. Its lists of people and of conditions are never
+// nil, so that in JSON they are lists.
+func authorityIn(s *schemas.Settings) (a authority) {
+	if s.Approvers != nil {
+		a.Approvers = *s.Approvers
+	}
+	a.Approvers.People = append([]schemas.Approver{}, a.Approvers.People...)
+	a.Permissions.Confirm = append([]schemas.Confirm{}, s.Permissions.Confirm...)
+	return a
 }
 
 func (c *approversListCmd) Run(e *env) error {
@@ -157,10 +176,11 @@ func (c *approversListCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	all := append([]schemas.Approver{}, state.Settings.People()...)
+	in := authorityIn(&state.Settings)
 	if c.JSON {
-		return e.printJSON(all)
+		return e.printJSON(in)
 	}
+	all := in.Approvers.People
 	if len(all) == 0 {
 		fmt.Fprintln(e.stderr, "there is no approver, so every question is refused at once: add an approver under approvers.people in settings.json, or with nod pair")
 		return nil
@@ -168,17 +188,17 @@ func (c *approversListCmd) Run(e *env) error {
 	for i := range all {
 		fmt.Fprintln(e.stdout, people.Line(approverLine(&all[i])))
 	}
-	if state.Settings.Approvers.Require == schemas.RequireSecondDevice {
+	if in.Approvers.Require == schemas.RequireSecondDevice {
 		fmt.Fprintln(e.stdout, "an answer that allows must come from a second device")
 	}
-	for _, g := range state.Settings.Groups() {
+	for _, g := range in.Approvers.Groups {
 		fmt.Fprintln(e.stdout, people.Line("group "+g.Name+": "+strings.Join(g.People, ", ")))
 	}
-	for _, esc := range state.Settings.Escalations() {
+	for _, esc := range in.Approvers.Escalation {
 		fmt.Fprintln(e.stdout, people.Line(escalationLine(&esc)))
 	}
-	for i := range state.Settings.Permissions.Confirm {
-		fmt.Fprintln(e.stdout, people.Line(confirmLine(&state.Settings.Permissions.Confirm[i])))
+	for i := range in.Permissions.Confirm {
+		fmt.Fprintln(e.stdout, people.Line(confirmLine(&in.Permissions.Confirm[i])))
 	}
 	return nil
 }

@@ -94,3 +94,19 @@ func TestApproversWithoutAnyoneAreRefused(t *testing.T) {
 	m.Kill()
 	require.Contains(t, m.Errs.String(), "every question is refused at once")
 }
+
+// nod approvers --json prints everything about who may answer, in the form of settings.json.
+func TestApproversArePrintedAsSettings(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	authority := `{"permissions": {"confirm": [{"risk": "high", "votes": 2}]}, "approvers": {
+		"people": [{"name": "Ann", "identities": [{"connector": "tg", "user_id": "7"}]}, {"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}]}],
+		"groups": [{"name": "ops", "people": ["Bob"]}],
+		"escalation": [{"risk": "low", "steps": [{"to": ["Ann"]}, {"to": ["ops"], "after_seconds": 60}]}],
+		"require": "second_device"}}`
+	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), rig.Apart(authority), 0o600))
+	m.StartNod("--http", "127.0.0.1:0")
+	stdout, stderr, code := m.Run("approvers", "--json")
+	require.Zero(t, code, stderr)
+	require.JSONEq(t, authority, stdout)
+}

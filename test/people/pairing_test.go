@@ -51,9 +51,9 @@ func TestPairingATelephone(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(settings), `"payloads": true`, "the rest of the file stays")
 	stdout, _, _ := p.Run("approvers", "--json")
-	var all []schemas.Approver
-	require.NoError(t, json.Unmarshal([]byte(stdout), &all))
-	require.Len(t, all, 2, "the user of the machine, and Ann")
+	var printed schemas.Settings
+	require.NoError(t, json.Unmarshal([]byte(stdout), &printed))
+	require.Len(t, printed.People(), 2, "the user of the machine, and Ann")
 
 	open := p.asks("paired-1")
 	m := p.question("paired-1")
