@@ -48,8 +48,8 @@ func (c *freezeCmd) Run(e *env) error {
 	} else {
 		fmt.Fprintf(e.stdout, "Frozen: every request of %s is denied until %s. %s. Commands that already run are not stopped.\n", people.FreezeTarget(&b), thawLine(&b), people.Denials(&frozen))
 	}
-	if late := people.Laggards(&frozen); err == nil && late != "" {
-		err = fmt.Errorf("the freeze is stored, but not every engine follows it yet: %s", late)
+	if err == nil && len(frozen.Laggards) > 0 {
+		err = fmt.Errorf("the freeze is stored, but some engines have not confirmed it and may still allow by a rule: see the logs of %s", people.Line(strings.Join(frozen.Laggards, ", ")))
 	}
 	return err
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/nodbus/nod/internal/testports"
 )
 
 const (
@@ -120,7 +122,7 @@ func (c *cluster) clients() []string {
 
 // lay finds free ports and creates the network paths: proxies, or roads between network namespaces.
 func (c *cluster) lay() error {
-	free, err := freePorts(2 * servers)
+	free, err := testports.Find(2 * servers)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,21 +99,4 @@ func (s *site) close() error {
 	}
 	s.phone.Close()
 	return errors.Join(errs...)
-}
-
-// freePorts returns free ports outside the range from which the kernel assigns ports. A server
-// therefore keeps its port while it is not running.
-func freePorts(n int) (ports []int, err error) {
-	for tries := 0; len(ports) < n; tries++ {
-		port := 20_000 + rand.N(12_000)
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
-		switch {
-		case err == nil:
-			defer l.Close() // close at the end, so that the loop finds no port twice
-			ports = append(ports, port)
-		case tries > 1000:
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-	}
-	return ports, nil
 }
