@@ -70,10 +70,8 @@ func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, 
 	return prompts, nil
 }
 
-// EachPending calls f with one page after another of the pending requests that match q, and keeps
-// only one page in memory. A request whose last change is older is on an earlier page. Within a
-// page, the request that was made first is first. A request that changes meanwhile may be on two
-// pages. An error of f ends the list, and EachPending returns it.
+// EachPending calls f with each page of the pending requests that match q; people.Desk.EachPending
+// describes the order of the pages.
 func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []schemas.Prompt) error) error {
 	return d.eachPage(ctx, schemas.QueryPending, q, f)
 }

@@ -147,23 +147,14 @@ type approversListCmd struct {
 	JSON bool `name:"json" help:"Print the same as JSON, in the form of settings.json."`
 }
 
-// authority is the part of settings.json about who may answer, and under which conditions.
-type authority struct {
-	Approvers   schemas.Approvers `json:"approvers"`
-	Permissions struct {
-		Confirm []schemas.Confirm `json:"confirm"`
-	} `json:"permissions"`
-}
-
-// authorityIn returns the authority of settings. Its lists of people and of conditions are never
-// nil, so that in JSON they are lists.
-func authorityIn(s *schemas.Settings) (a authority) {
+// authority returns the part of the settings about who may answer, and under which conditions.
+func authority(s *schemas.Settings) schemas.Settings {
+	var a schemas.Approvers
 	if s.Approvers != nil {
-		a.Approvers = *s.Approvers
+		a = *s.Approvers
 	}
-	a.Approvers.People = append([]schemas.Approver{}, a.Approvers.People...)
-	a.Permissions.Confirm = append([]schemas.Confirm{}, s.Permissions.Confirm...)
-	return a
+	a.People = append([]schemas.Approver{}, a.People...) // not nil, so that in JSON it is a list
+	return schemas.Settings{Approvers: &a, Permissions: schemas.Permissions{Confirm: s.Permissions.Confirm}}
 }
 
 func (c *approversListCmd) Run(e *env) error {
@@ -176,7 +167,7 @@ func (c *approversListCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	in := authorityIn(&state.Settings)
+	in := authority(&state.Settings)
 	if c.JSON {
 		return e.printJSON(in)
 	}

@@ -48,7 +48,7 @@ func (s *Settings) token() people.Secret {
 }
 
 func (w *WebhookSettings) secret() people.Secret {
-	return people.Secret{Setting: "connectors.telegram.webhook.secret", Env: w.SecretEnv, File: w.SecretFile, What: "the secret by which nod recognises Telegram"}
+	return people.Secret{Setting: "connectors.telegram.webhook.secret", Env: w.SecretEnv, File: w.SecretFile, What: "a secret of your own, by which nod recognises Telegram"}
 }
 
 func (w *WebhookSettings) keyPair() people.KeyPair {
