@@ -78,8 +78,8 @@ func (c *Conn) PrepareRestore(ctx context.Context, mark string) (recordsKept boo
 	return false, nil
 }
 
-// removeLeft removes the stores that an unfinished restore has left. It does not ask for their state
-// first, because servers may not describe a store while they still wait for the rest of it.
+// removeLeft removes the stores that an unfinished restore has left. It does not ask for their
+// state first, because some servers do not describe a store while they wait for the rest of it.
 func (c *Conn) removeLeft(ctx context.Context, stores []string, recordsKept bool) error {
 	for _, name := range slices.Backward(stores) {
 		if name == recordsStream && recordsKept {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every message has plans that decode its golden file, except messages with settings: this
-// package has no struct for the settings of channels.
+// The plans of each message decode the message's golden file. Messages with settings are excepted:
+// this package has no struct for the settings of channels.
 func TestPlansDecodeEveryMessage(t *testing.T) {
 	for _, m := range Messages() {
 		if m.Type == TypeSettingsState {

@@ -60,8 +60,8 @@ func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Scanned
 	return slices.Clone(rest[:n]), len(rest) > n
 }
 
-// keep caches the records that a scan of a listing found; the argument after is the revision at
-// which the scan began.
+// keep caches the records that a scan of a listing found. after is the revision at which the scan
+// began.
 func (a *scanCache) keep(l listing, after uint64, found []bus.ScannedRecord) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// countedSession tests openCounts: the test sets the number of a session's questions, and
-// countedSession records how often they were counted.
+// countedSession is an openCounts for one session. The test sets the number of the session's
+// questions, and countedSession records how often they were counted.
 type countedSession struct {
 	openCounts
 	watches sync.WaitGroup

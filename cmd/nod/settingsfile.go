@@ -22,10 +22,11 @@ type member struct {
 	value any
 }
 
-// changeSettings changes settings.json and applies it to a running nod. The function change gets the
-// current settings and returns the members to set. If the file has no approvers, this user is the
-// approver in those settings. The rest of the file stays the same. If nod refuses
-// the new settings because of a freeze, the file gets its old content back.
+// changeSettings changes settings.json and applies it to a running nod. The function change gets
+// the current settings and returns the members to set. If the file has no approvers, the settings
+// that change gets have the user who runs this command as the approver. The rest of the file stays
+// the same. If nod refuses the new settings because of a freeze, the file gets its old content
+// back.
 func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]member, error)) error {
 	planned, err := e.planSettings(path, change)
 	if err != nil {

@@ -97,8 +97,9 @@ var table = sync.OnceValue(newTable)
 
 var unknownCommand = Command{}
 
-// Entry returns the entry of a command, by name or by name and first words as in "git log"; an
-// unknown command has an empty entry. The caller must not change the entry.
+// Entry returns the entry of a command. The name is the command's own, or that with the first
+// words, as in "git log". An unknown command has an empty entry. The caller must not change the
+// entry.
 func Entry(name string) *Command {
 	if c := table()[name]; c != nil {
 		return c

@@ -10,13 +10,13 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// runnerFlags returns lists of flags that are known to keep to the project: with such a flag, a
-// runner runs no other code, writes no file of the caller's choice, sends nothing away, and
-// reads no other settings. nod asks about every other flag. A runner's entry names its list.
+// runnerFlags returns lists of harmless flags. With such a flag, a runner runs no other code,
+// writes no file of the caller's choice, sends nothing away, and reads no other settings. nod asks
+// about every other flag. A runner's entry names its list.
 //
-// In a list, outputs are flags whose value is a file to write. plain are flags whose value must
-// be a plain name, because the runner would load a path as code. The words after the word --
-// belong to another program; the list behind has the flags of that program.
+// In a list, outputs are flags whose value is a file to write. plain are flags whose value must be
+// a plain name, because the runner would load a path as code. The words after the word -- belong to
+// another program; behind names the list with that program's flags.
 func runnerFlags() map[string]*Command {
 	return compile(map[string]*Command{
 		"bd":            {short: "v", value: "alnpt", long: "json all long limit: status: priority: type: assignee: label: title: sort: verbose quiet"},

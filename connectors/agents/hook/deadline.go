@@ -19,8 +19,9 @@ func (o Options) deadline() time.Duration {
 	return max(o.hostTimeout()-margin, o.hostTimeout()/2)
 }
 
-// withdrawWithin returns how long the hook tries to withdraw a request after its reply. The host may
-// take a hook that still runs at its timeout for one without a reply.
+// withdrawWithin returns how long the hook tries to withdraw a request after its reply. The hook
+// must end before the host's timeout, because the host may treat a hook that still runs then as one
+// that did not reply.
 func (o Options) withdrawWithin() time.Duration {
 	return min(withdrawWithin, (o.hostTimeout()-o.deadline())/2)
 }

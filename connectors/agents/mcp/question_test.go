@@ -44,7 +44,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	})
 }
 
-// approve denies a call with questions unless a person answers every question.
+// The tool approve denies a call with questions if a person has not answered all of them.
 func TestApproveDeniesQuestionsWithoutAllAnswers(t *testing.T) {
 	t.Parallel()
 	const two = `{"questions":[{"question":"Which?","options":[{"label":"x"}]},{"question":"How?","multiSelect":true}]}`

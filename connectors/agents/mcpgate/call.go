@@ -236,7 +236,7 @@ const (
 )
 
 // request returns nod's request for a call. Its digest covers the arguments as the server will get
-// them, and the parameters beside them.
+// them, and the other parameters that the method beside returns.
 func (g *gate) request(c *call) (r schemas.Request, err error) {
 	r = g.describe(c)
 	r.Kind, r.ActionType, r.ToolName = schemas.KindToolCall, schemas.ActionMCPTool, "mcp__"+g.opts.Name+"__"+c.tool
@@ -331,7 +331,7 @@ func (g *gate) cancel(m message) bool {
 	return g.end(relay.IDKey(fields["requestId"]), cause) != nil
 }
 
-// end takes the open call with this id key and ends it. It returns nil if there is none.
+// end removes the open call whose id has this key, and ends it. It returns nil if there is none.
 func (g *gate) end(key string, why error) *call {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -94,7 +94,8 @@ func through(t *testing.T, version string, n mcpgate.Nod, serve func(pass func(i
 	return c
 }
 
-// uses checks that everything of the server works through the gate, and that nod decides its tool.
+// uses checks that the server's tool, resource and prompt work through the gate, and that nod
+// decides the calls of the tool.
 func uses(t *testing.T, c *sdk.ClientSession) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

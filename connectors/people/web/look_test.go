@@ -120,7 +120,8 @@ func axe(t *testing.T) string {
 	return string(source)
 }
 
-// accessible runs the accessibility checker on the page, with -long in light and in dark colours.
+// accessible runs the accessibility checker on the page in dark or light colours. If the flag -long
+// is set, it runs the checker in both.
 func (p *page) accessible(what string, dark bool) {
 	p.t.Helper()
 	modes := []bool{dark}

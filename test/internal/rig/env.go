@@ -330,8 +330,8 @@ func (e *Env) LoggedOf(kind schemas.LogKind) int {
 	return n
 }
 
-// StopOutbox pauses the outbox. Its effects then come only from the calls that return a
-// decision.
+// StopOutbox pauses the outbox. The outbox then has no effects; only calls that return a decision
+// still do what the outbox would do.
 func (e *Env) StopOutbox() {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
