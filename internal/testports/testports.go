@@ -2,6 +2,7 @@
 package testports
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,27 +12,59 @@ import (
 )
 
 // Free returns n free ports. They are below the range from which the kernel assigns ports,
-// so that the kernel gives none of them to another program.
+// so that the kernel gives none of them to another program. No other test gets them before t ends.
 func Free(t *testing.T, n int) []int {
-	ports, err := Find(n)
+	r, err := Reserve(n)
 	require.NoError(t, err)
-	return ports
+	t.Cleanup(func() { require.NoError(t, r.Release()) })
+	return r.Ports
 }
 
-// Find is Free for a caller without a test.
-func Find(n int) (ports []int, err error) {
-	for tries := 0; len(ports) < n; tries++ {
+// Reservation keeps ports from other tests, also from those in other processes.
+type Reservation struct {
+	Ports []int
+	held  []net.PacketConn // a UDP socket for each port, so that TCP servers can use the port
+}
+
+// Reserve is Free for a caller without a test. The ports are reserved until Release or the end of
+// the process.
+func Reserve(n int) (*Reservation, error) {
+	r := &Reservation{}
+	for tries := 0; len(r.Ports) < n; tries++ {
 		port := 20_000 + rand.N(12_000)
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		held, err := claim(port)
 		switch {
 		case err == nil:
-			defer l.Close() // closed only at the end, so that no port is found twice
-			ports = append(ports, port)
+			r.Ports, r.held = append(r.Ports, port), append(r.held, held)
 		case tries > 1000:
-			return nil, fmt.Errorf("find a free port: %w", err)
+			return nil, errors.Join(fmt.Errorf("find a free port: %w", err), r.Release())
 		}
 	}
-	return ports, nil
+	return r, nil
+}
+
+// claim reserves a port. It returns an error if the port is reserved, or if a TCP server listens
+// on it.
+func claim(port int) (held net.PacketConn, err error) {
+	address := fmt.Sprint("127.0.0.1:", port)
+	if held, err = net.ListenPacket("udp", address); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, errors.Join(err, held.Close())
+	}
+	return held, l.Close()
+}
+
+// Release ends the reservation. The caller must have stopped its servers.
+func (r *Reservation) Release() error {
+	var errs []error
+	for _, held := range r.held {
+		errs = append(errs, held.Close())
+	}
+	r.held = nil
+	return errors.Join(errs...)
 }
 
 // Address returns a free address of this machine, HOST:PORT.

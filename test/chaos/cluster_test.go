@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/nodbus/nod/internal/testports"
 )
 
 const (
@@ -122,7 +120,7 @@ func (c *cluster) clients() []string {
 
 // lay finds free ports and creates the network paths: proxies, or roads between network namespaces.
 func (c *cluster) lay() error {
-	free, err := testports.Find(2 * servers)
+	free, err := c.reserve(2 * servers)
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-
-	"github.com/nodbus/nod/internal/testports"
 )
 
 // embedded is one process nod up, which contains an engine, a server and a Telegram worker.
@@ -21,7 +19,7 @@ func newEmbedded(ctx context.Context, dir string, p programs) (*embedded, error)
 	if err != nil {
 		return nil, err
 	}
-	free, err := testports.Find(1)
+	free, err := s.reserve(1)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/internal/testports"
 )
 
 // botToken is the bot's token for the Telegram server of the tests.
@@ -40,10 +41,11 @@ type place interface {
 // server.
 type site struct {
 	programs
-	dir     string
-	holds   *roles.Keys
-	phone   *telegramtest.Server
-	running []*process // all processes that were started, newest last
+	dir      string
+	holds    *roles.Keys
+	phone    *telegramtest.Server
+	running  []*process // all processes that were started, newest last
+	reserved []*testports.Reservation
 }
 
 func newSite(dir string, p programs) (*site, error) {
@@ -92,10 +94,23 @@ func (s *site) begin(ctx context.Context, p *process) error {
 	return p.start(ctx)
 }
 
+// reserve returns n free ports that no test gets before close.
+func (s *site) reserve(n int) ([]int, error) {
+	r, err := testports.Reserve(n)
+	if err != nil {
+		return nil, err
+	}
+	s.reserved = append(s.reserved, r)
+	return r.Ports, nil
+}
+
 func (s *site) close() error {
 	var errs []error
 	for _, p := range slices.Backward(s.running) {
 		errs = append(errs, p.kill())
+	}
+	for _, r := range s.reserved {
+		errs = append(errs, r.Release())
 	}
 	s.phone.Close()
 	return errors.Join(errs...)
