@@ -290,8 +290,9 @@ func TestListsComeInPages(t *testing.T) {
 	r.Equal(want, got)
 }
 
+// This test does not run beside others, because the server disconnects a client that reads nothing
+// for 30 s: on a busy machine, the replies would not be ready by then.
 func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
-	t.Parallel()
 	r := start(t)
 	slow, quick := r.opens("ann"), r.opens("bob")
 	var big []string
