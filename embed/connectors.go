@@ -12,6 +12,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/discord"
 	"github.com/nodbus/nod/connectors/people/slack"
 	"github.com/nodbus/nod/connectors/people/telegram"
 	"github.com/nodbus/nod/connectors/people/voice"
@@ -24,6 +25,7 @@ import (
 var channels = []people.Channel{
 	telegram.Channel,
 	whatsapp.Channel,
+	discord.Channel,
 	slack.Channel,
 	voice.Channel,
 	wake.Channel,

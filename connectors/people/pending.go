@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -97,3 +99,24 @@ func (n *Newest) Add(page []schemas.Prompt) error {
 
 // Prompts returns the kept requests, the newest decision first.
 func (n *Newest) Prompts() []schemas.Prompt { return n.found }
+
+// ListPending returns the text of the reply to the command /pending: the requests that wait for this
+// person on a channel with buttons. now is the broker's time.
+func ListPending(ctx context.Context, desk Desk, person string, now time.Time) (string, error) {
+	open, more, err := Oldest(ctx, desk, schemas.Query{Recipient: person}, MaxListed, nil)
+	if err != nil {
+		return "", err
+	}
+	if len(open) == 0 {
+		return NotUnderstood(nil), nil
+	}
+	lines := []string{CountWaiting(len(open), more) + " Answer with the buttons under each question."}
+	for i := range open {
+		p := &open[i]
+		lines = append(lines, fmt.Sprintf("%s · %s risk · until %s · %s", p.PendingID[:min(len(p.PendingID), 16)], p.Risk, DeadlineText(p, now.UTC()), Summary(p, 100)))
+	}
+	if more {
+		lines = append(lines, "and more: nod pending")
+	}
+	return strings.Join(lines, "\n"), nil
+}

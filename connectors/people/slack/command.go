@@ -2,11 +2,9 @@ package slack
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/nodbus/nod/connectors/people"
-	"github.com/nodbus/nod/schemas"
 )
 
 // handleCommand carries out the slash command /nod with this text. Only the person sees the
@@ -45,22 +43,10 @@ func withLink(text string) []block {
 
 // listPending lists the requests that wait for this person.
 func (h *handler) listPending(ctx context.Context) error {
-	open, more, err := people.Oldest(ctx, h.desk, schemas.Query{Recipient: h.person}, people.MaxListed, nil)
+	list, err := people.ListPending(ctx, h.desk, h.person, h.now)
 	if err != nil {
 		return h.refuse(ctx, err)
 	}
-	if len(open) == 0 {
-		h.tell(ctx, people.NotUnderstood(nil))
-		return nil
-	}
-	lines := []string{people.CountWaiting(len(open), more) + " Answer with the buttons under each question."}
-	for i := range open {
-		p := &open[i]
-		lines = append(lines, fmt.Sprintf("%s · %s risk · until %s · %s", p.PendingID[:min(len(p.PendingID), 16)], p.Risk, people.DeadlineText(p, h.now.UTC()), people.Summary(p, 100)))
-	}
-	if more {
-		lines = append(lines, "and more: nod pending")
-	}
-	h.tell(ctx, strings.Join(lines, "\n"))
+	h.tell(ctx, list)
 	return nil
 }

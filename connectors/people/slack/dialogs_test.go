@@ -21,10 +21,10 @@ func TestAnInputIsEdited(t *testing.T) {
 	w.Equal("{\n  \"command\": \"make\"\n}", d.Initial)
 	w.Submit(ann, `{"command": "make`)
 	w.told("This is no JSON object.")
-	w.Empty(w.desk.answers())
+	w.Empty(w.desk.Answers())
 	w.Submit(ann, `{"command": "make -n"}`)
 	w.told("Allowed once, with changes")
-	a := w.desk.answers()[0]
+	a := w.desk.Answers()[0]
 	w.JSONEq(`{"command": "make -n"}`, string(a.UpdatedInput))
 	w.waits(func() bool { _, open := w.Server.Open(ann); return !open }) // nod may acknowledge the dialog, which closes it, after it has told the person the result
 }
@@ -50,9 +50,9 @@ func TestAQuestionIsAnsweredInWords(t *testing.T) {
 	w.Press(ann, ann, m.TS, m.Buttons[2].Value)
 	w.dialog("Answer")
 	w.Submit(ann, "8080")
-	w.waits(func() bool { return len(w.desk.answers()) == 1 })
-	w.Equal("own", w.desk.answers()[0].OptionID)
-	w.Equal("8080", w.desk.answers()[0].Message)
+	w.waits(func() bool { return len(w.desk.Answers()) == 1 })
+	w.Equal("own", w.desk.Answers()[0].OptionID)
+	w.Equal("8080", w.desk.Answers()[0].Message)
 }
 
 // A person enters the code word in a dialog, so that no message contains it.
@@ -62,14 +62,14 @@ func TestTheCodeWordIsEnteredInADialog(t *testing.T) {
 	w.presses(m, "✅ Allow once")
 	d := w.dialog("Code word")
 	w.Contains(d.Text, "Allows: once")
-	w.Empty(w.desk.answers())
+	w.Empty(w.desk.Answers())
 	w.Submit(ann, "wrong")
 	w.told("that was not the code word")
 	w.presses(m, "✅ Allow once")
 	w.dialog("Code word")
 	w.Submit(ann, "swordfish")
 	w.told("Allowed once")
-	w.Equal("swordfish", w.desk.answers()[1].CodeWord)
+	w.Equal("swordfish", w.desk.Answers()[1].CodeWord)
 	for _, shown := range w.Chat(ann) {
 		w.NotContains(shown.Text+shown.Alert, "swordfish")
 	}
@@ -112,7 +112,7 @@ func TestADialogIsForThoseWhoMayAnswer(t *testing.T) {
 func TestTheThreadHasTheDecision(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
-	ended := w.desk.prompt
+	ended := w.desk.Prompt
 	ended.Decision = &schemas.Decision{Outcome: schemas.Denied, By: schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "web"}, Message: "no"}
 	for range 2 {
 		w.NoError(w.carrier.Settle(w.ctx, people.Ref("D"+ann+"/"+m.TS), ended))
@@ -131,7 +131,7 @@ func TestTheCommand(t *testing.T) {
 	w.Command(ann, "pair 7F3K9", "C-other") // sent in a conversation that the app has not joined
 	w.waits(func() bool { return len(w.Chat(ann)) == 1 })
 	w.Contains(w.Chat(ann)[0].Text, "The code is right")
-	w.Equal([]string{ann + " 7F3K9"}, w.desk.codes)
+	w.Equal([]string{ann + " 7F3K9"}, w.desk.Codes())
 	w.Command(ann, "pending", "")
 	w.told("1 waiting")
 	w.Command(ann, "freeze", "")

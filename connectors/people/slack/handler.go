@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -17,13 +16,6 @@ import (
 const (
 	// sayTimeout is the time limit of calls to Slack that only inform a person.
 	sayTimeout = 5 * time.Second
-	// recordingAfter is the time after which nod tells a person that their answer is being recorded.
-	recordingAfter = 2 * time.Second
-	// tryWithin is the time limit of one attempt to submit an answer, and tryFor that of all
-	// attempts together. tryPause is the pause between two attempts.
-	tryWithin = 30 * time.Second
-	tryFor    = 10 * time.Minute
-	tryPause  = time.Second
 	// handledFor is how long nod remembers the id of a handled envelope (a message of Socket
 	// Mode). Slack may send the envelope again over another connection.
 	handledFor = time.Hour
@@ -74,28 +66,14 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, ack
 	ack(nil)
 }
 
-// untilKnown calls handle until handle returns no error, so that the result of the person's
-// answer is known. It gives up after tryFor, or when the worker ends, and tells the person that
-// the answer is not confirmed. Submitting the same answer twice does no harm.
+// untilKnown calls handle until the result of the person's answer is known.
 func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) error) {
-	notice := time.AfterFunc(recordingAfter, func() { h.tellRecording(ctx) })
-	defer notice.Stop()
-	all, cancel := context.WithTimeout(ctx, tryFor)
-	defer cancel()
-	for {
-		hop, cancel := context.WithTimeout(all, tryWithin)
-		err := h.unlessHandled(hop, handle)
-		cancel()
-		if err == nil {
-			return
-		}
-		h.log.Warn("slack: an answer could not be submitted", "error", err)
-		select {
-		case <-all.Done():
-			h.tell(ctx, people.NotConfirmed)
-			return
-		case <-time.After(tryPause):
-		}
+	err := people.UntilKnown(ctx,
+		func(ctx context.Context) error { return h.unlessHandled(ctx, handle) },
+		func() { h.tellRecording(ctx) },
+		func(err error) { h.log.Warn("slack: an answer could not be submitted", "error", err) })
+	if err != nil {
+		h.tell(ctx, people.NotConfirmed)
 	}
 }
 
@@ -133,19 +111,18 @@ func (h *handler) uncertain(err error) error {
 // once carries out a command at most once: it marks the envelope as handled before it calls
 // handle.
 func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(ctx, tryWithin)
-	defer cancel()
-	var err error
-	if dedupe, durable := h.desk.(people.Deduper); durable {
-		first := false
-		if first, err = dedupe.MarkHandled(ctx, h.id, time.Now().Add(handledFor)); err == nil && !first {
-			return
+	err := people.Within(ctx, func(ctx context.Context) error {
+		if dedupe, durable := h.desk.(people.Deduper); durable {
+			first, err := dedupe.MarkHandled(ctx, h.id, time.Now().Add(handledFor))
+			if err == nil && !first {
+				return nil
+			}
+			if err := h.uncertain(err); err != nil {
+				return err
+			}
 		}
-		err = h.uncertain(err)
-	}
-	if err == nil {
-		err = handle(ctx)
-	}
+		return handle(ctx)
+	})
 	if err != nil {
 		h.log.Warn("slack: a command could not be carried out", "error", err)
 		h.tell(ctx, people.NotConfirmed)
@@ -186,14 +163,14 @@ func (h *handler) handlePress(ctx context.Context, p *payload) error {
 		h.ts = ""
 	}
 	switch b.Action {
-	case actMore, actWhy, actSay, actEdit:
+	case people.ActMore, people.ActWhy, people.ActSay, people.ActEdit:
 		return h.showStep(ctx, &q, b)
 	}
-	a, ok := answerFor(&q, b.Action, h.from())
+	a, ok := offer(&q).Answer(b.Action, h.from())
 	if !ok {
 		return h.refuse(ctx, unknown)
 	}
-	if needsCodeWord(&q, &a) {
+	if offer(&q).NeedsCodeWord(&a) {
 		return h.showStep(ctx, &q, b)
 	}
 	return h.answer(ctx, &q, a)
@@ -263,11 +240,11 @@ func (h *handler) handleDialog(ctx context.Context, v *incomingView) error {
 	case askWhy:
 		a, ok = people.Utterance{Word: people.No, Reason: words}.Answer(&p, h.from())
 	case askSay:
-		a, ok = textAnswer(&p, words, h.from())
+		a, ok = offer(&p).TextAnswer(words, h.from())
 	case askEdit:
-		a, ok = editAnswer(&p, words, h.from())
+		a, ok = offer(&p).EditAnswer(words, h.from())
 	case askCode:
-		a, ok = answerFor(&p, b.Action, h.from())
+		a, ok = offer(&p).Answer(b.Action, h.from())
 		a.CodeWord = words
 	default:
 		ok = false
@@ -284,37 +261,19 @@ func faultIn(kind, words string) string {
 	switch {
 	case words == "":
 		return "Write it as a text."
-	case kind == askEdit && !isObject(words):
+	case kind == askEdit && !people.IsObject(words):
 		return "This is no JSON object."
 	}
 	return ""
 }
 
-// answer submits an answer, tells the person the result, and shows the outcome in the message. It reports
-// success only after nod has stored the answer.
+// answer submits an answer, tells the person the result, and shows the outcome in the message.
 func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer) error {
-	d, err := h.desk.Answer(ctx, a)
-	var e *schemas.Error
-	switch {
-	case errors.As(err, &e) && e.Decision() != nil:
-		p.Decision = e.Decision()
-	case errors.As(err, &e) && e.Code == schemas.CodeForbidden && a.CodeWord != "" && p.Decision == nil:
-		h.tell(ctx, "Nothing changed: that was not the code word, or you may not allow this here.")
-		return nil
-	case err != nil:
-		return h.refuse(ctx, err)
+	reply, err := people.Submit(ctx, h.desk, p, a, h.now)
+	if err != nil {
+		return err
 	}
-	switch {
-	case err != nil:
-		_ = h.refuse(ctx, err) // an error that contains a decision leaves no doubt about the result, so refuse returns nil
-	case p.Decision != nil:
-		h.tell(ctx, people.AlreadyDecided(&d, h.now))
-	default:
-		h.tell(ctx, people.Recorded(&d, p))
-	}
-	if err == nil {
-		p.Decision = &d
-	}
+	h.tell(ctx, reply)
 	h.showOutcome(ctx, p)
 	return nil
 }
@@ -337,13 +296,11 @@ func (h *handler) showOutcome(ctx context.Context, p *schemas.Prompt) {
 // refuse tells the person why an answer did not count. If it is unknown whether the answer counted,
 // refuse returns an error, so that nod tries again.
 func (h *handler) refuse(ctx context.Context, err error) error {
-	if people.IsUncertain(err) {
-		return fmt.Errorf("submit an answer from Slack: %w", err)
+	reply, again := people.RefusalOrRetry(err, h.now)
+	if again == nil {
+		h.tell(ctx, reply)
 	}
-	var e *schemas.Error
-	errors.As(err, &e)
-	h.tell(ctx, people.Refusal(e, h.now))
-	return nil
+	return again
 }
 
 // tell shows a text only to this person. If the person pressed a button in a dialog, the dialog

@@ -40,8 +40,8 @@ const (
 // reached, Run submits the answer again later, and tells the person the result.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	working, cancel := context.WithCancel(ctx)
-	work := newLanes()
-	defer work.wait()
+	work := people.NewLanes()
+	defer work.Wait()
 	defer cancel()
 	for {
 		if err := c.connect(working, desk, work); err != nil {
@@ -57,16 +57,16 @@ var errLinkDisabled = errors.New("slack: Socket Mode is switched off: switch it 
 
 // connect opens a connection and reads from it. It returns nil if Slack asks for a new
 // connection; a goroutine in work then reads the remaining messages of the old one.
-func (c *Carrier) connect(ctx context.Context, desk people.Desk, work *lanes) error {
+func (c *Carrier) connect(ctx context.Context, desk people.Desk, work *people.Lanes) error {
 	conn, err := c.dial(ctx)
 	if err != nil {
 		return err
 	}
 	live, cancel := context.WithCancel(ctx)
-	work.group.Go(func() { ping(live, conn, cancel) })
+	work.Go(func() { ping(live, conn, cancel) })
 	err = c.read(live, conn, desk, work)
 	if err == nil {
-		work.group.Go(func() {
+		work.Go(func() {
 			hop, stop := context.WithTimeout(live, drainFor)
 			defer stop()
 			for c.read(hop, conn, desk, work) == nil { // until Slack closes it
@@ -131,7 +131,7 @@ func ping(ctx context.Context, conn *websocket.Conn, end context.CancelFunc) {
 }
 
 // read handles the messages of a connection. It returns nil if Slack asks for a new connection.
-func (c *Carrier) read(ctx context.Context, conn *websocket.Conn, desk people.Desk, work *lanes) error {
+func (c *Carrier) read(ctx context.Context, conn *websocket.Conn, desk people.Desk, work *people.Lanes) error {
 	for {
 		_, data, err := conn.Read(ctx)
 		if err != nil {
@@ -153,7 +153,7 @@ func (c *Carrier) read(ctx context.Context, conn *websocket.Conn, desk people.De
 		ack := c.acknowledge(ctx, conn, e.ID)
 		if person := e.Payload.person(); person == "" || e.Type != "interactive" && e.Type != "slash_commands" {
 			ack(nil) // nod handles no messages of this type
-		} else if !work.do(person, func() { c.handle(ctx, desk, &e, ack) }) {
+		} else if !work.Do(person, func() { c.handle(ctx, desk, &e, ack) }) {
 			c.log.Warn("slack: dropped a press, because too many of this person wait", "user", person)
 		}
 	}

@@ -75,8 +75,8 @@ func TestEnvelopesCountOnce(t *testing.T) {
 	w.Command(ann, "thaw", "") // the envelopes of one person are handled in order
 	w.waits(func() bool { return len(w.Server.Read(ann)) > read })
 	w.Len(w.Server.Read(ann), read+1)
-	w.Len(w.desk.answers(), 1)
-	w.Equal(2, w.desk.freezes)
+	w.Len(w.desk.Answers(), 1)
+	w.Equal(2, w.desk.Freezes())
 }
 
 // If Slack limits the rate of calls, the worker waits as long as Slack says, or 30 s if Slack
@@ -89,7 +89,7 @@ func TestRateLimitsAreObeyed(t *testing.T) {
 		24 * time.Hour:   {Status: http.StatusTooManyRequests, RetryAfter: 99999999},
 	} {
 		w.rig.Fail(fault)
-		_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
+		_, err := w.carrier.Prompt(w.ctx, w.desk.Prompt)
 		var e *people.Error
 		w.True(errors.As(err, &e))
 		w.Equal(want, e.After)
@@ -108,7 +108,7 @@ func TestErrorsOfSlackAreToldApart(t *testing.T) {
 		"some_new_problem": {Permanent: true},
 	} {
 		w.rig.Fail(slacktest.Fault{Status: http.StatusOK, Code: code})
-		_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
+		_, err := w.carrier.Prompt(w.ctx, w.desk.Prompt)
 		var e *people.Error
 		w.True(errors.As(err, &e))
 		w.Equal(want, people.Error{Unreachable: e.Unreachable, Permanent: e.Permanent, After: e.After}, code)
@@ -116,11 +116,11 @@ func TestErrorsOfSlackAreToldApart(t *testing.T) {
 	m := w.shows()
 	w.Delete(ann)
 	ref := people.Ref("D" + ann + "/" + m.TS)
-	ended := w.desk.prompt
+	ended := w.desk.Prompt
 	ended.Decision = &schemas.Decision{Outcome: schemas.TimedOut}
 	w.NoError(w.carrier.Settle(w.ctx, ref, ended), "a deleted message")
 	var e *people.Error
-	w.True(errors.As(w.carrier.(people.Reviser).Revise(w.ctx, ref, w.desk.prompt), &e))
+	w.True(errors.As(w.carrier.(people.Reviser).Revise(w.ctx, ref, w.desk.Prompt), &e))
 	w.True(e.Permanent)
 }
 

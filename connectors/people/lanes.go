@@ -1,13 +1,14 @@
-package slack
+package people
 
 import "sync"
 
 // maxLane is the number of presses of one person that may wait.
 const maxLane = 50
 
-// lanes runs the tasks of one person one after another, and those of different people at the same time.
-type lanes struct {
-	group sync.WaitGroup // all running goroutines: those of the tasks and those of the connections
+// Lanes runs the tasks of one person one after another, and those of different people at the same time.
+// It is safe for concurrent use.
+type Lanes struct {
+	group sync.WaitGroup // all running goroutines, also those of Go
 	mu    sync.Mutex
 	tails map[string]*lane
 }
@@ -17,11 +18,15 @@ type lane struct {
 	last    chan struct{} // closed when the last task of this person has ended
 }
 
-func newLanes() *lanes { return &lanes{tails: map[string]*lane{}} }
+// NewLanes returns lanes without tasks.
+func NewLanes() *Lanes { return &Lanes{tails: map[string]*lane{}} }
 
-// do runs a task after the earlier tasks of the same person, and does not wait for it. If maxLane
+// Go runs a task at once, beside all others.
+func (l *Lanes) Go(task func()) { l.group.Go(task) }
+
+// Do runs a task after the earlier tasks of the same person, and does not wait for it. If maxLane
 // tasks of this person are waiting, it returns false and does not run the task.
-func (l *lanes) do(person string, task func()) bool {
+func (l *Lanes) Do(person string, task func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	mine := l.tails[person]
@@ -52,4 +57,5 @@ func (l *lanes) do(person string, task func()) bool {
 	return true
 }
 
-func (l *lanes) wait() { l.group.Wait() }
+// Wait returns when all tasks have ended.
+func (l *Lanes) Wait() { l.group.Wait() }

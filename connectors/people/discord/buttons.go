@@ -1,0 +1,98 @@
+package discord
+
+import (
+	"strings"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	maxLabel = 80  // the largest length of a button's label, in characters
+	maxID    = 100 // the largest length of a custom_id, in characters
+	// maxButton is the largest length of a button's data within a custom_id, in bytes. It has no
+	// room for the request's name, which is in the message.
+	maxButton = 64
+	perRow    = 5 // the largest number of buttons in a row
+	// maxButtons is the largest number of buttons in a message. With their rows and the text, they
+	// are fewer than the 40 components that Discord allows.
+	maxButtons = 30
+)
+
+// offer says which answers to p a message on Discord offers.
+func offer(p *schemas.Prompt) people.Offer {
+	return people.Offer{Prompt: p, Whole: fitsWhole(p), MaxLabel: maxLabel, MaxInput: maxWords}
+}
+
+// buttons returns the buttons under a pending prompt.
+func buttons(p *schemas.Prompt) []component { return rows(p, pressID{}, offer(p).Buttons()) }
+
+// rows arranges buttons in rows. The parameter in is the custom_id of all buttons without the button's
+// data.
+func rows(p *schemas.Prompt, in pressID, all []people.Button) (blocks []component) {
+	for i, b := range all[:min(len(all), maxButtons)] {
+		if i%perRow == 0 {
+			blocks = append(blocks, component{Type: typeRow})
+		}
+		in.button = people.ButtonFor(p, b.Action)
+		row := &blocks[len(blocks)-1]
+		row.Components = append(row.Components, component{Type: typeButton, Style: styleOf(b), Label: b.Label, CustomID: in.String()})
+	}
+	return blocks
+}
+
+func styleOf(b people.Button) int {
+	switch b.Action {
+	case people.ActAllow:
+		return styleGreen
+	case people.ActDeny:
+		return styleRed
+	}
+	return styleGrey
+}
+
+// The kinds of a pressID.
+const (
+	inMessage = ""     // a button under the message of the question
+	inMenu    = "more" // a button in the menu with the other answers
+	askWhy    = "why"  // the modals
+	askSay    = "say"
+	askEdit   = "edit"
+	askCode   = "code"
+)
+
+// pressID is the custom_id of a button or a modal. A button or modal that is not under the message of
+// the question also names that message.
+type pressID struct {
+	kind   string
+	origin string // the id of the question's message
+	repeat bool   // that message may be in the chat twice
+	button people.ButtonData
+}
+
+func (id pressID) String() string {
+	data := id.button.Text(maxButton)
+	if id.kind == inMessage {
+		return data
+	}
+	origin := id.origin
+	if id.repeat {
+		origin += "r"
+	}
+	return id.kind + "/" + origin + "/" + data
+}
+
+// readPressID parses a custom_id. ok is false for every text that String would not return.
+func readPressID(text string) (id pressID, ok bool) {
+	data := text
+	if kind, rest, found := strings.Cut(text, "/"); found {
+		id.kind = kind
+		id.origin, data, _ = strings.Cut(rest, "/")
+		id.origin, id.repeat = strings.CutSuffix(id.origin, "r")
+		if !isID(id.origin) || kind == inMessage {
+			return id, false
+		}
+	}
+	id.button, ok = people.ReadButton(data, maxButton)
+	return id, ok && id.String() == text
+}

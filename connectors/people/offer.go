@@ -1,0 +1,199 @@
+package people
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// The actions of buttons that open a dialog or another step.
+const (
+	ActWhy  = "w" // ask for a reason, then deny with it
+	ActMore = "m" // show the other answers
+	ActSay  = "s" // ask for the answer to a question as a text
+	ActEdit = "e" // show the input, to allow the call with changes
+)
+
+// Button is a button that a channel shows: its label and its action.
+type Button struct{ Label, Action string }
+
+// Offer says which answers to a prompt a channel with buttons and dialogs offers.
+type Offer struct {
+	*schemas.Prompt
+	Whole    bool // the message shows the whole payload; without it, no button allows the request
+	MaxLabel int  // the largest length of a button's label, in UTF-16 units
+	MaxInput int  // the length of the longest input that a dialog can show, in UTF-16 units
+}
+
+// Buttons returns the buttons under the message of a pending prompt.
+func (o Offer) Buttons() (all []Button) {
+	if o.Request.Kind == schemas.KindQuestion {
+		return o.questionButtons()
+	}
+	if _, ok := o.Request.OptionOfKind(schemas.AllowOnce); ok && o.Whole {
+		all = append(all, Button{"✅ " + AllowLabel(o.Prompt), ActAllow})
+	}
+	all = append(all, Button{"⛔ Deny", ActDeny}, Button{"Deny, say why", ActWhy})
+	if len(o.Options()) > 0 || len(o.reaches()) > 0 || o.Editable() {
+		all = append(all, Button{"More options", ActMore})
+	}
+	return all
+}
+
+// questionButtons makes a button for each option of a question. If an option is too long for a label,
+// the label is "Answer N" with the number of the option in the message.
+func (o Offer) questionButtons() (all []Button) {
+	for i, option := range o.Request.Options {
+		if option.Kind.Allows() && !o.Whole || OptionWords(&o.Request, option) == "" {
+			continue
+		}
+		b := Button{o.numbered(Choice(&o.Request, option), i), strconv.Itoa(i)}
+		if option.Text {
+			b.Action = ActSay
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// numbered returns a label, or "Answer N" for the option i if the label is too long.
+func (o Offer) numbered(label string, i int) string {
+	if UTF16(label) > o.MaxLabel {
+		return "Answer " + strconv.Itoa(i+1)
+	}
+	return label
+}
+
+// reaches returns the rules that an answer can store.
+func (o Offer) reaches() []schemas.Reach { return OfferedReaches(o.Prompt, o.Whole) }
+
+// Options returns the indexes of the options that only More offers. For a question, it returns all
+// options except the answer as a text.
+func (o Offer) Options() (places []int) {
+	once, _ := o.Request.OptionOfKind(schemas.AllowOnce)
+	never, _ := o.Request.OptionOfKind(schemas.RejectOnce)
+	question := o.Request.Kind == schemas.KindQuestion
+	for i, option := range o.Request.Options {
+		switch {
+		case option.Text, OptionWords(&o.Request, option) == "":
+		case question && (o.Whole || !option.Kind.Allows()):
+			places = append(places, i)
+		case question, option.OptionID == once.OptionID, option.OptionID == never.OptionID:
+		case (option.Kind.Allows() || option.Kind.Remembered()) && !o.Whole: // the brief text does not contain the option's name
+		default:
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// MoreAnswer is an answer for which one press under the message is not enough: its description, and
+// its buttons.
+type MoreAnswer struct {
+	ID      string // unique among the answers to a prompt
+	Text    string // what the answer does; it may contain text of the agent
+	Note    string // a text of nod
+	Buttons []Button
+}
+
+// More returns the answers that the action ActMore shows.
+func (o Offer) More() (all []MoreAnswer) {
+	for _, i := range o.Options() {
+		m := MoreAnswer{ID: fmt.Sprintf("option%d-", i), Text: fmt.Sprintf("%d: %s", i+1, OptionText(o.Prompt, i))}
+		if o.Request.Options[i].Kind.Remembered() {
+			m.Note = AgentRemembers
+		}
+		m.Buttons = []Button{{o.numbered(OptionLabel(o.Prompt, i, o.MaxLabel), i), strconv.Itoa(i)}}
+		all = append(all, m)
+	}
+	for i, r := range o.reaches() {
+		m := MoreAnswer{ID: fmt.Sprintf("rule%d-", i), Text: RuleText(i, &r)}
+		for _, e := range Extents() {
+			m.Buttons = append(m.Buttons, Button{fmt.Sprintf("✅ %d, %s", i+1, e), e.Action(i)})
+		}
+		all = append(all, m)
+	}
+	if o.Editable() {
+		all = append(all, MoreAnswer{ID: "edit", Note: "Allow it once, with another input:", Buttons: []Button{{"Edit the input", ActEdit}}})
+	}
+	return all
+}
+
+// Describe returns a text about what an action allows.
+func (o Offer) Describe(action string) string {
+	for i, r := range o.reaches() {
+		for _, e := range Extents() {
+			if e.Action(i) == action {
+				return RuleText(i, &r) + ", " + e.String()
+			}
+		}
+	}
+	for _, i := range o.Options() {
+		if strconv.Itoa(i) == action {
+			return OptionText(o.Prompt, i)
+		}
+	}
+	return "once"
+}
+
+// Answer returns the answer for the action of a button. ok is false if the channel does not offer that
+// action.
+func (o Offer) Answer(action string, from schemas.From) (a schemas.Answer, ok bool) {
+	return AnswerFor(o.Prompt, o.Whole, o.Options(), action, from)
+}
+
+// TextAnswer returns an answer with a text that the person wrote. ok is false if the prompt accepts no
+// text here.
+func (o Offer) TextAnswer(text string, from schemas.From) (a schemas.Answer, ok bool) {
+	return TextAnswer(o.Prompt, o.Whole, text, from)
+}
+
+// NeedsCodeWord reports whether an answer requires the code word and does not contain it yet.
+func (o Offer) NeedsCodeWord(a *schemas.Answer) bool {
+	option, ok := o.Request.Option(a.OptionID)
+	return ok && option.Kind.Allows() && o.HasCondition(schemas.ConditionCodeWord) && a.CodeWord == ""
+}
+
+// Editable reports whether a person can change the input and allow the call with it. The field of the
+// dialog must show every character of the input. If the input is too long or contains invisible
+// characters, the person must edit it on another channel.
+func (o Offer) Editable() bool {
+	_, once := o.Request.OptionOfKind(schemas.AllowOnce)
+	text := o.Input()
+	return once && o.Request.Kind == schemas.KindToolCall && o.Whole && o.Run == nil && o.VotesNeeded < 2 && o.Waiting < 2 &&
+		!o.HasCondition(schemas.ConditionCodeWord) && text != "" && UTF16(text) <= o.MaxInput &&
+		strings.Join(Lines(text), "") == strings.ReplaceAll(text, "\n", "⏎")
+}
+
+// Input returns the input of a call as indented JSON, or "" if the input is no JSON object.
+func (o Offer) Input() string {
+	var b bytes.Buffer
+	raw := bytes.TrimSpace(o.Request.ActionDetails)
+	if len(raw) == 0 || raw[0] != '{' || json.Indent(&b, raw, "", "  ") != nil {
+		return ""
+	}
+	return b.String()
+}
+
+// EditAnswer returns the answer that allows the call once with the input in text. ok is false if text
+// is no JSON object, or if the call cannot be allowed with another input.
+func (o Offer) EditAnswer(input string, from schemas.From) (a schemas.Answer, ok bool) {
+	if !o.Editable() || !IsObject(input) {
+		return a, false
+	}
+	a, ok = Utterance{Word: Yes}.Answer(o.Prompt, from)
+	if input = strings.TrimSpace(input); input != o.Input() {
+		a.UpdatedInput = json.RawMessage(input)
+	}
+	return a, ok
+}
+
+// IsObject reports whether a text is a JSON object.
+func IsObject(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))
+}

@@ -1,0 +1,85 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// tryWithin is the time limit of one attempt to submit an answer, and tryFor that of all
+	// attempts together. tryPause is the pause between two attempts.
+	tryWithin = 30 * time.Second
+	tryFor    = 10 * time.Minute
+	tryPause  = time.Second
+	// recordingAfter is the time after which nod tells a person that their answer is being recorded.
+	recordingAfter = 2 * time.Second
+)
+
+// UntilKnown calls try until it returns no error, for a channel that delivers a press only once: the
+// result of the person's answer is then known. Submitting the same answer twice does no harm. It gives
+// up after ten minutes, or when ctx ends, and returns the last error; the channel then shows
+// NotConfirmed. If the result takes longer than two seconds, it calls recording in another goroutine.
+// failed is called with each error.
+func UntilKnown(ctx context.Context, try func(context.Context) error, recording func(), failed func(error)) error {
+	notice := time.AfterFunc(recordingAfter, recording)
+	defer notice.Stop()
+	all, cancel := context.WithTimeout(ctx, tryFor)
+	defer cancel()
+	for {
+		err := Within(all, try)
+		if err == nil {
+			return nil
+		}
+		failed(err)
+		select {
+		case <-all.Done():
+			return err
+		case <-time.After(tryPause):
+		}
+	}
+}
+
+// Within calls try with the time limit of one attempt.
+func Within(ctx context.Context, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, tryWithin)
+	defer cancel()
+	return try(ctx)
+}
+
+// Submit submits an answer to p and returns the reply to the person. If the request is decided, it
+// sets p.Decision. It reports success only after nod has stored the answer. An error means that it is
+// unknown whether the answer counted, so that the channel must try again.
+func Submit(ctx context.Context, desk Desk, p *schemas.Prompt, a schemas.Answer, now time.Time) (reply string, err error) {
+	d, err := desk.Answer(ctx, a)
+	var e *schemas.Error
+	switch {
+	case errors.As(err, &e) && e.Decision() != nil:
+		p.Decision = e.Decision()
+		return Refusal(e, now), nil
+	case errors.As(err, &e) && e.Code == schemas.CodeForbidden && a.CodeWord != "" && p.Decision == nil:
+		return "Nothing changed: that was not the code word, or you may not allow this here.", nil
+	case err != nil:
+		return RefusalOrRetry(err, now)
+	}
+	reply = Recorded(&d, p)
+	if p.Decision != nil {
+		reply = AlreadyDecided(&d, now)
+	}
+	p.Decision = &d
+	return reply, nil
+}
+
+// RefusalOrRetry returns the reply that says why an answer did not count. If it is unknown whether the
+// answer counted, it returns an error, so that the channel tries again.
+func RefusalOrRetry(err error, now time.Time) (reply string, again error) {
+	if IsUncertain(err) {
+		return "", fmt.Errorf("submit an answer: %w", err)
+	}
+	var e *schemas.Error
+	errors.As(err, &e)
+	return Refusal(e, now), nil
+}
