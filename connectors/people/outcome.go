@@ -219,6 +219,7 @@ var channels = map[string]struct{ name, where string }{
 	"telegram": {"Telegram", "on Telegram"},
 	"whatsapp": {"WhatsApp", "on WhatsApp"},
 	"slack":    {"Slack", "on Slack"},
+	"discord":  {"Discord", "on Discord"},
 	"ntfy":     {"ntfy", "through ntfy"},
 	"web":      {"web", "on the web"},
 	"push":     {"push", "from a push message"},

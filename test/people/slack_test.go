@@ -1,19 +1,16 @@
 package people
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/connectors/people/slack"
 	"github.com/nodbus/nod/connectors/people/slack/slacktest"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
@@ -97,42 +94,6 @@ func (w *slackWorld) connected() {
 	require.Eventually(w.T, func() bool { return w.Connected() > 0 }, rig.Patience, rig.Tick)
 }
 
-// asks starts nod ask, and returns a function that waits for its decision.
-func (w *slackWorld) asks(id string) (hears func() schemas.Decision) {
-	var out, errs bytes.Buffer
-	c := w.Machine.Command(rig.Ask("chat", id)...)
-	c.Stdout, c.Stderr = &out, &errs
-	require.NoError(w.T, c.Start())
-	w.T.Cleanup(func() { _ = c.Process.Kill() }) // Kill fails if the process has ended
-	return func() (d schemas.Decision) {
-		_ = c.Wait() // the error of Wait contains only the exit code
-		require.NoError(w.T, json.Unmarshal(out.Bytes(), &d), errs.String())
-		return d
-	}
-}
-
-// worker starts a worker in a process of its own. kill kills it with SIGKILL.
-func (w *slackWorld) worker() (kill func()) {
-	c := w.Machine.Command("connector", "slack")
-	c.Env = append(c.Env, "NOD_TEST_SLACK="+slacktest.BotToken)
-	out, err := c.StdoutPipe()
-	require.NoError(w.T, err)
-	var errs bytes.Buffer
-	c.Stderr = &errs
-	require.NoError(w.T, c.Start())
-	kill = func() {
-		_ = c.Process.Kill() // Kill fails if the process has ended
-		_ = c.Wait()
-		require.NotContains(w.T, errs.String(), "secretsecret")
-	}
-	w.T.Cleanup(kill)
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(w.T, err, "the connector said: %s", &errs)
-	require.Contains(w.T, line, "the connector slack is up")
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-	return kill
-}
-
 // A person pairs by writing the code of nod pair with the command /nod, and may then answer. The outcome
 // of an answer elsewhere takes the place of the buttons.
 func TestPairingOnSlack(t *testing.T) {
@@ -141,24 +102,15 @@ func TestPairingOnSlack(t *testing.T) {
 	w.StartNod()
 	w.connected()
 	pair := w.Machine.Command("pair", "slack", "--name", "Ann", "--yes")
-	pipe, err := pair.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, pair.Start())
-	t.Cleanup(func() { _ = pair.Process.Kill() }) // Kill fails if the process has ended
-	code := ""
-	for lines := bufio.NewScanner(pipe); code == "" && lines.Scan(); {
-		if m := regexp.MustCompile(`/nod pair (\w+)`).FindStringSubmatch(lines.Text()); m != nil {
-			code = m[1]
-		}
-	}
-	go func() { _, _ = io.Copy(io.Discard, pipe) }()
+	var out bytes.Buffer
+	code := pairingCode(t, pair, &out)
 	w.Server.Command(annOnSlack, "pair "+code, "")
 	w.told("The code is right")
 	require.NoError(t, pair.Wait())
 	stdout, _, _ := w.Run("approvers")
 	require.Contains(t, stdout, "slack:"+annOnSlack)
 
-	hears := w.asks("paired-1")
+	hears := asking(w.Machine, "chat", "paired-1")
 	ts, value := w.button(0, "✅ Allow once")
 	w.Press(annOnSlack, annOnSlack, ts, value)
 	d := hears()
@@ -166,7 +118,7 @@ func TestPairingOnSlack(t *testing.T) {
 	require.Equal(t, "slack", d.By.Connector)
 	w.told("Allowed once")
 
-	hears = w.asks("withdrawn")
+	hears = asking(w.Machine, "chat", "withdrawn")
 	_, _ = w.button(1, "⛔ Deny")
 	_, _, _ = w.Run("deny", "withdrawn", "-m", "use make clean")
 	require.Equal(t, schemas.Denied, hears().Outcome)
@@ -193,15 +145,15 @@ func TestAKilledWorkerOfSlack(t *testing.T) {
 			t.Parallel()
 			w := newSlack(t, annAnswersOnSlack, `"bot_token_env": "NOD_TEST_SLACK"`)
 			w.StartNod()
-			kill, killed := w.worker(), make(chan struct{})
+			kill, killed := workerProcess(w.Machine, slack.Name, "NOD_TEST_SLACK="+slacktest.BotToken), make(chan struct{})
 			w.connected()
 			fault := c.fault
 			fault.Then = func() { kill(); close(killed) }
 			w.Fail(fault)
-			hears := w.asks("killed")
+			hears := asking(w.Machine, "chat", "killed")
 			<-killed
 			require.Eventually(t, func() bool { return w.Connected() == 0 }, rig.Patience, rig.Tick)
-			w.worker()
+			workerProcess(w.Machine, slack.Name, "NOD_TEST_SLACK="+slacktest.BotToken)
 			w.connected()
 			ts, value := w.button(c.questions-1, "⛔ Deny")
 			all := w.questions()

@@ -1,12 +1,10 @@
 package people
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -275,24 +273,7 @@ func TestATapAfterItsWorkerWasKilledArrives(t *testing.T) {
 
 // worker starts the connector as a separate process; stop kills this process.
 func (p *phone) worker() (stop func()) {
-	c := p.Command("connector", "telegram")
-	c.Env = append(c.Env, "NOD_TEST_BOT="+botToken)
-	out, err := c.StdoutPipe()
-	require.NoError(p.T, err)
-	var errs bytes.Buffer
-	c.Stderr = &errs
-	require.NoError(p.T, c.Start())
-	stop = func() {
-		_ = c.Process.Kill() // Kill fails if the process has ended
-		_ = c.Wait()
-		require.NotContains(p.T, errs.String(), "secretsecret")
-	}
-	p.T.Cleanup(stop)
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(p.T, err, "the connector said: %s", &errs)
-	require.Contains(p.T, line, "the connector telegram is up")
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-	return stop
+	return workerProcess(p.Machine, "telegram", "NOD_TEST_BOT="+botToken)
 }
 
 // Ann freezes all agents from her phone, and pending requests are denied. The user of the

@@ -1,14 +1,10 @@
 package people
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -89,42 +85,6 @@ func (w *whatsApp) question(n int) whatsapptest.Message {
 	return w.questions()[n]
 }
 
-// asks starts nod ask, and returns a function that waits for its decision.
-func (w *whatsApp) asks(id string) (hears func() schemas.Decision) {
-	var out, errs bytes.Buffer
-	c := w.Command(rig.Ask("phone", id)...)
-	c.Stdout, c.Stderr = &out, &errs
-	require.NoError(w.T, c.Start())
-	w.T.Cleanup(func() { _ = c.Process.Kill() }) // Kill fails if the process has ended
-	return func() (d schemas.Decision) {
-		_ = c.Wait() // the error of Wait contains only the exit code
-		require.NoError(w.T, json.Unmarshal(out.Bytes(), &d), errs.String())
-		return d
-	}
-}
-
-// worker starts a worker in a process of its own. kill kills it with SIGKILL.
-func (w *whatsApp) worker() (kill func()) {
-	c := w.Command("connector", "whatsapp")
-	c.Env = append(c.Env, "NOD_TEST_WA="+whatsapptest.Token)
-	out, err := c.StdoutPipe()
-	require.NoError(w.T, err)
-	var errs bytes.Buffer
-	c.Stderr = &errs
-	require.NoError(w.T, c.Start())
-	kill = func() {
-		_ = c.Process.Kill() // Kill fails if the process has ended
-		_ = c.Wait()
-		require.NotContains(w.T, errs.String(), "secretsecret")
-	}
-	w.T.Cleanup(kill)
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(w.T, err, "the connector said: %s", &errs)
-	require.Contains(w.T, line, "the connector whatsapp is up")
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-	return kill
-}
-
 // A person pairs a phone by writing the code of nod pair to the number, and may then answer.
 func TestPairingAWhatsAppPhone(t *testing.T) {
 	t.Parallel()
@@ -140,7 +100,7 @@ func TestPairingAWhatsAppPhone(t *testing.T) {
 	stdout, _, _ := w.Run("approvers")
 	require.Contains(t, stdout, "whatsapp:"+annOnWA)
 
-	hears := w.asks("paired-1")
+	hears := asking(w.Machine, "phone", "paired-1")
 	m := w.question(0)
 	w.Tap(annOnWA, m.ID, m.Buttons[0].ID)
 	d := hears()
@@ -148,7 +108,7 @@ func TestPairingAWhatsAppPhone(t *testing.T) {
 	require.Equal(t, "whatsapp", d.By.Connector)
 	w.told("Allowed once")
 
-	hears = w.asks("by-text")
+	hears = asking(w.Machine, "phone", "by-text")
 	text := w.question(1).Text
 	found := regexp.MustCompile(`no ([0-9A-Z]{4}) and why`).FindStringSubmatch(text)
 	require.NotNil(t, found, text)
@@ -156,22 +116,6 @@ func TestPairingAWhatsAppPhone(t *testing.T) {
 	d = hears()
 	require.Equal(t, schemas.Denied, d.Outcome)
 	require.Equal(t, "use make clean", d.Message)
-}
-
-// pairingCode starts nod pair and returns the code that it prints.
-func pairingCode(t *testing.T, pair *exec.Cmd, out *bytes.Buffer) string {
-	pipe, err := pair.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, pair.Start())
-	t.Cleanup(func() { _ = pair.Process.Kill() }) // Kill fails if the process has ended
-	for lines := bufio.NewScanner(pipe); lines.Scan(); {
-		if m := regexp.MustCompile(`/start (\w+)`).FindStringSubmatch(lines.Text()); m != nil {
-			go func() { _, _ = io.Copy(out, pipe) }()
-			return m[1]
-		}
-	}
-	require.Fail(t, "nod pair printed no code")
-	return ""
 }
 
 // A worker is killed with SIGKILL before or after WhatsApp takes the question. The next worker shows
@@ -191,13 +135,13 @@ func TestAKilledWorkerOfWhatsApp(t *testing.T) {
 				t.Parallel()
 				w := newWhatsApp(t, annAnswersOnWA, `"token_env": "NOD_TEST_WA"`)
 				w.StartNod()
-				kill, killed := w.worker(), make(chan struct{})
+				kill, killed := workerProcess(w.Machine, "whatsapp", "NOD_TEST_WA="+whatsapptest.Token), make(chan struct{})
 				fault := c.fault
 				fault.Then = func() { kill(); close(killed) }
 				w.Fail(fault)
-				hears := w.asks("killed")
+				hears := asking(w.Machine, "phone", "killed")
 				<-killed
-				w.worker()
+				workerProcess(w.Machine, "whatsapp", "NOD_TEST_WA="+whatsapptest.Token)
 				w.question(c.questions - 1)
 				all := w.questions()
 				require.Len(t, all, c.questions)
@@ -222,10 +166,10 @@ func TestASecondWorkerOfWhatsAppTakesOverThePort(t *testing.T) {
 	t.Parallel()
 	w := newWhatsApp(t, annAnswersOnWA, `"token_env": "NOD_TEST_WA"`)
 	w.StartNod()
-	kill := w.worker()
+	kill := workerProcess(w.Machine, "whatsapp", "NOD_TEST_WA="+whatsapptest.Token)
 	require.Eventually(t, func() bool { return w.Verify(whatsapptest.VerifyToken) == nil }, rig.Patience, rig.Tick)
-	w.worker()
-	hears := w.asks("with-two")
+	workerProcess(w.Machine, "whatsapp", "NOD_TEST_WA="+whatsapptest.Token)
+	hears := asking(w.Machine, "phone", "with-two")
 	m := w.question(0)
 	kill()
 	w.Tap(annOnWA, m.ID, m.Buttons[1].ID) // Meta repeats its call until the other worker has the port

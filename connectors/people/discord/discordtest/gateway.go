@@ -192,6 +192,8 @@ func (s *Server) push(i *interaction, data map[string]any) {
 	i.id, i.token = s.id(), "interaction-secretsecret-"+s.id()
 	s.interactions[i.token] = i
 	data["id"], data["application_id"], data["type"], data["token"], data["version"] = i.id, application, i.kind, i.token, 1
+	data["entitlements"], data["authorizing_integration_owners"], data["app_permissions"], data["locale"] = []any{}, map[string]any{}, "0", "en-GB"
+	data["channel"], data["context"] = map[string]any{"id": i.channel, "type": 1}, 1
 	data["user"], data["channel_id"] = map[string]any{"id": i.by.id, "username": "u"}, i.channel
 	if i.server {
 		data["member"] = map[string]any{"user": data["user"]}

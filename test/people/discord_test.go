@@ -1,0 +1,177 @@
+package people
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/people/discord"
+	"github.com/nodbus/nod/connectors/people/discord/discordtest"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+const annOnDiscord = "80351110224678912"
+
+// discordWorld is a machine with nod, on a simulated Discord in memory. Its only approver is Ann.
+type discordWorld struct {
+	*rig.Machine
+	*discordtest.Server
+}
+
+// token is the part of the settings that names the bot's token. If it names the variable
+// NOD_TEST_DISCORD, only the workers of the test have the token, and nod up runs no worker.
+func newDiscord(t *testing.T, approvers, token string) *discordWorld {
+	w := &discordWorld{rig.NewMachine(t), discordtest.New()}
+	w.Start(annOnDiscord)
+	t.Cleanup(func() {
+		if w.Up != nil {
+			w.Kill()
+		}
+		w.Close()
+		require.Empty(t, w.Rejected())
+	})
+	require.NoError(t, os.WriteFile(filepath.Join(w.Dir, "bot"), []byte(discordtest.Token+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(w.Dir, "settings.json"), fmt.Appendf(nil, `{
+		%s
+		"permissions": {"remember_denials_seconds": 0},
+		"connectors": {"discord": {"base_url": %q, %s}}
+	}`, approvers, w.URL(), strings.ReplaceAll(token, "DIR", w.Dir)), 0o600))
+	return w
+}
+
+const annAnswersOnDiscord = `"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "discord", "user_id": "` + annOnDiscord + `"}]}]},`
+
+// questions returns the messages that everybody in the conversation sees.
+func (w *discordWorld) questions() (all []discordtest.Message) {
+	for _, m := range w.Chat(annOnDiscord) {
+		if !m.Ephemeral {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// button waits for the n-th message and its button with this label, and returns the button's custom_id.
+func (w *discordWorld) button(n int, label string) (message, customID string) {
+	w.T.Helper()
+	require.Eventually(w.T, func() bool {
+		all := w.questions()
+		if len(all) <= n {
+			return false
+		}
+		for _, b := range all[n].Buttons {
+			if b.Label == label {
+				message, customID = all[n].ID, b.ID
+			}
+		}
+		return customID != ""
+	}, rig.Patience, rig.Tick, label)
+	return message, customID
+}
+
+func (w *discordWorld) told(text string) {
+	w.T.Helper()
+	require.Eventually(w.T, func() bool {
+		for _, r := range w.Read(annOnDiscord) {
+			if strings.Contains(r.Text, text) {
+				return true
+			}
+		}
+		return false
+	}, rig.Patience, rig.Tick, text)
+}
+
+func (w *discordWorld) connected() {
+	w.T.Helper()
+	require.Eventually(w.T, func() bool { return w.Connected() > 0 }, rig.Patience, rig.Tick)
+}
+
+// A person pairs by writing the code of nod pair with the command /nod on a server, and may then answer.
+// The outcome of an answer elsewhere takes the place of the buttons.
+func TestPairingOnDiscord(t *testing.T) {
+	t.Parallel()
+	w := newDiscord(t, "", `"token_file": "DIR/bot"`)
+	w.StartNod()
+	w.connected()
+	pair := w.Machine.Command("pair", "discord", "--name", "Ann", "--yes")
+	var out bytes.Buffer
+	code := pairingCode(t, pair, &out)
+	w.Server.Command(annOnDiscord, "pair "+code, true)
+	w.told("The code is right")
+	require.NoError(t, pair.Wait())
+	stdout, _, _ := w.Run("approvers")
+	require.Contains(t, stdout, "discord:"+annOnDiscord)
+	stdout, _, _ = w.Run("doctor")
+	require.Contains(t, stdout, "discord")
+
+	hears := asking(w.Machine, "chat", "paired-1")
+	message, allow := w.button(0, "✅ Allow once")
+	w.Press(annOnDiscord, annOnDiscord, message, allow)
+	d := hears()
+	require.Equal(t, schemas.Allowed, d.Outcome)
+	require.Equal(t, "discord", d.By.Connector)
+	w.told("Allowed once")
+
+	hears = asking(w.Machine, "chat", "withdrawn")
+	_, _ = w.button(1, "⛔ Deny")
+	_, _, _ = w.Run("deny", "withdrawn", "-m", "use make clean")
+	require.Equal(t, schemas.Denied, hears().Outcome)
+	require.Eventually(t, func() bool {
+		m := w.questions()[1]
+		return len(m.Buttons) == 0 && strings.Contains(m.Text, "use make clean")
+	}, rig.Patience, rig.Tick)
+}
+
+// A worker is killed with SIGKILL before or after Discord takes the question. The next worker shows the
+// question in one message, because Discord sends a message with the same nonce only once. The answer
+// counts once.
+func TestAKilledWorkerOfDiscord(t *testing.T) {
+	t.Parallel()
+	for point, fault := range map[string]discordtest.Fault{
+		"before the question is sent":   {Call: "create message"},
+		"before its handle is recorded": {Call: "create message", Done: true},
+		"before its buttons are added":  {Call: "edit message"},
+		"after its buttons are added":   {Call: "edit message", Done: true},
+		"before an answer is read":      {Call: "respond"},
+	} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			w := newDiscord(t, annAnswersOnDiscord, `"token_env": "NOD_TEST_DISCORD"`)
+			w.StartNod()
+			worker := func() (kill func()) {
+				return workerProcess(w.Machine, discord.Name, "NOD_TEST_DISCORD="+discordtest.Token)
+			}
+			kill, killed := worker(), make(chan struct{})
+			w.connected()
+			fault.Then = func() { kill(); close(killed) }
+			w.Fail(fault)
+			hears := asking(w.Machine, "chat", "killed")
+			if fault.Call == "respond" {
+				message, deny := w.button(0, "⛔ Deny")
+				w.Press(annOnDiscord, annOnDiscord, message, deny)
+			}
+			<-killed
+			if fault.Call == "respond" { // the worker had submitted the answer before it was killed
+				require.Equal(t, schemas.Denied, hears().Outcome)
+				w.told(discordtest.NoResponse)
+				return
+			}
+			require.Eventually(t, func() bool { return w.Connected() == 0 }, rig.Patience, rig.Tick)
+			worker()
+			w.connected()
+			message, deny := w.button(0, "⛔ Deny")
+			require.Len(t, w.questions(), 1)
+			w.Press(annOnDiscord, annOnDiscord, message, deny)
+			require.Equal(t, schemas.Denied, hears().Outcome)
+			w.told("Denied")
+			w.Press(annOnDiscord, annOnDiscord, message, deny)
+			w.told("Nothing left to do: Ann denied this")
+		})
+	}
+}
