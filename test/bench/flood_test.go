@@ -15,6 +15,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/telegram"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/internal/bench"
 	"github.com/nodbus/nod/schemas"
@@ -81,7 +82,7 @@ func withdrawAll(b *testing.B, callers int) {
 			came <- time.Since(at.(time.Time))
 		}
 	}}
-	defer serve(b, ctx, n, p)()
+	defer serve(b, ctx, n, telegram.Name, p)()
 	agent, err := n.Connect(ctx, roles.AgentID("local"))
 	require.NoError(b, err)
 	defer agent.Close()

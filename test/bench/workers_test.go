@@ -4,7 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,53 +23,133 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/discord"
+	"github.com/nodbus/nod/connectors/people/discord/discordtest"
+	"github.com/nodbus/nod/connectors/people/slack"
+	"github.com/nodbus/nod/connectors/people/slack/slacktest"
 	"github.com/nodbus/nod/connectors/people/telegram"
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/connectors/people/whatsapp"
+	"github.com/nodbus/nod/connectors/people/whatsapp/whatsapptest"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/internal/bench"
 	"github.com/nodbus/nod/schemas"
 )
 
 const (
-	botToken = "777:AAsecretsecretsecretsecretsecretsec"
-	chats    = 200
-	rounds   = 2 // the number of requests; each chat shows each request
-	latency  = 50 * time.Millisecond
+	chats   = 200
+	rounds  = 2 // the number of requests; each chat shows each request
+	latency = 50 * time.Millisecond
 	// atOnce is how many prompts a worker sends at the same time. Without this limit, one worker would
 	// serve all chats at the same time, and more workers would not be faster.
 	atOnce = 1
 )
 
-// BenchmarkWorkers compares four workers of the Telegram connector with one. They show prompts in 200
-// chats. The fake Telegram server needs 50 ms for each call.
+// service is the in-memory service of a channel, with the people in chats.
+type service struct {
+	channel string
+	url     string
+	start   func(id string)                                            // makes the service know a person
+	open    func(url string, log *slog.Logger) (people.Carrier, error) // makes a carrier that calls the service at url
+	check   func() []string                                            // lists the calls that the service refused
+	close   func()
+}
+
+// services start the services of the channels that show questions in chats.
+func services() []func() *service {
+	return []func() *service{
+		func() *service {
+			s := telegramtest.New(telegramToken)
+			s.Unlimited()
+			start := func(id string) { n, _ := strconv.ParseInt(id, 10, 64); s.Start(n) } // the ids are numbers
+			open := func(url string, log *slog.Logger) (people.Carrier, error) {
+				return telegram.New(url, telegramToken, log)
+			}
+			return &service{telegram.Name, s.URL(), start, open, s.Rejected, s.Close}
+		},
+		func() *service {
+			s := slacktest.New()
+			s.Unlimited()
+			open := func(url string, log *slog.Logger) (people.Carrier, error) {
+				return slack.New(url, slacktest.BotToken, slacktest.AppToken, log)
+			}
+			return &service{slack.Name, s.URL(), s.Start, open, s.Rejected, s.Close}
+		},
+		func() *service {
+			s := discordtest.New()
+			s.Unlimited()
+			open := func(url string, log *slog.Logger) (people.Carrier, error) {
+				return discord.New(url, discordtest.Token, log)
+			}
+			return &service{discord.Name, s.URL(), s.Start, open, s.Rejected, s.Close}
+		},
+		func() *service {
+			s := whatsapptest.New()
+			s.Unlimited()
+			open := func(url string, log *slog.Logger) (people.Carrier, error) {
+				return whatsapp.New(whatsapp.Options{
+					BaseURL: url, PhoneNumberID: whatsapptest.Number, Token: whatsapptest.Token, AppSecret: whatsapptest.AppSecret,
+					VerifyToken: whatsapptest.VerifyToken, Listen: "127.0.0.1:0", Log: log,
+				})
+			}
+			return &service{whatsapp.Name, s.URL(), s.Start, open, s.Rejected, s.Close}
+		},
+	}
+}
+
+const telegramToken = "777:AAsecretsecretsecretsecretsecretsec"
+
+// far returns the address of a proxy before a service, which delays each call like a slow network.
+func far(b *testing.B, address string) string {
+	target, err := url.Parse(address)
+	require.NoError(b, err)
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // a worker that ends cancels its calls
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(latency):
+			proxy.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}))
+	b.Cleanup(server.Close)
+	return server.URL + target.Path
+}
+
+// BenchmarkWorkers compares two and four workers of a connector with one. They show prompts in 200
+// chats, over a network that needs 50 ms for each call.
 //
 //	go test -run xxx -bench Workers -benchtime 1x ./test/bench
 //
-// The metric scale-out is the time of one worker divided by the time of four.
+// The metrics 2-workers and 4-workers are the time of one worker divided by the time of two and of four.
 func BenchmarkWorkers(b *testing.B) {
-	var one, four []time.Duration
-	for b.Loop() {
-		one = append(one, deliver(b, 1))
-		four = append(four, deliver(b, 4))
+	for _, open := range services() {
+		s := open()
+		s.close()
+		b.Run(s.channel, func(b *testing.B) {
+			var one, two, four []time.Duration
+			for b.Loop() {
+				one = append(one, deliver(b, open, 1))
+				two = append(two, deliver(b, open, 2))
+				four = append(four, deliver(b, open, 4))
+			}
+			b.ReportMetric(float64(chats*rounds)/median(one).Seconds(), "prompts/s")
+			b.ReportMetric(ratio(one, two), "2-workers")
+			b.ReportMetric(ratio(one, four), "4-workers")
+		})
 	}
-	prompts := float64(chats * rounds)
-	b.ReportMetric(prompts/median(one).Seconds(), "1-worker/s")
-	b.ReportMetric(prompts/median(four).Seconds(), "4-workers/s")
-	b.ReportMetric(ratio(one, four), "scale-out")
 }
 
 // deliver returns the time that this number of workers needs to show every request in every chat.
-func deliver(b *testing.B, workers int) time.Duration {
+func deliver(b *testing.B, open func() *service, workers int) time.Duration {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	quiet := slog.New(slog.DiscardHandler)
 	server, err := bus.Embed(ctx, bus.EmbedOptions{DataDir: b.TempDir(), SyncInterval: 2 * time.Minute, Log: quiet})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, server.Close()) }()
-	phones := telegramtest.New(botToken)
-	defer phones.Close()
-	phones.Unlimited()
-	phones.Latency(latency)
+	phones := open()
+	defer phones.close()
 	n, err := embed.Start(ctx, embed.Options{URL: server.URL(), Log: quiet, Settings: everyChat(b, phones)})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, n.Stop(context.Background())) }()
@@ -70,14 +157,15 @@ func deliver(b *testing.B, workers int) time.Duration {
 	shown := make(chan struct{})
 	var left atomic.Int64
 	left.Store(chats * rounds)
+	address := far(b, phones.url)
 	for range workers {
-		c, err := telegram.New(phones.URL(), botToken, quiet)
+		c, err := phones.open(address, quiet)
 		require.NoError(b, err)
-		defer serve(b, ctx, n, narrow{c, make(chan struct{}, atOnce), func() {
+		defer serve(b, ctx, n, phones.channel, narrowed(narrow{c, make(chan struct{}, atOnce), func() {
 			if left.Add(-1) == 0 {
 				close(shown)
 			}
-		}})()
+		}}))()
 	}
 	agent, err := n.Connect(ctx, roles.AgentID("local"))
 	require.NoError(b, err)
@@ -96,18 +184,19 @@ func deliver(b *testing.B, workers int) time.Duration {
 		require.Zero(b, left.Load(), "prompts were not shown")
 	}
 	took := time.Since(start)
-	require.Empty(b, phones.Rejected())
-	require.Equal(b, chats*rounds, phones.Calls("sendMessage"), "each prompt is shown once")
+	require.Empty(b, phones.check())
+	require.Zero(b, left.Load(), "each prompt is shown once")
 	return took
 }
 
 // everyChat opens all chats. It returns settings with an approver for each chat.
-func everyChat(b *testing.B, phones *telegramtest.Server) []byte {
+func everyChat(b *testing.B, phones *service) []byte {
 	settings := schemas.Settings{Approvers: &schemas.Approvers{}}
-	for id := int64(1); id <= chats; id++ {
-		phones.Start(id)
+	for i := range chats {
+		id := fmt.Sprint(4711000 + i)
+		phones.start(id)
 		settings.Approvers.People = append(settings.Approvers.People, schemas.Approver{
-			Name: fmt.Sprint("person ", id), Identities: []schemas.Identity{{Connector: telegram.Name, UserID: fmt.Sprint(id)}},
+			Name: fmt.Sprint("person ", i), Identities: []schemas.Identity{{Connector: phones.channel, UserID: id}},
 		})
 	}
 	data, err := json.Marshal(settings)
@@ -117,12 +206,12 @@ func everyChat(b *testing.B, phones *telegramtest.Server) []byte {
 
 // serve starts a worker with a separate actor system and connection, like a separate process.
 // stop ends the worker, its actor system and its connection.
-func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (stop func()) {
+func serve(b *testing.B, ctx context.Context, n *embed.Nod, channel string, c people.Carrier) (stop func()) {
 	quiet := slog.New(slog.DiscardHandler)
-	conn, err := n.Connect(ctx, roles.ConnectorID(telegram.Name))
+	conn, err := n.Connect(ctx, roles.ConnectorID(channel))
 	require.NoError(b, err)
 	sys := actors.NewSystem(quiet)
-	w, err := connector.Work(ctx, sys, conn, telegram.Name, c, quiet)
+	w, err := connector.Work(ctx, sys, conn, channel, c, quiet)
 	require.NoError(b, err)
 	return func() {
 		require.NoError(b, w.Stop(context.Background()))
@@ -131,10 +220,10 @@ func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (s
 	}
 }
 
-// narrow is a carrier that sends at most cap(room) prompts at the same time. When a prompt has its
-// buttons, narrow calls done.
+// narrow is a carrier that sends at most cap(room) prompts at the same time. When a prompt is shown, it
+// calls done.
 type narrow struct {
-	*telegram.Carrier
+	people.Carrier
 	room chan struct{}
 	done func()
 }
@@ -142,15 +231,31 @@ type narrow struct {
 func (n narrow) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	n.room <- struct{}{}
 	defer func() { <-n.room }()
-	return n.Carrier.Prompt(ctx, p)
+	ref, err := n.Carrier.Prompt(ctx, p)
+	if _, revises := n.Carrier.(people.Reviser); !revises && err == nil {
+		n.done()
+	}
+	return ref, err
 }
 
-func (n narrow) Revise(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
-	n.room <- struct{}{}
-	defer func() { <-n.room }()
-	err := n.Carrier.Revise(ctx, ref, p)
+// revising is a narrow carrier of a channel that can edit messages. A prompt is shown when it has its
+// buttons.
+type revising struct{ narrow }
+
+// narrowed returns n as a people.Reviser, if its carrier is one.
+func narrowed(n narrow) people.Carrier {
+	if _, revises := n.Carrier.(people.Reviser); revises {
+		return revising{n}
+	}
+	return n
+}
+
+func (r revising) Revise(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
+	r.room <- struct{}{}
+	defer func() { <-r.room }()
+	err := r.Carrier.(people.Reviser).Revise(ctx, ref, p)
 	if err == nil {
-		n.done()
+		r.done()
 	}
 	return err
 }

@@ -293,13 +293,13 @@ func (c *Carrier) read(ctx context.Context, conn *conn, handle func(*interaction
 		case opHeartbeatAck:
 			conn.acked.Store(true)
 		case opReconnect:
-			return errors.New("Discord asks for another connection")
+			return errors.New("the server asks for another connection")
 		case opInvalidSession:
 			var again bool
 			if json.Unmarshal(e.Data, &again) != nil || !again {
 				*s = session{}
 			}
-			return errors.New("Discord ended the session")
+			return errors.New("the server ended the session")
 		case opDispatch:
 			conn.seq.Store(max(e.Seq, conn.seq.Load()))
 			c.dispatch(&e, handle, s)

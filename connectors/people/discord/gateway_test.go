@@ -65,7 +65,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 		want func(*people.Error) bool
 		text string
 	}{
-		"session unknown":  {func(w *world) { w.Forget() }, temporary, "Discord ended the session"},
+		"session unknown":  {func(w *world) { w.Forget() }, temporary, "the server ended the session"},
 		"timed out":        {func(w *world) { w.Drop(4009) }, temporary, "4009"},
 		"token refused":    {func(w *world) { w.Drop(4004) }, permanent, "Discord refuses the token"},
 		"too many servers": {func(w *world) { w.Drop(4011) }, permanent, "4011"},

@@ -14,8 +14,6 @@ import (
 const (
 	// maxText is the largest length of the text in all components of a message, with its markup.
 	maxText = 4000
-	// maxContent is the largest length of a message without components.
-	maxContent = 2000
 	// maxNonce is the largest length of a nonce.
 	maxNonce = 25
 	// margin is the length that a prompt reserves for texts that change later: the deadline, the

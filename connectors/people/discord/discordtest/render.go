@@ -51,7 +51,7 @@ func render(source string) (text string, links []string, err error) {
 			out.WriteString(found[1])
 			at += len(found[0])
 		case strings.ContainsAny(rest[:1], "*_~|<[@") || bareLink.MatchString(rest) || line && lineStart.MatchString(rest):
-			return "", nil, fmt.Errorf("Discord reads markup in %.60q", rest)
+			return "", nil, fmt.Errorf("the text has markup: %.60q", rest)
 		default:
 			out.WriteByte(rest[0])
 			at++
