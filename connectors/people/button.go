@@ -3,7 +3,6 @@ package people
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -94,12 +93,29 @@ func OptionAnswer(p *schemas.Prompt, options []int, action string, from schemas.
 	return a, false
 }
 
-// TextAnswer returns an answer to p with a text that the person wrote. ok is false if p does not
-// accept a text as an answer. whole says whether the channel shows the whole payload; if it does
-// not, ok is false also for a text that would allow p.
+// TextOption returns the index of the option of p that a person answers with a text. whole says
+// whether the channel shows the whole payload. ok is false if there is no such option, or if the
+// channel may not offer it. It is also false if there are several: a channel that asks for a text
+// does not know which of them the text answers.
+func TextOption(p *schemas.Prompt, whole bool) (i int, ok bool) {
+	i = -1
+	for j, o := range p.Request.Options {
+		switch {
+		case !o.Text:
+		case i >= 0, o.Kind.Allows() && !whole:
+			return 0, false
+		default:
+			i = j
+		}
+	}
+	return i, i >= 0
+}
+
+// TextAnswer returns an answer to p with a text that the person wrote. ok is false if p has no
+// TextOption.
 func TextAnswer(p *schemas.Prompt, whole bool, text string, from schemas.From) (a schemas.Answer, ok bool) {
-	i := slices.IndexFunc(p.Request.Options, func(o schemas.Option) bool { return o.Text && (whole || !o.Kind.Allows()) })
-	if i < 0 {
+	i, ok := TextOption(p, whole)
+	if !ok {
 		return a, false
 	}
 	a = chooses(p, i, from)

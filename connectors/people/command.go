@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +13,11 @@ import (
 )
 
 // Commands carries out the commands that people type on a channel: /start and /pair with a
-// pairing code, /web, /leave, /back, /freeze and /thaw. In its replies, each command follows the
-// word "send" or a line break, so that a channel can replace it by its own form of the command.
+// pairing code, /web, /leave, /back, /freeze and /thaw.
 type Commands struct {
 	Desk    Desk
 	Channel string    // the connector's name
+	Prefix  string    // what a person writes before the name of a command, such as "/nod "; empty means "/"
 	Now     time.Time // the broker's time if it is known, otherwise this machine's time
 }
 
@@ -41,6 +42,9 @@ func (c *Commands) Run(ctx context.Context, from schemas.From, text string) (rep
 	}
 	return reply, true, err
 }
+
+// text returns what a person writes for a command.
+func (c *Commands) text(command string) string { return cmp.Or(c.Prefix, "/") + command }
 
 // refuse returns the reply to a command that failed with err, or the error if its result is unknown.
 func (c *Commands) refuse(err error) (string, error) {
@@ -95,7 +99,7 @@ func (c *Commands) freezeOrThaw(ctx context.Context, from schemas.From, command,
 	b.From = from
 	freeze := command == "/freeze"
 	if !freeze && b.Reason != "" { // a thaw with a mistyped target must not thaw everything
-		return "Nothing changed. Send /thaw, /thaw agent NAME or /thaw session ID, and nothing else.", nil
+		return fmt.Sprintf("Nothing changed. Send %s, %s or %s, and nothing else.", c.text("thaw"), c.text("thaw agent NAME"), c.text("thaw session ID")), nil
 	}
 	apply := freezer.Thaw
 	if freeze {
@@ -109,7 +113,7 @@ func (c *Commands) freezeOrThaw(ctx context.Context, from schemas.From, command,
 	case err != nil:
 		return c.refuse(err)
 	case freeze:
-		return frozenText(&b, &now), nil
+		return c.frozenText(&b, &now), nil
 	}
 	lines := []string{"Thawed: " + FreezeTarget(&b) + " may ask again."}
 	for i := range now.Freezes {
@@ -120,11 +124,11 @@ func (c *Commands) freezeOrThaw(ctx context.Context, from schemas.From, command,
 
 // frozenText describes a new freeze: its target, the command that ends it, the number of denied
 // requests, and that the freeze does not stop running commands.
-func frozenText(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
+func (c *Commands) frozenText(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
 	text := fmt.Sprintf("Frozen: every request of %s is denied until you send %s. %s. Commands that already run are not stopped.",
-		FreezeTarget(b), strings.TrimSpace("/thaw "+TargetArgs(b)), Denials(now))
+		FreezeTarget(b), c.text(strings.TrimSpace("thaw "+TargetArgs(b))), Denials(now))
 	if TargetArgs(b) != "" {
-		text += " All others go on; send /freeze alone to stop them too."
+		text += " All others go on; send " + c.text("freeze") + " alone to stop them too."
 	}
 	if late := Laggards(now); late != "" {
 		text += "\n" + late

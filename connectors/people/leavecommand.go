@@ -20,9 +20,6 @@ type Leaver interface {
 	Leave(ctx context.Context, r schemas.LeaveRequest) (schemas.StandingAnswer, error)
 }
 
-// leaveForm is the reply to a /leave that nod cannot parse. It shows the form of the command.
-const leaveForm = "Nothing changed: send /leave, or send /leave 30m medium SESSION"
-
 // leave carries out the command /leave, which takes two steps. The first step describes the leave
 // and changes nothing. Its reply contains the text to send for the second step: the command with
 // the duration, the risk and the session, and "yes" at its end.
@@ -33,7 +30,7 @@ func (c *Commands) leave(ctx context.Context, from schemas.From, rest string) (s
 	}
 	r, confirmed, ok := parseLeave(rest)
 	if !ok {
-		return leaveForm, nil
+		return fmt.Sprintf("Nothing changed: send %s, or send %s", c.text("leave"), c.text("leave 30m medium SESSION")), nil
 	}
 	r.From = from
 	if confirmed && r.SessionID != "" {
@@ -45,18 +42,18 @@ func (c *Commands) leave(ctx context.Context, from schemas.From, rest string) (s
 	}
 	switch {
 	case len(waiting) == 0 && r.SessionID == "":
-		return "Nothing changed: no request waits for you. Name the session: send /leave 30m low SESSION. nod sessions lists them.", nil
+		return "Nothing changed: no request waits for you. Name the session: send " + c.text("leave 30m low SESSION") + ". nod sessions lists them.", nil
 	case len(waiting) > 1:
 		lines := []string{"Nothing changed yet. For which session? Send one of these:"}
 		for _, session := range waiting {
 			r.SessionID = session
-			lines = append(lines, leaveText(&r))
+			lines = append(lines, c.leaveText(&r))
 		}
 		return strings.Join(lines, "\n"), nil
 	case len(waiting) == 1:
 		r.SessionID = waiting[0]
 	}
-	return "Nothing changed yet. " + LeaveTerms(&r) + "\nTo leave, send " + leaveText(&r) + " yes", nil
+	return "Nothing changed yet. " + LeaveTerms(&r) + "\nTo leave, send " + c.leaveText(&r) + " yes", nil
 }
 
 func (c *Commands) confirmLeave(ctx context.Context, leaver Leaver, r schemas.LeaveRequest) (string, error) {
@@ -68,13 +65,13 @@ func (c *Commands) confirmLeave(ctx context.Context, leaver Leaver, r schemas.Le
 	case err != nil:
 		return c.refuse(err)
 	}
-	return fmt.Sprintf("Session %s goes on until %s. Requests that wait already stay pending. To end it and read its calls, send /back %s",
-		Line(r.SessionID), g.ExpiresAt.UTC().Format("15:04 UTC"), Line(r.SessionID)), nil
+	return fmt.Sprintf("Session %s goes on until %s. Requests that wait already stay pending. To end it and read its calls, send %s",
+		Line(r.SessionID), g.ExpiresAt.UTC().Format("15:04 UTC"), c.text("back "+Line(r.SessionID))), nil
 }
 
 // leaveText returns the command /leave with the limits and the session of r, without the "yes"
 // that confirms it.
-func leaveText(r *schemas.LeaveRequest) string {
+func (c *Commands) leaveText(r *schemas.LeaveRequest) string {
 	lasts := ""
 	for _, part := range []struct {
 		n    int
@@ -84,7 +81,7 @@ func leaveText(r *schemas.LeaveRequest) string {
 			lasts += fmt.Sprint(part.n, part.unit)
 		}
 	}
-	return fmt.Sprintf("/leave %s %s %s", lasts, r.MaxRisk, r.SessionID)
+	return fmt.Sprintf(c.text("leave %s %s %s"), lasts, r.MaxRisk, r.SessionID)
 }
 
 // parseLeave parses the words after /leave, each of which may occur once: a duration, a risk, a
@@ -159,11 +156,11 @@ func (c *Commands) back(ctx context.Context, from schemas.From, session string) 
 	case len(leaves) == 0 && session != "":
 		return "Nothing changed: you may end no leave of session " + Line(session) + ".", nil
 	case len(leaves) == 0:
-		return "Nothing changed: no leave that you may end is in force. For the calls of one that has ended, send /back SESSION", nil
+		return "Nothing changed: no leave that you may end is in force. For the calls of one that has ended, send " + c.text("back SESSION"), nil
 	case len(leaves) > 1:
 		lines := []string{"Nothing changed yet. Which one? Send one of these:"}
 		for i := range leaves[:min(len(leaves), mostSessions)] {
-			lines = append(lines, "/back "+leaves[i].SessionID)
+			lines = append(lines, c.text("back "+leaves[i].SessionID))
 		}
 		return strings.Join(lines, "\n"), nil
 	}

@@ -1,8 +1,6 @@
 package people
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The actions of buttons that open a dialog or another step.
+// The actions of buttons that open a dialog or show other buttons.
 const (
 	ActWhy  = "w" // ask for a reason, then deny with it
 	ActMore = "m" // show the other answers
@@ -53,6 +51,9 @@ func (o Offer) questionButtons() (all []Button) {
 		}
 		b := Button{o.numbered(Choice(&o.Request, option), i), strconv.Itoa(i)}
 		if option.Text {
+			if j, ok := TextOption(o.Prompt, o.Whole); !ok || j != i {
+				continue
+			}
 			b.Action = ActSay
 		}
 		all = append(all, b)
@@ -123,8 +124,8 @@ func (o Offer) More() (all []MoreAnswer) {
 	return all
 }
 
-// Describe returns a text about what an action allows.
-func (o Offer) Describe(action string) string {
+// describe returns a text about what an action allows.
+func (o Offer) describe(action string) string {
 	for i, r := range o.reaches() {
 		for _, e := range Extents() {
 			if e.Action(i) == action {
@@ -137,7 +138,7 @@ func (o Offer) Describe(action string) string {
 			return OptionText(o.Prompt, i)
 		}
 	}
-	return "once"
+	return strings.TrimPrefix(AllowLabel(o.Prompt), "Allow ")
 }
 
 // Answer returns the answer for the action of a button. ok is false if the channel does not offer that
@@ -146,54 +147,8 @@ func (o Offer) Answer(action string, from schemas.From) (a schemas.Answer, ok bo
 	return AnswerFor(o.Prompt, o.Whole, o.Options(), action, from)
 }
 
-// TextAnswer returns an answer with a text that the person wrote. ok is false if the prompt accepts no
-// text here.
-func (o Offer) TextAnswer(text string, from schemas.From) (a schemas.Answer, ok bool) {
-	return TextAnswer(o.Prompt, o.Whole, text, from)
-}
-
 // NeedsCodeWord reports whether an answer requires the code word and does not contain it yet.
 func (o Offer) NeedsCodeWord(a *schemas.Answer) bool {
 	option, ok := o.Request.Option(a.OptionID)
 	return ok && option.Kind.Allows() && o.HasCondition(schemas.ConditionCodeWord) && a.CodeWord == ""
-}
-
-// Editable reports whether a person can change the input and allow the call with it. The field of the
-// dialog must show every character of the input. If the input is too long or contains invisible
-// characters, the person must edit it on another channel.
-func (o Offer) Editable() bool {
-	_, once := o.Request.OptionOfKind(schemas.AllowOnce)
-	text := o.Input()
-	return once && o.Request.Kind == schemas.KindToolCall && o.Whole && o.Run == nil && o.VotesNeeded < 2 && o.Waiting < 2 &&
-		!o.HasCondition(schemas.ConditionCodeWord) && text != "" && UTF16(text) <= o.MaxInput &&
-		strings.Join(Lines(text), "") == strings.ReplaceAll(text, "\n", "⏎")
-}
-
-// Input returns the input of a call as indented JSON, or "" if the input is no JSON object.
-func (o Offer) Input() string {
-	var b bytes.Buffer
-	raw := bytes.TrimSpace(o.Request.ActionDetails)
-	if len(raw) == 0 || raw[0] != '{' || json.Indent(&b, raw, "", "  ") != nil {
-		return ""
-	}
-	return b.String()
-}
-
-// EditAnswer returns the answer that allows the call once with the input in text. ok is false if text
-// is no JSON object, or if the call cannot be allowed with another input.
-func (o Offer) EditAnswer(input string, from schemas.From) (a schemas.Answer, ok bool) {
-	if !o.Editable() || !IsObject(input) {
-		return a, false
-	}
-	a, ok = Utterance{Word: Yes}.Answer(o.Prompt, from)
-	if input = strings.TrimSpace(input); input != o.Input() {
-		a.UpdatedInput = json.RawMessage(input)
-	}
-	return a, ok
-}
-
-// IsObject reports whether a text is a JSON object.
-func IsObject(text string) bool {
-	text = strings.TrimSpace(text)
-	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))
 }

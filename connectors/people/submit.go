@@ -25,8 +25,7 @@ const (
 // NotConfirmed. If the result takes longer than two seconds, it calls recording in another goroutine.
 // failed is called with each error.
 func UntilKnown(ctx context.Context, try func(context.Context) error, recording func(), failed func(error)) error {
-	notice := time.AfterFunc(recordingAfter, recording)
-	defer notice.Stop()
+	defer After(recordingAfter, recording)()
 	all, cancel := context.WithTimeout(ctx, tryFor)
 	defer cancel()
 	for {
@@ -82,4 +81,44 @@ func RefusalOrRetry(err error, now time.Time) (reply string, again error) {
 	var e *schemas.Error
 	errors.As(err, &e)
 	return Refusal(e, now), nil
+}
+
+// FindShown returns the request that a message names, with the number of identical calls that the
+// message shows, and the broker's time. If the request does not have the digest in the button, the error
+// is NOT_FOUND.
+func FindShown(ctx context.Context, desk Desk, session, id string, b ButtonData) (schemas.Prompt, time.Time, error) {
+	p, page, err := desk.Show(ctx, session, id)
+	if err == nil && p.Digest != b.Digest {
+		err = &schemas.Error{Code: schemas.CodeNotFound}
+	}
+	return AsShown(p, b.Waiters), page.Now, err
+}
+
+// CheckRouted returns nil if p is pending and routed to this person. Otherwise the error is the one that
+// an answer of the person would get.
+func CheckRouted(ctx context.Context, desk Desk, p *schemas.Prompt, person string) error {
+	if p.Decision != nil {
+		return (&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision)
+	}
+	q := schemas.Query{SessionID: p.SessionID, Recipient: person}
+	_, found, err := FindPending(ctx, desk, q, func(o *schemas.Prompt) bool { return o.Key() == p.Key() })
+	if err == nil && !found {
+		err = &schemas.Error{Code: schemas.CodeForbidden}
+	}
+	return err
+}
+
+// After calls f after a time, in another goroutine. stop prevents the call or, if f is running, waits
+// until it has returned. It must be called once.
+func After(d time.Duration, f func()) (stop func()) {
+	done := make(chan struct{})
+	timer := time.AfterFunc(d, func() {
+		defer close(done)
+		f()
+	})
+	return func() {
+		if !timer.Stop() {
+			<-done
+		}
+	}
 }

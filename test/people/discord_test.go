@@ -129,8 +129,8 @@ func TestPairingOnDiscord(t *testing.T) {
 }
 
 // A worker is killed with SIGKILL before or after Discord takes the question. The next worker shows the
-// question in one message, because Discord sends a message with the same nonce only once. The answer
-// counts once.
+// question in one message, because Discord sends a message with the same nonce only once. A press that
+// the killed worker had not submitted does not count. The answer to the next worker counts once.
 func TestAKilledWorkerOfDiscord(t *testing.T) {
 	t.Parallel()
 	for point, fault := range map[string]discordtest.Fault{
@@ -138,7 +138,7 @@ func TestAKilledWorkerOfDiscord(t *testing.T) {
 		"before its handle is recorded": {Call: "create message", Done: true},
 		"before its buttons are added":  {Call: "edit message"},
 		"after its buttons are added":   {Call: "edit message", Done: true},
-		"before an answer is read":      {Call: "respond"},
+		"before an answer is submitted": {Call: "respond"},
 	} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
@@ -157,11 +157,6 @@ func TestAKilledWorkerOfDiscord(t *testing.T) {
 				w.Press(annOnDiscord, annOnDiscord, message, deny)
 			}
 			<-killed
-			if fault.Call == "respond" { // the worker had submitted the answer before it was killed
-				require.Equal(t, schemas.Denied, hears().Outcome)
-				w.told(discordtest.NoResponse)
-				return
-			}
 			require.Eventually(t, func() bool { return w.Connected() == 0 }, rig.Patience, rig.Tick)
 			worker()
 			w.connected()

@@ -44,7 +44,8 @@ func newAPI(base, token string) (*api, error) {
 
 // The codes of Discord's errors to which nod reacts in a special way.
 const (
-	unknownMessage = 10008
+	unknownMessage      = 10008
+	alreadyAcknowledged = 40060 // of an interaction
 )
 
 // The codes of Discord's errors, grouped by how nod reacts to them:

@@ -51,14 +51,10 @@ func styleOf(b people.Button) int {
 	return styleGrey
 }
 
-// The kinds of a pressID.
+// The kinds of a pressID. Those of modals are the kinds of people.Dialog.
 const (
 	inMessage = ""     // a button under the message of the question
 	inMenu    = "more" // a button in the menu with the other answers
-	askWhy    = "why"  // the modals
-	askSay    = "say"
-	askEdit   = "edit"
-	askCode   = "code"
 )
 
 // pressID is the custom_id of a button or a modal. A button or modal that is not under the message of

@@ -62,7 +62,7 @@ func (c *Carrier) registerCommand(ctx context.Context) error {
 
 // handleCommand carries out the slash command /nod. Only the person sees the reply.
 func (h *handler) handleCommand(ctx context.Context) error {
-	commands := people.Commands{Desk: h.desk, Channel: Name, Now: h.now}
+	commands := people.Commands{Desk: h.desk, Channel: Name, Prefix: "/nod ", Now: h.now}
 	words := "/" + strings.TrimLeft(strings.TrimSpace(h.i.written()), "/")
 	reply, known, err := commands.Run(ctx, h.from(), words)
 	switch name, _ := people.Command(words); {
@@ -71,7 +71,7 @@ func (h *handler) handleCommand(ctx context.Context) error {
 	case known && name == "/web":
 		h.reply(ctx, whisper(withLink(reply)))
 	case known:
-		h.tell(ctx, strings.NewReplacer("send /", "write /nod ", "Send /", "Write /nod ", "\n/", "\n/nod ").Replace(reply))
+		h.tell(ctx, reply)
 	case name == "/pending":
 		return h.listPending(ctx)
 	default:

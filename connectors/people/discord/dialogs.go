@@ -10,73 +10,65 @@ import (
 const (
 	// wordsField is the custom_id of the text field of a modal.
 	wordsField = "words"
-	// maxWords is the largest text of a field, in characters.
+	// maxWords is the largest text of a field with several lines, and maxWord that of one with one
+	// line, in characters.
 	maxWords = 4000
-	maxTitle = 45 // of a modal or of the label of a field, in characters
+	maxWord  = 200
 )
 
 // step returns the response to the press of a button that needs a modal or the menu. ok is false if p
 // does not offer the action.
 func step(p *schemas.Prompt, action string, in pressID) (r response, ok bool) {
-	offer := offer(p)
 	in.button = people.ButtonFor(p, action)
-	switch action {
-	case people.ActMore:
+	if action == people.ActMore {
 		in.kind = inMenu
-		m, ok := menu(offer, in)
+		m, ok := menu(offer(p), in)
 		return response{respondMessage, m}, ok
-	case people.ActWhy:
-		in.kind = askWhy
-		return ask("Deny", "Why? The agent reads it.", in, component{Style: styleParagraph, MaxLength: maxWords}), true
-	case people.ActSay:
-		in.kind = askSay
-		_, ok = offer.TextAnswer("x", schemas.From{})
-		return ask("Answer", "Your answer", in, component{Style: styleParagraph, MaxLength: maxWords}), ok
-	case people.ActEdit:
-		in.kind = askEdit
-		return ask("Edit the input and allow it once", "The agent runs it as you leave it", in,
-			component{Style: styleParagraph, MaxLength: maxWords, Value: offer.Input()}), offer.Editable()
 	}
-	in.kind = askCode // the action is an answer that needs the code word
-	r = ask("Code word", "The code word", in, component{Style: styleLine, MaxLength: 200})
-	about := textBlock(fill(bold("Allows:")+" ", offer.Describe(action)))
-	m := r.Data.(modal)
-	m.Components = append([]component{about}, m.Components...)
-	return response{respondModal, m}, true
+	d, ok := offer(p).Dialog(action)
+	in.kind = d.Kind
+	return response{respondModal, question(d, in)}, ok
 }
 
-// fill returns a text of nod followed by a text that may come from the agent. If both do not fit in a
-// message, it leaves out the second.
-func fill(head, text string) string {
-	if whole := head + code(text); people.UTF16(whole) <= maxText {
-		return whole
+// question returns a modal with a text field. Discord labels the button that sends it.
+func question(d people.Dialog, id pressID) modal {
+	m := modal{CustomID: id.String(), Title: d.Title}
+	if d.Kind == people.AskEdit {
+		m.Title += " and allow it once"
 	}
-	return head + "see the question"
-}
-
-// ask returns the response that opens a modal with a text field.
-func ask(title, label string, id pressID, field component) response {
-	field.Type, field.CustomID, field.Required = typeInput, wordsField, true
-	return response{respondModal, modal{CustomID: id.String(), Title: title, Components: []component{{Type: typeLabel, Label: label, Component: &field}}}}
+	if d.Allows != "" {
+		about := bold("Allows:") + " " + code(d.Allows)
+		if people.UTF16(about) > maxText {
+			about = bold("Allows:") + " what the button says under the question"
+		}
+		m.Components = append(m.Components, textBlock(about))
+	}
+	field := component{Type: typeInput, CustomID: wordsField, Style: styleLine, MaxLength: maxWord, Value: d.Initial, Required: true}
+	if d.Long {
+		field.Style, field.MaxLength = styleParagraph, maxWords
+	}
+	m.Components = append(m.Components, component{Type: typeLabel, Label: d.Label, About: d.Hint, Component: &field})
+	return m
 }
 
 // menu returns the message, for the person who pressed alone, with the answers for which one press in
-// the chat is not enough. It describes each answer completely; answers that do not fit are left out.
+// the chat is not enough. It describes each answer completely. If not all answers fit, it says so.
 func menu(offer people.Offer, in pressID) (m outgoing, ok bool) {
-	names := "\n" + bold("Session:") + " " + code(offer.SessionID) + "\n" + bold("Request:") + " " + code(offer.PendingID)
+	names := bold("Session:") + " " + code(offer.SessionID) + "\n" + bold("Request:") + " " + code(offer.PendingID)
+	left := "More answers do not fit here: " + code("nod show "+offer.PendingID) + "\n"
 	var texts []string
 	var all []people.Button
-	units := people.UTF16(names)
+	units := people.UTF16(left + names)
 	for _, more := range offer.More() {
 		text := strings.TrimSpace(code(more.Text) + "\n" + escape(more.Note))
 		if units+people.UTF16(text)+1 > maxText || len(all)+len(more.Buttons) > maxButtons {
-			continue
+			names = left + names
+			break
 		}
 		units += people.UTF16(text) + 1
 		texts, all = append(texts, text), append(all, more.Buttons...)
 	}
-	text := strings.Join(texts, "\n") + names
-	return whisper(text, rows(offer.Prompt, in, all)...), len(all) > 0
+	return whisper(strings.Join(append(texts, names), "\n"), rows(offer.Prompt, in, all)...), len(texts) > 0
 }
 
 // whisper returns a message that only the person sees to whom nod responds.
@@ -84,13 +76,12 @@ func whisper(text string, below ...component) outgoing {
 	return outgoing{Flags: flagEphemeral | flagComponentsV2, Components: append([]component{textBlock(text)}, below...)}
 }
 
-// faultIn returns the reply to a text in a modal that is no answer, or "".
-func faultIn(kind, words string) string {
-	switch {
-	case words == "":
-		return "Nothing changed: the field was empty. Press the button again, and write a text."
-	case kind == askEdit && !people.IsObject(words):
-		return "Nothing changed: this is no JSON object. Press the button again, and change only the values."
+// faultText returns the reply to a text in a modal that is no answer. It repeats the text, because
+// Discord has closed the modal.
+func faultText(fault, words string) string {
+	text := escape("Nothing changed. "+fault) + " Press the button again."
+	if whole := text + "\n" + box(people.Lines(words)); words != "" && people.UTF16(whole) <= maxText {
+		return whole
 	}
-	return ""
+	return text
 }

@@ -13,7 +13,7 @@ import (
 func TestAnInputIsEdited(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
-	for input, reply := range map[string]string{`{"command": "make`: "this is no JSON object", " ": "the field was empty"} {
+	for input, reply := range map[string]string{`{"command": "make`: "Nothing changed. This is no JSON object. Press the button again.\n│ {\"command\": \"make", " ": "Write it as a text."} {
 		w.presses(m, "More options")
 		w.presses(w.opens(m), "Edit the input")
 		modal := w.modal("Edit the input and allow it once")
@@ -81,7 +81,7 @@ func TestTheCodeWordIsEnteredInAModal(t *testing.T) {
 func TestTextOfTheAgentIsInert(t *testing.T) {
 	for _, hostile := range []string{
 		"@everyone <@123> <#1> <t:1:R> </nod:1> <:a:1> [ok](https://evil.example) https://evil.example *b* _i_ ~~s~~ ||x|| `c` \\* ¯\\_(ツ)_/¯",
-		"```", "x ``` **Request:** `perm-2` ```", "`", "``", "# head", "-# small", "- item", "1. item", "> quote", "    code", "**Session:** `S-2`",
+		"sed 's:x:y:' f # ```", "sed 's::x:y:' `f`", ":skull: : ::", "\\: x", "```", "x ``` **Request:** `perm-2` ```", "`", "``", "# head", "-# small", "- item", "1. item", "> quote", "    code", "**Session:** `S-2`",
 	} {
 		w := newWorld(t, func(p *schemas.Prompt) {
 			text, err := schemas.Encode(map[string]string{"command": hostile, "description": hostile})
@@ -140,7 +140,7 @@ func TestTheCommand(t *testing.T) {
 	w.Command(ann, "pending", false)
 	w.told("1 waiting")
 	w.Command(ann, "freeze", false)
-	w.told("Frozen: every request of any agent is denied until you write /nod thaw")
+	w.told("Frozen: every request of any agent is denied until you send /nod thaw")
 	w.Command(ann, "", false)
 	w.told("Your Discord user id is " + ann)
 	w.Command(ann, "web", false)

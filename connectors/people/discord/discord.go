@@ -7,8 +7,8 @@
 // names the request. Any worker can therefore submit the answer, even after a restart, and a made-up
 // button answers nothing. A person enters reasons, edited inputs and the code word in modals.
 //
-// Discord sends a press at most once, and only to connected workers. If no worker takes it, Discord
-// tells the person so. nod reads no messages of people.
+// If no worker responds to a press within 3 s, Discord tells the person that it failed. Such a press does
+// not count, even if a worker gets it later. nod reads no messages of people.
 //
 // The package speaks the gateway's protocol itself. The gateways of the two Go libraries, disgo
 // v0.18.15 and discordgo v0.29.0, read messages of any size, keep on after their context has ended,

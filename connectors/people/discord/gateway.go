@@ -51,10 +51,12 @@ const (
 	// writeWithin is the time limit of a write, and greetWithin that of the gateway's first message.
 	writeWithin = 10 * time.Second
 	greetWithin = 30 * time.Second
-	// A connection that ends within shortFor is short. After maxShort short ones in a row, Run
-	// returns, and the worker waits before it calls Run again.
-	shortFor = time.Minute
-	maxShort = 3
+	// A connection that ends within shortFor, or cannot be opened, is short. Before the n-th connection
+	// after a short one, Run waits n-1 times resumePause. After maxShort short ones in a row, Run gives
+	// the session up and returns.
+	shortFor    = time.Minute
+	maxShort    = 5
+	resumePause = 500 * time.Millisecond
 )
 
 // session is what is necessary to resume the gateway's events over another connection.
@@ -64,29 +66,27 @@ type session struct {
 	seq     int64 // the number of the last event
 }
 
-// Run receives presses, sent modals and commands. It handles those of one person one after another. If a
-// connection ends, Run opens another one, over
-// which Discord sends the events that Run has missed.
+// Run receives presses, sent modals and commands. It handles those of one person one after another. If
+// a connection ends, Run continues the session over another one.
 //
-// nod responds to a press when it has handled it, or acknowledges it after ackWithin. If nod cannot be
-// reached, Run submits the answer again later, and tells the person the result.
+// nod responds to a press when it has handled it, or acknowledges it after ackWithin. If Discord has
+// told the person before that the press failed, it does not count. If nod cannot be reached, Run submits
+// the answer again later, and tells the person the result.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	address, err := c.gatewayAddress(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.registerCommand(ctx); err != nil {
-		c.log.Warn("discord: the command /nod could not be registered; the buttons work without it", "error", err)
-	}
 	working, cancel := context.WithCancel(ctx)
 	work := people.NewLanes()
 	defer work.Wait()
 	defer cancel()
-	handle := func(i *interaction) {
-		if !work.Do(i.person(), func() { c.handle(working, desk, i) }) {
-			c.log.Warn("discord: dropped a press, because too many of this person wait", "user", i.person())
+	work.Go(func() {
+		if err := c.registerCommand(working); err != nil && working.Err() == nil {
+			c.log.Warn("discord: the command /nod could not be registered; the buttons work without it", "error", err)
 		}
-	}
+	})
+	handle := func(i *interaction) { c.receive(working, desk, work, i) }
 	s := session{}
 	for short := 0; ; {
 		started := time.Now()
@@ -95,12 +95,17 @@ func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 			return ctx.Err()
 		}
 		if short++; time.Since(started) > shortFor {
-			short = 0
+			short = 1
 		}
-		if short >= maxShort || s.id == "" {
+		if short == maxShort || s.id == "" {
 			return err
 		}
-		c.log.Info("discord: the connection ended; nod resumes it", "error", err)
+		c.log.Info("discord: the connection ended; nod continues its session over another one", "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(short-1) * resumePause):
+		}
 	}
 }
 
@@ -157,7 +162,6 @@ func (c *Carrier) connect(ctx context.Context, work *people.Lanes, handle func(*
 	}
 	conn, every, err := c.dial(ctx, address)
 	if err != nil {
-		*s = session{}
 		return err
 	}
 	conn.seq.Store(s.seq)
@@ -193,7 +197,7 @@ func (c *Carrier) connectionError(err error, s *session) error {
 	case code >= closeInvalidShard && code <= closeLast:
 		*s = session{}
 		return &people.Error{Permanent: true, Err: fmt.Errorf("discord gateway: Discord closed the connection with the code %d", code)}
-	case code == closeInvalidSequence, code == closeSessionTimedOut, code == websocket.StatusNormalClosure, code == websocket.StatusGoingAway:
+	case code == closeInvalidSequence, code == closeSessionTimedOut:
 		*s = session{}
 	}
 	return c.api.NetworkError(fmt.Errorf("gateway: %w", err))

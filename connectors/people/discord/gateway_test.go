@@ -1,6 +1,7 @@
 package discord_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -13,27 +14,109 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/connectors/people/discord"
 	"github.com/nodbus/nod/connectors/people/discord/discordtest"
+	"github.com/nodbus/nod/connectors/people/peopletest"
 	"github.com/nodbus/nod/schemas"
 )
 
-// If a connection ends, nod resumes the session over another one, and gets the presses of the
+// If a connection ends, nod continues the session over another one, and gets the presses of the
 // meantime.
 func TestASessionIsResumed(t *testing.T) {
 	for name, end := range map[string]func(*world){
-		"asked":  func(w *world) { w.Reconnect() },
-		"broken": func(w *world) { w.Drop(0) },
-		"closed": func(w *world) { w.Drop(4000) },
+		"asked":   func(w *world) { w.Reconnect() },
+		"broken":  func(w *world) { w.Drop(0) },
+		"closed":  func(w *world) { w.Drop(4000) },
+		"restart": func(w *world) { w.Drop(1001) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
+			w.Patient()
 			m := w.shows()
 			end(w)
 			w.presses(m, "✅ Allow once")
 			w.waits(func() bool { return len(w.desk.Answers()) == 1 })
 			w.waits(func() bool { return w.Connected() == 1 })
 			w.Equal(1, w.Sessions())
+			w.Zero(w.count(discordtest.NoResponse))
 		})
 	}
+}
+
+// A press that Discord has reported as failed does not count, even if nod gets it later. The question
+// keeps its buttons.
+func TestAFailedPressDoesNotCount(t *testing.T) {
+	w := newWorld(t)
+	m := w.shows()
+	w.Drop(0)
+	w.presses(m, "✅ Allow once") // fails at once, because no connection is open
+	w.Command(ann, "thaw", false)
+	w.told(discordtest.NoResponse)
+	w.waits(func() bool { return w.count("Nothing changed: Discord reported this as failed") == 2 })
+	w.Empty(w.desk.Answers())
+	w.Zero(w.desk.Freezes())
+	w.presses(m, "✅ Allow once")
+	w.told("Allowed once")
+}
+
+// slow is a desk that submits no answer before it is released, and marks no interaction before marks
+// is closed.
+type slow struct {
+	*peopletest.SingleDesk
+	answers, marks chan struct{}
+}
+
+func (d *slow) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error) {
+	<-d.answers
+	return d.SingleDesk.Answer(ctx, a)
+}
+
+func (d *slow) MarkHandled(ctx context.Context, id string, until time.Time) (bool, error) {
+	select {
+	case <-d.marks:
+		return d.SingleDesk.MarkHandled(ctx, id, until)
+	default:
+		return false, schemas.Errorf(schemas.CodeUnavailable, "no engine")
+	}
+}
+
+// A press is acknowledged in time even if an earlier one of the same person still waits for nod.
+func TestAPressBehindAnotherOneIsAcknowledged(t *testing.T) {
+	w := newWorld(t)
+	desk := &slow{w.desk, make(chan struct{}), make(chan struct{})}
+	close(desk.marks)
+	w.stop()
+	_ = w.stopped()
+	w.runsOn(desk)
+	w.waits(func() bool { return w.Connected() == 1 })
+	m := w.shows()
+	w.presses(m, "⛔ Deny")
+	w.presses(m, "✅ Allow once")
+	w.waits(func() bool { return w.Unanswered() == 0 })
+	close(desk.answers)
+	w.waits(func() bool { return len(w.desk.Answers()) == 2 })
+	w.Zero(w.count(discordtest.NoResponse))
+}
+
+// While nod cannot be reached, no worker knows whether it handles a press alone. The person still gets
+// each reply once.
+func TestTwoWorkersWithoutNodReplyOnce(t *testing.T) {
+	w := newWorld(t)
+	desk := &slow{w.desk, make(chan struct{}), make(chan struct{})}
+	close(desk.answers)
+	w.stop()
+	_ = w.stopped()
+	w.runsOn(desk)
+	w.runsOn(desk)
+	w.waits(func() bool { return w.Connected() == 2 })
+	m := w.shows()
+	w.presses(m, "✅ Allow once")
+	w.told(people.Recording)
+	close(desk.marks)
+	w.told("Allowed once")
+	w.waits(func() bool { return len(w.question().Buttons) == 0 })
+	w.Command(ann, "pending", false) // each worker handles the interactions of one person in order
+	w.told("1 waiting")
+	w.Equal(1, w.count(people.Recording))
+	w.Equal(1, w.count("Allowed once"), "%v", w.Server.Read(ann))
 }
 
 // If Discord does not reply to a heartbeat, nod opens another connection.

@@ -3,7 +3,6 @@ package discord
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -34,25 +33,44 @@ type handler struct {
 	message string    // the message of the question; empty for a command
 	repeat  bool      // the question may be in the chat twice
 	mine    bool      // this worker handles the interaction
-	claimed bool      // this worker has tried to claim the interaction
+	unsure  bool      // another worker may handle it too
 	now     time.Time // the broker's time after the first query; before it, this machine's time
 
-	mu      sync.Mutex
-	acked   bool // nod has responded
-	replied bool // the person has got a reply
+	mu  sync.Mutex // held during the response, because a follow-up must not reach Discord before it
+	ack ack
+
+	telling sync.Mutex // held during each reply, so that the notice "recording" does not follow the outcome
+	replied bool       // the person has got a reply
 }
 
-// handle handles an interaction. If handling it panics, nod does not respond, and Discord tells the
-// person that the interaction failed.
-func (c *Carrier) handle(ctx context.Context, desk people.Desk, i *interaction) {
+// receive handles an interaction in the lane of its person. nod acknowledges it ackWithin after it has
+// come, even if an earlier one of the same person still takes time.
+func (c *Carrier) receive(ctx context.Context, desk people.Desk, work *people.Lanes, i *interaction) {
+	h := &handler{Carrier: c, desk: desk, i: i, person: i.person(), now: time.Now()}
+	if !isID(i.ID) || !isID(i.Application) || !isID(i.Channel) || i.Token == "" {
+		c.log.Warn("discord: dropped a press of an unexpected form")
+		return
+	}
+	stop := people.After(ackWithin, func() { h.acknowledge(ctx) })
+	if !work.Do(h.person, func() { defer stop(); h.handle(ctx) }) {
+		stop()
+		c.log.Warn("discord: dropped a press, because too many of this person wait", "user", h.person)
+	}
+}
+
+// handle handles the interaction. If handling it panics, the person reads that the answer is not
+// confirmed, or Discord tells the person that the interaction failed.
+func (h *handler) handle(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.log.Error("discord: dropped a press, because handling it panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			h.log.Error("discord: dropped a press, because handling it panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			if h.state() == ackAccepted {
+				h.tell(ctx, people.NotConfirmed)
+			}
 		}
 	}()
-	h := &handler{Carrier: c, desk: desk, i: i, person: i.person(), now: time.Now()}
+	i := h.i
 	switch {
-	case !isID(i.ID) || !isID(i.Application) || i.Token == "" || !isID(i.Channel):
 	case i.Type == isCommand && i.Data.Name == commandName:
 		h.once(ctx, h.handleCommand)
 	case i.Type == isPress && i.Message != nil:
@@ -65,15 +83,7 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, i *interaction) 
 // untilKnown calls handle until the result of the person's answer is known, if this worker handles
 // the interaction.
 func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) error) {
-	late := time.AfterFunc(ackWithin, func() { h.acknowledge(ctx) })
-	defer late.Stop()
-	err := people.UntilKnown(ctx,
-		func(ctx context.Context) error {
-			if err := h.claim(ctx); err != nil || !h.mine {
-				return err
-			}
-			return handle(ctx)
-		},
+	err := people.UntilKnown(ctx, h.ifMine(handle),
 		func() { h.tellRecording(ctx) },
 		func(err error) { h.log.Warn("discord: an answer could not be submitted", "error", err) })
 	if err != nil {
@@ -81,9 +91,33 @@ func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) e
 	}
 }
 
-// claim sets mine if this worker is the first one that marks the interaction as handled. If an earlier
-// attempt had an unknown result, the mark may be this worker's own; the worker then handles the
-// interaction too, since to submit an answer twice does no harm.
+// once carries out a command at most once, and only if Discord has not told the person that it failed.
+func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
+	err := people.Within(ctx, h.ifMine(func(ctx context.Context) error {
+		if !h.accepted(ctx) {
+			return nil
+		}
+		return handle(ctx)
+	}))
+	if err != nil {
+		h.log.Warn("discord: a command could not be carried out", "error", err)
+		h.tell(ctx, people.NotConfirmed)
+	}
+}
+
+// ifMine returns a function that calls handle if this worker handles the interaction.
+func (h *handler) ifMine(handle func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := h.claim(ctx); err != nil || !h.mine {
+			return err
+		}
+		return handle(ctx)
+	}
+}
+
+// claim sets mine if this worker is the first one that marks the interaction as handled. If the result
+// of an earlier attempt is unknown, the mark may be this worker's own. The worker then handles the
+// interaction in any case, because it does no harm to submit an answer twice.
 func (h *handler) claim(ctx context.Context) error {
 	dedupe, durable := h.desk.(people.Deduper)
 	if h.mine || !durable {
@@ -93,29 +127,13 @@ func (h *handler) claim(ctx context.Context) error {
 	first, err := dedupe.MarkHandled(ctx, h.i.ID, time.Now().Add(handledFor))
 	switch {
 	case people.IsUncertain(err):
-		h.claimed = true
+		h.unsure = true
 		return fmt.Errorf("claim a press on Discord: %w", err)
 	case err != nil: // an older engine, which cannot store marks, must not prevent answers
 		h.log.Warn("discord: nod does not remember the handled presses", "error", err)
 	}
-	h.mine = first || h.claimed || err != nil
+	h.mine = first || h.unsure || err != nil
 	return nil
-}
-
-// once carries out a command at most once.
-func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
-	late := time.AfterFunc(ackWithin, func() { h.acknowledge(ctx) })
-	defer late.Stop()
-	err := people.Within(ctx, func(ctx context.Context) error {
-		if err := h.claim(ctx); err != nil || !h.mine {
-			return err
-		}
-		return handle(ctx)
-	})
-	if err != nil {
-		h.log.Warn("discord: a command could not be carried out", "error", err)
-		h.tell(ctx, people.NotConfirmed)
-	}
 }
 
 func (h *handler) from() schemas.From {
@@ -163,37 +181,25 @@ func (h *handler) locate() (id pressID, ok bool) {
 }
 
 // find returns the request that the message names, with the number of calls that the button's message
-// shows. If the request does not have the digest in the button, the error is unknown.
+// shows.
 func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt, error) {
 	session, id, ok := requestNamedIn(h.i.Message.text())
 	if !ok {
 		return schemas.Prompt{}, unknown
 	}
-	p, page, err := h.desk.Show(ctx, session, id)
-	if err != nil {
-		return p, err
+	p, now, err := people.FindShown(ctx, h.desk, session, id, b)
+	if err == nil {
+		h.now = now
 	}
-	h.now = page.Now
-	if p.Digest != b.Digest {
-		return p, unknown
-	}
-	return people.AsShown(p, b.Waiters), nil
+	return p, err
 }
 
 // showStep opens the modal or the menu for an action. If the request is not routed to the person who
 // pressed, it refuses.
 func (h *handler) showStep(ctx context.Context, p *schemas.Prompt, id pressID) error {
-	if p.Decision != nil {
+	if err := people.CheckRouted(ctx, h.desk, p, h.person); err != nil {
 		h.showOutcome(ctx, p)
-		return h.refuse(ctx, (&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision))
-	}
-	q := schemas.Query{SessionID: p.SessionID, Recipient: h.person}
-	_, found, err := people.FindPending(ctx, h.desk, q, func(o *schemas.Prompt) bool { return o.Key() == p.Key() })
-	if err != nil {
 		return h.refuse(ctx, err)
-	}
-	if !found {
-		return h.refuse(ctx, &schemas.Error{Code: schemas.CodeForbidden})
 	}
 	r, ok := step(p, id.button.Action, id)
 	if !ok {
@@ -214,36 +220,27 @@ func (h *handler) handleModal(ctx context.Context) error {
 		return h.refuse(ctx, unknown)
 	}
 	words := h.i.words()
-	if fault := faultIn(id.kind, words); fault != "" {
-		h.tell(ctx, fault)
+	if fault := people.DialogFault(id.kind, words); fault != "" {
+		h.reply(ctx, whisper(faultText(fault, words)))
 		return nil
 	}
 	p, err := h.find(ctx, id.button)
 	if err != nil {
 		return h.refuse(ctx, err)
 	}
-	var a schemas.Answer
-	switch id.kind {
-	case askWhy:
-		a, ok = people.Utterance{Word: people.No, Reason: words}.Answer(&p, h.from())
-	case askSay:
-		a, ok = offer(&p).TextAnswer(words, h.from())
-	case askEdit:
-		a, ok = offer(&p).EditAnswer(words, h.from())
-	case askCode:
-		a, ok = offer(&p).Answer(id.button.Action, h.from())
-		a.CodeWord = words
-	default:
-		ok = false
-	}
+	a, ok := offer(&p).DialogAnswer(id.kind, id.button.Action, words, h.from())
 	if !ok {
 		return h.refuse(ctx, unknown)
 	}
 	return h.answer(ctx, &p, a)
 }
 
-// answer submits an answer, tells the person the result, and shows the outcome in the message.
+// answer submits an answer, tells the person the result, and shows the outcome in the message. If
+// Discord has told the person that the press failed, it submits nothing.
 func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer) error {
+	if !h.accepted(ctx) {
+		return nil
+	}
 	reply, err := people.Submit(ctx, h.desk, p, a, h.now)
 	if err != nil {
 		return err
@@ -276,86 +273,4 @@ func (h *handler) refuse(ctx context.Context, err error) error {
 		h.tell(ctx, reply)
 	}
 	return again
-}
-
-// tell shows a text only to this person.
-func (h *handler) tell(ctx context.Context, text string) { h.reply(ctx, whisper(said(text))) }
-
-// inMenu reports whether the message of the interaction is the menu.
-func (h *handler) inMenu() bool { return h.i.Message != nil && h.i.Message.Flags&flagEphemeral != 0 }
-
-// reply shows a message only to this person: as the response to the interaction, or after it. In the
-// menu, it replaces the menu.
-func (h *handler) reply(ctx context.Context, m outgoing) {
-	h.mu.Lock()
-	h.replied = true
-	h.mu.Unlock()
-	kind := respondMessage
-	if h.inMenu() {
-		kind = respondUpdate
-	}
-	if h.respond(ctx, response{kind, m}) {
-		return
-	}
-	hook := "/webhooks/" + h.i.Application + "/" + h.i.Token
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
-	defer cancel()
-	var err error
-	if h.inMenu() || h.i.Type == isCommand { // the acknowledgement promised to change this message
-		m.Flags &^= flagEphemeral // the message has this flag already, and an edit cannot set it
-		err = h.api.call(ctx, "edit response", http.MethodPatch, hook+"/messages/@original", m, nil)
-	} else {
-		err = h.api.call(ctx, "create follow-up", http.MethodPost, hook, m, nil)
-	}
-	if err != nil { // an interaction's token is valid for 15 minutes
-		m.Flags &^= flagEphemeral
-		_, err = h.send(ctx, h.person, m)
-	}
-	if err != nil {
-		h.log.Info("discord: a reply was not sent", "error", err)
-	}
-}
-
-// tellRecording tells the person that their answer is being recorded, unless they have already got a
-// reply, or another worker handles the interaction.
-func (h *handler) tellRecording(ctx context.Context) {
-	h.mu.Lock()
-	silent := h.replied || !h.acked
-	h.mu.Unlock()
-	if silent {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
-	defer cancel()
-	hook := "/webhooks/" + h.i.Application + "/" + h.i.Token
-	if err := h.api.call(ctx, "create follow-up", http.MethodPost, hook, whisper(said(people.Recording)), nil); err != nil {
-		h.log.Info("discord: a reply was not sent", "error", err)
-	}
-}
-
-// acknowledge tells Discord that the response to the interaction comes later.
-func (h *handler) acknowledge(ctx context.Context) {
-	if h.i.Type == isCommand {
-		h.respond(ctx, response{respondThinking, map[string]int{"flags": flagEphemeral}})
-	} else {
-		h.respond(ctx, response{Type: respondNothing})
-	}
-}
-
-// respond sends the one response to the interaction. It returns false if nod has already responded, or
-// if Discord did not accept the response.
-func (h *handler) respond(ctx context.Context, r response) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock() // a follow-up must not reach Discord before the response
-	if h.acked {
-		return false
-	}
-	h.acked = true
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
-	defer cancel()
-	err := h.api.call(ctx, "respond", http.MethodPost, "/interactions/"+h.i.ID+"/"+h.i.Token+"/callback", r, nil)
-	if err != nil {
-		h.log.Info("discord: nod's response to a press was not accepted; the person reads that the interaction failed", "error", err)
-	}
-	return err == nil
 }

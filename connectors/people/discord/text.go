@@ -32,16 +32,21 @@ const (
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
 )
 
-// special replaces what Discord reads as Markdown, a mention or a link anywhere in a line, and
-// lineStart matches what it reads as Markdown at the beginning of a line.
+// special replaces what Discord reads as Markdown, a mention, an emoji or a link anywhere in a line.
+// afterSpecial matches escaped colons that need no escape, because nothing follows them, and lineStart
+// what Discord reads as Markdown at the beginning of a line.
 var (
-	special   = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "|", `\|`, "<", `\<`, "[", `\[`, "@", `\@`, "://", `:\/\/`)
-	lineStart = regexp.MustCompile(`(?m)^(\s*\d*)([-#+>.])`)
+	special      = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "|", `\|`, "<", `\<`, "[", `\[`, "@", `\@`, ":", `\:`)
+	afterSpecial = regexp.MustCompile(`(?m)\\:(\s|$)`)
+	lineStart    = regexp.MustCompile(`(?m)^(\s*\d*)([-#+>.])`)
 )
 
 // escape makes a text safe where Discord reads Markdown: Discord shows every character as it is, and
 // nothing becomes a link, a mention, a list or an emoji.
-func escape(s string) string { return lineStart.ReplaceAllString(special.Replace(s), `$1\$2`) }
+func escape(s string) string {
+	s = afterSpecial.ReplaceAllString(special.Replace(s), ":$1")
+	return lineStart.ReplaceAllString(s, `$1\$2`)
+}
 
 func bold(s string) string {
 	if s == "" {
@@ -174,22 +179,23 @@ func isRepeat(text string) bool {
 	return strings.HasPrefix(text, escape(repeated)) || strings.HasPrefix(text, escape(repeatEnded))
 }
 
-// said formats a text of nod, which may contain text of the agent. It leaves out the lines at the end
-// that do not fit.
+// said formats a text of nod, which may contain text of the agent. If it does not fit in a message, said
+// leaves out lines at the end and says so.
 func said(text string) string {
-	var b strings.Builder
-	units := 0
-	for line := range strings.Lines(text) {
+	const more = "\n… and more, which does not fit here."
+	var all []string
+	units := people.UTF16(more)
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		line = escape(line)
-		if units += people.UTF16(line); units > maxText {
-			break
+		if units += people.UTF16(line) + 1; units > maxText {
+			return strings.Join(all, "\n") + more
 		}
-		b.WriteString(line)
+		all = append(all, line)
 	}
-	if strings.TrimSpace(b.String()) == "" {
-		return "nod"
+	if text := strings.Join(all, "\n"); text != "" {
+		return text
 	}
-	return b.String()
+	return "nod"
 }
 
 // alert returns the first text of a message about a pending request, which a notification shows.

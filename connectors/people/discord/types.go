@@ -55,6 +55,7 @@ type component struct {
 	CustomID   string      `json:"custom_id,omitempty"`
 	Style      int         `json:"style,omitempty"`
 	Label      string      `json:"label,omitempty"`
+	About      string      `json:"description,omitempty"` // of a label
 	Content    string      `json:"content,omitempty"`
 	Value      string      `json:"value,omitempty"`
 	Required   bool        `json:"required,omitempty"`

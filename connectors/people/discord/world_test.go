@@ -37,13 +37,16 @@ func newWorld(t *testing.T, change ...func(*schemas.Prompt)) *world {
 }
 
 // runs runs a carrier on the same Discord and desk.
-func (w *world) runs() (c people.Carrier, stop func(), stopped func() error) {
+func (w *world) runs() (c people.Carrier, stop func(), stopped func() error) { return w.runsOn(w.desk) }
+
+// runsOn runs a carrier on the same Discord and another desk.
+func (w *world) runsOn(desk people.Desk) (c people.Carrier, stop func(), stopped func() error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	w.ctx = ctx
 	c = w.rig.Open(slog.New(slog.DiscardHandler))
 	ended := make(chan struct{})
 	var err error
-	go func() { defer close(ended); err = c.Run(ctx, w.desk) }()
+	go func() { defer close(ended); err = c.Run(ctx, desk) }()
 	w.t.Cleanup(func() { cancel(); <-ended })
 	return c, cancel, func() error { <-ended; return err }
 }

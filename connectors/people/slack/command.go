@@ -10,7 +10,7 @@ import (
 // handleCommand carries out the slash command /nod with this text. Only the person sees the
 // reply.
 func (h *handler) handleCommand(ctx context.Context, text string) error {
-	commands := people.Commands{Desk: h.desk, Channel: Name, Now: h.now}
+	commands := people.Commands{Desk: h.desk, Channel: Name, Prefix: "/nod ", Now: h.now}
 	words := "/" + strings.TrimLeft(strings.TrimSpace(text), "/")
 	reply, known, err := commands.Run(ctx, h.from(), words)
 	switch command, _ := people.Command(words); {
@@ -19,7 +19,7 @@ func (h *handler) handleCommand(ctx context.Context, text string) error {
 	case known && command == "/web":
 		h.tellBlocks(ctx, "nod", withLink(reply))
 	case known:
-		h.tell(ctx, strings.NewReplacer("send /", "write /nod ", "Send /", "Write /nod ", "\n/", "\n/nod ").Replace(reply))
+		h.tell(ctx, reply)
 	case command == "/pending":
 		return h.listPending(ctx)
 	default:

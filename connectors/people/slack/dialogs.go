@@ -3,24 +3,19 @@ package slack
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
 
-// The kinds of dialogs with a field that a person fills in. The kind is the dialog's callback_id.
-const (
-	askWhy  = "why"
-	askSay  = "say"
-	askEdit = "edit"
-	askCode = "code"
-)
-
 const (
 	// wordsField is the id of the text field of a dialog, and of the field's block.
 	wordsField = "words"
-	// maxWords is the largest text of a field, in characters.
+	// maxWords is the largest text of a field with several lines, and maxWord that of one with one
+	// line, in characters.
 	maxWords = 3000
+	maxWord  = 200
 	// maxDialog is the largest number of blocks in the dialog More answers. Answers that do not
 	// fit are left out.
 	maxDialog = 80
@@ -56,40 +51,38 @@ func dialog(title string, o origin, blocks []block) *view {
 	return &view{Type: "modal", CallbackID: "show", Title: plainText(title), Close: plainText("Close"), Blocks: blocks, Metadata: o.String()}
 }
 
-// question returns a dialog with a text field, and a button that sends the text.
-func question(kind, title, submit, label string, o origin, before []block, field element) *view {
-	v := dialog(title, o, before)
-	v.CallbackID, v.Submit = kind, plainText(submit)
-	field.Type, field.ActionID = "plain_text_input", wordsField
-	v.Blocks = append(v.Blocks, block{Type: "input", BlockID: wordsField, Label: plainText(label), Element: &field})
-	return v
-}
-
 // step returns the dialog for an action that needs one. It returns nil if p does not offer the action.
 func step(p *schemas.Prompt, action string, o origin) *view {
-	about, offer := said("Request "+p.PendingID), offer(p)
-	switch action {
-	case people.ActMore:
-		if blocks := moreAnswers(offer); len(blocks) > 0 {
+	if action == people.ActMore {
+		if blocks := moreAnswers(offer(p)); len(blocks) > 0 {
 			return dialog("More answers", o, blocks)
 		}
-	case people.ActWhy:
-		return question(askWhy, "Deny", "Deny", "Why? The agent reads it.", o, about, element{Multiline: true, MaxLength: maxWords})
-	case people.ActSay:
-		if _, ok := offer.TextAnswer("x", schemas.From{}); ok {
-			return question(askSay, "Answer", "Send", "Your answer", o, about, element{Multiline: true, MaxLength: maxWords})
-		}
-	case people.ActEdit:
-		if offer.Editable() {
-			return question(askEdit, "Edit the input", "Allow once", "The input in JSON. The agent runs it as you leave it here.", o, about,
-				element{Multiline: true, MaxLength: maxWords, Initial: offer.Input()})
-		}
-	default: // the action is an answer that needs the code word
-		c := &content{}
-		c.line(bold("Allows: "), code(offer.Describe(action)))
-		return question(askCode, "Code word", "Allow", "The code word", o, append(about, c.blocks...), element{MaxLength: 200})
+		return nil
 	}
-	return nil
+	d, ok := offer(p).Dialog(action)
+	if !ok {
+		return nil
+	}
+	about := said("Request " + p.PendingID)
+	if d.Allows != "" {
+		c := &content{}
+		c.line(bold("Allows: "), code(d.Allows))
+		about = append(about, c.blocks...)
+	}
+	return question(d, o, about)
+}
+
+// question returns a dialog with a text field, and a button that sends the text.
+func question(d people.Dialog, o origin, before []block) *view {
+	v := dialog(d.Title, o, before)
+	v.CallbackID, v.Submit = d.Kind, plainText(d.Submit)
+	field := element{Type: "plain_text_input", ActionID: wordsField, MaxLength: maxWord, Initial: d.Initial}
+	if d.Long {
+		field.Multiline, field.MaxLength = true, maxWords
+	}
+	label := strings.TrimSpace(d.Label + " " + d.Hint)
+	v.Blocks = append(v.Blocks, block{Type: "input", BlockID: wordsField, Label: plainText(label), Element: &field})
+	return v
 }
 
 // moreAnswers returns the blocks of the dialog with the answers for which one press in the chat

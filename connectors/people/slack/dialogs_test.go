@@ -135,7 +135,7 @@ func TestTheCommand(t *testing.T) {
 	w.Command(ann, "pending", "")
 	w.told("1 waiting")
 	w.Command(ann, "freeze", "")
-	w.told("Frozen: every request of any agent is denied until you write /nod thaw")
+	w.told("Frozen: every request of any agent is denied until you send /nod thaw")
 	w.Command(ann, "", "")
 	w.told("Your Slack user id is " + ann)
 	w.Command(ann, "web", "")

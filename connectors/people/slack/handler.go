@@ -51,8 +51,6 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, ack
 		}
 	}()
 	h := &handler{Carrier: c, desk: desk, id: e.ID, person: e.Payload.person(), trigger: e.Payload.TriggerID, ack: ack, now: time.Now()}
-	late := time.AfterFunc(ackWithin, func() { ack(nil) })
-	defer late.Stop()
 	p := &e.Payload
 	switch {
 	case e.Type == "slash_commands":
@@ -177,36 +175,24 @@ func (h *handler) handlePress(ctx context.Context, p *payload) error {
 }
 
 // find returns the request that a button names, with the number of calls that the button's message
-// shows. If the request does not have the digest in the button, the error is unknown.
+// shows.
 func (h *handler) find(ctx context.Context, b people.ButtonData) (schemas.Prompt, error) {
 	if b.Session == "" {
 		return schemas.Prompt{}, unknown
 	}
-	p, page, err := h.desk.Show(ctx, b.Session, b.ID)
-	if err != nil {
-		return p, err
+	p, now, err := people.FindShown(ctx, h.desk, b.Session, b.ID, b)
+	if err == nil {
+		h.now = now
 	}
-	h.now = page.Now
-	if p.Digest != b.Digest {
-		return p, unknown
-	}
-	return people.AsShown(p, b.Waiters), nil
+	return p, err
 }
 
 // showStep opens the dialog for an action. If the request is not routed to the person who
 // pressed, it refuses.
 func (h *handler) showStep(ctx context.Context, p *schemas.Prompt, b people.ButtonData) error {
-	if p.Decision != nil {
+	if err := people.CheckRouted(ctx, h.desk, p, h.person); err != nil {
 		h.showOutcome(ctx, p)
-		return h.refuse(ctx, (&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision))
-	}
-	q := schemas.Query{SessionID: p.SessionID, Recipient: h.person}
-	_, found, err := people.FindPending(ctx, h.desk, q, func(o *schemas.Prompt) bool { return o.Key() == p.Key() })
-	if err != nil {
 		return h.refuse(ctx, err)
-	}
-	if !found {
-		return h.refuse(ctx, &schemas.Error{Code: schemas.CodeForbidden})
 	}
 	v := step(p, b.Action, origin{h.channel, h.ts, h.repeat, b.Text(maxValue)})
 	if v == nil {
@@ -227,7 +213,7 @@ func (h *handler) handleDialog(ctx context.Context, v *incomingView) error {
 	}
 	h.channel, h.ts, h.repeat = o.Channel, o.TS, o.Repeat
 	words := strings.TrimSpace(v.State.Values[wordsField][wordsField].Value)
-	if fault := faultIn(v.CallbackID, words); fault != "" {
+	if fault := people.DialogFault(v.CallbackID, words); fault != "" {
 		h.ack(map[string]any{"response_action": "errors", "errors": map[string]string{wordsField: fault}})
 		return nil
 	}
@@ -235,36 +221,11 @@ func (h *handler) handleDialog(ctx context.Context, v *incomingView) error {
 	if err != nil {
 		return h.refuse(ctx, err)
 	}
-	var a schemas.Answer
-	switch v.CallbackID {
-	case askWhy:
-		a, ok = people.Utterance{Word: people.No, Reason: words}.Answer(&p, h.from())
-	case askSay:
-		a, ok = offer(&p).TextAnswer(words, h.from())
-	case askEdit:
-		a, ok = offer(&p).EditAnswer(words, h.from())
-	case askCode:
-		a, ok = offer(&p).Answer(b.Action, h.from())
-		a.CodeWord = words
-	default:
-		ok = false
-	}
+	a, ok := offer(&p).DialogAnswer(v.CallbackID, b.Action, words, h.from())
 	if !ok {
 		return h.refuse(ctx, unknown)
 	}
 	return h.answer(ctx, &p, a)
-}
-
-// faultIn returns the error to show below the field of a dialog, or "" if the text in the field
-// is correct.
-func faultIn(kind, words string) string {
-	switch {
-	case words == "":
-		return "Write it as a text."
-	case kind == askEdit && !people.IsObject(words):
-		return "This is no JSON object."
-	}
-	return ""
 }
 
 // answer submits an answer, tells the person the result, and shows the outcome in the message.

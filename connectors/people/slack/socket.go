@@ -151,9 +151,14 @@ func (c *Carrier) read(ctx context.Context, conn *websocket.Conn, desk people.De
 			continue // the message "hello", which needs no reply
 		}
 		ack := c.acknowledge(ctx, conn, e.ID)
-		if person := e.Payload.person(); person == "" || e.Type != "interactive" && e.Type != "slash_commands" {
+		person := e.Payload.person()
+		if person == "" || e.Type != "interactive" && e.Type != "slash_commands" {
 			ack(nil) // nod handles no messages of this type
-		} else if !work.Do(person, func() { c.handle(ctx, desk, &e, ack) }) {
+			continue
+		}
+		stop := people.After(ackWithin, func() { ack(nil) })
+		if !work.Do(person, func() { defer stop(); c.handle(ctx, desk, &e, ack) }) {
+			stop()
 			c.log.Warn("slack: dropped a press, because too many of this person wait", "user", person)
 		}
 	}

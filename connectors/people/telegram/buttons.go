@@ -97,6 +97,9 @@ func questionButtons(p *schemas.Prompt, to func(text, action string) button) *ke
 			text = "Answer " + strconv.Itoa(i+1)
 		}
 		if o.Text {
+			if only, ok := people.TextOption(p, fitsWhole(p)); !ok || only != i {
+				continue
+			}
 			action = actSay
 		}
 		k.Rows = append(k.Rows, []button{to(text, action)})

@@ -24,9 +24,10 @@ import (
 const (
 	// mailTimeout is the time limit for handing one message to a mail server.
 	mailTimeout = 15 * time.Second
-	// mailPause is the time until the next attempt if a mail server refuses a message temporarily
-	// and names no time.
-	mailPause = time.Minute
+	// mailPause is the shortest time until the next attempt if a mail server refuses a message
+	// temporarily and names no time, and mailPauseMax the longest.
+	mailPause    = time.Minute
+	mailPauseMax = 30 * time.Minute
 	// maxMailText is the largest text of a mail in bytes.
 	maxMailText = 64 << 10
 	// maxSubject is the largest number of characters in a subject.
@@ -51,7 +52,7 @@ func (s *mailer) send(ctx context.Context, t *target, m *message) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return mailError(t, step, err)
+	return mailError(t, m, step, err)
 }
 
 // try makes one attempt to send m. If it fails, step names the SMTP step that failed.
@@ -146,7 +147,7 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 // mailError returns the error for a failed step. If the server refuses with a code 5xx, the
 // person is unreachable by this target, or the settings are wrong. If it refuses with 4xx, the
 // worker tries again later.
-func mailError(t *target, step string, err error) *people.Error {
+func mailError(t *target, m *message, step string, err error) *people.Error {
 	var refusal *textproto.Error
 	var cert *tls.CertificateVerificationError
 	switch {
@@ -159,7 +160,7 @@ func mailError(t *target, step string, err error) *people.Error {
 	e := &people.Error{Err: fmt.Errorf("wake %s: its mail server refused %s with %d", t.Name, step, refusal.Code)}
 	switch {
 	case refusal.Code/100 == 4:
-		e.After = retryIn(refusal.Msg)
+		e.After = retryIn(refusal.Msg, m.due(t))
 	case refusal.Code/100 != 5: // the server does not speak SMTP
 	case step == stepLogin, step == stepTLS, refusal.Code == 530:
 		e.Permanent = true
@@ -190,13 +191,24 @@ func cause(err error) string {
 // unknown sender (greylisting), such as "try again in 300 seconds".
 var inSeconds = regexp.MustCompile(`\bin (\d{1,5}) ?s(?:ec|econds?)?\b`)
 
-// retryIn returns the time until the next attempt, from the text of a temporary refusal.
-func retryIn(text string) time.Duration {
+// due returns how long ago the message should have been sent.
+func (m *message) due(t *target) time.Duration {
+	since := m.prompt.Request.CreatedAt.Add(time.Duration(t.AfterSeconds) * time.Second)
+	if d := m.prompt.Decision; d != nil {
+		since = d.DecidedAt
+	}
+	return m.at.Sub(since)
+}
+
+// retryIn returns the time until the next attempt, from the text of a temporary refusal. Without a time
+// in the text, it is as long as the message has been due, so that each pause is twice as long as the one
+// before.
+func retryIn(text string, due time.Duration) time.Duration {
 	if found := inSeconds.FindStringSubmatch(text); found != nil {
 		n, _ := strconv.Atoi(found[1]) // cannot fail: inSeconds matches at most five digits
 		return max(time.Duration(n)*time.Second, time.Second)
 	}
-	return mailPause
+	return min(max(due, mailPause), mailPauseMax)
 }
 
 // mail returns the message with its headers. No text of the request can add a header: the subject is

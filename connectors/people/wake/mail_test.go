@@ -235,6 +235,13 @@ func TestMailServersRefuse(t *testing.T) {
 		_, err := c.Prompt(t.Context(), asks("make"))
 		require.Equal(t, want, asError(t, err), code)
 	}
+	m.refusal = &smtp.SMTPError{Code: 451, EnhancedCode: smtp.NoEnhancedCode, Message: "later"}
+	for age, want := range map[time.Duration]time.Duration{10 * time.Minute: 10 * time.Minute, 5 * time.Hour: 30 * time.Minute} {
+		p := asks("make")
+		p.Request.CreatedAt = time.Now().Add(-age)
+		_, err := c.Prompt(t.Context(), p)
+		require.InDelta(t, want, asError(t, err).After, float64(10*time.Second), "the pauses grow with the age of the message")
+	}
 	require.Empty(t, m.got)
 }
 

@@ -212,7 +212,7 @@ func (s *Server) push(i *interaction, data map[string]any) {
 			i.by.read = append(i.by.read, Read{Text: NoResponse})
 		}
 	}
-	if connected == 0 {
+	if connected == 0 && !s.patient {
 		failed() // without waiting, for faster tests
 		return
 	}
@@ -221,6 +221,26 @@ func (s *Server) push(i *interaction, data map[string]any) {
 		defer s.mu.Unlock()
 		failed()
 	})
+}
+
+// Patient makes the server wait ackWithin for a response also while no connection is open.
+func (s *Server) Patient() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.patient = true
+}
+
+// Unanswered returns the number of interactions without a response, of which the person has not read
+// that they failed.
+func (s *Server) Unanswered() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range s.interactions {
+		if !i.acked && !i.failed {
+			n++
+		}
+	}
+	return n
 }
 
 // NoResponse is the text that Discord shows to a person if the bot does not respond to the person's
@@ -269,7 +289,13 @@ func (s *Server) Reconnect() {
 
 // Drop closes all connections with a code, or without a message if the code is 0.
 func (s *Server) Drop(code int) {
-	for _, ws := range s.connections() {
+	all := s.connections()
+	s.mu.Lock()
+	for _, session := range s.sessions {
+		session.conn = nil // so that the client's reply to the close message does not end the session
+	}
+	s.mu.Unlock()
+	for _, ws := range all {
 		if code == 0 {
 			_ = ws.CloseNow() // fails if the client is gone
 		} else {

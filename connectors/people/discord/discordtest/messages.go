@@ -46,6 +46,7 @@ type component struct {
 	CustomID   string      `json:"custom_id,omitempty"`
 	Style      int         `json:"style,omitempty"`
 	Label      string      `json:"label,omitempty"`
+	About      string      `json:"description,omitempty"`
 	Content    string      `json:"content,omitempty"`
 	Value      string      `json:"value,omitempty"`
 	Required   bool        `json:"required,omitempty"`
@@ -241,12 +242,12 @@ func openModal(data json.RawMessage) (*modal, *failure) {
 				return nil, bad("%v", err)
 			}
 			m.text += text + "\n"
-		case c.Type == 18 && c.Label != "" && utf8.RuneCountInString(c.Label) <= 45 && c.Component != nil:
+		case c.Type == 18 && c.Label != "" && utf8.RuneCountInString(c.Label) <= 45 && utf8.RuneCountInString(c.About) <= 100 && c.Component != nil:
 			in := c.Component
 			if in.Type != 4 || in.CustomID == "" || in.Style < 1 || in.Style > 2 || in.MaxLength < 1 || in.MaxLength > 4000 || utf8.RuneCountInString(in.Value) > in.MaxLength {
 				return nil, bad("the text field is not valid")
 			}
-			m.text += c.Label + "\n"
+			m.text += c.Label + "\n" + c.About + "\n"
 			m.field = in
 		default:
 			return nil, bad("a component of the type %d in a modal is not valid", c.Type)

@@ -195,7 +195,7 @@ func (i *interaction) accept(s *Server, kind int, data json.RawMessage) *failure
 		i.original = i.about
 	case kind == 7 && i.about != nil:
 		i.original = i.about
-		return i.replace(s, data, ephemeral)
+		return i.replace(s, data)
 	case kind == 9 && i.kind == isPress:
 		m, f := openModal(data)
 		if f != nil {
@@ -234,13 +234,12 @@ func (i *interaction) show(s *Server, data []byte) *failure {
 	return nil
 }
 
-// replace replaces the original message of an interaction. flags are further flags that the message may
-// have.
-func (i *interaction) replace(s *Server, data []byte, flags int) *failure {
+// replace replaces the original message of an interaction.
+func (i *interaction) replace(s *Server, data []byte) *failure {
 	if i.original.flags&ephemeral == 0 {
 		return bad("this would replace the question")
 	}
-	_, f := s.change(i.original, data, suppressEmbeds|componentsV2|flags)
+	_, f := s.change(i.original, data, suppressEmbeds|componentsV2)
 	if f == nil {
 		i.by.read = append(i.by.read, Read{ID: i.original.id, Text: i.original.text, Links: i.original.links})
 	}
@@ -271,7 +270,7 @@ func (s *Server) editResponse(args []string, data []byte) (any, *failure) {
 	case i.original == nil:
 		f = refused(http.StatusNotFound, 10008, "Unknown Message")
 	default:
-		f = i.replace(s, data, 0)
+		f = i.replace(s, data)
 	}
 	return nil, f
 }

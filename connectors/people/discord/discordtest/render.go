@@ -9,6 +9,7 @@ import (
 var (
 	link      = regexp.MustCompile(`^<(https?://[^\s<>]+)>`)
 	bareLink  = regexp.MustCompile(`^https?://`)
+	emoji     = regexp.MustCompile(`^:[^\s:]+:`)
 	lineStart = regexp.MustCompile(`^(?:[-+>#]|\d+\.)`)
 )
 
@@ -50,7 +51,7 @@ func render(source string) (text string, links []string, err error) {
 			links = append(links, found[1])
 			out.WriteString(found[1])
 			at += len(found[0])
-		case strings.ContainsAny(rest[:1], "*_~|<[@") || bareLink.MatchString(rest) || line && lineStart.MatchString(rest):
+		case strings.ContainsAny(rest[:1], "*_~|<[@") || bareLink.MatchString(rest) || emoji.MatchString(rest) || line && lineStart.MatchString(rest):
 			return "", nil, fmt.Errorf("the text has markup: %.60q", rest)
 		default:
 			out.WriteByte(rest[0])

@@ -39,6 +39,7 @@ type Server struct {
 	faults       []Fault
 	rejected     []string
 	unlimited    bool
+	patient      bool
 	starts       int                // how many further sessions the bot may begin; negative means any number
 	rate         map[string]*bucket // the rate limit of messages, by channel
 	interval     time.Duration      // the time between two heartbeats
