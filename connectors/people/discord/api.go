@@ -81,7 +81,7 @@ func (f *apiError) Error() string {
 	if f.code != 0 {
 		text = fmt.Sprintf("discord %s: error %d", f.method, f.code)
 	}
-	if f.detail != "" {
+	if f.detail != "" && f.status != http.StatusUnauthorized { // Discord's text only repeats the status
 		text += ", " + f.detail
 	}
 	switch {
