@@ -30,15 +30,22 @@ func (s ServiceStats) Into(v any) error { return json.Unmarshal(s.data, v) }
 func (c *Conn) ServiceStats(ctx context.Context, service string) ([]ServiceStats, error) {
 	var all []ServiceStats
 	err := c.eachInstance(ctx, micro.StatsVerb, service, func(reply []byte) {
-		var stats micro.Stats
-		if json.Unmarshal(reply, &stats) == nil && len(stats.Endpoints) > 0 {
-			all = append(all, ServiceStats{stats.ID, stats.Endpoints[0].Data})
+		if stats, ok := readStats(reply); ok {
+			all = append(all, stats)
 		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
 	}
 	return all, nil
+}
+
+func readStats(reply []byte) (ServiceStats, bool) {
+	var stats micro.Stats
+	if json.Unmarshal(reply, &stats) != nil || len(stats.Endpoints) == 0 {
+		return ServiceStats{}, false
+	}
+	return ServiceStats{stats.ID, stats.Endpoints[0].Data}, true
 }
 
 // Instance is a running instance of a service.
@@ -66,22 +73,40 @@ func (c *Conn) Instances(ctx context.Context) ([]Instance, error) {
 // eachInstance sends a request to every instance of a service, or of all services if service is empty,
 // and calls f with each reply. The replies are complete once none has come for statsQuiet.
 func (c *Conn) eachInstance(ctx context.Context, verb micro.Verb, service string, f func(reply []byte)) error {
+	s, err := c.survey(verb, service)
+	if err != nil {
+		return err
+	}
+	defer s.end()
+	return s.ask(ctx, f)
+}
+
+// survey is a request to every instance of a service, which can be sent several times.
+type survey struct {
+	nc             *nats.Conn
+	subject, inbox string
+	sub            *nats.Subscription
+}
+
+func (c *Conn) survey(verb micro.Verb, service string) (*survey, error) {
 	subject, err := micro.ControlSubject(verb, service, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	inbox := c.nc.NewRespInbox()
-	sub, err := c.nc.SubscribeSync(inbox)
-	if err != nil {
-		return err
-	}
-	defer sub.Unsubscribe()
-	if err := c.nc.PublishRequest(subject, inbox, nil); err != nil {
+	s := &survey{nc: c.nc, subject: subject, inbox: c.nc.NewRespInbox()}
+	s.sub, err = c.nc.SubscribeSync(s.inbox)
+	return s, err
+}
+
+// ask sends the request and calls f with each reply, until none has come for statsQuiet. These can be
+// late replies to the requests before.
+func (s *survey) ask(ctx context.Context, f func(reply []byte)) error {
+	if err := s.nc.PublishRequest(s.subject, s.inbox, nil); err != nil {
 		return err
 	}
 	for {
 		quiet, cancel := context.WithTimeout(ctx, statsQuiet)
-		msg, err := sub.NextMsgWithContext(quiet)
+		msg, err := s.sub.NextMsgWithContext(quiet)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) {
 			return nil
@@ -93,34 +118,67 @@ func (c *Conn) eachInstance(ctx context.Context, verb micro.Verb, service string
 	}
 }
 
+func (s *survey) end() { _ = s.sub.Unsubscribe() } // fails if the connection is closed
+
 // Follow waits until every instance of a service reports this revision, or a later one, under
-// revisionName in its statistics. The instances are those that reply and, unless running is
-// nil, those that running lists. If ctx ends first, Follow returns the ids of the instances
-// without this revision. It fails if no instance replies.
+// revisionName in its statistics. The instances are those that have replied within replyCounts and,
+// unless running is nil, those that running lists. If ctx ends first, Follow returns the ids of the
+// instances without this revision. It fails if no instance replies.
 func (c *Conn) Follow(ctx context.Context, service, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
-	heard := false
+	survey, err := c.survey(micro.StatsVerb, service)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
+	}
+	defer survey.end()
+	replies, heard := map[string]reported{}, false
 	for try := 0; ; try++ {
-		stats, err := c.ServiceStats(ctx, service)
+		err := survey.ask(ctx, func(reply []byte) {
+			if stats, ok := readStats(reply); ok {
+				replies[stats.ID] = reported{stats, time.Now()}
+			}
+		})
 		switch {
 		case ctx.Err() != nil && heard:
 			return laggards, nil
 		case ctx.Err() != nil:
 			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine reports its state: check that one is running")
 		case err != nil:
-			return nil, err
+			return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
 		}
-		late, err := behind(ctx, stats, revisionName, revision, running)
+		late, err := behind(ctx, recent(replies), revisionName, revision, running)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, err
 		case err != nil:
 			continue
-		case len(stats) > 0 && len(late) == 0:
+		case len(replies) > 0 && len(late) == 0:
 			return nil, nil
 		}
-		laggards, heard = late, heard || len(stats) > 0
+		laggards, heard = late, heard || len(replies) > 0
 		_ = pause(ctx, min(try, 2)) // after an error of pause, the next round notices that ctx has ended
 	}
+}
+
+// reported is the last reply of an instance.
+type reported struct {
+	ServiceStats
+	at time.Time
+}
+
+// replyCounts is how long a reply counts. On a busy machine a reply can take longer than statsQuiet; an
+// instance that has stopped must not count for long.
+const replyCounts = 3 * time.Second
+
+// recent returns the replies that count, and removes the others.
+func recent(replies map[string]reported) (all []ServiceStats) {
+	for id, r := range replies {
+		if time.Since(r.at) > replyCounts {
+			delete(replies, id)
+			continue
+		}
+		all = append(all, r.ServiceStats)
+	}
+	return all
 }
 
 // The function behind returns the ids of the instances that have not reached a revision or do

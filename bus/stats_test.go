@@ -1,0 +1,34 @@
+package bus_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// On a busy machine an engine can reply so late that the next request for its statistics has been sent
+// already. Its reply still counts.
+func TestALateReplyCounts(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	g := startGuarded(t)
+	engine, err := bus.Connect(ctx, bus.Options{URL: g.url, Creds: g.keys.Path(asEngine), Inbox: asEngine.InboxPrefix(), Name: "engine", Log: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(engine.Close)
+	_, err = engine.Serve(bus.ServiceOptions{Name: "nod-engine", Version: "1.0.0", Open: 8, Stats: func() any {
+		<-time.After(700 * time.Millisecond)
+		return map[string]uint64{"revision": 7}
+	}}, bus.Endpoint{
+		Name: "query", Verb: "query", Tokens: 2, Handle: func(c *bus.Call) { c.Reply(schemas.Page{Type: schemas.TypePage}) },
+	})
+	require.NoError(t, err)
+	laggards, err := engine.Follow(ctx, "nod-engine", "revision", 7, nil)
+	require.NoError(t, err)
+	require.Empty(t, laggards)
+	require.NoError(t, ctx.Err())
+}
