@@ -100,20 +100,32 @@ func readOpenAI(in openAIRequest) (t turn) {
 }
 
 func writeOpenAI(w io.Writer, _ turn, calls []call) {
-	items := []map[string]any{{"type": "message", "id": "msg_01", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": "Done."}}}}
-	if len(calls) > 0 {
-		items = nil
+	response := map[string]any{"id": "resp_01", "created_at": 1, "model": "fake", "output": []any{}}
+	event(w, "response.created", map[string]any{"type": "response.created", "response": response})
+	if len(calls) == 0 {
+		writeOpenAIText(w, "Done.")
 	}
 	for i, c := range calls {
-		items = append(items, map[string]any{"type": "function_call", "id": fmt.Sprintf("fc_%02d", i+1), "call_id": fmt.Sprintf("call_%02d", i+1), "name": c.tool, "arguments": text(c.input)})
-	}
-	response := map[string]any{"id": "resp_01", "output": []any{}}
-	event(w, "response.created", map[string]any{"type": "response.created", "response": response})
-	for i, item := range items {
+		item := map[string]any{
+			"type": "function_call", "id": fmt.Sprintf("fc_%02d", i+1), "call_id": fmt.Sprintf("call_%02d", i+1), "name": c.tool, "arguments": "", "status": "in_progress",
+		}
+		event(w, "response.output_item.added", map[string]any{"type": "response.output_item.added", "output_index": i, "item": item})
+		item["arguments"], item["status"] = text(c.input), "completed"
 		event(w, "response.output_item.done", map[string]any{"type": "response.output_item.done", "output_index": i, "item": item})
 	}
-	response["usage"] = map[string]any{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+	response["usage"] = map[string]any{
+		"input_tokens": 1, "output_tokens": 1, "total_tokens": 2,
+		"input_tokens_details": map[string]any{"cached_tokens": 0}, "output_tokens_details": map[string]any{"reasoning_tokens": 0},
+	}
 	event(w, "response.completed", map[string]any{"type": "response.completed", "response": response})
+}
+
+func writeOpenAIText(w io.Writer, said string) {
+	item := map[string]any{"type": "message", "id": "msg_01", "role": "assistant", "status": "in_progress", "content": []any{}}
+	event(w, "response.output_item.added", map[string]any{"type": "response.output_item.added", "output_index": 0, "item": item})
+	event(w, "response.output_text.delta", map[string]any{"type": "response.output_text.delta", "item_id": "msg_01", "output_index": 0, "content_index": 0, "delta": said})
+	item["content"], item["status"] = []any{map[string]any{"type": "output_text", "text": said, "annotations": []any{}}}, "completed"
+	event(w, "response.output_item.done", map[string]any{"type": "response.output_item.done", "output_index": 0, "item": item})
 }
 
 // geminiRequest is a request of Gemini's generateContent API.

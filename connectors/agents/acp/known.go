@@ -3,7 +3,9 @@ package acp
 import (
 	"encoding/json"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
@@ -48,6 +50,8 @@ func agentNamed(name string) knownAgent {
 		return knownAgent{own: codexCall, drops: dropsTurn}
 	case "qwen-code":
 		return knownAgent{own: qwenCall}
+	case "cline":
+		return knownAgent{own: clineCall}
 	}
 	return knownAgent{}
 }
@@ -126,4 +130,24 @@ func qwenCall(c toolCall, asked map[string]json.RawMessage, dir string) (own own
 	}
 	details, err := agents.WithCwd(input, dir)
 	return ownCall{tool: tool, action: actions[kind], details: details}, err == nil
+}
+
+// clineCommands begins the title of each call of Cline's tool for commands. The names of MCP servers'
+// tools in titles contain "__".
+const clineCommands = "run_commands: "
+
+// clineCall reads a request of Cline to run one command. Cline runs each command of a call in a bash of
+// its own, in the session's directory. A call with several commands remains a call that no rule
+// matches: they run at the same time, and not one after another as in one script.
+func clineCall(_ toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
+	var commands []string
+	input := object(asked["rawInput"])
+	if json.Unmarshal(input["commands"], &commands) != nil || len(commands) != 1 || len(input) != 1 {
+		return own, false
+	}
+	if dir == "" || runtime.GOOS == "windows" || text(asked["kind"]) != "execute" || !strings.HasPrefix(text(asked["title"]), clineCommands) {
+		return own, false
+	}
+	details, err := schemas.Encode(map[string]string{"command": commands[0], "cwd": dir})
+	return ownCall{tool: "Bash", action: schemas.ActionCommand, details: details}, err == nil
 }

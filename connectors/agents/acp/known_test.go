@@ -73,6 +73,10 @@ func TestCallsOfKnownAgents(t *testing.T) {
 		"Codex and another program":  {"codex-acp", nil, `"toolCallId":"c","title":"x","kind":"execute","rawInput":{"command":["/tmp/bash","-lc","make x"],"cwd":"/q"}`, "acp_execute", `{"command":["/tmp/bash","-lc","make x"],"cwd, in the input":"/q"}`},
 		"Qwen Code":                  {"qwen-code", nil, asksBash + `,"_meta":{"toolName":"run_shell_command"}`, "run_shell_command", `{"command":"make x","cwd":"/p"}`},
 		"Qwen Code's MCP tool":       {"qwen-code", nil, asksBash + `,"_meta":{"toolName":"mcp__x__run_shell_command"}`, "acp_execute", `{"command":"make x"}`},
+		"Cline":                      {"cline", nil, `"toolCallId":"c","title":"run_commands: make x","kind":"execute","rawInput":{"commands":["make x"]}`, "Bash", `{"command":"make x","cwd":"/p"}`},
+		"Cline and two commands":     {"cline", nil, `"toolCallId":"c","title":"run_commands: ls","kind":"execute","rawInput":{"commands":["ls","make x"]}`, "acp_execute", `{"commands":["ls","make x"]}`},
+		"Cline and another field":    {"cline", nil, `"toolCallId":"c","title":"run_commands: ls","kind":"execute","rawInput":{"commands":["ls"],"cwd":"/q"}`, "acp_execute", `{"commands":["ls"],"cwd, in the input":"/q"}`},
+		"Cline's MCP tool":           {"cline", nil, `"toolCallId":"c","title":"s__run_commands: ls","kind":"execute","rawInput":{"commands":["ls"]}`, "acp_execute", `{"commands":["ls"]}`},
 		"an agent nod does not know": {"other", []string{announcedBash, runsBash + `"rawInput":{"command":"make x","cwd":"/p"}`}, asksBash, "acp_execute", `{"command":"make x"}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,6 +23,7 @@ var (
 	Kilo     = Agent{"kilo", "@kilocode/cli", "7.7.7", "kilo"}
 	Codex    = Agent{"codex", "@openai/codex", "0.169.0", "codex"}
 	CodexACP = Agent{"codex-acp", "@zed-industries/codex-acp", "0.16.0", "codex-acp"}
+	Cline    = Agent{"cline", "cline", "3.0.65", "cline"}
 )
 
 // Inspector is the official MCP client for the command line, and Filesystem an official MCP server.
