@@ -50,6 +50,10 @@ func unattendedHosts() []unattendedHost {
 			x.does("install", "copilot")
 			return x.copilot(program, "-p", "go on", "--allow-all-tools")
 		}},
+		{hook.Pi(), piPackage, piTouch, func(x *machine, program string) *exec.Cmd {
+			x.does("install", "pi")
+			return x.pi(program)
+		}},
 	}
 }
 

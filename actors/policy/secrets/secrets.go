@@ -65,6 +65,7 @@ var agentNames = []string{
 	".github/hooks", ".config/opencode", ".local/share/opencode/auth.json", "opencode.json", "opencode.jsonc", ".cursor/mcp.json",
 	".cursor/hooks.json", ".cursor/cli.json", ".augment/settings.json", ".augment/session.json", ".continue/config.json", ".continue/config.yaml",
 	".codeium/windsurf/mcp_config.json", ".roo/mcp.json", ".kiro/settings", ".amazonq/mcp.json", ".vscode/mcp.json", ".aider.conf.yml", ".config/goose",
+	".pi/agent/auth.json", ".pi/agent/models.json", ".pi/agent/settings.json", ".pi/agent/extensions", ".pi/settings.json", ".pi/extensions",
 }
 
 // instructions are files that agents, editors, shells, version control and build servers obey,
@@ -166,7 +167,7 @@ func Compile(guarded ...string) *Names {
 // logins.
 var sharedSettings = []string{
 	".claude/settings*.json", ".claude/hooks", ".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/rules", ".gemini/settings.json", ".qwen/settings.json",
-	".copilot/hooks", ".github/hooks", "opencode.json", "opencode.jsonc", ".cursor/hooks.json", ".cursor/cli.json", ".kiro/settings",
+	".copilot/hooks", ".github/hooks", "opencode.json", "opencode.jsonc", ".cursor/hooks.json", ".cursor/cli.json", ".kiro/settings", ".pi/settings.json", ".pi/extensions",
 }
 
 // CompileTracked compiles the names of files that are secrets even if a repository tracks them:

@@ -27,7 +27,9 @@ type Host struct {
 }
 
 // Hosts returns the hosts that nod supports.
-func Hosts() []Host { return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen(), Cursor()} }
+func Hosts() []Host {
+	return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen(), Cursor(), Pi()}
+}
 
 // Dialect is the input and output format of one host's hooks.
 type Dialect interface {
@@ -166,6 +168,9 @@ type Setup struct {
 	// multiples of Unit.
 	Timeout time.Duration
 	Unit    time.Duration
+	// Script is the source of a program with nod's settings in it, for a host that reads no settings file
+	// but runs such programs. It contains scriptBegin and scriptEnd, with an empty object in between.
+	Script string
 	// Note holds advice for the user after an installation; may be empty.
 	Note string
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/tailscale/hujson"
@@ -19,6 +21,42 @@ type document struct {
 	top     *hujson.Object
 	indent  string
 	newline string
+	// head and tail are the parts of a Setup.Script around the settings. stale means that those in the
+	// file were different.
+	head, tail string
+	stale      bool
+}
+
+// scriptBegin and scriptEnd enclose the settings in a Setup.Script.
+const (
+	scriptBegin = "\nconst settings = "
+	scriptEnd   = ";\n// The end of nod's settings."
+)
+
+var errForeignScript = errors.New("was not written by nod install")
+
+// openDocument parses the file of a host. The error is errForeignScript if nod did not write it and can
+// only replace the whole file.
+func openDocument(host Host, path string, data []byte) (*document, error) {
+	s := host.Setup
+	if s.Script == "" {
+		return parseDocument(path, data, s.Comments)
+	}
+	head, tail, _ := strings.Cut(s.Script, scriptBegin+"{}"+scriptEnd)
+	settings, stale := []byte("{}"), false
+	if len(bytes.TrimSpace(data)) > 0 {
+		before, rest, begins := strings.Cut(string(data), scriptBegin)
+		inside, after, ends := strings.Cut(rest, scriptEnd)
+		if !begins || !ends {
+			return nil, fmt.Errorf("%s %w %s: move it away first, nothing was changed", path, errForeignScript, host.Name)
+		}
+		settings, stale = []byte(inside), before != head || after != tail
+	}
+	d, err := parseDocument(path, settings, false)
+	if err == nil {
+		d.head, d.tail, d.stale = head+scriptBegin, scriptEnd+tail, stale
+	}
+	return d, err
 }
 
 // entryNames are the field names of a hook in a host's settings file.
@@ -143,7 +181,12 @@ func position(data []byte, offset int) (line, column int) {
 	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-func (d *document) bytes() []byte { return d.root.Pack() }
+func (d *document) bytes() []byte {
+	if d.head == "" {
+		return d.root.Pack()
+	}
+	return slices.Concat([]byte(d.head), bytes.TrimSpace(d.root.Pack()), []byte(d.tail))
+}
 
 func packed(list *hujson.Array) []byte { return hujson.Value{Value: list}.Pack() }
 

@@ -92,9 +92,12 @@ func InspectChange(host Host, c Change) (before, after Inspection, err error) {
 
 func inspect(host Host, path string, data []byte) (Inspection, error) {
 	found := Inspection{Path: path, Exists: true}
-	doc, err := parseDocument(path, data, host.Setup.Comments)
+	doc, err := openDocument(host, path, data)
 	if err != nil {
 		return found, err
+	}
+	if doc.stale {
+		return found, nil // a script that was changed may ask nod nothing
 	}
 	if doc.isTrue(host.Setup.Off) {
 		found.Off = host.Setup.Off

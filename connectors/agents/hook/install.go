@@ -53,7 +53,11 @@ func Install(host Host, o InstallOptions) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	doc, err := parseDocument(change.Path, change.Before, host.Setup.Comments)
+	doc, err := openDocument(host, change.Path, change.Before)
+	if o.Uninstall && errors.Is(err, errForeignScript) {
+		change.After = change.Before
+		return change, nil
+	}
 	if err != nil {
 		return Change{}, err
 	}
@@ -61,6 +65,9 @@ func Install(host Host, o InstallOptions) (Change, error) {
 		change.After = change.Before
 		if doc.removeHooks(host.Setup.names(), ownCommand(host), o.KeepEmptyHooks) {
 			change.After = doc.bytes()
+			if host.Setup.Script != "" {
+				change.After = []byte("{}\n") // without its settings, the script would block every call
+			}
 		}
 	} else {
 		change.EmptyHooks = doc.hasEmptyHooks()

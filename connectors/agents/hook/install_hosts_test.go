@@ -1,11 +1,14 @@
 package hook_test
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -126,6 +129,9 @@ func TestInstallForEachHost(t *testing.T) {
 // every byte of the file is as before. Uninstalling another host's hooks changes nothing.
 func TestUninstallRestoresEachHostsFile(t *testing.T) {
 	for _, host := range hook.Hosts() {
+		if host.Setup.Script != "" {
+			continue // nod writes the whole file
+		}
 		event := host.Setup.Events[0]
 		elsewhere := "nod hook opencode"
 		for name, before := range map[string]string{
@@ -223,5 +229,53 @@ func TestInstallKeepsGeminisComments(t *testing.T) {
 		_, err := hook.Install(hook.Gemini(), hook.InstallOptions{Settings: path, Program: "nod"})
 		assert.ErrorContains(t, err, "nothing was changed", name)
 		assert.Equal(t, before, contents(t, path))
+	}
+}
+
+// A host without a settings file gets a program with nod's hooks in it. nod replaces only its own
+// program, and trusts it only if nobody has changed it.
+func TestInstallWritesAScript(t *testing.T) {
+	host := hook.Pi()
+	path := filepath.Join(t.TempDir(), "extensions", "nod.ts")
+	inspected := func() hook.Inspection {
+		t.Helper()
+		at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
+		require.NoError(t, err)
+		return at
+	}
+	installedFor(t, host, path, hook.InstallOptions{})
+	written := contents(t, path)
+	require.Len(t, inspected().Hooks, 1)
+	require.Len(t, inspected().Signals, 1)
+	assert.Equal(t, "/opt/nod/bin/nod", inspected().Hooks[0].Program())
+	assert.Contains(t, written, "/opt/nod/bin/nod hook pi --host-timeout 86400s || /bin/sh -c")
+	assert.False(t, installedFor(t, host, path, hook.InstallOptions{}).Changed(), "a second time changes nothing")
+
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(written, "block: true", "block: false", 1)), 0o600))
+	assert.Empty(t, inspected().Hooks, "a changed program may ask nod nothing")
+	installedFor(t, host, path, hook.InstallOptions{})
+	assert.Equal(t, written, contents(t, path))
+
+	installedFor(t, host, path, hook.InstallOptions{Uninstall: true})
+	assert.Equal(t, "{}\n", contents(t, path))
+
+	require.NoError(t, os.WriteFile(path, []byte("export default function () {}\n"), 0o600))
+	_, err := hook.Install(host, hook.InstallOptions{Settings: path, Program: "/opt/nod/bin/nod"})
+	assert.ErrorContains(t, err, "was not written by nod install pi: move it away first")
+	assert.False(t, installedFor(t, host, path, hook.InstallOptions{Uninstall: true}).Changed())
+}
+
+// pi changes some paths before it uses them. No rule allows a call with such a path.
+func TestPiChangesSomePaths(t *testing.T) {
+	for path, plain := range map[string]bool{
+		"a.txt": true, "/w/a.txt": true, "../a": true, "": true, "@.env": false, "~/.ssh/id_rsa": false, "~": false, ".\u00a0env": false, "it's": false, "é": false,
+	} {
+		input, err := json.Marshal(map[string]any{
+			"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/w", "tool_use_id": "1", "tool_name": "read", "tool_input": map[string]string{"path": path},
+		})
+		require.NoError(t, err)
+		call, err := hook.Pi().Dialect.Read(input)
+		require.NoError(t, err)
+		assert.Equal(t, plain, call.Action == schemas.ActionFileRead, "%q: %s", path, call.Action)
 	}
 }

@@ -20,7 +20,6 @@ var others = []other{
 	{"droid", "Factory droid", gate},
 	{"cline", "Cline", "in an editor, nod acp -- cline --acp asks nod about every call; cline alone asks nobody"},
 	{"kilo", "Kilo", "nod kilo beside its server; nod install kilo makes it ask"},
-	{"pi", "pi", "its extensions can call nod ask"},
 	{"auggie", "Auggie", gate},
 	{"cursor-agent", "Cursor's command-line agent", "it may call fewer hooks than the editor, so that nod install cursor is not enough; " + gate},
 	{"amp", "Amp", gate},

@@ -1,0 +1,86 @@
+package hook
+
+import (
+	_ "embed"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// piExtension is the source of nod's extension for pi, without settings.
+//
+//go:embed pi.ts
+var piExtension string
+
+// Pi describes the coding agent pi. pi has no settings for hooks, but loads extensions from a directory.
+// nod's extension runs the hook before every call and has the form of the other hosts' settings in
+// itself.
+func Pi() Host {
+	return Host{
+		Name:         "pi",
+		Agent:        "pi",
+		Dialect:      pi{},
+		ChangesInput: true,
+		Program:      "pi",
+		Tested:       []string{"0.73.1"},
+		Setup: Setup{
+			DirEnv: "PI_CODING_AGENT_DIR", Dir: ".pi/agent", ProjectDir: ".pi", File: "extensions/nod.ts", Script: piExtension,
+			Events: []string{preToolUse}, Blocks: []string{preToolUse}, Signals: []string{sessionEnd}, Flat: true,
+			Timeout: 24 * time.Hour, Unit: time.Second,
+			Note: "every call of pi is refused while nod does not run; pi --no-extensions asks nobody",
+		},
+	}
+}
+
+type pi struct{}
+
+// piActions are pi's own tools that rules cover. Any other name is that of a tool of an extension.
+var piActions = map[string]schemas.ActionType{
+	"bash": schemas.ActionCommand, "read": schemas.ActionFileRead, "grep": schemas.ActionFileRead, "write": schemas.ActionFileWrite, "edit": schemas.ActionFileWrite,
+}
+
+// Read parses an input. pi changes some paths before it uses them: it removes an @ at the beginning,
+// replaces ~ by the home directory and unusual spaces by plain ones, and tries other spellings of names
+// that have an apostrophe or are not in ASCII. A call with such a path is taken for a call of an unknown
+// tool, so that no rule allows it.
+func (pi) Read(input []byte) (Call, error) {
+	call, err := readProgram(Pi(), input, nil)
+	if err != nil || call.Signal || call.Ignore != "" {
+		return call, err
+	}
+	call.Action = piActions[call.ToolName]
+	if call.Action == "" || call.Action != schemas.ActionCommand && !plainPath(call.Input) {
+		call.Action = schemas.ActionMCPTool
+	}
+	return call, nil
+}
+
+// plainPath reports whether pi uses the path in an input as it stands.
+func plainPath(input json.RawMessage) bool {
+	var in struct {
+		Path *string `json:"path"`
+	}
+	if json.Unmarshal(input, &in) != nil {
+		return false
+	}
+	if in.Path == nil {
+		return true
+	}
+	p := *in.Path
+	return !strings.HasPrefix(p, "@") && !strings.HasPrefix(p, "~") && !strings.ContainsFunc(p, func(r rune) bool { return r >= 0x80 || r == '\'' })
+}
+
+// Reply refuses the call if the effect is AskHost, because pi without a terminal could ask no user.
+func (pi) Reply(c Call, v Verdict) ([]byte, int) {
+	switch {
+	case v.Effect == Leave:
+		return []byte("{}"), 0
+	case c.Event != preToolUse:
+		return claudeBlock(v.Reason)
+	case v.Effect != Allow:
+		v.Effect = Deny
+	}
+	return jsonReply(map[string]any{"hookSpecificOutput": claudePreTool(v.withReason())})
+}

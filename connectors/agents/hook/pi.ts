@@ -1,0 +1,64 @@
+// nod's extension for pi, written by "nod install pi". The next installation replaces this file.
+import { spawn } from "node:child_process";
+
+const settings = {};
+// The end of nod's settings.
+
+type Hook = { command: string };
+type Reply = { permissionDecision?: string; permissionDecisionReason?: string; updatedInput?: Record<string, unknown> };
+
+// hooksAt returns nod's hooks at an event.
+function hooksAt(event: string): Hook[] {
+	return (settings as { hooks?: Record<string, Hook[]> }).hooks?.[event] ?? [];
+}
+
+// run runs a hook with this input and returns what it prints. It fails if the hook fails.
+function run(hook: Hook, input: unknown, signal?: AbortSignal): Promise<string> {
+	return new Promise((resolve, reject) => {
+		const child = spawn("/bin/sh", ["-c", hook.command], { stdio: ["pipe", "pipe", "pipe"], signal });
+		let out = "";
+		let errors = "";
+		child.stdout.on("data", (data) => { out += data; });
+		child.stderr.on("data", (data) => { errors += data; });
+		child.on("error", reject);
+		child.on("close", (code) => code === 0 ? resolve(out) : reject(new Error(errors.trim() || `it ended with the code ${code}`)));
+		child.stdin.on("error", () => {}); // the hook has ended without reading its input, and "close" says how
+		child.stdin.end(JSON.stringify(input));
+	});
+}
+
+export default function (pi: any) {
+	const told = (event: string, ctx: any) => ({ hook_event_name: event, session_id: ctx.sessionManager.getSessionId(), cwd: ctx.cwd });
+
+	// A call runs only if nod has allowed it. pi also blocks a call if this function throws.
+	pi.on("tool_call", async (event: any, ctx: any) => {
+		const hooks = hooksAt("PreToolUse");
+		if (hooks.length === 0) {
+			return { block: true, reason: "nod's hook is missing in its extension: run nod install pi" };
+		}
+		for (const hook of hooks) {
+			let reply: Reply;
+			try {
+				const input = { ...told("PreToolUse", ctx), tool_use_id: event.toolCallId, tool_name: event.toolName, tool_input: event.input };
+				reply = JSON.parse(await run(hook, input, ctx.signal)).hookSpecificOutput;
+			} catch (error) {
+				return { block: true, reason: `nod did not decide this call: ${(error as Error).message}` };
+			}
+			if (reply?.permissionDecision !== "allow") {
+				return { block: true, reason: reply?.permissionDecisionReason || "Not allowed by nod." };
+			}
+			if (reply.updatedInput) {
+				for (const name of Object.keys(event.input)) {
+					delete event.input[name];
+				}
+				Object.assign(event.input, reply.updatedInput);
+			}
+		}
+	});
+
+	pi.on("session_shutdown", async (_event: any, ctx: any) => {
+		for (const hook of hooksAt("SessionEnd")) {
+			await run(hook, told("SessionEnd", ctx)).catch(() => {}); // pi ends all the same
+		}
+	});
+}
