@@ -34,9 +34,10 @@ func logConfig() jetstream.StreamConfig {
 	}
 }
 
-// Retain sets the limits of the log: entries older than maxAge, and the oldest entries beyond
-// maxBytes, are removed. No key has the right to remove entries in another way. If the servers
-// have no room for maxBytes, Retain sets only the age and returns ErrNoRoom.
+// Retain sets the limits of the log. The log removes entries that are older than maxAge. If it is larger
+// than maxBytes, it also removes its oldest entries. No credentials give the right to remove entries in
+// another way. If the servers have no room for maxBytes, Retain sets only the limit of the age and
+// returns ErrNoRoom.
 func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) error {
 	info, err := l.stream.Info(ctx)
 	if err != nil {

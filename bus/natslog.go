@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// natsLog passes the server's log to slog, without the server's quotes of input that it cannot
-// parse: such quotes may contain payloads.
+// natsLog passes the server's log to slog. If the server cannot parse its input, it quotes the input in
+// its log. natsLog leaves these parts out, because they may contain payloads.
 type natsLog struct {
 	log     *slog.Logger
 	fatal   chan error // receives the first error that prevents the start

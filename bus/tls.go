@@ -24,8 +24,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// tlsName is the name in every embedded server's certificate, at any address. It need not be
-// unique, because each server has its own authority.
+// tlsName is the name in the certificate of every embedded server, whatever the server's address is.
+// It need not be unique, because each server has its own certificate authority.
 const tlsName = "nod"
 
 const tlsWithin = 5 * time.Second

@@ -92,7 +92,8 @@ type ExactCall struct {
 	Container *Container `json:"container,omitempty"`
 }
 
-// SameContainer reports whether two approvals allow a call with the same limits.
+// SameContainer reports whether the approvals c and o allow their call in a container with the same
+// limits, or both without a container.
 func (c *ExactCall) SameContainer(o *ExactCall) bool {
 	if c.Container == nil || o.Container == nil {
 		return c.Contained == o.Contained && c.Container == o.Container

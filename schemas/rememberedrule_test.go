@@ -26,7 +26,8 @@ func TestARememberedRuleIsReadAsItIsPrinted(t *testing.T) {
 	}
 }
 
-// A part that the parser left out would make the rule cover more calls.
+// The parser reads every part of a remembered rule, or refuses the rule. If it ignored a part, the rule
+// would cover more calls.
 func TestARememberedRuleIsReadWholeOrRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "Bash(go test:*) in", "Bash(go test:*) in ", "Bash(go test:*) in /app ", "Bash(go test:*) in /app at", "Bash(go test:*) in /app or /b", "Bash(go test:*) within /app",

@@ -88,8 +88,8 @@ func TestNoLineShowsASecretThroughTheDisk(t *testing.T) {
 	}
 }
 
-// The file tools follow links as a shell command does. An edit through a link out of the project
-// asks, also under a rule for files of the project.
+// The file tools follow links as a shell command does. If a link in the project leads out of it, nod asks
+// a person before an edit through this link, even if a rule allows edits of the project's files.
 func TestFileToolsAreJudgedByTheFilesToWhichTheyLead(t *testing.T) {
 	home, project := diskWithSecrets(t)
 	for _, test := range []struct {

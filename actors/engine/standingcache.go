@@ -87,9 +87,9 @@ func (s *standingCache) changed(key string, revision uint64) {
 	o.stale[id] = max(o.stale[id], revision)
 }
 
-// missed drops all cached answers, because the broker's reports of changes may have been lost.
-// For staleAfter, more reports may be lost, so cached answers are compared with the store
-// before each use.
+// missed drops all cached answers, because the broker's reports of changes may have been lost. More
+// reports may be lost during the time staleAfter from now. In this time, each cached answer is compared
+// with the store before it is used.
 func (s *standingCache) missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -299,7 +299,7 @@ func numbered(list []offer, words []string) (chosen []offer, err error) {
 }
 
 // addChosen writes the chosen preset and rules into settings.json after the user has seen the change.
-// With the preset it leaves out the rules that the preset makes unnecessary.
+// If the user has chosen a preset, it leaves out the rules that the preset makes unnecessary.
 func (e *env) addChosen(chosen []offer) error {
 	var preset string
 	for _, o := range chosen {

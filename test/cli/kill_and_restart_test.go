@@ -24,9 +24,9 @@ import (
 )
 
 // A test sends and allows a request, and kills nod with kill -9 at a random moment. After a restart it
-// sends the request again under the same id. The request must be pending with the deadline of its
-// receipt, or have its one decision. nod must not lose a receipt or a decision that a command has
-// printed.
+// sends the request again under the same id. Then the request must either be pending, with the deadline
+// that its printed receipt contains, or have exactly one decision. nod must not lose a receipt or a
+// decision that a command has printed.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	const machines = 2

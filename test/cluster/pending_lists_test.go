@@ -44,8 +44,9 @@ func stuck(e *rig.Env) (holds func() []string) {
 	}
 }
 
-// firedAndHeld calls ask until a hanging engine has taken the fired timer of a request. It returns the
-// key of that request's record.
+// firedAndHeld makes requests with the function ask, one after another. It ends when the timer of one of
+// them has fired and an engine that hangs has taken this timer. It returns the key of that request's
+// record.
 func firedAndHeld(e *rig.Env, ask func(id string) *rig.Question) (key string) {
 	e.T.Helper()
 	holds := stuck(e)

@@ -8,7 +8,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// ofSecurity are settings under which people of the group security must allow each call.
+// ofSecurity returns settings with a group named security, which has these members. One of them must
+// allow each call. condition adds further conditions, as JSON members.
 func ofSecurity(condition string, members ...string) string {
 	groups := `"groups": [{"name": "security", "people": ["` + strings.Join(members, `", "`) + `"]}]}`
 	return `{"permissions": {"confirm": [{"risk": "low", "people": ["security"]` + condition + `}]}, ` + strings.TrimSuffix(people, "}") + `, ` + groups + `}`

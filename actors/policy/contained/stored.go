@@ -15,7 +15,7 @@ import (
 // would have read the code. So a line may store its own text only in the private /tmp and in
 // data files, and must not run these files.
 
-// dataFile matches names of data files. No program looks for code in such a file by itself.
+// dataFile matches names of data files. No program looks for code in such a file unless it is told to.
 var dataFile = lazyregexp.New(`(?i)^(?:.*\.(?:log|md|rst|csv|tsv|diff|patch|svg|png|jpe?g|gif|webp|pdf|html?|prof|pprof|err|sum|snap)|` +
 	`(?:c|cover|coverage|test|tests|bench|result|results|report|log|trace|mem|cpu|block|mutex)[\w-]*\.(?:out|txt|trace)|` +
 	`[\w.-]*(?:out|result|report|response|data|coverage|log|dump|list|stats|before|after|diff|junit)[\w.-]*\.(?:json|jsonl|xml|txt)|` +

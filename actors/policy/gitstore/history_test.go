@@ -49,7 +49,7 @@ func (r repository) write(file, text string) {
 	require.NoError(r.t, os.WriteFile(file, []byte(text), 0o644))
 }
 
-// commits makes n commits, in which files change, move and go.
+// commits makes n commits that change, move and delete files.
 func (r repository) commits(n int) {
 	for i := range n {
 		r.write(fmt.Sprintf("d%d/sub/f%d", i%3, i), fmt.Sprintln("file", i))

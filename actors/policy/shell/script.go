@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Script is a command line as Bash runs it in a process of its own: all its simple commands,
-// also those in loops, subshells and substitutions. Unlike a Line, a Script may have any form
-// of syntax, and it does not tell which commands are harmless.
+// Script is a command line as Bash runs it in a process of its own. It contains all simple commands of
+// the line, also those in loops, subshells and substitutions. It differs from a Line in two ways: a
+// Script may have any form of syntax, and it does not tell which commands are harmless.
 type Script struct {
 	pathname.Location         // the directories in which the script starts
 	Steps             []Step  // the simple commands, in the order of the text

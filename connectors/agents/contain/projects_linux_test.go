@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asUser makes contained commands use this user's own home directory and toolchains.
+// asUser makes contained commands use the home directory and the toolchains of the user who runs the
+// test.
 func (r *rig) asUser() {
 	home, err := os.UserHomeDir()
 	require.NoError(r.t, err)

@@ -58,7 +58,8 @@ func (c *call) beside() (json.RawMessage, error) {
 	return schemas.Encode(shown)
 }
 
-// details returns the arguments of the call for people and rules, with the parameters beside them.
+// details returns what people and rules see of the call: its arguments and, in a field of their own, the
+// other parameters of the request that beside returns.
 func (c *call) details() (json.RawMessage, error) {
 	details, err := agents.WithCwd(c.arguments(), "")
 	beside, err2 := c.beside()

@@ -112,8 +112,8 @@ func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, err
 	return people.Ref(id), err
 }
 
-// sendPrompt sends a question, or the outcome of one, and returns the id of the last message.
-// Meta's reports about that message repeat kind.
+// sendPrompt sends a question, or the outcome of one, in one or two messages, and returns the id of the
+// last one. Each of Meta's reports about that message contains kind.
 func (c *Carrier) sendPrompt(ctx context.Context, p *schemas.Prompt, kind messageKind) (id string, err error) {
 	now := time.Now()
 	whole := promptText(p, now)
