@@ -123,7 +123,7 @@ func (s *survey) end() { _ = s.sub.Unsubscribe() } // fails if the connection is
 // Follow waits until every instance of a service reports this revision, or a later one, under
 // revisionName in its statistics. The instances are those that have replied within replyCounts and,
 // unless running is nil, those that running lists. If ctx ends first, Follow returns the ids of the
-// instances without this revision. It fails if no instance replies.
+// instances without this revision, also those that have ceased to reply. It fails if no instance replies.
 func (c *Conn) Follow(ctx context.Context, service, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
 	survey, err := c.survey(micro.StatsVerb, service)
 	if err != nil {
@@ -145,16 +145,19 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 		case err != nil:
 			return nil, fmt.Errorf("ask %s for its statistics: %w", service, err)
 		}
-		late, err := behind(ctx, recent(replies), revisionName, revision, running)
+		current := recent(replies)
+		late, err := behind(ctx, current, revisionName, revision, running)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, err
 		case err != nil:
 			continue
-		case len(replies) > 0 && len(late) == 0:
+		case len(current) > 0 && len(late) == 0:
 			return nil, nil
+		case len(late) > 0: // if no instance replies any more, the last known ones are behind
+			laggards = late
 		}
-		laggards, heard = late, heard || len(replies) > 0
+		heard = heard || len(current) > 0
 		_ = pause(ctx, min(try, 2)) // after an error of pause, the next round notices that ctx has ended
 	}
 }

@@ -30,7 +30,7 @@ func (o *Owner) ApplySettings(ctx context.Context, data []byte) (schemas.Setting
 // followWithin is how long Follow waits for engines to apply new settings.
 const followWithin = 10 * time.Second
 
-// Follow waits at most followWithin until every running engine reports this revision of the
+// Follow waits at most followWithin until every engine that replies reports this revision of the
 // settings. It returns the ids of the engines that have not reported it. The error means that
 // no engine replied.
 func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string, err error) {

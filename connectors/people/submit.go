@@ -20,16 +20,17 @@ const (
 )
 
 // UntilKnown calls try until it returns no error, for a channel that delivers a press only once: the
-// result of the person's answer is then known. Submitting the same answer twice does no harm. It gives
-// up after ten minutes, or when ctx ends, and returns the last error; the channel then shows
-// NotConfirmed. If the result takes longer than two seconds, it calls recording in another goroutine.
-// failed is called with each error.
-func UntilKnown(ctx context.Context, try func(context.Context) error, recording func(), failed func(error)) error {
+// result of the person's answer is then known. Submitting the same answer twice does no harm. came is
+// the time of the press, which may have waited for earlier ones of the same person. UntilKnown gives up
+// ten minutes after it, or when ctx ends, and returns an error; the channel then shows NotConfirmed. If
+// the result takes longer than two seconds, it calls recording in another goroutine. failed is called
+// with each error.
+func UntilKnown(ctx context.Context, came time.Time, try func(context.Context) error, recording func(), failed func(error)) error {
 	defer After(recordingAfter, recording)()
-	all, cancel := context.WithTimeout(ctx, tryFor)
+	all, cancel := context.WithDeadline(ctx, came.Add(tryFor))
 	defer cancel()
 	for {
-		err := Within(all, try)
+		err := Within(all, time.Now(), try)
 		if err == nil {
 			return nil
 		}
@@ -42,10 +43,14 @@ func UntilKnown(ctx context.Context, try func(context.Context) error, recording 
 	}
 }
 
-// Within calls try with the time limit of one attempt.
-func Within(ctx context.Context, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, tryWithin)
+// Within calls try with the time limit of one attempt, which begins at the time came. If this time has
+// passed already, it does not call try.
+func Within(ctx context.Context, came time.Time, try func(context.Context) error) error {
+	ctx, cancel := context.WithDeadline(ctx, came.Add(tryWithin))
 	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	return try(ctx)
 }
 

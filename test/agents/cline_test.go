@@ -20,10 +20,9 @@ func (x *machine) clineUsesTheModel(program string) {
 	require.NoError(x.t, err, "cline auth: %s", out)
 }
 
-// cline returns the command with which nod acp starts Cline. Without --auto-approve false, Cline would
-// run every call without asking.
+// cline returns the command with which nod acp starts Cline.
 func (x *machine) cline(program string) *exec.Cmd {
-	c := x.command(x.nod, "acp", "--", program, "--acp", "--auto-approve", "false")
+	c := x.command(x.nod, "acp", "--", program, "--acp")
 	c.Env = append(c.Env, "CLINE_API_KEY=none", "CLINE_PROVIDER=openai-native", "CLINE_MODEL=gpt-5")
 	return c
 }

@@ -40,6 +40,8 @@ type knownAgent struct {
 	// rule exists. own is nil if nod does not know the agent's tools.
 	own   func(c toolCall, asked map[string]json.RawMessage, dir string) (_ ownCall, ok bool)
 	drops drops
+	// forgets is true if the agent treats an "always" like an allow once.
+	forgets bool
 }
 
 func agentNamed(name string) knownAgent {
@@ -51,7 +53,7 @@ func agentNamed(name string) knownAgent {
 	case "qwen-code":
 		return knownAgent{own: qwenCall}
 	case "cline":
-		return knownAgent{own: clineCall}
+		return knownAgent{own: clineCall, forgets: true}
 	}
 	return knownAgent{}
 }
@@ -142,7 +144,7 @@ const clineCommands = "run_commands: "
 func clineCall(_ toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
 	var commands []string
 	input := object(asked["rawInput"])
-	if json.Unmarshal(input["commands"], &commands) != nil || len(commands) != 1 || len(input) != 1 {
+	if json.Unmarshal(input["commands"], &commands) != nil || len(commands) != 1 || commands[0] == "" || len(input) != 1 {
 		return own, false
 	}
 	if dir == "" || runtime.GOOS == "windows" || text(asked["kind"]) != "execute" || !strings.HasPrefix(text(asked["title"]), clineCommands) {

@@ -76,6 +76,7 @@ func TestCallsOfKnownAgents(t *testing.T) {
 		"Cline":                      {"cline", nil, `"toolCallId":"c","title":"run_commands: make x","kind":"execute","rawInput":{"commands":["make x"]}`, "Bash", `{"command":"make x","cwd":"/p"}`},
 		"Cline and two commands":     {"cline", nil, `"toolCallId":"c","title":"run_commands: ls","kind":"execute","rawInput":{"commands":["ls","make x"]}`, "acp_execute", `{"commands":["ls","make x"]}`},
 		"Cline and another field":    {"cline", nil, `"toolCallId":"c","title":"run_commands: ls","kind":"execute","rawInput":{"commands":["ls"],"cwd":"/q"}`, "acp_execute", `{"commands":["ls"],"cwd, in the input":"/q"}`},
+		"Cline and no command":       {"cline", nil, `"toolCallId":"c","title":"run_commands: ","kind":"execute","rawInput":{"commands":[""]}`, "acp_execute", `{"commands":[""]}`},
 		"Cline's MCP tool":           {"cline", nil, `"toolCallId":"c","title":"s__run_commands: ls","kind":"execute","rawInput":{"commands":["ls"]}`, "acp_execute", `{"commands":["ls"]}`},
 		"an agent nod does not know": {"other", []string{announcedBash, runsBash + `"rawInput":{"command":"make x","cwd":"/p"}`}, asksBash, "acp_execute", `{"command":"make x"}`},
 	} {
@@ -167,4 +168,22 @@ func TestAnAllowOfAnEndedCallIsReported(t *testing.T) {
 			r.ends()
 		})
 	}
+}
+
+// Some agents keep the directory of a session that they run already when an editor loads it for another
+// one. nod then does not know the directory, and no rule of a project applies.
+func TestASessionThatIsLoadedElsewhereHasNoDirectory(t *testing.T) {
+	t.Parallel()
+	r := start(t, acp.Options{})
+	r.initializes("cline")
+	for _, dir := range []string{"/q", "/p"} {
+		r.passes(`{"jsonrpc":"2.0","id":"l`+dir+`","method":"session/load","params":{"sessionId":"s","cwd":"`+dir+`"}}`, `{"jsonrpc":"2.0","id":"l`+dir+`","result":{}}`)
+	}
+	r.asks("1", `"toolCallId":"c","title":"run_commands: make x","kind":"execute","rawInput":{"commands":["make x"]}`)
+	a := <-r.nod.submissions
+	assert.Equal(t, "acp_execute", a.ToolName)
+	assert.Empty(t, a.Project)
+	a.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
+	r.agent.hears(t)
+	r.ends()
 }

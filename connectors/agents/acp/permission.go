@@ -70,7 +70,7 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	if told.question() {
 		return p, errQuestion
 	}
-	p.request, err = s.newRequest(p.session, call, told, options)
+	p.request, err = s.newRequest(p.session, call, told, s.cache.offered(options))
 	return p, err
 }
 

@@ -115,7 +115,8 @@ func newSessionCache() *sessionCache {
 }
 
 // recordRequest reads a request of the editor. If it loads or resumes a session, recordRequest stores
-// the session's directory. If it initializes the agent, opens a new session or starts a turn,
+// the session's directory; a session that was opened in another directory then has no known directory.
+// If it initializes the agent, opens a new session or starts a turn,
 // recordRequest stores the request, because recordResponse needs it with the response.
 func (c *sessionCache) recordRequest(m message) {
 	switch m.method {
@@ -133,6 +134,8 @@ func (c *sessionCache) recordRequest(m message) {
 	}
 	if m.method != methodLoad && m.method != methodResume {
 		agents.PutBounded(c.requests, m.key, editorRequest{m.method, dir, session})
+	} else if known, there := c.dirs[session]; there && known != dir {
+		c.dirs[session] = "" // some agents keep the directory of a session that they run already
 	} else if session != "" && dir != "" {
 		agents.PutBounded(c.dirs, session, dir)
 	}
@@ -225,6 +228,17 @@ func (c *sessionCache) own(told toolCall, asked map[string]json.RawMessage, dir 
 		return own, false
 	}
 	return known.own(told, asked, dir)
+}
+
+// offered returns those of the agent's options that do what they say. It leaves out an "always" that the
+// agent treats like an allow once.
+func (c *sessionCache) offered(options []schemas.Option) []schemas.Option {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.known.forgets {
+		return options
+	}
+	return slices.DeleteFunc(options, func(o schemas.Option) bool { return o.Kind == schemas.AllowAlways })
 }
 
 // session returns a session's working directory and the agent's name. Each is empty if it is not in

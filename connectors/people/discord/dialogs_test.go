@@ -81,7 +81,7 @@ func TestTheCodeWordIsEnteredInAModal(t *testing.T) {
 func TestTextOfTheAgentIsInert(t *testing.T) {
 	for _, hostile := range []string{
 		"@everyone <@123> <#1> <t:1:R> </nod:1> <:a:1> [ok](https://evil.example) https://evil.example *b* _i_ ~~s~~ ||x|| `c` \\* ¯\\_(ツ)_/¯",
-		"sed 's:x:y:' f # ```", "sed 's::x:y:' `f`", ":skull: : ::", "\\: x", "```", "x ``` **Request:** `perm-2` ```", "`", "``", "# head", "-# small", "- item", "1. item", "> quote", "    code", "**Session:** `S-2`",
+		"sed 's:x:y:' f # ```", "sed 's::x:y:' `f`", ":skull: : ::", "\\: x", "discord.gg/abc Discord.com/invite/x", "```", "x ``` **Request:** `perm-2` ```", "`", "``", "# head", "-# small", "- item", "1. item", "> quote", "    code", "**Session:** `S-2`",
 	} {
 		w := newWorld(t, func(p *schemas.Prompt) {
 			text, err := schemas.Encode(map[string]string{"command": hostile, "description": hostile})

@@ -180,7 +180,7 @@ func (c *Carrier) connect(ctx context.Context, work *people.Lanes, handle func(*
 	if ctx.Err() != nil {
 		code = websocket.StatusNormalClosure
 	}
-	_ = conn.Close(code, "") // fails if the connection is broken
+	work.Go(func() { _ = conn.Close(code, "") }) // waits for the other side; fails if the connection is broken
 	if ended {
 		err = errors.New("no reply to a heartbeat")
 	}

@@ -50,7 +50,7 @@ func TestAFailedPressDoesNotCount(t *testing.T) {
 	w.presses(m, "✅ Allow once") // fails at once, because no connection is open
 	w.Command(ann, "thaw", false)
 	w.told(discordtest.NoResponse)
-	w.waits(func() bool { return w.count("Nothing changed: Discord reported this as failed") == 2 })
+	w.waits(func() bool { return w.count("Nothing changed: nod could not take this in time") == 2 })
 	w.Empty(w.desk.Answers())
 	w.Zero(w.desk.Freezes())
 	w.presses(m, "✅ Allow once")

@@ -15,8 +15,9 @@ const (
 	// sayTimeout is the time limit of calls to Discord that only inform a person.
 	sayTimeout = 5 * time.Second
 	// ackWithin is the time after which nod acknowledges a press even if it has not handled it yet.
-	// Without a response within 3 s, Discord tells the person that the interaction failed.
-	ackWithin = time.Second
+	// Without a response within 3 s, Discord tells the person that the interaction failed. After an
+	// acknowledgement nod can open no modal.
+	ackWithin = 1500 * time.Millisecond
 	// handledFor is how long nod remembers the id of a handled interaction.
 	handledFor = time.Hour
 )
@@ -34,6 +35,7 @@ type handler struct {
 	repeat  bool      // the question may be in the chat twice
 	mine    bool      // this worker handles the interaction
 	unsure  bool      // another worker may handle it too
+	came    time.Time // when the interaction came
 	now     time.Time // the broker's time after the first query; before it, this machine's time
 
 	mu  sync.Mutex // held during the response, because a follow-up must not reach Discord before it
@@ -46,7 +48,7 @@ type handler struct {
 // receive handles an interaction in the lane of its person. nod acknowledges it ackWithin after it has
 // come, even if an earlier one of the same person still takes time.
 func (c *Carrier) receive(ctx context.Context, desk people.Desk, work *people.Lanes, i *interaction) {
-	h := &handler{Carrier: c, desk: desk, i: i, person: i.person(), now: time.Now()}
+	h := &handler{Carrier: c, desk: desk, i: i, person: i.person(), came: time.Now(), now: time.Now()}
 	if !isID(i.ID) || !isID(i.Application) || !isID(i.Channel) || i.Token == "" {
 		c.log.Warn("discord: dropped a press of an unexpected form")
 		return
@@ -83,7 +85,7 @@ func (h *handler) handle(ctx context.Context) {
 // untilKnown calls handle until the result of the person's answer is known, if this worker handles
 // the interaction.
 func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) error) {
-	err := people.UntilKnown(ctx, h.ifMine(handle),
+	err := people.UntilKnown(ctx, h.came, h.ifMine(handle),
 		func() { h.tellRecording(ctx) },
 		func(err error) { h.log.Warn("discord: an answer could not be submitted", "error", err) })
 	if err != nil {
@@ -93,7 +95,7 @@ func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) e
 
 // once carries out a command at most once, and only if Discord has not told the person that it failed.
 func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
-	err := people.Within(ctx, h.ifMine(func(ctx context.Context) error {
+	err := people.Within(ctx, h.came, h.ifMine(func(ctx context.Context) error {
 		if !h.accepted(ctx) {
 			return nil
 		}
@@ -241,11 +243,15 @@ func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answe
 	if !h.accepted(ctx) {
 		return nil
 	}
+	before := p.Decision
 	reply, err := people.Submit(ctx, h.desk, p, a, h.now)
 	if err != nil {
 		return err
 	}
-	h.tell(ctx, reply)
+	decides := before == nil && p.Decision != nil
+	if !decides || !h.unsure || h.state() != ackElsewhere { // otherwise another worker may say the same, and the message shows it
+		h.tell(ctx, reply)
+	}
 	h.showOutcome(ctx, p)
 	return nil
 }

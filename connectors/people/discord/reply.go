@@ -32,7 +32,7 @@ func (h *handler) accepted(ctx context.Context) bool {
 	if h.state() != ackRefused {
 		return true
 	}
-	h.tell(ctx, "Nothing changed: Discord reported this as failed before nod could take it. Try again.")
+	h.tell(ctx, "Nothing changed: nod could not take this in time. Press the button again, or write the command again.")
 	return false
 }
 
@@ -75,7 +75,7 @@ func (h *handler) tell(ctx context.Context, text string) { h.reply(ctx, whisper(
 func (h *handler) inMenu() bool { return h.i.Message != nil && h.i.Message.Flags&flagEphemeral != 0 }
 
 // reply shows a message only to this person: as the response to the interaction, or after it. In the
-// menu, it replaces the menu. If another worker may give the same reply, it shows nothing.
+// menu, it replaces the menu.
 func (h *handler) reply(ctx context.Context, m outgoing) {
 	h.telling.Lock()
 	defer h.telling.Unlock()
@@ -84,7 +84,7 @@ func (h *handler) reply(ctx context.Context, m outgoing) {
 	if h.inMenu() {
 		first = response{respondUpdate, visible(m)} // the menu has the flag already, and an edit cannot set it
 	}
-	if h.respond(ctx, first) || h.state() == ackElsewhere && h.unsure {
+	if h.respond(ctx, first) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)

@@ -38,6 +38,7 @@ const (
 var (
 	special      = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "|", `\|`, "<", `\<`, "[", `\[`, "@", `\@`, ":", `\:`)
 	afterSpecial = regexp.MustCompile(`(?m)\\:(\s|$)`)
+	invite       = regexp.MustCompile(`(?i)(discord(?:app)?)\.(gg|com)\b`) // Discord shows a card for an invitation without a scheme
 	lineStart    = regexp.MustCompile(`(?m)^(\s*\d*)([-#+>.])`)
 )
 
@@ -45,7 +46,7 @@ var (
 // nothing becomes a link, a mention, a list or an emoji.
 func escape(s string) string {
 	s = afterSpecial.ReplaceAllString(special.Replace(s), ":$1")
-	return lineStart.ReplaceAllString(s, `$1\$2`)
+	return lineStart.ReplaceAllString(invite.ReplaceAllString(s, `$1\.$2`), `$1\$2`)
 }
 
 func bold(s string) string {

@@ -35,7 +35,8 @@ type handler struct {
 	repeat  bool   // the question may be in the chat twice
 	view    string // the dialog in which the person pressed; empty for a press under a message
 	trigger string // the id with which nod may open a dialog once, within 3 s
-	ack     func(payload any)
+	ack     func(payload any) bool
+	came    time.Time // when the envelope came
 	now     time.Time // the broker's time after the first query; before it, this machine's time
 
 	mu      sync.Mutex
@@ -44,13 +45,13 @@ type handler struct {
 
 // handle handles an envelope and then acknowledges it. If handling it panics, it is not
 // acknowledged, and Slack tells the person that the app did not respond.
-func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, ack func(any)) {
+func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, came time.Time, ack func(any) bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.Error("slack: dropped a press, because handling it panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
-	h := &handler{Carrier: c, desk: desk, id: e.ID, person: e.Payload.person(), trigger: e.Payload.TriggerID, ack: ack, now: time.Now()}
+	h := &handler{Carrier: c, desk: desk, id: e.ID, person: e.Payload.person(), trigger: e.Payload.TriggerID, ack: ack, came: came, now: time.Now()}
 	p := &e.Payload
 	switch {
 	case e.Type == "slash_commands":
@@ -66,7 +67,7 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, e *envelope, ack
 
 // untilKnown calls handle until the result of the person's answer is known.
 func (h *handler) untilKnown(ctx context.Context, handle func(context.Context) error) {
-	err := people.UntilKnown(ctx,
+	err := people.UntilKnown(ctx, h.came,
 		func(ctx context.Context) error { return h.unlessHandled(ctx, handle) },
 		func() { h.tellRecording(ctx) },
 		func(err error) { h.log.Warn("slack: an answer could not be submitted", "error", err) })
@@ -109,7 +110,7 @@ func (h *handler) uncertain(err error) error {
 // once carries out a command at most once: it marks the envelope as handled before it calls
 // handle.
 func (h *handler) once(ctx context.Context, handle func(context.Context) error) {
-	err := people.Within(ctx, func(ctx context.Context) error {
+	err := people.Within(ctx, h.came, func(ctx context.Context) error {
 		if dedupe, durable := h.desk.(people.Deduper); durable {
 			first, err := dedupe.MarkHandled(ctx, h.id, time.Now().Add(handledFor))
 			if err == nil && !first {
@@ -214,7 +215,9 @@ func (h *handler) handleDialog(ctx context.Context, v *incomingView) error {
 	h.channel, h.ts, h.repeat = o.Channel, o.TS, o.Repeat
 	words := strings.TrimSpace(v.State.Values[wordsField][wordsField].Value)
 	if fault := people.DialogFault(v.CallbackID, words); fault != "" {
-		h.ack(map[string]any{"response_action": "errors", "errors": map[string]string{wordsField: fault}})
+		if !h.ack(map[string]any{"response_action": "errors", "errors": map[string]string{wordsField: fault}}) {
+			h.tell(ctx, "Nothing changed. "+fault+" Press the button again.") // the dialog is closed
+		}
 		return nil
 	}
 	p, err := h.find(ctx, b)

@@ -156,8 +156,8 @@ func (c *Carrier) read(ctx context.Context, conn *websocket.Conn, desk people.De
 			ack(nil) // nod handles no messages of this type
 			continue
 		}
-		stop := people.After(ackWithin, func() { ack(nil) })
-		if !work.Do(person, func() { defer stop(); c.handle(ctx, desk, &e, ack) }) {
+		came, stop := time.Now(), people.After(ackWithin, func() { ack(nil) })
+		if !work.Do(person, func() { defer stop(); c.handle(ctx, desk, &e, came, ack) }) {
 			stop()
 			c.log.Warn("slack: dropped a press, because too many of this person wait", "user", person)
 		}
@@ -165,11 +165,12 @@ func (c *Carrier) read(ctx context.Context, conn *websocket.Conn, desk people.De
 }
 
 // acknowledge returns a function that acknowledges an envelope with a payload. Only its first
-// call has an effect.
-func (c *Carrier) acknowledge(ctx context.Context, conn *websocket.Conn, id string) func(payload any) {
+// call has an effect; the others return false.
+func (c *Carrier) acknowledge(ctx context.Context, conn *websocket.Conn, id string) func(payload any) bool {
 	var once sync.Once
-	return func(payload any) {
+	return func(payload any) (first bool) {
 		once.Do(func() {
+			first = true
 			data, err := json.Marshal(map[string]any{"envelope_id": id, "payload": payload})
 			if payload == nil {
 				data, err = json.Marshal(map[string]any{"envelope_id": id})
@@ -183,5 +184,6 @@ func (c *Carrier) acknowledge(ctx context.Context, conn *websocket.Conn, id stri
 				c.log.Info("slack: a press was not acknowledged; the person reads that the app did not respond", "error", c.api.Clean(err.Error()))
 			}
 		})
+		return first
 	}
 }

@@ -37,7 +37,21 @@ const (
 const mailFooter = "The link shows the request, and decides nothing. Log in there to decide. nod reads no replies to this message."
 
 // mailer hands messages to mail servers.
-type mailer struct{ tls *tls.Config }
+type mailer struct {
+	tls     *tls.Config
+	refused *people.Memory // the time of the first temporary refusal of each message, by its id
+}
+
+// sinceFirst returns the time since the first temporary refusal of m. For this refusal itself, and for
+// the first one after a restart, it returns 0.
+func (s *mailer) sinceFirst(m *message) time.Duration {
+	first, err := time.Parse(time.RFC3339Nano, s.refused.Get(m.id))
+	if err != nil { // there is none yet
+		s.refused.Put(m.id, m.at.Format(time.RFC3339Nano))
+		return 0
+	}
+	return m.at.Sub(first)
+}
 
 // send sends m through t's mail server. Its errors are *people.Error or, after ctx has ended,
 // ctx's own. If the connection breaks after the server has received the whole text, the message
@@ -52,7 +66,7 @@ func (s *mailer) send(ctx context.Context, t *target, m *message) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return mailError(t, m, step, err)
+	return s.mailError(t, m, step, err)
 }
 
 // try makes one attempt to send m. If it fails, step names the SMTP step that failed.
@@ -147,7 +161,7 @@ func (s *mailer) connect(ctx context.Context, t *target) (c *smtp.Client, step s
 // mailError returns the error for a failed step. If the server refuses with a code 5xx, the
 // person is unreachable by this target, or the settings are wrong. If it refuses with 4xx, the
 // worker tries again later.
-func mailError(t *target, m *message, step string, err error) *people.Error {
+func (s *mailer) mailError(t *target, m *message, step string, err error) *people.Error {
 	var refusal *textproto.Error
 	var cert *tls.CertificateVerificationError
 	switch {
@@ -160,7 +174,7 @@ func mailError(t *target, m *message, step string, err error) *people.Error {
 	e := &people.Error{Err: fmt.Errorf("wake %s: its mail server refused %s with %d", t.Name, step, refusal.Code)}
 	switch {
 	case refusal.Code/100 == 4:
-		e.After = retryIn(refusal.Msg, m.due(t))
+		e.After = retryIn(refusal.Msg, s.sinceFirst(m))
 	case refusal.Code/100 != 5: // the server does not speak SMTP
 	case step == stepLogin, step == stepTLS, refusal.Code == 530:
 		e.Permanent = true
@@ -191,24 +205,14 @@ func cause(err error) string {
 // unknown sender (greylisting), such as "try again in 300 seconds".
 var inSeconds = regexp.MustCompile(`\bin (\d{1,5}) ?s(?:ec|econds?)?\b`)
 
-// due returns how long ago the message should have been sent.
-func (m *message) due(t *target) time.Duration {
-	since := m.prompt.Request.CreatedAt.Add(time.Duration(t.AfterSeconds) * time.Second)
-	if d := m.prompt.Decision; d != nil {
-		since = d.DecidedAt
-	}
-	return m.at.Sub(since)
-}
-
-// retryIn returns the time until the next attempt, from the text of a temporary refusal. Without a time
-// in the text, it is as long as the message has been due, so that each pause is twice as long as the one
-// before.
-func retryIn(text string, due time.Duration) time.Duration {
+// retryIn returns the time until the next attempt, from the text of a temporary refusal. since is the time
+// since the first refusal. Without a time in the text, each pause is twice as long as the one before.
+func retryIn(text string, since time.Duration) time.Duration {
 	if found := inSeconds.FindStringSubmatch(text); found != nil {
 		n, _ := strconv.Atoi(found[1]) // cannot fail: inSeconds matches at most five digits
 		return max(time.Duration(n)*time.Second, time.Second)
 	}
-	return min(max(due, mailPause), mailPauseMax)
+	return min(max(since, 0)+mailPause, mailPauseMax)
 }
 
 // mail returns the message with its headers. No text of the request can add a header: the subject is

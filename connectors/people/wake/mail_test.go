@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime"
@@ -232,15 +233,22 @@ func TestMailServersRefuse(t *testing.T) {
 		550: {Unreachable: true}, 553: {Unreachable: true}, 450: {After: time.Minute}, 452: {After: time.Minute}, 530: {Permanent: true},
 	} {
 		m.refusal = &smtp.SMTPError{Code: code, EnhancedCode: smtp.NoEnhancedCode, Message: "no"}
-		_, err := c.Prompt(t.Context(), asks("make"))
+		p := asks("make")
+		p.PendingID = fmt.Sprint(code)
+		_, err := c.Prompt(t.Context(), p)
 		require.Equal(t, want, asError(t, err), code)
 	}
 	m.refusal = &smtp.SMTPError{Code: 451, EnhancedCode: smtp.NoEnhancedCode, Message: "later"}
-	for age, want := range map[time.Duration]time.Duration{10 * time.Minute: 10 * time.Minute, 5 * time.Hour: 30 * time.Minute} {
-		p := asks("make")
-		p.Request.CreatedAt = time.Now().Add(-age)
+	p := asks("make")
+	p.PendingID, p.Request.CreatedAt = "p2", time.Now().Add(-time.Hour) // the agent's time does not matter
+	for range 2 {
 		_, err := c.Prompt(t.Context(), p)
-		require.InDelta(t, want, asError(t, err).After, float64(10*time.Second), "the pauses grow with the age of the message")
+		require.InDelta(t, time.Minute, asError(t, err).After, float64(10*time.Second))
+	}
+	for since, want := range map[time.Duration]time.Duration{
+		-time.Hour: time.Minute, 0: time.Minute, time.Minute: 2 * time.Minute, 3 * time.Minute: 4 * time.Minute, 7 * time.Minute: 8 * time.Minute, 5 * time.Hour: 30 * time.Minute,
+	} {
+		require.Equal(t, want, wake.RetryIn("later", since), "each pause is twice as long as the one before")
 	}
 	require.Empty(t, m.got)
 }

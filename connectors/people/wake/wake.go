@@ -34,7 +34,8 @@ const (
 	maxSkew = time.Minute
 )
 
-// Carrier implements people.Carrier for the targets in the settings. It has no state of its own.
+// Carrier implements people.Carrier for the targets in the settings. Its only state improves
+// the pauses between attempts.
 type Carrier struct {
 	web     string
 	targets map[string]*target
@@ -46,7 +47,7 @@ var _ people.Carrier = (*Carrier)(nil)
 
 // New creates the carrier. It reads the secrets that the settings name, and connects to no server.
 func New(s Settings, _ *slog.Logger) (*Carrier, error) {
-	c := &Carrier{web: s.WebURL, targets: map[string]*target{}, client: &http.Client{
+	c := &Carrier{web: s.WebURL, targets: map[string]*target{}, mailer: mailer{refused: people.NewMemory()}, client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // do not follow a redirect, which would send the message, and perhaps a secret, to another address
 		},
