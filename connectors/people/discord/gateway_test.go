@@ -36,6 +36,7 @@ func TestASessionIsResumed(t *testing.T) {
 			w.waits(func() bool { return len(w.desk.Answers()) == 1 })
 			w.waits(func() bool { return w.Connected() == 1 })
 			w.Equal(1, w.Sessions())
+			w.Equal(1, w.Resumed())
 			w.Zero(w.count(discordtest.NoResponse))
 		})
 	}
@@ -83,8 +84,7 @@ func TestAPressBehindAnotherOneIsAcknowledged(t *testing.T) {
 	w := newWorld(t)
 	desk := &slow{w.desk, make(chan struct{}), make(chan struct{})}
 	close(desk.marks)
-	w.stop()
-	_ = w.stopped()
+	w.ends()
 	w.runsOn(desk)
 	w.waits(func() bool { return w.Connected() == 1 })
 	m := w.shows()
@@ -102,8 +102,7 @@ func TestTwoWorkersWithoutNodReplyOnce(t *testing.T) {
 	w := newWorld(t)
 	desk := &slow{w.desk, make(chan struct{}), make(chan struct{})}
 	close(desk.answers)
-	w.stop()
-	_ = w.stopped()
+	w.ends()
 	w.runsOn(desk)
 	w.runsOn(desk)
 	w.waits(func() bool { return w.Connected() == 2 })

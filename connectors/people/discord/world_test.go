@@ -51,6 +51,14 @@ func (w *world) runsOn(desk people.Desk) (c people.Carrier, stop func(), stopped
 	return c, cancel, func() error { <-ended; return err }
 }
 
+// ends stops the carrier, and waits until Discord knows it.
+func (w *world) ends() {
+	w.t.Helper()
+	w.stop()
+	_ = w.stopped()
+	w.waits(func() bool { return w.Connected() == 0 })
+}
+
 func (w *world) waits(holds func() bool) {
 	w.t.Helper()
 	w.Eventually(holds, 30*time.Second, 2*time.Millisecond)

@@ -76,9 +76,7 @@ func TestAgainstAnIndependentServer(t *testing.T) {
 
 // serveForeign installs another project's test server from npm, starts it, and returns its address.
 func serveForeign(t *testing.T) (base string) {
-	dir := t.TempDir()
-	out, err := exec.Command("npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "telegram-test-api@4.2.1").CombinedOutput()
-	require.NoError(t, err, string(out))
+	dir := peopletest.Packages(t, "telegram-test-api@4.2.1")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	port := l.Addr().(*net.TCPAddr).Port

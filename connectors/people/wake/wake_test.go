@@ -121,9 +121,7 @@ func TestTheJavaScriptLibraryVerifiesAWebhook(t *testing.T) {
 	r := newReceiver(t, wake.Webhook)
 	_, err := open(t, r, unchanged).Prompt(t.Context(), asks("make"))
 	require.NoError(t, err)
-	dir := t.TempDir()
-	out, err := exec.Command("npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "standardwebhooks@1.1.1").CombinedOutput()
-	require.NoError(t, err, string(out))
+	dir := peopletest.Packages(t, "standardwebhooks@1.1.1")
 	m := r.last()
 	headers, err := json.Marshal(map[string]string{
 		"webhook-id": m.header.Get("webhook-id"), "webhook-timestamp": m.header.Get("webhook-timestamp"), "webhook-signature": m.header.Get("webhook-signature"),
@@ -135,7 +133,7 @@ func TestTheJavaScriptLibraryVerifiesAWebhook(t *testing.T) {
 		node.Dir = dir
 		return node.CombinedOutput()
 	}
-	out, err = verify(string(m.body))
+	out, err := verify(string(m.body))
 	require.NoError(t, err, string(out))
 	out, err = verify(strings.Replace(string(m.body), "high", "low", 1))
 	require.Error(t, err)

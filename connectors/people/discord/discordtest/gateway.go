@@ -111,11 +111,20 @@ func (s *Server) disconnected(current *session, ws *websocket.Conn, code websock
 	}
 }
 
+// identifyOptions are the fields of op 2 that make no difference here.
+type identifyOptions struct {
+	Compress  bool  `json:"compress"`
+	Threshold int   `json:"large_threshold"`
+	Presence  any   `json:"presence"`
+	Shard     []int `json:"shard"`
+}
+
 func (s *Server) identify(ws *websocket.Conn, data json.RawMessage) *session {
 	var d struct {
 		Token      string            `json:"token"`
 		Intents    *int              `json:"intents"`
 		Properties map[string]string `json:"properties"`
+		identifyOptions
 	}
 	if f := strict(data, &d); f != nil || d.Intents == nil || *d.Intents != 0 || d.Properties["os"] == "" {
 		s.reject("identify: the data is not valid")
@@ -154,6 +163,7 @@ func (s *Server) resume(ws *websocket.Conn, data json.RawMessage) *session {
 	}
 	current := s.sessions[i]
 	current.conn = ws
+	s.resumed++
 	for _, event := range current.events[d.Seq:] {
 		write(ws, event)
 	}
@@ -266,6 +276,13 @@ func (s *Server) Sessions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.sessions)
+}
+
+// Resumed returns the number of times that the bot has resumed a session.
+func (s *Server) Resumed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.resumed
 }
 
 // Forget asks the bot to open other connections, and ends all sessions, so that the bot cannot resume

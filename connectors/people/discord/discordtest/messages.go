@@ -47,6 +47,7 @@ type component struct {
 	Style      int         `json:"style,omitempty"`
 	Label      string      `json:"label,omitempty"`
 	About      string      `json:"description,omitempty"`
+	ID         int         `json:"id,omitempty"`
 	Content    string      `json:"content,omitempty"`
 	Value      string      `json:"value,omitempty"`
 	Required   bool        `json:"required,omitempty"`
@@ -64,6 +65,7 @@ type body struct {
 	} `json:"allowed_mentions"`
 	Nonce        string `json:"nonce"`
 	EnforceNonce bool   `json:"enforce_nonce"`
+	TTS          bool   `json:"tts"`
 }
 
 // fill checks a body and returns what a person sees.

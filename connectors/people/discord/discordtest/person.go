@@ -260,7 +260,10 @@ func (s *Server) followUp(args []string, data []byte) (any, *failure) {
 	if f == nil {
 		f = i.show(s, data)
 	}
-	return nil, f
+	if f != nil {
+		return nil, f
+	}
+	return i.by.messages[len(i.by.messages)-1].object(), nil
 }
 
 func (s *Server) editResponse(args []string, data []byte) (any, *failure) {
@@ -272,5 +275,8 @@ func (s *Server) editResponse(args []string, data []byte) (any, *failure) {
 	default:
 		f = i.replace(s, data)
 	}
-	return nil, f
+	if f != nil {
+		return nil, f
+	}
+	return i.original.object(), nil
 }

@@ -43,8 +43,9 @@ type Server struct {
 	starts       int                // how many further sessions the bot may begin; negative means any number
 	rate         map[string]*bucket // the rate limit of messages, by channel
 	interval     time.Duration      // the time between two heartbeats
-	beats        int                // the number of heartbeats that the gateway has got
-	deaf         bool               // the gateway does not reply to heartbeats
+	resumed      int
+	beats        int  // the number of heartbeats that the gateway has got
+	deaf         bool // the gateway does not reply to heartbeats
 }
 
 // Fault is a planned failure of a call.
@@ -193,6 +194,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		default:
 			result, f = s.run(r, c, args)
 		}
+		if c.name == "respond" && f == nil && r.URL.Query().Get("with_response") == "true" {
+			result = map[string]any{"interaction": map[string]any{"id": args[0], "type": 0}}
+		}
 		s.write(w, c.name, result, f)
 		return
 	}
@@ -229,11 +233,11 @@ func (s *Server) run(r *http.Request, c *call, args []string) (any, *failure) {
 }
 
 func (s *Server) write(w http.ResponseWriter, name string, result any, f *failure) {
-	w.Header().Set("Content-Type", "application/json")
 	if f == nil && result == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
+	w.Header().Set("Content-Type", "application/json")
 	if f == nil {
 		_ = json.NewEncoder(w).Encode(result) // fails if the client is gone
 		return

@@ -143,8 +143,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		f = bad("unknown_method", "%s", name)
 	case r.Header.Get("Authorization") != "Bearer "+token:
 		f = refused("invalid_auth")
-	case r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
-		f = bad("invalid_post_type", "this server takes JSON in a POST alone")
+	case r.Method != http.MethodPost:
+		f = bad("invalid_post_type", "this server takes a POST alone")
 	default:
 		result, f = s.run(r, name, m)
 	}
@@ -153,7 +153,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // run executes a call. If a Fault is planned for the method, the call fails with it.
 func (s *Server) run(r *http.Request, name string, m method) (map[string]any, *failure) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	body, err := arguments(r)
 	if err != nil {
 		return nil, bad("invalid_json", "%v", err)
 	}
@@ -178,6 +178,29 @@ func (s *Server) run(r *http.Request, name string, m method) (map[string]any, *f
 		panic(http.ErrAbortHandler) // this panic breaks the connection
 	}
 	return nil, &failure{status: fault.Status, code: fault.Code, after: fault.RetryAfter}
+}
+
+// arguments returns the arguments of a call as JSON. Slack takes JSON and forms, in which objects and
+// lists are JSON and all else is text.
+func arguments(r *http.Request) ([]byte, error) {
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		return io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	}
+	if err := r.ParseForm(); err != nil {
+		return nil, err
+	}
+	all := map[string]any{}
+	for name, values := range r.PostForm {
+		var value any
+		if err := json.Unmarshal([]byte(values[0]), &value); err != nil {
+			value = values[0]
+		}
+		if _, isNumber := value.(float64); isNumber { // such as a timestamp
+			value = values[0]
+		}
+		all[name] = value
+	}
+	return json.Marshal(all)
 }
 
 func (s *Server) write(w http.ResponseWriter, name string, result map[string]any, f *failure) {
