@@ -49,6 +49,10 @@ func gates() map[string]gate {
 			"qwen-code", `{"hook_event_name":"PreToolUse","tool_use_id":"ID",` + strings.Replace(shell, "Bash", "run_shell_command", 1) + `}`,
 			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`, preTool,
 		},
+		"pi PreToolUse": {
+			"pi", `{"hook_event_name":"PreToolUse","tool_use_id":"ID",` + strings.Replace(shell, "Bash", "bash", 1) + `}`,
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`, preTool,
+		},
 		"cursor preToolUse": {
 			"cursor", `{"conversation_id":"SESSION","hook_event_name":"preToolUse","workspace_roots":["/srv/app"],"tool_name":"Shell","tool_input":{"command":"COMMAND","cwd":"/srv/app"},"tool_use_id":"ID","cwd":""}`,
 			`{"permission":"allow"}`, `{"agent_message":"REASON","permission":"deny","user_message":"REASON"}`,
