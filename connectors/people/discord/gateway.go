@@ -59,7 +59,7 @@ const (
 	resumePause = 500 * time.Millisecond
 )
 
-// session is what is necessary to resume the gateway's events over another connection.
+// session contains what nod needs to continue the gateway's events over another connection.
 type session struct {
 	id      string // empty before the first connection
 	address string

@@ -48,7 +48,8 @@ type handler struct {
 // receive handles an interaction in the lane of its person. nod acknowledges it ackWithin after it has
 // come, even if an earlier one of the same person still takes time.
 func (c *Carrier) receive(ctx context.Context, desk people.Desk, work *people.Lanes, i *interaction) {
-	h := &handler{Carrier: c, desk: desk, i: i, person: i.person(), came: time.Now(), now: time.Now()}
+	now := time.Now()
+	h := &handler{Carrier: c, desk: desk, i: i, person: i.person(), came: now, now: now}
 	if !isID(i.ID) || !isID(i.Application) || !isID(i.Channel) || i.Token == "" {
 		c.log.Warn("discord: dropped a press of an unexpected form")
 		return

@@ -71,8 +71,8 @@ func (h *handler) respond(ctx context.Context, r response) bool {
 // tell shows a text only to this person.
 func (h *handler) tell(ctx context.Context, text string) { h.reply(ctx, whisper(said(text))) }
 
-// inMenu reports whether the message of the interaction is the menu.
-func (h *handler) inMenu() bool { return h.i.Message != nil && h.i.Message.Flags&flagEphemeral != 0 }
+// onMenu reports whether the message of the interaction is the menu.
+func (h *handler) onMenu() bool { return h.i.Message != nil && h.i.Message.Flags&flagEphemeral != 0 }
 
 // reply shows a message only to this person: as the response to the interaction, or after it. In the
 // menu, it replaces the menu.
@@ -81,7 +81,7 @@ func (h *handler) reply(ctx context.Context, m outgoing) {
 	defer h.telling.Unlock()
 	h.replied = true
 	first := response{respondMessage, m}
-	if h.inMenu() {
+	if h.onMenu() {
 		first = response{respondUpdate, visible(m)} // the menu has the flag already, and an edit cannot set it
 	}
 	if h.respond(ctx, first) {
@@ -104,14 +104,22 @@ func visible(m outgoing) outgoing {
 	return m
 }
 
-// follow shows a message after the response.
+// follow shows a message after the response. The acknowledgement of a command or of a press in the menu
+// promised to change a message.
 func (h *handler) follow(ctx context.Context, m outgoing) error {
-	hook := "/webhooks/" + h.i.Application + "/" + h.i.Token
-	if h.inMenu() || h.i.Type == isCommand { // the acknowledgement promised to change this message
-		return h.api.call(ctx, "edit response", http.MethodPatch, hook+"/messages/@original", visible(m), nil)
+	if h.onMenu() || h.i.Type == isCommand {
+		return h.api.call(ctx, "edit response", http.MethodPatch, h.hook()+"/messages/@original", visible(m), nil)
 	}
-	return h.api.call(ctx, "create follow-up", http.MethodPost, hook, m, nil)
+	return h.add(ctx, m)
 }
+
+// add shows a further message after the response.
+func (h *handler) add(ctx context.Context, m outgoing) error {
+	return h.api.call(ctx, "create follow-up", http.MethodPost, h.hook(), m, nil)
+}
+
+// hook returns the path of the calls that follow the response.
+func (h *handler) hook() string { return "/webhooks/" + h.i.Application + "/" + h.i.Token }
 
 // tellRecording tells the person that their answer is being recorded, unless they have already got a
 // reply, or another worker may tell them.
@@ -123,8 +131,7 @@ func (h *handler) tellRecording(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()
-	hook := "/webhooks/" + h.i.Application + "/" + h.i.Token
-	if err := h.api.call(ctx, "create follow-up", http.MethodPost, hook, whisper(said(people.Recording)), nil); err != nil {
+	if err := h.add(ctx, whisper(said(people.Recording))); err != nil {
 		h.log.Info("discord: a reply was not sent", "error", err)
 	}
 }

@@ -3,6 +3,7 @@ package telegram
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -121,29 +122,14 @@ func moreButtons(p *schemas.Prompt) *keyboard {
 
 func back(p *schemas.Prompt) []button { return []button{{"Back", callback(p, actBack)}} }
 
-// otherOptions returns the indexes of options that this channel may offer and whose labels fit on a
-// button, without those of the buttons Allow and Deny. For a question, these are all options except
-// the answer as a text.
+// otherOptions returns the indexes of the options that only More offers; see people.Offer.Options. If the
+// label of such an option does not fit on a button, Telegram does not offer it. For a question, the
+// label is then the option's number.
 func otherOptions(p *schemas.Prompt) []int {
-	once, _ := p.Request.OptionOfKind(schemas.AllowOnce)
-	never, _ := p.Request.OptionOfKind(schemas.RejectOnce)
-	mayAllow := fitsWhole(p)
-	question := p.Request.Kind == schemas.KindQuestion
-	var places []int
-	for i, o := range p.Request.Options {
-		switch {
-		case o.Text:
-		case question && people.OptionWords(&p.Request, o) != "" && (mayAllow || !o.Kind.Allows()):
-			places = append(places, i)
-		case question:
-		case o.OptionID == once.OptionID, o.OptionID == never.OptionID:
-		case people.OptionWords(&p.Request, o) == "", people.UTF16(people.OptionLabel(p, i, maxLabel)) > maxLabel:
-		case (o.Kind.Allows() || o.Kind.Remembered()) && !mayAllow: // the brief text does not contain the option's name
-		default:
-			places = append(places, i)
-		}
-	}
-	return places
+	offer := people.Offer{Prompt: p, Whole: fitsWhole(p)}
+	return slices.DeleteFunc(offer.Options(), func(i int) bool {
+		return p.Request.Kind != schemas.KindQuestion && people.UTF16(people.OptionLabel(p, i, maxLabel)) > maxLabel
+	})
 }
 
 // answerFor returns the answer to p for the action of a button. ok is false if p does not offer that

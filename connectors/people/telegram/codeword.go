@@ -13,12 +13,6 @@ import (
 // codeWordHead is the first line of the message that asks for the code word in a reply.
 const codeWordHead = "Reply to this message with the code word: your reply allows it."
 
-// needsCodeWord reports whether an answer to p requires the code word and does not contain it yet.
-func needsCodeWord(p *schemas.Prompt, a *schemas.Answer) bool {
-	option, ok := p.Request.Option(a.OptionID)
-	return ok && option.Kind.Allows() && p.HasCondition(schemas.ConditionCodeWord)
-}
-
 // codeWordMessage makes the message that asks an approver for the code word. Its text names the
 // button that the approver has pressed. codeWordAnswer reads the button from this text when the
 // approver replies with the code word.

@@ -73,7 +73,7 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 		tell.alert(people.Refusal(unknown, h.now))
 		return nil
 	}
-	if needsCodeWord(&p, &a) {
+	if (people.Offer{Prompt: &p}).NeedsCodeWord(&a) {
 		return h.showStep(ctx, t, &p, action, tell)
 	}
 	if err := h.answer(ctx, &p, a, tell); err != nil {

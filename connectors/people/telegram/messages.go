@@ -98,7 +98,7 @@ func (h *handler) handleReply(ctx context.Context, m *message, tell teller) erro
 		tell.alert("I did not understand that, and nothing changed. Press a button, or reply just yes or no. To deny with a reason, press “Deny, say why”.")
 		return nil
 	}
-	if needsCodeWord(&p, &a) {
+	if (people.Offer{Prompt: &p}).NeedsCodeWord(&a) {
 		h.send(ctx, codeWordMessage(m.ReplyTo, &p, actAllow))
 		return nil
 	}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/nodbus/nod/connectors/people/internal/ratelimit"
 )
 
 // Token is the bot's token.
@@ -40,9 +42,9 @@ type Server struct {
 	rejected     []string
 	unlimited    bool
 	patient      bool
-	starts       int                // how many further sessions the bot may begin; negative means any number
-	rate         map[string]*bucket // the rate limit of messages, by channel
-	interval     time.Duration      // the time between two heartbeats
+	starts       int                      // how many further sessions the bot may begin; negative means any number
+	rate         ratelimit.Limits[string] // the rate limit of messages, by channel
+	interval     time.Duration            // the time between two heartbeats
 	resumed      int
 	beats        int  // the number of heartbeats that the gateway has got
 	deaf         bool // the gateway does not reply to heartbeats
@@ -63,7 +65,7 @@ type Fault struct {
 func New() *Server {
 	s := &Server{
 		people: map[string]*person{}, interactions: map[string]*interaction{}, nonces: map[string]*message{},
-		rate: map[string]*bucket{}, lastID: 1000, starts: -1, interval: 45 * time.Second,
+		rate: ratelimit.Limits[string]{}, lastID: 1000, starts: -1, interval: 45 * time.Second,
 	}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
@@ -271,31 +273,16 @@ func (s *Server) id() string {
 	return strconv.Itoa(s.lastID)
 }
 
-// bucket is the state of a rate limit, which allows five messages at once and after that one per
-// second.
-type bucket struct {
-	left  float64
-	since time.Time
-}
-
+// burst is the number of messages that Discord allows at once; after that it allows one per second.
 const burst = 5
 
 func (s *Server) spend(channel string) *failure {
 	if s.unlimited {
 		return nil
 	}
-	now := time.Now()
-	b := s.rate[channel]
-	if b == nil {
-		b = &bucket{burst, now}
-		s.rate[channel] = b
+	if wait := s.rate.Spend(channel, burst, 1); wait > 0 {
+		return &failure{status: http.StatusTooManyRequests, message: "You are being rate limited.", after: wait}
 	}
-	b.left = min(burst, b.left+now.Sub(b.since).Seconds())
-	b.since = now
-	if b.left < 1 {
-		return &failure{status: http.StatusTooManyRequests, message: "You are being rate limited.", after: 1 - b.left}
-	}
-	b.left--
 	return nil
 }
 

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/nodbus/nod/connectors/people/internal/ratelimit"
 )
 
 // The tokens of the app.
@@ -44,8 +46,8 @@ type Server struct {
 	faults    []Fault
 	rejected  []string
 	unlimited bool
-	rate      map[string]*bucket // the rate limit of messages, by conversation
-	limited   int                // how many further calls of apps.connections.open get the status 429
+	rate      ratelimit.Limits[string] // the rate limit of messages, by conversation
+	limited   int                      // how many further calls of apps.connections.open get the status 429
 }
 
 // Fault is a planned failure of a call.
@@ -62,7 +64,7 @@ type Fault struct {
 func New() *Server {
 	s := &Server{
 		people: map[string]*person{}, tickets: map[string]bool{}, triggers: map[string]*trigger{}, waiting: map[string]*sent{},
-		rate: map[string]*bucket{}, lastID: 1000,
+		rate: ratelimit.Limits[string]{}, lastID: 1000,
 	}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
@@ -238,31 +240,16 @@ func strict(body []byte, v any) *failure {
 	return nil
 }
 
-// bucket is the state of a rate limit, which allows ten messages at once and after that one per
-// second.
-type bucket struct {
-	left  float64
-	since time.Time
-}
-
+// burst is the number of messages that Slack allows at once; after that it allows one per second.
 const burst = 10
 
 func (s *Server) spend(channel string) *failure {
 	if s.unlimited {
 		return nil
 	}
-	now := time.Now()
-	b := s.rate[channel]
-	if b == nil {
-		b = &bucket{burst, now}
-		s.rate[channel] = b
-	}
-	b.left = min(burst, b.left+now.Sub(b.since).Seconds())
-	b.since = now
-	if b.left < 1 {
+	if s.rate.Spend(channel, burst, 1) > 0 {
 		return &failure{status: http.StatusTooManyRequests, code: "ratelimited", after: 1}
 	}
-	b.left--
 	return nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/nodbus/nod/connectors/people/internal/ratelimit"
 )
 
 // BotID is the bot's user id.
@@ -44,7 +46,7 @@ type Server struct {
 	presses  map[string]*press
 	faults   []Fault
 	calls    map[string]int
-	rate     map[int64]*bucket // the rate limits, by chat; key 0 is for all chats together
+	rate     ratelimit.Limits[int64] // the rate limits, by chat; key 0 is for all chats together
 	rejected []string
 
 	unlimited bool
@@ -65,7 +67,7 @@ type Fault struct {
 func New(token string) *Server {
 	s := &Server{
 		Token: token, people: map[int64]*person{}, presses: map[string]*press{}, calls: map[string]int{},
-		rate: map[int64]*bucket{}, wake: make(chan struct{}), lastID: 1000,
+		rate: ratelimit.Limits[int64]{}, wake: make(chan struct{}), lastID: 1000,
 	}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
@@ -246,29 +248,14 @@ func (s *Server) write(w http.ResponseWriter, name string, result any, f *failur
 	_ = json.NewEncoder(w).Encode(reply) // fails if the client is gone
 }
 
-// bucket is the state of a rate limit: a burst of calls, and after that a number of calls per second.
-type bucket struct {
-	left  float64
-	since time.Time
-}
-
 // spend counts a call for the rate limit of a chat. At the limit it returns a failure with the time to
 // wait.
 func (s *Server) spend(chat int64, burst, perSecond float64) *failure {
 	if s.unlimited {
 		return nil
 	}
-	now := time.Now()
-	b := s.rate[chat]
-	if b == nil {
-		b = &bucket{left: burst, since: now}
-		s.rate[chat] = b
-	}
-	b.left = min(burst, b.left+now.Sub(b.since).Seconds()*perSecond)
-	b.since = now
-	if b.left < 1 {
+	if s.rate.Spend(chat, burst, perSecond) > 0 {
 		return &failure{code: http.StatusTooManyRequests, words: "Too Many Requests: retry after 1", after: 1}
 	}
-	b.left--
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/nodbus/nod/connectors/people/internal/ratelimit"
 )
 
 // The secrets and the id of the number.
@@ -44,7 +46,7 @@ type Server struct {
 	lastID    int
 	now       func() time.Time
 	faults    []Fault
-	rate      map[string]*bucket // the rate limits, by person; the empty key is for all people together
+	rate      ratelimit.Limits[string] // the rate limits, by person; the empty key is for all people together
 	rejected  []string
 	late      bool // the webhook reports failures of messages, instead of the reply to the call
 	receipts  bool
@@ -73,7 +75,7 @@ type Fault struct {
 // New starts a server. Close ends it.
 func New() *Server {
 	s := &Server{
-		people: map[string]*person{}, rate: map[string]*bucket{}, now: time.Now, receipts: true, lastID: 1000,
+		people: map[string]*person{}, rate: ratelimit.Limits[string]{}, now: time.Now, receipts: true, lastID: 1000,
 		arrived: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
@@ -214,27 +216,12 @@ func (s *Server) due() (Fault, bool) {
 	return f, true
 }
 
-// bucket is the state of a rate limit: a burst of calls, and after that a number of calls per second.
-type bucket struct {
-	left  float64
-	since time.Time
-}
-
 func (s *Server) spend(key string, burst, perSecond float64, code int) *failure {
 	if s.unlimited {
 		return nil
 	}
-	now := time.Now()
-	b := s.rate[key]
-	if b == nil {
-		b = &bucket{left: burst, since: now}
-		s.rate[key] = b
-	}
-	b.left = min(burst, b.left+now.Sub(b.since).Seconds()*perSecond)
-	b.since = now
-	if b.left < 1 {
+	if s.rate.Spend(key, burst, perSecond) > 0 {
 		return &failure{status: http.StatusBadRequest, code: code, words: "rate limit hit"}
 	}
-	b.left--
 	return nil
 }
