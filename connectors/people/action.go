@@ -114,7 +114,11 @@ func (a *action) question() {
 	}
 	a.drop(name)
 	if text != "" {
-		a.quote("", text, nil)
+		var spans []payload.Span
+		if name == "message" { // agents write their messages in Markdown
+			spans = payload.Markdown(text)
+		}
+		a.quote("", text, spans)
 	}
 }
 

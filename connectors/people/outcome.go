@@ -28,11 +28,12 @@ const maxQuoted = 120
 //	✅ Allowed once · 3 calls · Ann · 14:21 UTC · Telegram · after 48 s
 //	⛔ Denied · Bob · 14:21 UTC · web · "use make clean"
 //	❗ Denied by Bob, but it ran: answered at the terminal · 14:21 UTC · web
+//	✅ Answered · Ann · 14:21 UTC · Telegram · after 48 s · "the second one"
 //	⌛ Expired: denied automatically
 //	🚫 Withdrawn: the agent stopped waiting
 func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	asked := p.Request.CreatedAt
-	head, by := outcomeHead(d), byline(d)
+	head, by := outcomeHead(d, p), byline(d)
 	if p.Run != nil {
 		head = strings.TrimSuffix(head, changesText(d)) // the change only makes the call run contained
 	}
@@ -61,7 +62,17 @@ func Recorded(d *schemas.Decision, p *schemas.Prompt) string {
 }
 
 // outcomeHead returns the first item of the outcome line.
-func outcomeHead(d *schemas.Decision) string {
+func outcomeHead(d *schemas.Decision, p *schemas.Prompt) string {
+	if _, plan := p.Request.Plan(); p.Request.Kind == schemas.KindQuestion && !plan {
+		switch {
+		case d.Outcome == schemas.Allowed:
+			return "✅ Answered"
+		case d.Outcome == schemas.Denied && d.By.Kind == schemas.ByHuman:
+			return "⛔ Not answered"
+		case d.Outcome == schemas.TimedOut:
+			return "⌛ Expired without an answer"
+		}
+	}
 	switch d.Outcome {
 	case schemas.Allowed:
 		return "✅ Allowed" + scopeText(d) + changesText(d)
@@ -98,7 +109,7 @@ func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	if n == 0 {
 		return ""
 	}
-	_, ended, _ := strings.Cut(outcomeHead(d), " ")
+	_, ended, _ := strings.Cut(outcomeHead(d, p), " ")
 	if uncontained {
 		ended = strings.TrimSuffix(ended, changesText(d))
 	}

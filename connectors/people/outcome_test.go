@@ -34,6 +34,24 @@ var (
 	byAgent  = schemas.By{Kind: schemas.ByAgent}
 )
 
+// A question has an answer, and is neither allowed nor denied. A plan is.
+func TestOutcomeOfAQuestion(t *testing.T) {
+	question := askedAt(at1421.Add(-48 * time.Second))
+	question.Request.Kind = schemas.KindQuestion
+	for want, d := range map[string]*schemas.Decision{
+		`✅ Answered · Ann · 14:21 UTC · Telegram · after 48 s · "the second"`: decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "telegram"), "the second"),
+		`⛔ Not answered · Bob · 14:21 UTC · web · "Leave it"`:                 decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "Leave it"),
+		"⛔ Denied · the freeze by Ann · 14:21 UTC":                            decided(schemas.Denied, "", schemas.By{Kind: schemas.ByPolicy, Name: "frozen by Ann"}, ""),
+		"⌛ Expired without an answer":                                         decided(schemas.TimedOut, "", byClock, ""),
+		"🚫 Withdrawn: the agent stopped waiting":                              decided(schemas.Withdrawn, "", byAgent, "x"),
+	} {
+		assert.Equal(t, want, Outcome(d, question))
+	}
+	plan := askedAt(at1421)
+	plan.Request.Kind, plan.Request.ActionDetails = schemas.KindQuestion, json.RawMessage(`{"plan":"# Mend it"}`)
+	assert.Equal(t, "✅ Allowed once · Ann · 14:21 UTC · web · after 0 s", Outcome(decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "web"), ""), plan))
+}
+
 func TestOutcome(t *testing.T) {
 	asked := at1421.Add(-48 * time.Second)
 	scoped := decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "web"), "")

@@ -76,6 +76,14 @@ func subjectOf(r *schemas.Request) string {
 		return plan
 	}
 	fields, err := fieldsOf(bytes.TrimSpace(r.ActionDetails))
+	if r.Kind == schemas.KindQuestion {
+		for _, f := range fields {
+			if text, ok := textOf(f.raw); ok && f.name == "message" && text != "" {
+				return r.Title + ": " + text
+			}
+		}
+		return r.Title
+	}
 	for _, name := range mainFields {
 		for _, f := range fields {
 			if text, ok := textOf(f.raw); ok && f.name == name && text != "" {
@@ -84,7 +92,7 @@ func subjectOf(r *schemas.Request) string {
 		}
 	}
 	var compact bytes.Buffer
-	if r.Kind == schemas.KindQuestion || err == nil && len(fields) == 0 ||
+	if err == nil && len(fields) == 0 ||
 		json.Compact(&compact, r.ActionDetails) != nil {
 		return r.Title
 	}

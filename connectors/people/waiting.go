@@ -14,7 +14,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	case schemas.KindPermission:
 		then = "unanswered, nothing is granted"
 	case schemas.KindQuestion:
-		then = "unanswered, the agent is told that no approver answered"
+		then = "unanswered, the agent gets no answer"
 	}
 	if p.Deadline.IsZero() {
 		return []string{"(not said); " + then}

@@ -79,7 +79,7 @@ func TestQuestionsAndCallsAreToldApart(t *testing.T) {
 	env.Exits(env.Nod("answer", "2"), 1, "", "name the request, which is a-question")
 	env.Exits(env.Nod("deny"), 1, "", "name the request, which is a-call")
 	env.Exits(env.Nod("show"), 1, "", "2 requests are waiting: name one")
-	env.Exits(env.Nod("answer", "a-q", "2"), 0, "Allowed", "")
+	env.Exits(env.Nod("answer", "a-q", "2"), 0, "Answered", "")
 }
 
 func TestStatusHistoryAndSessions(t *testing.T) {
