@@ -38,6 +38,7 @@ type hookCmd struct {
 	HostTimeout   time.Duration `name:"host-timeout" help:"How long the agent program waits for the hook."`
 	ChangesInput  bool          `name:"changes-input" hidden:"" help:"The agent program is of a version that runs changed inputs (nod install writes this)."`
 	ApprovedOnly  bool          `name:"approved-only" hidden:"" help:"Ask nod only about calls that a person may have approved (nod install writes this)."`
+	Turns         bool          `hidden:"" help:"Ask people for the agent's next prompt (nod install writes this)."`
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"In claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 }
@@ -78,6 +79,7 @@ func (c *hookCmd) Run(e *env) error {
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
 		Host: hostname, User: name, Project: project, Waits: waits, Unsettled: notes, Stderr: e.stderr,
 		ChangesInput: c.ChangesInput, ApprovedOnly: c.ApprovedOnly,
+		Turns:   c.Turns && os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli", // another program, or nobody, waits for the end of any other turn
 		Contain: possible, Nod: program,
 	})
 	if dirErr == nil {

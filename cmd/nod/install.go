@@ -23,6 +23,7 @@ type installCmd struct {
 	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool          `help:"Only for the project in the current directory."`
 	Strict        bool          `help:"Ask nod about every tool call that the agent program shows its hooks, not only those that it would ask its user about."`
+	Turns         *bool         `negatable:"" help:"For claude-code: when the agent has finished, tell you wherever you are, and take your reply as its next prompt."`
 	Uninstall     bool          `help:"Remove nod from the agent program's settings."`
 	DryRun        bool          `name:"dry-run" help:"Only show the changes; make none."`
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
@@ -156,6 +157,9 @@ func (i installed) Diff() string { return i.Change.Diff() + i.trust.Diff() }
 
 // install installs the hook. With --dry-run it computes the changes and writes nothing.
 func (c *installCmd) install(e *env) (installed, error) {
+	if c.Turns != nil && c.Agent != hook.ClaudeCode().Name {
+		return installed{}, fmt.Errorf("--turns: nod install %s takes no replies to the end of a turn; claude-code does, and nod opencode, nod kilo and nod acp have a flag of their own", c.Agent)
+	}
 	switch c.Agent {
 	case hook.OpenCode.Name, hook.Kilo.Name:
 		change, err := c.installOpenCode(e)
@@ -349,7 +353,7 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions, 
 // creates the launcher before the installation, because some hosts run a tool without asking if the
 // hook's program is missing.
 func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
-	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
+	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun, Turns: c.Turns}
 	if c.Uninstall {
 		return o, nil
 	}

@@ -18,6 +18,7 @@ import (
 type opencodeCmd struct {
 	URL           string `name:"url" default:"http://127.0.0.1:4096" help:"The URL of the agent's server."`
 	Dir           string `placeholder:"PATH" type:"path" help:"The project to follow, on a server that has several."`
+	Turns         bool   `help:"When the agent has finished or failed, tell you wherever you are, and send your reply to it as its next prompt."`
 	OnUnavailable string `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: leave the agent's own prompt, or deny."`
 }
 
@@ -57,6 +58,7 @@ func (c *opencodeCmd) follow(e *env, kind hook.OpenCodeKind) error {
 		Agent:    kind.Title,
 		Username: cmp.Or(os.Getenv(variables+"USERNAME"), kind.Name), Password: os.Getenv(variables + "PASSWORD"),
 		DenyUnavailable: c.OnUnavailable == string(hook.UnavailableDeny),
+		Turns:           c.Turns,
 		Host:            hostname, User: name, Log: e.log,
 		Connected: func() { fmt.Fprintf(e.stdout, "nod gets the permission prompts of %s at %s\n", kind.Title, c.URL) },
 	})
@@ -105,6 +107,14 @@ func (a *lateAsker) Abandon(ctx context.Context, sessionID, pendingID, reason st
 		return err
 	}
 	return to.Abandon(ctx, sessionID, pendingID, reason)
+}
+
+func (a *lateAsker) HostResolved(ctx context.Context, p schemas.HostResolved) error {
+	to, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return to.HostResolved(ctx, p)
 }
 
 func (a *lateAsker) close() {

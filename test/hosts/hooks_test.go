@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -148,6 +150,92 @@ func TestAnAnswerAtTheHostWithdrawsTheRequest(t *testing.T) {
 		require.NoError(t, asking.Wait())
 		stdout, _, _ = m.Run("show", id)
 		assert.Contains(t, stdout, "Withdrawn", event)
+	}
+}
+
+// turnHook starts the hook with which Claude Code reports that the turn of a session is over. entry is
+// how its user started Claude Code.
+func turnHook(m *rig.Machine, t *testing.T, session, entry string) (c *exec.Cmd, out *strings.Builder) {
+	c, out = m.Command("hook", "claude-code", "--turns", "--host-timeout", "86400s"), &strings.Builder{}
+	c.Env = append(c.Env, "CLAUDE_CODE_ENTRYPOINT="+entry)
+	c.Stdin = strings.NewReader(`{"session_id":"` + session + `","cwd":"/","hook_event_name":"Stop","last_assistant_message":"All **done**."}`)
+	c.Stdout = out
+	require.NoError(t, c.Start())
+	t.Cleanup(func() { _ = c.Process.Kill() }) // fails if the hook has ended
+	return c, out
+}
+
+// TestAReplyIsTheNextPrompt: with --turns, people learn that an agent's turn is over, and a reply
+// becomes its next prompt.
+func TestAReplyIsTheNextPrompt(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	for name, c := range map[string]struct {
+		answer []string
+		hears  string
+	}{
+		"reply": {[]string{"answer", "ID", "now run the linter"}, `{"decision":"block","reason":"The user's next prompt, by nod: now run the linter"}`},
+		"left":  {[]string{"answer", "ID", "2"}, "{}"},
+		"froze": {[]string{"freeze", "--session", "T-froze"}, "{}"},
+	} {
+		hook, out := turnHook(m, t, "T-"+name, "cli")
+		id := m.Pending("T-" + name)
+		stdout, _, _ := m.Run("show", id)
+		assert.Contains(t, stdout, "Your turn: the agent has finished")
+		assert.Contains(t, stdout, "All **done**.")
+		assert.Contains(t, stdout, "1: Reply: the agent's next prompt (in your own words)")
+		_, stderr, code := m.Run("allow", id)
+		assert.Equal(t, 1, code, "a reply needs words")
+		assert.Contains(t, stderr, "nod answer")
+		words := slices.Clone(c.answer)
+		if at := slices.Index(words, "ID"); at >= 0 {
+			words[at] = id
+		}
+		_, stderr, code = m.Run(words...)
+		require.Zero(t, code, stderr)
+		require.NoError(t, hook.Wait())
+		assert.Equal(t, c.hears+"\n", out.String(), name)
+	}
+}
+
+// TestAPromptAtTheTerminalEndsTheQuestion: if the user writes the next prompt in the agent's own
+// terminal, the question to people about it ends at once. So does the one before, when the next turn is
+// over.
+func TestAPromptAtTheTerminalEndsTheQuestion(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	first, out := turnHook(m, t, "T-9", "cli")
+	m.Pending("T-9")
+	typed := m.Command("hook", "claude-code")
+	typed.Stdin = strings.NewReader(`{"session_id":"T-9","cwd":"/","hook_event_name":"UserPromptSubmit","prompt":"go on"}`)
+	require.NoError(t, typed.Run())
+	require.NoError(t, first.Wait())
+	assert.Equal(t, "{}\n", out.String())
+
+	second, out := turnHook(m, t, "T-9", "cli")
+	old := m.Pending("T-9")
+	third, _ := turnHook(m, t, "T-9", "cli")
+	require.NoError(t, second.Wait())
+	assert.Equal(t, "{}\n", out.String())
+	assert.NotEqual(t, old, m.Pending("T-9"))
+	require.NoError(t, third.Process.Signal(syscall.SIGTERM))
+	_ = third.Wait() // the exit code does not matter to Claude Code
+	stdout, _, _ := m.Run("pending")
+	assert.NotContains(t, stdout, "Your turn")
+}
+
+// TestNobodyIsAskedAfterTheTurnOfAProgram: Claude Code in print mode or hosted by a program ends its
+// turn without a question to people.
+func TestNobodyIsAskedAfterTheTurnOfAProgram(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	for _, entry := range []string{"sdk-cli", "sdk-ts", ""} {
+		hook, out := turnHook(m, t, "T-p", entry)
+		require.NoError(t, hook.Wait())
+		assert.Equal(t, "{}\n", out.String(), entry)
 	}
 }
 

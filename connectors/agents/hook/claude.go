@@ -55,6 +55,7 @@ func ClaudeCode() Host {
 			Events: []string{permissionRequest}, Strict: []string{preToolUse}, Blocks: []string{preToolUse},
 			Signals: []string{postToolUse, stopped, subagentStop, userPromptSubmit, sessionEnd},
 			Newer:   []string{postToolUseFailure},
+			Turn:    stopped,
 			Denied:  permissionDenied,
 			Matcher: "*", Off: "disableAllHooks",
 			Timeout: 24 * time.Hour, Unit: time.Second,
@@ -92,6 +93,9 @@ func (claude) Read(input []byte) (Call, error) {
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
 		call.Ignore = "" // nameTool has set Ignore for a question, but nod must handle the event that reports a question's end
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
+		if call.Event == stopped {
+			call.LastMessage = &in.LastMessage
+		}
 	}
 	return call, err
 }
@@ -233,6 +237,11 @@ func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 		specific = claudePermission(v)
 	case preToolUse:
 		specific = claudePreTool(v)
+	case stopped:
+		if v.Effect != Prompt {
+			return []byte("{}"), 0
+		}
+		return jsonReply(map[string]string{"decision": "block", "reason": "The user's next prompt, by nod: " + v.Reason})
 	case permissionDenied:
 		if v.Effect != Allow { // the call stays denied by Claude Code itself
 			return []byte("{}"), 0

@@ -26,6 +26,7 @@ type claudeInput struct {
 	Suggestions json.RawMessage `json:"permission_suggestions"`
 	DurationMS  *int            `json:"duration_ms"` // the duration of the call
 	Reason      string          `json:"reason"`      // why Claude Code denied the call
+	LastMessage string          `json:"last_assistant_message"`
 	MCPContext  json.RawMessage `json:"mcp_context"` // from Gemini CLI: the MCP server of the tool; absent for Gemini CLI's own tools
 }
 

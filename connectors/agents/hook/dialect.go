@@ -82,6 +82,10 @@ type Call struct {
 	Signal       bool
 	HostResolved schemas.HostResolved
 
+	// LastMessage is the agent's last message, if the input reports that the turn of the main agent is
+	// over and the host takes a prompt in reply. It is nil at every other input.
+	LastMessage *string
+
 	// Denied is true if the host has denied the call by itself, and its agent may try again if nod
 	// allows the call. Reason is then the host's reason; may be empty.
 	Denied bool
@@ -113,6 +117,7 @@ const (
 	Allow          // the host runs the call
 	AskHost        // nod cannot be reached: the host asks its own user, or refuses
 	Leave          // nod does not decide this call: the host continues as if it had no hook
+	Prompt         // the agent's turn is over (see Call.LastMessage), and Reason is its next prompt
 	Defer          // no decision yet, and the turn is Alone (see Turn): the host ends its run and repeats the call later
 )
 
@@ -147,6 +152,8 @@ type Setup struct {
 	// for such hosts, because some hosts ignore a whole settings file, including the user's own rules,
 	// if it contains an unknown event.
 	Newer []string
+	// Turn is the event of Signals at which the host takes a prompt in reply; empty if it has none.
+	Turn string
 	// Denied is the event at which the host reports that it has denied a call by itself; empty if it
 	// has none. Hosts older than Host.Tested[0] may not know it. An installation with this event also
 	// has a hook with ApprovedFlag at the Strict events, which lets an approved call through.

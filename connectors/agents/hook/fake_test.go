@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 	"github.com/stretchr/testify/assert"
@@ -51,9 +52,10 @@ func (f *fakeNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	assert.Equal(f.t, schemas.TypeRequest, r.Type)
 	assert.True(f.t, schemas.ValidID(r.SessionID), "session %q", r.SessionID)
 	assert.True(f.t, schemas.ValidID(r.PendingID), "id %q", r.PendingID)
-	if r.ToolName == "AskUserQuestion" || r.ToolName == "ExitPlanMode" {
+	switch r.ToolName {
+	case "AskUserQuestion", "ExitPlanMode", agents.TurnTool:
 		assert.Equal(f.t, schemas.KindQuestion, r.Kind)
-	} else {
+	default:
 		assert.Equal(f.t, schemas.KindToolCall, r.Kind)
 	}
 	assert.NotEmpty(f.t, r.Title)

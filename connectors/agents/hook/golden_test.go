@@ -28,6 +28,7 @@ type transcript struct {
 	Waits         bool              `json:"waits"`
 	Connect       *schemas.Error    `json:"connect"`
 	OnUnavailable string            `json:"on_unavailable"`
+	Turns         bool              `json:"turns"`
 
 	Asked     json.RawMessage `json:"asked"` // the request that nod must receive; null if nod must not be asked
 	Withdrawn bool            `json:"withdrawn"`
@@ -88,7 +89,7 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 	}
 	got := runHost(t, ctx, host, bytes.NewReader(stdin), connect, hook.Options{
 		HostTimeout: 24 * time.Hour, Host: "devbox", User: "ann",
-		OnUnavailable: hook.OnUnavailable(tr.OnUnavailable),
+		OnUnavailable: hook.OnUnavailable(tr.OnUnavailable), Turns: tr.Turns,
 	})
 
 	oneObject(t, got.stdout)

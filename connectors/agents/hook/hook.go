@@ -59,6 +59,9 @@ type Options struct {
 	// ApprovedOnly makes the hook ask nod only about calls that a hook at Setup.Denied has noted as
 	// possibly approved (see Unsettled). It leaves every other call, and every failure, to the host.
 	ApprovedOnly bool
+	// Turns makes the hook tell people that the agent's turn is over, and wait for a reply, which becomes
+	// the agent's next prompt.
+	Turns bool
 	// Waits records that this process waits for a request, so that nod can withdraw the request if the
 	// process dies. The hook calls Waits before it sends the request. It calls unregister, possibly
 	// twice, when it no longer waits. Waits may be nil.
@@ -150,6 +153,9 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 	if h.call.Signal {
 		if h.call.HostResolved.Reason != "" {
 			h.reportResolved(ctx)
+		}
+		if h.opts.Turns && h.call.LastMessage != nil && h.call.SessionID != "" {
+			return h.askForPrompt(ctx)
 		}
 		return h.reply(Verdict{Effect: Leave})
 	}

@@ -33,6 +33,9 @@ type InstallOptions struct {
 	// may run hooks without a PATH. It should stay valid after an upgrade of nod.
 	// Uninstall does not need Program.
 	Program string
+	// Turns makes the hook of Setup.Turn ask people for the agent's next prompt. If it is nil, an earlier
+	// installation's choice stays.
+	Turns *bool
 	// HostVersion is the version of the host that reads the file. If it is empty, the
 	// version is unknown: no event of Setup.Newer is added, and nod changes no input if that
 	// depends on the version.
@@ -138,7 +141,17 @@ func install(doc *document, host Host, o InstallOptions) error {
 	entry.command, entry.closed = command, false
 	entry.timeout = int64(signalTimeout / s.Unit)
 	for _, event := range s.Signals {
-		if err := doc.setHook(event, entry, ours, true); err != nil {
+		signal := entry
+		if event == s.Turn {
+			turns, err := asksForPrompts(doc, host, o)
+			if err != nil {
+				return err
+			}
+			if turns {
+				signal.command, signal.timeout = command+" "+turnsFlag, int64(s.Timeout/s.Unit)
+			}
+		}
+		if err := doc.setHook(event, signal, ours, true); err != nil {
 			return err
 		}
 	}
@@ -188,6 +201,15 @@ func installDenied(doc *document, host Host, o InstallOptions, entry hookEntry, 
 	return nil
 }
 
+// asksForPrompts reports whether the hook of Setup.Turn is to ask for the agent's next prompt.
+func asksForPrompts(doc *document, host Host, o InstallOptions) (bool, error) {
+	if o.Turns != nil {
+		return *o.Turns, nil
+	}
+	own, err := hooksUnder(doc, host, []string{host.Setup.Turn})
+	return slices.ContainsFunc(own, func(i Installed) bool { return slices.Contains(strings.Fields(i.Command), turnsFlag) }), err
+}
+
 // approvedOnly reports whether a command of nod has ApprovedFlag.
 func approvedOnly(command string) bool { return slices.Contains(strings.Fields(command), ApprovedFlag) }
 
@@ -230,6 +252,7 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 const (
 	timeoutFlag = "--host-timeout"
 	changesFlag = "--changes-input"
+	turnsFlag   = "--turns" // the hook is at the event Setup.Turn; see Options.Turns
 	// ApprovedFlag makes a hook ask nod only about calls that a person has possibly approved after an
 	// earlier denial; see Options.ApprovedOnly.
 	ApprovedFlag = "--approved-only"

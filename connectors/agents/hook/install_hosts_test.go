@@ -68,6 +68,29 @@ func TestInstallOmitsEventsThatAnOldHostRejects(t *testing.T) {
 	}
 }
 
+// TestTurnsAreAskedAboutOnRequest: only an installation with Turns asks people for the agent's next
+// prompt. A later installation keeps that choice, unless it names another one.
+func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
+	path, yes, no := filepath.Join(t.TempDir(), "settings.json"), true, false
+	for _, c := range []struct {
+		turns *bool
+		asks  bool
+	}{{nil, false}, {&yes, true}, {nil, true}, {&no, false}, {nil, false}, {&yes, true}} {
+		text := string(installedFor(t, hook.ClaudeCode(), path, hook.InstallOptions{Turns: c.turns}).After)
+		assert.Equal(t, c.asks, strings.Contains(text, `"/opt/nod/bin/nod hook claude-code --host-timeout 86400s --turns"`), text)
+		assert.Equal(t, 1, strings.Count(text, `"Stop"`))
+		found, err := hook.Inspect(hook.ClaudeCode(), hook.InstallOptions{Settings: path})
+		require.NoError(t, err)
+		for _, i := range found.Signals {
+			if i.Event == "Stop" {
+				assert.Equal(t, c.asks, i.Timeout == 86400)
+			}
+		}
+	}
+	gone := installedFor(t, hook.ClaudeCode(), path, hook.InstallOptions{Uninstall: true})
+	assert.NotContains(t, string(gone.After), "nod")
+}
+
 const copilotHook = `{"type":"command","bash":"` + byShell + `/opt/nod/bin/nod hook copilot --host-timeout 86400s` + orBlock + `","timeoutSec":86400}`
 
 const copilotSignal = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":10}`

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
@@ -66,6 +67,33 @@ func (h *run) askPlan(ctx context.Context, nod Nod) int {
 	default:
 		return h.reply(deny(answer.Message))
 	}
+}
+
+// askForPrompt tells people that the agent's turn is over, and replies with the next prompt that a
+// person wrote. The agent stays idle if no person writes one, or if the host's own user was faster: the
+// host's next event then withdraws the request.
+func (h *run) askForPrompt(ctx context.Context) int {
+	nod, err := h.dial(ctx)
+	if err != nil {
+		return h.leave(err)
+	}
+	h.call.Input = json.RawMessage("{}")
+	r, err := newRequest(h.host, h.call, h.opts)
+	if err == nil {
+		r, err = agents.TurnRequest(r, agents.Turn{Message: *h.call.LastMessage})
+	}
+	if err != nil {
+		return h.leave(err)
+	}
+	d, exit, ok := h.askPerson(ctx, nod, r)
+	if !ok {
+		return exit
+	}
+	prompt, ok := agents.Reply(r, d)
+	if !ok {
+		return h.reply(Verdict{Effect: Leave})
+	}
+	return h.reply(Verdict{Effect: Prompt, Reason: prompt})
 }
 
 // askPerson sends nod r, a request that asks for no permission. If no decision comes, ok is false.

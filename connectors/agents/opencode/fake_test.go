@@ -33,7 +33,8 @@ type fakeOpenCode struct {
 	pending   map[string]map[string]any
 	calls     map[string]part // the tool call of each message, by message id
 	parents   map[string]string
-	replies   []string // the replies so far, each as "id reply message"
+	replies   []string         // the replies so far, each as "id reply message"; a prompt is "prompt session text"
+	messages  []map[string]any // the messages of each session, as OpenCode lists them
 	streams   map[chan string]bool
 	failReply int // number of replies to refuse with 503
 	tooLate   int // number of replies to permissions that were not pending
@@ -52,7 +53,10 @@ func (f *fakeOpenCode) start() string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /event", f.events)
 	mux.HandleFunc("GET /permission", f.list)
+	mux.HandleFunc("GET /session", f.sessions)
 	mux.HandleFunc("GET /session/{session}", f.session)
+	mux.HandleFunc("GET /session/{session}/message", f.listMessages)
+	mux.HandleFunc("POST /session/{session}/prompt_async", f.prompt)
 	mux.HandleFunc("GET /session/{session}/message/{message}", f.message)
 	mux.HandleFunc("POST /permission/{id}/reply", f.reply)
 	mux.HandleFunc("POST /session/{session}/permissions/{id}", f.reply)
@@ -202,6 +206,41 @@ func (f *fakeOpenCode) session(w http.ResponseWriter, r *http.Request) {
 	defer f.mu.Unlock()
 	id := r.PathValue("session")
 	f.json(w, map[string]any{"id": id, "parentID": f.parents[id], "directory": "/p", "title": "Title of " + id})
+}
+
+func (f *fakeOpenCode) sessions(w http.ResponseWriter, _ *http.Request) {
+	f.json(w, []any{map[string]any{"id": "ses_1", "time": map[string]any{"updated": time.Now().UnixMilli()}}})
+}
+
+// writes adds a message of the agent with this text.
+func (f *fakeOpenCode) writes(id, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.messages = append(f.messages, map[string]any{
+		"info":  map[string]any{"id": id, "role": "assistant"},
+		"parts": []any{map[string]any{"type": "step-start"}, map[string]any{"type": "text", "text": text}, map[string]any{"type": "text", "text": "hidden", "synthetic": true}},
+	})
+}
+
+func (f *fakeOpenCode) listMessages(w http.ResponseWriter, _ *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.json(w, f.messages)
+}
+
+func (f *fakeOpenCode) prompt(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Parts []struct{ Type, Text string }
+	}
+	if !assert.NoError(f.t, json.NewDecoder(r.Body).Decode(&body)) || !assert.Len(f.t, body.Parts, 1) {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	assert.Equal(f.t, "text", body.Parts[0].Type)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.replies = append(f.replies, "prompt "+r.PathValue("session")+" "+body.Parts[0].Text)
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func (f *fakeOpenCode) message(w http.ResponseWriter, r *http.Request) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/schemas"
 )
 
 // Options name the OpenCode server and say how to handle its permissions.
@@ -31,7 +32,10 @@ type Options struct {
 	// false, the connector sends OpenCode no reply, so that OpenCode's own prompt stays open, and
 	// tries nod again.
 	DenyUnavailable bool
-	Host, User      string // the names of the machine and its user, shown to people
+	// Turns makes the connector tell people that a turn of the agent is over, and send a person's reply to
+	// OpenCode as the session's next prompt.
+	Turns      bool
+	Host, User string // the names of the machine and its user, shown to people
 	// GoneAfter is how long OpenCode may be unreachable before the connector withdraws its requests. 0
 	// means 30 s.
 	GoneAfter time.Duration
@@ -59,14 +63,22 @@ var (
 	errRejected = errors.New("rejected at the agent's own prompt, which also drops the other open calls of a session after a denial")
 	errMissed   = errors.New("answered at the agent's own prompt while nod was disconnected")
 	errSession  = errors.New("the agent's session moved on or ended")
+	errPrompted = errors.New("the agent has its next prompt")
 	errHostGone = errors.New("the agent is gone")
 	errSilent   = errors.New("the agent sent no heartbeat for a minute")
 )
 
+// Nod is the interface to nod that the connector needs.
+type Nod interface {
+	agents.CallAsker
+	// HostResolved withdraws the requests that p describes, because OpenCode no longer waits for them.
+	HostResolved(ctx context.Context, p schemas.HostResolved) error
+}
+
 // Run handles the permissions of an OpenCode server until ctx ends. It then withdraws all pending
 // requests. It continues after a restart of nod or OpenCode. It replies with an allow only if nod
 // allowed exactly that call. It returns an error only if the options are invalid.
-func Run(ctx context.Context, nod agents.CallAsker, o Options) error {
+func Run(ctx context.Context, nod Nod, o Options) error {
 	o.Agent = cmp.Or(o.Agent, "OpenCode")
 	o.GoneAfter = cmp.Or(o.GoneAfter, goneAfter)
 	if o.Log == nil {
@@ -78,7 +90,7 @@ func Run(ctx context.Context, nod agents.CallAsker, o Options) error {
 	}
 	// The contexts of the permissions must not end with ctx. endAll ends them with a cause, which
 	// becomes the reason of the withdrawal.
-	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*openPermission{}}
+	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*openPermission{}, failures: map[string]string{}}
 	f.run(ctx)
 	f.endAll(errStopped)
 	f.all.Wait()
@@ -88,15 +100,19 @@ func Run(ctx context.Context, nod agents.CallAsker, o Options) error {
 type follower struct {
 	ctx  context.Context
 	host *server
-	nod  agents.CallAsker
+	nod  Nod
 	opts Options
 	all  sync.WaitGroup
 
 	mu   sync.Mutex
 	open map[string]*openPermission // permissions without an answer, by OpenCode's id
+	// failures are the errors of sessions whose turn is not over yet. Only the reader of the events
+	// uses it.
+	failures map[string]string
+	leftover bool // the questions of an earlier process about turns have been withdrawn
 }
 
-// openPermission is a permission for which OpenCode waits.
+// openPermission is a permission for which OpenCode waits, or the end of a session's turn.
 type openPermission struct {
 	permission permission
 	end        context.CancelCauseFunc
@@ -141,6 +157,7 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if err := f.catchUp(ctx); err != nil {
 		return cause(ctx, err)
 	}
+	f.withdrawLeftover(ctx)
 	connected()
 	if f.opts.Connected != nil {
 		f.opts.Connected()
@@ -172,7 +189,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 		still[p.ID] = true
 		f.begin(p)
 	}
-	f.endMatching(errMissed, func(p permission) bool { return !still[p.ID] })
+	f.endMatching(errMissed, func(p permission) bool { return !p.Turn && !still[p.ID] })
 	return nil
 }
 
@@ -194,6 +211,11 @@ func (f *follower) handle(e event) {
 	case "session.idle", "session.deleted":
 		session := e.references().session()
 		f.endMatching(errSession, func(p permission) bool { return p.SessionID == session })
+		if e.Type == "session.idle" {
+			f.turnOver(session)
+		}
+	case "session.error", "session.status":
+		f.followTurn(e)
 	case "server.instance.disposed", "global.disposed":
 		f.endAll(errHostGone)
 	}
@@ -203,7 +225,7 @@ func (f *follower) handle(e event) {
 func (f *follower) begin(p permission) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.open[p.ID] != nil {
+	if f.open[p.ID] != nil && !p.Turn {
 		return
 	}
 	ctx, end := context.WithCancelCause(f.ctx)
@@ -211,12 +233,18 @@ func (f *follower) begin(p permission) {
 	f.open[p.ID] = w
 	f.all.Go(func() {
 		defer end(nil)
-		if err := f.askAndReply(ctx, p); err != nil && ctx.Err() == nil {
-			f.opts.Log.Warn("nod could not handle a permission; it is left to OpenCode's own prompt", "permission", p.ID, "error", err)
+		handle := f.askAndReply
+		if p.Turn {
+			handle = f.askForPrompt
+		}
+		if err := handle(ctx, p); err != nil && ctx.Err() == nil {
+			f.opts.Log.Warn("nod could not handle a request of OpenCode; it is left to OpenCode's own prompt", "request", p.ID, "error", err)
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		delete(f.open, p.ID)
+		if f.open[p.ID] == w { // the end of the next turn has the same id
+			delete(f.open, p.ID)
+		}
 	})
 }
 

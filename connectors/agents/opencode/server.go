@@ -42,7 +42,7 @@ func newServer(o Options) (*server, error) {
 // displayURL returns the server's address without a password, for logs.
 func (s *server) displayURL() string { return s.base.Redacted() }
 
-// status is an HTTP status other than 200, as an error.
+// status is an HTTP status other than 200 and 204, as an error.
 type status int
 
 func (s status) Error() string {
@@ -84,7 +84,7 @@ func (s *server) do(ctx context.Context, method string, body any, path ...string
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNoContent {
 		_ = resp.Body.Close()
 		return nil, status(resp.StatusCode)
 	}

@@ -1,0 +1,71 @@
+package agents
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// reply is the id of the option with which a person writes the agent's next prompt.
+const reply = "reply"
+
+// maxLast is the largest length in bytes of an agent's last message in a TurnRequest.
+const maxLast = 32 << 10
+
+// TurnTool is the ToolName of each TurnRequest, so that HostResolved can name these requests.
+const TurnTool = "turn"
+
+// Turn is the end of an agent's turn. Texts above 32 KiB are cut, and the cut is marked.
+type Turn struct {
+	Message string // the agent's last message; may be empty
+	Failure string // why the turn failed; empty if the agent has finished
+}
+
+// TurnRequest returns a request that tells people that the turn of an agent is over. A person's reply
+// becomes the agent's next prompt; see Reply. r names the session, the agent and the host, whose own
+// user may write the next prompt meanwhile. The error means that t cannot be encoded as JSON.
+func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
+	details := map[string]string{}
+	for name, text := range map[string]string{"message": t.Message, "failure": t.Failure} {
+		if text = strings.TrimSpace(strings.ToValidUTF8(text, "�")); text != "" {
+			details[name] = cutBytes(text, maxLast)
+		}
+	}
+	var err error
+	if r.ActionDetails, err = schemas.Encode(details); err != nil {
+		return r, err
+	}
+	r.Kind, r.ActionType, r.Title = schemas.KindQuestion, schemas.ActionOther, "Your turn: the agent has finished"
+	if t.Failure != "" {
+		r.Title = "Your turn: the agent has failed"
+	}
+	r.PendingID, r.ToolCallID, r.ToolName, r.Rejoin, r.HostAsks = NewID(), "", TurnTool, false, true
+	r.Options = []schemas.Option{
+		{OptionID: reply, Name: "Reply: the agent's next prompt", Kind: schemas.AllowOnce, Text: true},
+		{OptionID: noAnswer, Name: "Leave it", Kind: schemas.RejectOnce},
+	}
+	return r, nil
+}
+
+// Reply returns the next prompt that a person wrote for the agent. d is the decision about r, a
+// TurnRequest. ok is false if no person replied.
+func Reply(r schemas.Request, d schemas.Decision) (prompt string, ok bool) {
+	if d.OptionID != reply || d.By.Kind != schemas.ByHuman || !Allows(r, d) {
+		return "", false
+	}
+	prompt = strings.TrimSpace(d.Message)
+	return prompt, prompt != ""
+}
+
+// cutBytes returns at most n bytes of s. If it cuts s, it marks the cut in a last line.
+func cutBytes(s string, n int) string {
+	const mark = "\n… (cut by nod: the agent has the rest)"
+	if len(s) <= n {
+		return s
+	}
+	for n -= len(mark); n > 0 && !utf8.RuneStart(s[n]); {
+		n--
+	}
+	return s[:n] + mark
+}
