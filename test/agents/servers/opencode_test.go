@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
@@ -47,7 +48,7 @@ func openCode(t *testing.T, agent npm.Agent, title string) {
 		serve.Env = append(serve.Env, strings.ToUpper(agent.Name)+"_DISABLE_"+off+"=1")
 	}
 	url := started(t, serve, `http://\S+`)
-	follow := n.command(agent.Name, "--url", url)
+	follow := n.command(agent.Name, "--turns", "--url", url)
 	started(t, follow, "nod gets the permission prompts of "+title+" at")
 
 	require.NoError(t, os.WriteFile(filepath.Join(project, ".env"), []byte("TOKEN=x"), 0o600))
@@ -76,5 +77,11 @@ func openCode(t *testing.T, agent npm.Agent, title string) {
 		} else {
 			assert.NoFileExists(t, filepath.Join(project, file))
 		}
+		turn := n.pending(t, session.ID) // the turn is over
+		assert.Equal(t, schemas.KindQuestion, turn.Kind)
+		assert.JSONEq(t, `{"message":"ok"}`, string(turn.ActionDetails))
+		out, err = n.command("answer", turn.PendingID, nextPrompt).CombinedOutput()
+		require.NoError(t, err, string(out))
+		assert.Contains(t, m.heard(t), nextPrompt)
 	}
 }

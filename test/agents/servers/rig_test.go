@@ -31,6 +31,9 @@ import (
 
 const patience = time.Minute
 
+// nextPrompt is a person's reply to the end of a turn.
+const nextPrompt = "thanks, now rest"
+
 // program returns the path of a real agent program. If NOD_TEST_AGENTS is not set, it skips the test.
 func program(t *testing.T, agent npm.Agent) string {
 	t.Helper()
@@ -121,7 +124,7 @@ func post(t *testing.T, url string, body, into any) {
 }
 
 // model is a fake language model with OpenAI's Chat Completions and Responses APIs. It calls the
-// agent's shell tool with one command. When it gets the result, it ends its turn.
+// agent's shell tool with one command. When it gets the result, or nextPrompt, it ends its turn.
 type model struct {
 	url     string
 	results chan string
@@ -178,7 +181,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Unlock()
 	says, ends := map[string]any{"role": "assistant", "content": "ok"}, "stop"
 	switch last := asked.Messages[len(asked.Messages)-1]; {
-	case last.Role == "tool":
+	case last.Role == "tool", len(asked.Tools) > 0 && bytes.Contains(last.Content, []byte(nextPrompt)):
 		m.results <- string(last.Content)
 	case len(asked.Tools) > 0:
 		ends = "tool_calls"
