@@ -57,6 +57,8 @@ type Options struct {
 	// editor asks its own user if nod is unavailable, and with Race after each failure. In all
 	// other cases the sidecar refuses the request.
 	Deny bool
+	// Turns makes the sidecar ask people for a session's next prompt when a turn of the agent is over.
+	Turns bool
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.
 	AgentName, Host, User string
@@ -91,6 +93,7 @@ type sidecar struct {
 	toAgent  *relay.LineWriter
 	agent    io.Writer
 	asks     sync.WaitGroup
+	turns    *turns
 
 	mu   sync.Mutex
 	open map[string]*ask // requests without an answer, by id key (see relay.IDKey)
@@ -106,7 +109,7 @@ type sidecar struct {
 // after Run has returned.
 func Run(ctx context.Context, editor, agent relay.Peer, connect Connect, o Options) error {
 	s := &sidecar{
-		opts: o, nod: newLink(connect), cache: newSessionCache(), agent: agent.In,
+		opts: o, nod: newLink(connect), cache: newSessionCache(), agent: agent.In, turns: newTurns(),
 		toEditor: relay.NewLineWriter(editor.In), toAgent: relay.NewLineWriter(agent.In),
 		open: map[string]*ask{}, late: map[string]bool{},
 	}
@@ -134,6 +137,9 @@ func (s *sidecar) fromAgent(line []byte) error {
 			return nil
 		}
 	case m.method == methodUpdate:
+		if s.opts.Turns {
+			s.turns.record(m)
+		}
 		if session, call, ended := s.cache.recordUpdate(m); ended {
 			s.cancelMatching(errEnded, func(a *ask) bool { return a.session == session && a.call == call })
 		}
@@ -142,6 +148,8 @@ func (s *sidecar) fromAgent(line []byte) error {
 	case m.response():
 		if session := s.cache.recordResponse(m); session != "" {
 			s.cancelMatching(errTurnOver, func(a *ask) bool { return a.session == session })
+			s.endTurn(session, line, m)
+			return nil
 		}
 	}
 	s.tellEditor(line)
@@ -153,6 +161,9 @@ func (s *sidecar) fromEditor(line []byte) error {
 	if m.response() && !s.editorAnswered(m) {
 		return nil
 	}
+	if m.method == methodPrompt && s.turns.prompted(text(object(m.params)["sessionId"]), line) {
+		return nil
+	}
 	s.cache.recordRequest(m)
 	if err := s.toAgent.WriteLine(line); err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
@@ -160,6 +171,7 @@ func (s *sidecar) fromEditor(line []byte) error {
 	if m.method == methodCancel || m.method == methodClose {
 		session := text(object(m.params)["sessionId"])
 		s.cancelMatching(errCancelled, func(a *ask) bool { return a.session == session })
+		s.cancelHeld(session)
 	}
 	return nil
 }
@@ -197,6 +209,7 @@ func (s *sidecar) closeAgent() {
 // endAll withdraws all pending requests, and makes the sidecar ignore later ones. Call it when the
 // sidecar can no longer deliver an answer.
 func (s *sidecar) endAll(why error) {
+	s.turns.endAll(why)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = true

@@ -114,7 +114,7 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 // agent may ask about the same call again, for example after an edit, and the decision about the first
 // request must not answer the second.
 func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, told toolCall, options []schemas.Option) (schemas.Request, error) {
-	dir, agent := s.cache.session(session)
+	dir, _ := s.cache.session(session)
 	own, ok := s.cache.own(told, call, dir)
 	if !ok {
 		details, err := detailsOf(call, told.title)
@@ -123,20 +123,27 @@ func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, to
 		}
 		own = ownCall{tool: told.name(), action: told.action(), details: details}
 	}
-	r := schemas.Request{
-		Type: schemas.TypeRequest, SessionID: agents.ID(session), PendingID: agents.NewID(),
-		ToolCallID: told.id, Kind: schemas.KindToolCall,
-		Title: cut(cmp.Or(told.title, "Tool Use Approval"), maxTitle), ToolName: own.tool, ActionType: own.action, ActionDetails: own.details, Reason: own.reason,
-		AgentName: cut(cmp.Or(s.opts.AgentName, agent), maxLabel), Host: s.opts.Host, User: s.opts.User,
-		Project: dir, Options: options, CreatedAt: time.Now().UTC(),
-	}
-	if dir != "" {
-		r.SessionLabel = cut(filepath.Base(dir), maxLabel)
-	}
+	r := s.sessionRequest(session)
+	r.ToolCallID, r.Kind, r.Title = told.id, schemas.KindToolCall, cut(cmp.Or(told.title, "Tool Use Approval"), maxTitle)
+	r.ToolName, r.ActionType, r.ActionDetails, r.Reason, r.Options = own.tool, own.action, own.details, own.reason, options
 	if utf8.RuneCountInString(r.ToolCallID) > maxID {
 		r.ToolCallID = agents.ID(r.ToolCallID)
 	}
 	return r, nil
+}
+
+// sessionRequest returns a request of a session, with a new id and without content.
+func (s *sidecar) sessionRequest(session string) schemas.Request {
+	dir, agent := s.cache.session(session)
+	r := schemas.Request{
+		Type: schemas.TypeRequest, SessionID: agents.ID(session), PendingID: agents.NewID(),
+		AgentName: cut(cmp.Or(s.opts.AgentName, agent), maxLabel), Host: s.opts.Host, User: s.opts.User,
+		Project: dir, CreatedAt: time.Now().UTC(),
+	}
+	if dir != "" {
+		r.SessionLabel = cut(filepath.Base(dir), maxLabel)
+	}
+	return r
 }
 
 // detailsOf returns the tool's input with its bytes unchanged, except that it renames a field "cwd".

@@ -1,0 +1,233 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/schemas"
+)
+
+// turns are the turns of the agent's sessions, for Options.Turns. When a turn is over, the sidecar asks
+// people for the session's next prompt, and sends it to the agent. The editor then gets the agent's
+// updates of that turn, and not its response. Prompts of the editor wait until such a turn is over.
+type turns struct {
+	mu      sync.Mutex
+	said    map[string]string   // the agent's last message in each session
+	open    map[string]*ask     // the questions without an answer, by session
+	running map[string]string   // the sessions whose turn belongs to a reply, by the id key of its prompt
+	held    map[string][][]byte // the editor's prompts that wait for the end of such a turn, by session
+	gone    bool
+}
+
+func newTurns() *turns {
+	return &turns{said: map[string]string{}, open: map[string]*ask{}, running: map[string]string{}, held: map[string][][]byte{}}
+}
+
+// maxSaid bounds the stored part of an agent's message, in bytes.
+const maxSaid = 64 << 10
+
+var errPrompted = errors.New("the agent has its next prompt")
+
+// record stores the text of an update of the agent. A tool call begins a new message.
+func (t *turns) record(m message) {
+	params := object(m.params)
+	update := object(params["update"])
+	session, text := text(params["sessionId"]), text(object(update["content"])["text"])
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch kind := string(update["sessionUpdate"]); {
+	case kind == `"tool_call"`:
+		delete(t.said, session)
+	case kind == `"agent_message_chunk"` && text != "" && len(t.said[session]) < maxSaid:
+		agents.PutBounded(t.said, session, t.said[session]+text)
+	}
+}
+
+// prompted handles a prompt of the editor. It ends the question about the turn before. held reports that
+// the prompt must wait, because a turn that belongs to a reply still runs.
+func (t *turns) prompted(session string, line []byte) (held bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.said, session)
+	t.end(session, errPrompted)
+	for _, of := range t.running {
+		if of == session {
+			t.held[session] = append(t.held[session], append([]byte(nil), line...))
+			return true
+		}
+	}
+	return false
+}
+
+// end ends the question about a session's turn. The caller must hold t.mu.
+func (t *turns) end(session string, why error) {
+	if a := t.open[session]; a != nil {
+		delete(t.open, session)
+		a.stop(why)
+	}
+}
+
+// cancelled ends the question about a session's turn after a cancellation in the editor. It returns the
+// editor's prompts that still waited.
+func (t *turns) cancelled(session string) (held [][]byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end(session, errCancelled)
+	held = t.held[session]
+	delete(t.held, session)
+	return held
+}
+
+// replied marks the start of a turn that belongs to the reply to a. It returns false if the question was
+// ended before.
+func (t *turns) replied(a *ask, key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open[a.session] != a || t.gone {
+		return false
+	}
+	delete(t.open, a.session)
+	delete(t.said, a.session)
+	t.running[key] = a.session
+	return true
+}
+
+// over ends a turn. own reports that the turn belonged to a reply, so that the editor must not get its
+// response. held are the editor's prompts that waited for its end.
+func (t *turns) over(key string) (own bool, held [][]byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	session, own := t.running[key]
+	if own {
+		delete(t.running, key)
+		held = t.held[session]
+		delete(t.held, session)
+	}
+	return own, held
+}
+
+// ask returns a question about a session's turn, with the agent's last message. It returns nil if there
+// is no one left to whom a reply could be sent.
+func (t *turns) ask(session string) (a *ask, message string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone {
+		return nil, ""
+	}
+	t.end(session, errPrompted)
+	a = &ask{permission: permission{session: session}}
+	a.ctx, a.stop = context.WithCancelCause(context.Background())
+	t.open[session] = a
+	return a, t.said[session]
+}
+
+// endAll ends all questions. No further one begins.
+func (t *turns) endAll(why error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone = true
+	for session := range t.open {
+		t.end(session, why)
+	}
+}
+
+// endTurn handles the response to a session's prompt, which the editor gets unless a person's reply was
+// the prompt. It then asks people for the next prompt, except after a turn that the editor cancelled.
+func (s *sidecar) endTurn(session string, line []byte, m message) {
+	own, held := s.turns.over(m.key)
+	if !own {
+		s.tellEditor(line)
+	}
+	for _, prompt := range held {
+		_ = s.fromEditor(prompt)
+	}
+	reason := text(object(m.result)["stopReason"])
+	if !s.opts.Turns || len(held) > 0 || reason == "cancelled" {
+		return
+	}
+	failure := ""
+	if m.failed {
+		failure = "the agent reported an error"
+	} else if reason != "end_turn" {
+		failure = reason
+	}
+	if a, said := s.turns.ask(session); a != nil {
+		s.asks.Go(func() { s.askForPrompt(a, agents.Turn{Message: said, Failure: failure}) })
+	}
+}
+
+// askForPrompt asks people for the next prompt of a's session. After any failure the agent waits for the
+// editor alone.
+func (s *sidecar) askForPrompt(a *ask, turn agents.Turn) {
+	defer a.stop(nil)
+	var err error
+	if a.request, err = agents.TurnRequest(s.sessionRequest(a.session), turn); err != nil {
+		s.opts.Log.Warn("acp: nobody was asked for the agent's next prompt", "reason", err)
+		return
+	}
+	nod, w, err := s.submit(a)
+	var d schemas.Decision
+	if err == nil {
+		d, err = w.Await(a.ctx)
+	}
+	if err != nil {
+		s.opts.Log.Info("acp: nobody replied to the end of a turn", "reason", err)
+		if nod != nil && agents.MayBeOpen(err) {
+			s.leave(nod.Withdraw, a, err)
+		}
+		return
+	}
+	if prompt, ok := agents.Reply(a.request, d); ok {
+		s.prompt(a, prompt)
+	}
+}
+
+// prompt sends a person's reply to the agent as the next prompt, and shows it in the editor.
+func (s *sidecar) prompt(a *ask, text string) {
+	id := "nod-" + agents.NewID()
+	words := map[string]string{"type": "text", "text": text}
+	line, err := encodeLine(call{Version: "2.0", ID: id, Method: methodPrompt, Params: map[string]any{"sessionId": a.session, "prompt": []any{words}}})
+	shown, showErr := encodeLine(call{Version: "2.0", Method: methodUpdate, Params: map[string]any{
+		"sessionId": a.session, "update": map[string]any{"sessionUpdate": "user_message_chunk", "content": words},
+	}})
+	m := parseMessage(line)
+	if err := errors.Join(err, showErr); err != nil {
+		s.opts.Log.Warn("acp: a reply was not sent", "reason", err)
+		return
+	}
+	if !s.turns.replied(a, m.key) {
+		s.opts.Log.Info("acp: a reply was not sent: the session has gone on")
+		return
+	}
+	s.tellEditor(shown)
+	s.cache.recordRequest(m)
+	if err := s.toAgent.WriteLine(line); err != nil {
+		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
+	}
+}
+
+// call is a request or, without an ID, a notification of the sidecar.
+type call struct {
+	Version string         `json:"jsonrpc"`
+	ID      string         `json:"id,omitempty"`
+	Method  string         `json:"method"`
+	Params  map[string]any `json:"params"`
+}
+
+// cancelHeld answers the editor's prompts that wait for the end of a turn, after the editor has cancelled
+// them.
+func (s *sidecar) cancelHeld(session string) {
+	for _, held := range s.turns.cancelled(session) {
+		line, err := encodeLine(struct {
+			Version string            `json:"jsonrpc"`
+			ID      json.RawMessage   `json:"id"`
+			Result  map[string]string `json:"result"`
+		}{"2.0", parseMessage(held).id, map[string]string{"stopReason": "cancelled"}})
+		if err == nil {
+			s.tellEditor(line)
+		}
+	}
+}
