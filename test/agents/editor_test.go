@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os/exec"
+	"strings"
 	"testing"
 
 	acp "github.com/coder/acp-go-sdk"
@@ -42,6 +43,30 @@ func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	require.NoError(x.t, in.Close())
 	x.ends(a)
 	return r
+}
+
+// editsAgain runs c, a command of nod acp --turns with an agent. It sends a prompt, allows the agent's
+// request, and answers the question about the end of that turn. It requires that the model gets these
+// words, and that the end of their turn is asked about too.
+func (x *machine) editsAgain(c *exec.Cmd, method string) {
+	in, err := c.StdinPipe()
+	require.NoError(x.t, err)
+	out, err := c.StdoutPipe()
+	require.NoError(x.t, err)
+	a := x.starts(c)
+	ended := prompts(x.t, acp.NewClientSideConnection(editor{t: x.t}, in, out), method, x.project)
+	x.does("allow", x.asked(a).ID)
+	require.NoError(x.t, <-ended)
+	turn := x.asked(a)
+	assert.Equal(x.t, "question", turn.Kind)
+	x.does("answer", turn.ID, "now rest a little")
+	x.until("the model is told", func() bool { return strings.Contains(x.model.lastAsked(), "now rest a little") })
+	next := x.asked(a)
+	assert.Equal(x.t, "question", next.Kind)
+	assert.NotEqual(x.t, turn.ID, next.ID)
+	require.NoError(x.t, in.Close())
+	x.ends(a)
+	assert.Empty(x.t, x.pending())
 }
 
 // prompts opens a session in dir and sends a prompt. At the end of the prompt's turn, the channel gets

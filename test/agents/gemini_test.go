@@ -64,3 +64,11 @@ func TestGeminiByACP(t *testing.T) {
 		}
 	})
 }
+
+// A reply to the end of a turn is Gemini CLI's next prompt.
+func TestGeminiByACPGetsAReply(t *testing.T) {
+	each(t, hook.Gemini(), geminiPackage, func(t *testing.T, program string) {
+		x := newMachine(t, newModel(t, geminiTouch))
+		x.editsAgain(x.gemini(x.nod, "acp", "--turns", "--", program, "--experimental-acp"), "gemini-api-key")
+	})
+}

@@ -32,6 +32,7 @@ type model struct {
 	whole bool   // the model refuses requests for a stream, so that the agent asks for one JSON answer
 
 	mu   sync.Mutex
+	last string   // the agent's last request that offered tools
 	told []string // the results of the calls, as the agent sent them
 	seen []string // the requests of the agent, one line each
 }
@@ -85,6 +86,11 @@ func serve[Request any](m *model, read func(Request) turn, write func(io.Writer,
 			return
 		}
 		makes := m.next(t)
+		if len(t.tools) > 0 {
+			m.mu.Lock()
+			m.last = string(body)
+			m.mu.Unlock()
+		}
 		m.note("%s: %v tools, results %q, makes %d calls", r.URL.Path, t.tools, t.results, len(makes))
 		w.Header().Set("Content-Type", "text/event-stream")
 		if t.whole {
@@ -118,6 +124,13 @@ func (m *model) heard() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return strings.Join(m.told, "\n")
+}
+
+// lastAsked returns the agent's last request that offered tools.
+func (m *model) lastAsked() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last
 }
 
 // event writes one server-sent event.

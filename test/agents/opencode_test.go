@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,7 +16,7 @@ import (
 
 // openCode returns a command of nod acp with OpenCode, which uses the fake model and the settings of nod
 // install.
-func (x *machine) openCode(program string) *exec.Cmd {
+func (x *machine) openCode(program string, flags ...string) *exec.Cmd {
 	settings := filepath.Join(x.project, "opencode.json")
 	require.NoError(x.t, os.WriteFile(settings, fmt.Appendf(nil, `{
   "model": "fake/m", "small_model": "fake/m", "autoupdate": false, "share": "disabled",
@@ -23,7 +24,7 @@ func (x *machine) openCode(program string) *exec.Cmd {
     "models": {"m": {"name": "M", "tool_call": true, "limit": {"context": 100000, "output": 1000}}}}}
 }`, x.model.URL+"/v1"), 0o600))
 	x.does("install", "opencode", "--settings", settings)
-	c := x.command(x.nod, "acp", "--", program, "acp")
+	c := x.command(x.nod, slices.Concat([]string{"acp"}, flags, []string{"--", program, "acp"})...)
 	c.Env = append(c.Env, "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1")
 	return c
 }
@@ -42,6 +43,14 @@ func TestOpenCodeByACP(t *testing.T) {
 				}
 			})
 		}
+	}, npm.OpenCode)
+}
+
+// A reply to the end of a turn is OpenCode's next prompt.
+func TestOpenCodeByACPGetsAReply(t *testing.T) {
+	with(t, func(t *testing.T, program string) {
+		x := newMachine(t, newModel(t, call{"bash", map[string]any{"command": touch, "description": "leave a file"}}))
+		x.editsAgain(x.openCode(program, "--turns"), "")
 	}, npm.OpenCode)
 }
 
