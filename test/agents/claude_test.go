@@ -3,6 +3,7 @@ package agents_test
 import (
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,13 @@ func (x *machine) claude(program string, args ...string) *exec.Cmd {
 	c.Env = append(c.Env, "ANTHROPIC_BASE_URL="+x.model.URL, "ANTHROPIC_API_KEY=none",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 		"ENABLE_TOOL_SEARCH=false") // offer every tool to the model at once
+	return c
+}
+
+// installs returns a command that installs the hook for program: it depends on Claude Code's version.
+func (x *machine) installs(program string, flags ...string) *exec.Cmd {
+	c := x.command(x.nod, append([]string{"install", "claude-code", "--settings", x.claudeSettings()}, flags...)...)
+	c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
 	return c
 }
 
@@ -92,6 +100,38 @@ func TestClaudeCodeAsksToApproveAPlan(t *testing.T) {
 					x.does("answer", r.ID, said)
 				}, "--permission-mode", "plan")
 				assert.Contains(t, x.model.heard(), heard)
+			})
+		}
+	})
+}
+
+// In its mode auto, Claude Code denies a call by itself. A person allows the call through the hook, and
+// the call runs when the agent repeats it, once.
+func TestClaudeCodeRepeatsACallThatItHadDenied(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		if strings.Contains(t.Name(), "2.1.329") {
+			t.Skip("left out: this version lets Anthropic's server check calls in the mode auto, which the model of this test does not")
+		}
+		for answer, runs := range answers {
+			t.Run(answer, func(t *testing.T) {
+				risky := call{"Bash", map[string]any{"command": "/bin/sh -c '" + touch + "'", "description": "leave a file"}}
+				m := newModel(t, risky)
+				m.then = []call{risky}
+				x := newMachine(t, m)
+				out, err := x.installs(program).CombinedOutput()
+				require.NoError(t, err, string(out))
+				a := x.starts(x.claude(program, "-p", "go on", "--permission-mode", "auto"))
+				r := x.asked(a)
+				assert.Equal(t, "Bash", r.Tool)
+				assert.NoFileExists(t, x.ran)
+				x.does(answer, r.ID)
+				x.ends(a)
+				assert.Equal(t, runs, strings.Contains(x.model.lastAsked(), "may retry"))
+				if runs {
+					assert.FileExists(t, x.ran)
+				} else {
+					assert.NoFileExists(t, x.ran)
+				}
 			})
 		}
 	})

@@ -55,7 +55,7 @@ func ClaudeCode() Host {
 			Events: []string{permissionRequest}, Strict: []string{preToolUse}, Blocks: []string{preToolUse},
 			Signals: []string{postToolUse, stopped, subagentStop, userPromptSubmit, sessionEnd},
 			Newer:   []string{postToolUseFailure},
-			Turn:    stopped,
+			Turn:    stopped, TurnSince: "2.1.329",
 			Denied:  permissionDenied,
 			Matcher: "*", Off: "disableAllHooks",
 			Timeout: 24 * time.Hour, Unit: time.Second,

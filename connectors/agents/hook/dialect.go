@@ -152,8 +152,9 @@ type Setup struct {
 	// for such hosts, because some hosts ignore a whole settings file, including the user's own rules,
 	// if it contains an unknown event.
 	Newer []string
-	// Turn is the event of Signals at which the host takes a prompt in reply; empty if it has none.
-	Turn string
+	// Turn is the event of Signals at which the host takes a prompt in reply; empty if it has none. Only
+	// since the version TurnSince does the host report a prompt of its own user while the hook for it runs.
+	Turn, TurnSince string
 	// Denied is the event at which the host reports that it has denied a call by itself; empty if it
 	// has none. Hosts older than Host.Tested[0] may not know it. An installation with this event also
 	// has a hook with ApprovedFlag at the Strict events, which lets an approved call through.

@@ -201,10 +201,16 @@ func installDenied(doc *document, host Host, o InstallOptions, entry hookEntry, 
 	return nil
 }
 
-// asksForPrompts reports whether the hook of Setup.Turn is to ask for the agent's next prompt.
+// asksForPrompts reports whether the hook of Setup.Turn is to ask for the agent's next prompt. It fails if
+// that was asked for and the host's version is older than Setup.TurnSince, or unknown.
 func asksForPrompts(doc *document, host Host, o InstallOptions) (bool, error) {
-	if o.Turns != nil {
-		return *o.Turns, nil
+	known := o.HostVersion != "" && !Older(o.HostVersion, host.Setup.TurnSince)
+	switch {
+	case o.Turns != nil && *o.Turns && !known:
+		return false, fmt.Errorf("--turns needs %s %s or newer, and nod found %s: an older one takes no prompt in its terminal while nod asks; nothing was changed",
+			host.Agent, host.Setup.TurnSince, cmp.Or(o.HostVersion, "no version (is "+host.Program+" in PATH?)"))
+	case o.Turns != nil || !known:
+		return known && *o.Turns, nil
 	}
 	own, err := hooksUnder(doc, host, []string{host.Setup.Turn})
 	return slices.ContainsFunc(own, func(i Installed) bool { return slices.Contains(strings.Fields(i.Command), turnsFlag) }), err

@@ -76,7 +76,7 @@ func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 		turns *bool
 		asks  bool
 	}{{nil, false}, {&yes, true}, {nil, true}, {&no, false}, {nil, false}, {&yes, true}} {
-		text := string(installedFor(t, hook.ClaudeCode(), path, hook.InstallOptions{Turns: c.turns}).After)
+		text := string(installedFor(t, hook.ClaudeCode(), path, hook.InstallOptions{Turns: c.turns, HostVersion: "2.1.329"}).After)
 		assert.Equal(t, c.asks, strings.Contains(text, `"/opt/nod/bin/nod hook claude-code --host-timeout 86400s --turns"`), text)
 		assert.Equal(t, 1, strings.Count(text, `"Stop"`))
 		found, err := hook.Inspect(hook.ClaudeCode(), hook.InstallOptions{Settings: path})
@@ -87,6 +87,17 @@ func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 			}
 		}
 	}
+	for version, names := range map[string]string{"2.1.197": "found 2.1.197", "": "is claude in PATH?"} {
+		before, err := os.ReadFile(path)
+		require.NoError(t, err)
+		_, err = hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path, Program: "/opt/nod/bin/nod", Turns: &yes, HostVersion: version})
+		require.ErrorContains(t, err, names)
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, string(before), string(after))
+	}
+	older := installedFor(t, hook.ClaudeCode(), path, hook.InstallOptions{HostVersion: "2.1.197"})
+	assert.NotContains(t, string(older.After), "--turns", "a host that was replaced by an older one")
 	gone := installedFor(t, hook.ClaudeCode(), path, hook.InstallOptions{Uninstall: true})
 	assert.NotContains(t, string(gone.After), "nod")
 }

@@ -1,0 +1,98 @@
+package agents_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+)
+
+// screen is what a program has written to its terminal.
+type screen struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *screen) shows(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Contains(s.b.Bytes(), []byte(text))
+}
+
+// inTerminal makes c run in a terminal, with util-linux's script. The returned writer is the keyboard.
+func (x *machine) inTerminal(c *exec.Cmd) (keyboard io.Writer, s *screen) {
+	path, err := exec.LookPath("script")
+	if err != nil {
+		x.t.Skip("left out: there is no script, which gives a program a terminal (Debian: bsdutils)")
+	}
+	c.Args, c.Path = []string{"script", "-qec", strings.Join(c.Args, " "), "/dev/null"}, path
+	c.Env = append(c.Env, "TERM=xterm-256color", "COLUMNS=100", "LINES=40")
+	keyboard, err = c.StdinPipe()
+	require.NoError(x.t, err)
+	s = &screen{}
+	c.Stdout = s
+	return keyboard, s
+}
+
+// types writes a prompt and sends it.
+func (x *machine) types(keyboard io.Writer, s *screen, text string) {
+	_, err := io.WriteString(keyboard, text)
+	require.NoError(x.t, err)
+	x.until("the terminal shows the prompt", func() bool { return s.shows(text) })
+	_, err = io.WriteString(keyboard, "\r")
+	require.NoError(x.t, err)
+}
+
+// When Claude Code has finished in a terminal, people are asked for its next prompt. Their reply becomes
+// the next prompt, and so does a prompt in the terminal, which ends the question.
+func TestClaudeCodeGetsAReply(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		x := newMachine(t, newModel(t, call{tool: "no tool"})) // the model ends each turn at once
+		install := x.installs(program, "--turns")
+		if strings.Contains(t.Name(), "2.1.197") { // takes no prompt in the terminal while a Stop hook runs
+			out, err := install.CombinedOutput()
+			require.Error(t, err)
+			assert.Contains(t, string(out), "--turns needs Claude Code 2.1.329 or newer, and nod found 2.1.197")
+			return
+		}
+		out, err := install.CombinedOutput()
+		require.NoError(t, err, string(out))
+		trusted := `{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":{"approved":["none"]},"projects":{"` + x.project + `":{"hasTrustDialogAccepted":true}}}`
+		require.NoError(t, os.WriteFile(filepath.Join(x.home, ".claude.json"), []byte(trusted), 0o600))
+		c := x.claude(program)
+		keyboard, s := x.inTerminal(c)
+		a := x.starts(c)
+		x.until("Claude Code is ready", func() bool { return s.shows("❯") })
+		x.types(keyboard, s, "hello")
+		first := x.asked(a)
+		assert.Equal(t, "question", first.Kind)
+		x.does("answer", first.ID, "now rest a little")
+		x.until("the model is told", func() bool { return strings.Contains(x.model.lastAsked(), "now rest a little") })
+		second := x.asked(a)
+		assert.NotEqual(t, first.ID, second.ID)
+		x.types(keyboard, s, "typed-here")
+		x.until("the model is told", func() bool { return strings.Contains(x.model.lastAsked(), "typed-here") })
+		x.until("the next turn is asked about", func() bool {
+			all := x.pending()
+			return len(all) == 1 && all[0].ID != second.ID
+		})
+		_, err = io.WriteString(keyboard, "\x1b") // Esc
+		require.NoError(t, err)
+		x.until("the question has ended", func() bool { return len(x.pending()) == 0 })
+	})
+}
