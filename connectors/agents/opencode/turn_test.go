@@ -79,7 +79,7 @@ func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	r.says(nodtest.Answer{}) // the first prompt's approver has no answer
 
 	r.idle("ses_1")
-	p = r.asked()
+	r.asked()
 	r.writes("msg_2", "I go on")
 	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "too late"})
 	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "the session has gone on") }, waitAtMost, time.Millisecond)
