@@ -141,9 +141,11 @@ func (s *sidecar) endTurn(session string, line []byte, m message) {
 	if !own {
 		s.tellEditor(line)
 	}
-	for _, prompt := range held {
-		_ = s.fromEditor(prompt)
-	}
+	s.asks.Go(func() { // not here: the agent may read nothing until its own output is read
+		for _, prompt := range held {
+			_ = s.fromEditor(prompt) // always nil
+		}
+	})
 	reason := text(object(m.result)["stopReason"])
 	if !s.opts.Turns || len(held) > 0 || reason == "cancelled" {
 		return

@@ -94,7 +94,7 @@ func (claude) Read(input []byte) (Call, error) {
 		call.Ignore = "" // nameTool has set Ignore for a question, but nod must handle the event that reports a question's end
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
 		if call.Event == stopped {
-			call.LastMessage = &in.LastMessage
+			call.LastMessage, call.Stopped = &in.LastMessage, claudePrompted(in.Transcript)
 		}
 	}
 	return call, err

@@ -72,7 +72,7 @@ type Call struct {
 	// call.
 	Turn func() Turn
 	// Stopped reports whether, according to the host's transcript, the user has stopped the agent
-	// since the call was made. It is nil if there is no transcript, or if the host ends its hook when
+	// since the call was made, or has written a prompt since the end of the turn. It is nil if there is no transcript, or if the host ends its hook when
 	// the user stops the agent.
 	Stopped func() bool
 	// Signal is true if the input is a report: the host has continued without nod's decision.

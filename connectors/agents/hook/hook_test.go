@@ -3,8 +3,11 @@ package hook_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -353,4 +356,26 @@ func TestAFaultInAQuestionLeavesItToTheHost(t *testing.T) {
 	got := run(t, t.Context(), strings.NewReader(stdin), func(context.Context) (hook.Nod, error) { return nod, nil }, hook.Options{})
 	assert.Equal(t, "{}\n", got.stdout)
 	assert.Zero(t, got.exit)
+}
+
+// TestAPromptInTheTranscriptEndsTheQuestion: the hook that waits for the next prompt also ends if nod
+// does not learn that the user has written one.
+func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
+	const typed = `{"type":"queue-operation","operation":"enqueue","sessionId":"s1","content":"go on"}` + "\n"
+	transcript := filepath.Join(t.TempDir(), "t.jsonl")
+	require.NoError(t, os.WriteFile(transcript, []byte(typed), 0o600)) // an earlier prompt
+	nod := &fakeNod{t: t}
+	nod.ask = func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
+		f, err := os.OpenFile(transcript, os.O_APPEND|os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = f.WriteString(typed)
+		require.NoError(t, errors.Join(err, f.Close()))
+		return waits(ctx, r)
+	}
+	input, err := json.Marshal(map[string]string{"session_id": "s1", "hook_event_name": "Stop", "transcript_path": transcript})
+	require.NoError(t, err)
+	got := run(t, t.Context(), bytes.NewReader(input), nod.connect, hook.Options{Turns: true, HostTimeout: time.Hour})
+	assert.Equal(t, "{}\n", got.stdout)
+	assert.Zero(t, got.exit)
+	assert.Equal(t, "the agent was stopped at its terminal", nod.withdrawn())
 }

@@ -85,6 +85,8 @@ func (h *run) askForPrompt(ctx context.Context) int {
 	if err != nil {
 		return h.leave(err)
 	}
+	ctx, stop := h.untilStopped(ctx) // also if the host's next event does not reach nod
+	defer stop()
 	d, exit, ok := h.askPerson(ctx, nod, r)
 	if !ok {
 		return exit

@@ -81,6 +81,26 @@ func claudeTurn(in claudeInput) Turn {
 	return Shared
 }
 
+// claudePrompted returns a function that reports whether the transcript has got a new prompt since the
+// call of claudePrompted: one that the user has written, and that Claude Code keeps until its hooks have
+// ended. It returns nil if the transcript cannot be read.
+func claudePrompted(path string) func() bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	began := info.Size()
+	return func() bool {
+		file, err := os.Open(path)
+		if err != nil {
+			return false
+		}
+		defer func() { _ = file.Close() }() // closing loses nothing, because the file was opened only for reading
+		added, err := io.ReadAll(io.NewSectionReader(file, began, maxInput))
+		return err == nil && bytes.Contains(added, []byte(`"type":"queue-operation","operation":"enqueue"`))
+	}
+}
+
 // unattended reports whether the line is a prompt of an unattended run. Such a prompt comes from
 // the SDK, or Claude Code itself writes it to continue after a resumed call.
 func (l *claudeLine) unattended() bool {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -54,7 +55,7 @@ func (s status) permanent() bool {
 	return s >= 400 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests
 }
 
-func (s *server) do(ctx context.Context, method string, body any, path ...string) (*http.Response, error) {
+func (s *server) do(ctx context.Context, method string, body any, query url.Values, path ...string) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := schemas.Encode(body)
@@ -68,8 +69,13 @@ func (s *server) do(ctx context.Context, method string, body any, path ...string
 	}
 	to := s.base.JoinPath(path...)
 	if s.opts.Directory != "" {
-		to.RawQuery = url.Values{"directory": {s.opts.Directory}}.Encode()
+		query = maps.Clone(query)
+		if query == nil {
+			query = url.Values{}
+		}
+		query.Set("directory", s.opts.Directory)
 	}
+	to.RawQuery = query.Encode()
 	r, err := http.NewRequestWithContext(ctx, method, to.String(), content)
 	if err != nil {
 		return nil, err
@@ -92,9 +98,13 @@ func (s *server) do(ctx context.Context, method string, body any, path ...string
 }
 
 func (s *server) get(ctx context.Context, into any, path ...string) error {
+	return s.query(ctx, into, nil, path...)
+}
+
+func (s *server) query(ctx context.Context, into any, query url.Values, path ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	resp, err := s.do(ctx, http.MethodGet, nil, path...)
+	resp, err := s.do(ctx, http.MethodGet, nil, query, path...)
 	if err != nil {
 		return err
 	}
@@ -106,7 +116,7 @@ func (s *server) get(ctx context.Context, into any, path ...string) error {
 }
 
 func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
-	resp, err := s.do(ctx, http.MethodGet, nil, "event")
+	resp, err := s.do(ctx, http.MethodGet, nil, nil, "event")
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +225,7 @@ func (s *server) reply(ctx context.Context, p permission, r reply, message strin
 	if p.Old {
 		path, body = []string{"session", p.SessionID, "permissions", p.ID}, map[string]string{"response": string(r)}
 	}
-	resp, err := s.do(ctx, http.MethodPost, body, path...)
+	resp, err := s.do(ctx, http.MethodPost, body, nil, path...)
 	if err != nil {
 		return fmt.Errorf("reply: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -52,10 +53,11 @@ func (f *follower) followTurn(e event) {
 	session := e.references().session()
 	switch {
 	case e.Type == "session.error":
-		f.failures[session] = strings.TrimSpace(strings.TrimPrefix(t.Error.Name+": "+t.Error.Data.Message, ": "))
+		failure := strings.TrimSpace(strings.TrimPrefix(t.Error.Name+": "+t.Error.Data.Message, ": "))
 		if t.Error.Name == aborted {
-			f.failures[session] = aborted
+			failure = aborted
 		}
+		agents.PutBounded(f.failures, session, failure)
 	case t.Status.Type != "" && t.Status.Type != "idle":
 		f.endMatching(errPrompted, func(p permission) bool { return p.Turn && p.SessionID == session })
 	}
@@ -115,7 +117,7 @@ func (s *server) lastMessage(ctx context.Context, session string) (last message,
 			Synthetic bool   `json:"synthetic"`
 		} `json:"parts"`
 	}
-	if err := s.get(ctx, &all, "session", session, "message"); err != nil {
+	if err := s.query(ctx, &all, url.Values{"limit": {"1"}}, "session", session, "message"); err != nil {
 		return last, fmt.Errorf("read the last message: %w", err)
 	}
 	if len(all) == 0 {
@@ -136,7 +138,7 @@ func (s *server) prompt(ctx context.Context, session, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	body := map[string]any{"parts": []any{map[string]string{"type": "text", "text": text}}}
-	resp, err := s.do(ctx, http.MethodPost, body, "session", session, "prompt_async")
+	resp, err := s.do(ctx, http.MethodPost, body, nil, "session", session, "prompt_async")
 	if err != nil {
 		return fmt.Errorf("send the reply as the next prompt: %w", err)
 	}
