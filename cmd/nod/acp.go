@@ -22,7 +22,7 @@ import (
 
 type acpCmd struct {
 	Race          bool     `help:"Let the editor ask as well; the first answer counts."`
-	Turns         bool     `help:"When the agent has finished, tell you wherever you are, and send your reply to it as its next prompt."`
+	Turns         bool     `help:"When the agent has finished or failed, tell you wherever you are, and send your reply to it as its next prompt."`
 	OnUnavailable string   `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the editor ask, or deny."`
 	AgentName     string   `name:"agent-name" placeholder:"NAME" help:"The agent's name as approvers see it (by default its own)."`
 	Listen        string   `placeholder:"ADDR" help:"Serve the pending requests over HTTP, and take answers there; such as 127.0.0.1:4290."`
@@ -71,7 +71,7 @@ func (c *acpCmd) options(e *env) acp.Options {
 		name = u.Username
 	}
 	return acp.Options{
-		Race: c.Race, Turns: c.Turns, Deny: c.OnUnavailable == "deny", AgentName: c.AgentName, Host: hostname, User: name,
+		Race: c.Race, Turns: c.Turns, Waits: e.waits(), Deny: c.OnUnavailable == "deny", AgentName: c.AgentName, Host: hostname, User: name,
 		Stream: acp.NewStream(), Log: e.log,
 	}
 }

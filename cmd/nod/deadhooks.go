@@ -36,6 +36,16 @@ func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client
 	})
 }
 
+// waits returns a function that records that this process waits for a request; see hookwait.Hold. It
+// returns nil if the data directory is unknown.
+func (e *env) waits() func(sessionID, pendingID string) (func(), error) {
+	dir, err := e.dataDir()
+	if err != nil {
+		return nil
+	}
+	return func(sessionID, pendingID string) (func(), error) { return hookwait.Hold(dir, sessionID, pendingID) }
+}
+
 func (e *env) runSweeps(ctx context.Context, dataDir string) {
 	ticks := time.NewTicker(sweepEvery)
 	defer ticks.Stop()

@@ -109,14 +109,6 @@ func (a *lateAsker) Abandon(ctx context.Context, sessionID, pendingID, reason st
 	return to.Abandon(ctx, sessionID, pendingID, reason)
 }
 
-func (a *lateAsker) HostResolved(ctx context.Context, p schemas.HostResolved) error {
-	to, err := a.connect(ctx)
-	if err != nil {
-		return err
-	}
-	return to.HostResolved(ctx, p)
-}
-
 func (a *lateAsker) close() {
 	if a.client != nil {
 		a.client.Close()

@@ -10,13 +10,14 @@ import (
 // reply is the id of the option with which a person writes the agent's next prompt.
 const reply = "reply"
 
-// maxLast is the largest length in bytes of an agent's last message in a TurnRequest.
-const maxLast = 32 << 10
+// maxLast is the largest length in bytes of each text in a TurnRequest: chats offer a reply only to a
+// question that fits into one message.
+const maxLast = 1500
 
-// TurnTool is the ToolName of each TurnRequest, so that HostResolved can name these requests.
-const TurnTool = "turn"
+// turnTool is the ToolName of each TurnRequest, for people.
+const turnTool = "turn"
 
-// Turn is the end of an agent's turn. Texts above 32 KiB are cut, and the cut is marked.
+// Turn is the end of an agent's turn. Of texts above 1,500 bytes only the end is shown, with a mark.
 type Turn struct {
 	Message string // the agent's last message; may be empty
 	Failure string // why the turn failed; empty if the agent has finished
@@ -40,7 +41,7 @@ func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
 	if t.Failure != "" {
 		r.Title = "Your turn: the agent has failed"
 	}
-	r.PendingID, r.ToolCallID, r.ToolName, r.Rejoin, r.HostAsks = NewID(), "", TurnTool, false, true
+	r.PendingID, r.ToolCallID, r.ToolName, r.Rejoin, r.HostAsks = NewID(), "", turnTool, false, true
 	r.Options = []schemas.Option{
 		{OptionID: reply, Name: "Reply: the agent's next prompt", Kind: schemas.AllowOnce, Text: true},
 		{OptionID: noAnswer, Name: "Leave it", Kind: schemas.RejectOnce},
@@ -58,14 +59,14 @@ func Reply(r schemas.Request, d schemas.Decision) (prompt string, ok bool) {
 	return prompt, prompt != ""
 }
 
-// cutBytes returns at most n bytes of s. If it cuts s, it marks the cut in a last line.
+// cutBytes returns the last bytes of s, at most n. If it cuts s, it marks the cut in a first line.
 func cutBytes(s string, n int) string {
-	const mark = "\n… (cut by nod: the agent has the rest)"
+	const mark = "(cut by nod: the agent has the beginning)\n… "
 	if len(s) <= n {
 		return s
 	}
-	for n -= len(mark); n > 0 && !utf8.RuneStart(s[n]); {
+	for n -= len(mark); n > 0 && !utf8.RuneStart(s[len(s)-n]); {
 		n--
 	}
-	return s[:n] + mark
+	return mark + s[len(s)-n:]
 }

@@ -124,6 +124,9 @@ func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	switch kind {
 	case schemas.AftermathNeverRan:
 		verb = " never ran"
+		if p.Request.Kind == schemas.KindQuestion {
+			verb = " did not reach the agent"
+		}
 	case schemas.AftermathUncontained:
 		verb = " ran without containment"
 	}

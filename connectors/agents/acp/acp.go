@@ -59,6 +59,9 @@ type Options struct {
 	Deny bool
 	// Turns makes the sidecar ask people for a session's next prompt when a turn of the agent is over.
 	Turns bool
+	// Waits records that this process waits for the reply to such a question, so that nod can withdraw the
+	// question if the process dies. unregister ends the record. Waits may be nil.
+	Waits func(sessionID, pendingID string) (unregister func(), err error)
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.
 	AgentName, Host, User string
@@ -164,16 +167,21 @@ func (s *sidecar) fromEditor(line []byte) error {
 	if m.method == methodPrompt && s.turns.prompted(text(object(m.params)["sessionId"]), line) {
 		return nil
 	}
-	s.cache.recordRequest(m)
-	if err := s.toAgent.WriteLine(line); err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
-		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
-	}
+	s.pass(line, m)
 	if m.method == methodCancel || m.method == methodClose {
 		session := text(object(m.params)["sessionId"])
 		s.cancelMatching(errCancelled, func(a *ask) bool { return a.session == session })
 		s.cancelHeld(session)
 	}
 	return nil
+}
+
+// pass passes a line of the editor on to the agent.
+func (s *sidecar) pass(line []byte, m message) {
+	s.cache.recordRequest(m)
+	if err := s.toAgent.WriteLine(line); err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
+		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
+	}
 }
 
 // tellEditor writes a line to the editor. If the write fails, the sidecar treats the editor as gone.

@@ -168,6 +168,18 @@ func (c *sessionCache) recordResponse(m message) (turnOver string) {
 	return ""
 }
 
+// prompting reports whether a prompt of the session has no response yet.
+func (c *sessionCache) prompting(session string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.requests {
+		if r.method == methodPrompt && r.session == session {
+			return true
+		}
+	}
+	return false
+}
+
 // recordUpdate reads an update of the agent about a tool call. ended reports whether the update ends the
 // call.
 func (c *sessionCache) recordUpdate(m message) (session, call string, ended bool) {

@@ -26,8 +26,8 @@ func newTurns() *turns {
 	return &turns{said: map[string]string{}, open: map[string]*ask{}, running: map[string]string{}, held: map[string][][]byte{}}
 }
 
-// maxSaid bounds the stored part of an agent's message, in bytes.
-const maxSaid = 64 << 10
+// maxSaid bounds the stored end of an agent's message, in bytes.
+const maxSaid = 8 << 10
 
 var errPrompted = errors.New("the agent has its next prompt")
 
@@ -35,14 +35,14 @@ var errPrompted = errors.New("the agent has its next prompt")
 func (t *turns) record(m message) {
 	params := object(m.params)
 	update := object(params["update"])
-	session, text := text(params["sessionId"]), text(object(update["content"])["text"])
+	session, piece := text(params["sessionId"]), text(object(update["content"])["text"])
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch kind := string(update["sessionUpdate"]); {
-	case kind == `"tool_call"`:
+	switch said := t.said[session]; text(update["sessionUpdate"]) {
+	case "tool_call":
 		delete(t.said, session)
-	case kind == `"agent_message_chunk"` && text != "" && len(t.said[session]) < maxSaid:
-		agents.PutBounded(t.said, session, t.said[session]+text)
+	case "agent_message_chunk":
+		agents.PutBounded(t.said, session, said[min(len(said), max(0, len(said)+len(piece)-maxSaid)):]+piece)
 	}
 }
 
@@ -96,17 +96,32 @@ func (t *turns) replied(a *ask, key string) bool {
 }
 
 // over ends a turn. own reports that the turn belonged to a reply, so that the editor must not get its
-// response. held are the editor's prompts that waited for its end.
-func (t *turns) over(key string) (own bool, held [][]byte) {
+// response. If prompts of the editor wait for its end, waiting is true: the caller must then call next
+// until it returns nil.
+func (t *turns) over(key string) (own, waiting bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	session, own := t.running[key]
-	if own {
+	if waiting = own && len(t.held[session]) > 0; !waiting {
 		delete(t.running, key)
-		held = t.held[session]
-		delete(t.held, session)
 	}
-	return own, held
+	return own, waiting
+}
+
+// next returns the editor's next prompt that waits for the end of a turn, or nil if there is none; only
+// then do the editor's later prompts no longer wait.
+func (t *turns) next(key string) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	session := t.running[key]
+	held := t.held[session]
+	if len(held) == 0 {
+		delete(t.running, key)
+		delete(t.held, session)
+		return nil
+	}
+	t.held[session] = held[1:]
+	return held[0]
 }
 
 // ask returns a question about a session's turn, with the agent's last message. It returns nil if there
@@ -137,17 +152,19 @@ func (t *turns) endAll(why error) {
 // endTurn handles the response to a session's prompt, which the editor gets unless a person's reply was
 // the prompt. It then asks people for the next prompt, except after a turn that the editor cancelled.
 func (s *sidecar) endTurn(session string, line []byte, m message) {
-	own, held := s.turns.over(m.key)
+	own, waiting := s.turns.over(m.key)
 	if !own {
 		s.tellEditor(line)
 	}
-	s.asks.Go(func() { // not here: the agent may read nothing until its own output is read
-		for _, prompt := range held {
-			_ = s.fromEditor(prompt) // always nil
-		}
-	})
+	if waiting { // not here: the agent may read nothing until its own output is read
+		s.asks.Go(func() {
+			for prompt := s.turns.next(m.key); prompt != nil; prompt = s.turns.next(m.key) {
+				s.pass(prompt, parseMessage(prompt))
+			}
+		})
+	}
 	reason := text(object(m.result)["stopReason"])
-	if !s.opts.Turns || len(held) > 0 || reason == "cancelled" {
+	if !s.opts.Turns || waiting || reason == "cancelled" || s.cache.prompting(session) {
 		return
 	}
 	failure := ""
@@ -165,10 +182,23 @@ func (s *sidecar) endTurn(session string, line []byte, m message) {
 // editor alone.
 func (s *sidecar) askForPrompt(a *ask, turn agents.Turn) {
 	defer a.stop(nil)
+	defer func() {
+		if p := recover(); p != nil {
+			s.opts.Log.Error("acp: internal error; nobody was asked for the agent's next prompt", "error", p)
+		}
+	}()
 	var err error
 	if a.request, err = agents.TurnRequest(s.sessionRequest(a.session), turn); err != nil {
 		s.opts.Log.Warn("acp: nobody was asked for the agent's next prompt", "reason", err)
 		return
+	}
+	if s.opts.Waits != nil {
+		unregister, err := s.opts.Waits(a.request.SessionID, a.request.PendingID)
+		if err != nil {
+			s.opts.Log.Warn("acp: nobody was asked for the agent's next prompt", "reason", err)
+			return
+		}
+		defer unregister()
 	}
 	nod, w, err := s.submit(a)
 	var d schemas.Decision
@@ -182,33 +212,34 @@ func (s *sidecar) askForPrompt(a *ask, turn agents.Turn) {
 		}
 		return
 	}
-	if prompt, ok := agents.Reply(a.request, d); ok {
-		s.prompt(a, prompt)
+	prompt, ok := agents.Reply(a.request, d)
+	if !ok {
+		return
+	}
+	if err := s.prompt(a, prompt); err != nil {
+		s.opts.Log.Warn("acp: a reply did not reach the agent", "reason", err)
+		s.leave(nod.Abandon, a, err)
 	}
 }
 
 // prompt sends a person's reply to the agent as the next prompt, and shows it in the editor.
-func (s *sidecar) prompt(a *ask, text string) {
+func (s *sidecar) prompt(a *ask, text string) error {
 	id := "nod-" + agents.NewID()
 	words := map[string]string{"type": "text", "text": text}
 	line, err := encodeLine(call{Version: "2.0", ID: id, Method: methodPrompt, Params: map[string]any{"sessionId": a.session, "prompt": []any{words}}})
 	shown, showErr := encodeLine(call{Version: "2.0", Method: methodUpdate, Params: map[string]any{
 		"sessionId": a.session, "update": map[string]any{"sessionUpdate": "user_message_chunk", "content": words},
 	}})
-	m := parseMessage(line)
 	if err := errors.Join(err, showErr); err != nil {
-		s.opts.Log.Warn("acp: a reply was not sent", "reason", err)
-		return
+		return err
 	}
+	m := parseMessage(line)
 	if !s.turns.replied(a, m.key) {
-		s.opts.Log.Info("acp: a reply was not sent: the session has gone on")
-		return
+		return errPrompted
 	}
 	s.tellEditor(shown)
 	s.cache.recordRequest(m)
-	if err := s.toAgent.WriteLine(line); err != nil {
-		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
-	}
+	return s.toAgent.WriteLine(line)
 }
 
 // call is a request or, without an ID, a notification of the sidecar.

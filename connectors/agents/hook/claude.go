@@ -93,7 +93,7 @@ func (claude) Read(input []byte) (Call, error) {
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
 		call.Ignore = "" // nameTool has set Ignore for a question, but nod must handle the event that reports a question's end
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
-		if call.Event == stopped {
+		if call.Event == stopped && len(in.Background)+len(in.Crons) == 0 { // otherwise that work gives the agent its next prompt
 			call.LastMessage, call.Stopped = &in.LastMessage, claudePrompted(in.Transcript)
 		}
 	}

@@ -27,7 +27,10 @@ type claudeInput struct {
 	DurationMS  *int            `json:"duration_ms"` // the duration of the call
 	Reason      string          `json:"reason"`      // why Claude Code denied the call
 	LastMessage string          `json:"last_assistant_message"`
-	MCPContext  json.RawMessage `json:"mcp_context"` // from Gemini CLI: the MCP server of the tool; absent for Gemini CLI's own tools
+	// Background and Crons are the work that goes on after a turn.
+	Background []json.RawMessage `json:"background_tasks"`
+	Crons      []json.RawMessage `json:"session_crons"`
+	MCPContext json.RawMessage   `json:"mcp_context"` // from Gemini CLI: the MCP server of the tool; absent for Gemini CLI's own tools
 }
 
 // readClaudeShape parses claudeInput into a Call. It sets Call.Ignore if events, the events that

@@ -24,7 +24,7 @@ func (h *run) askAboutDenied(ctx context.Context, nod Nod) int {
 		}
 		return h.reply(Verdict{Effect: Leave})
 	}
-	ctx, stop := h.untilStopped(ctx)
+	ctx, stop := h.untilStopped(ctx, errStopped)
 	defer stop()
 	unregister := h.registerWait(r)
 	defer unregister()

@@ -72,7 +72,8 @@ type Call struct {
 	// call.
 	Turn func() Turn
 	// Stopped reports whether, according to the host's transcript, the user has stopped the agent
-	// since the call was made, or has written a prompt since the end of the turn. It is nil if there is no transcript, or if the host ends its hook when
+	// since the call was made. At the end of a turn it reports whether the user has written the next prompt.
+	// It is nil if there is no transcript, or if the host ends its hook when
 	// the user stops the agent.
 	Stopped func() bool
 	// Signal is true if the input is a report: the host has continued without nod's decision.
@@ -153,7 +154,7 @@ type Setup struct {
 	// if it contains an unknown event.
 	Newer []string
 	// Turn is the event of Signals at which the host takes a prompt in reply; empty if it has none. Only
-	// since the version TurnSince does the host report a prompt of its own user while the hook for it runs.
+	// since the version TurnSince does the host report a prompt that its user writes while this hook runs.
 	Turn, TurnSince string
 	// Denied is the event at which the host reports that it has denied a call by itself; empty if it
 	// has none. Hosts older than Host.Tested[0] may not know it. An installation with this event also

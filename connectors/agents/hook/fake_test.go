@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 	"github.com/stretchr/testify/assert"
@@ -53,7 +52,7 @@ func (f *fakeNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	assert.True(f.t, schemas.ValidID(r.SessionID), "session %q", r.SessionID)
 	assert.True(f.t, schemas.ValidID(r.PendingID), "id %q", r.PendingID)
 	switch r.ToolName {
-	case "AskUserQuestion", "ExitPlanMode", agents.TurnTool:
+	case "AskUserQuestion", "ExitPlanMode", "turn":
 		assert.Equal(f.t, schemas.KindQuestion, r.Kind)
 	default:
 		assert.Equal(f.t, schemas.KindToolCall, r.Kind)

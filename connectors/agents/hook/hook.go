@@ -293,7 +293,7 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 		h.log(err)
 		return h.reply(deny("nod refused the call: " + err.Error()))
 	}
-	ctx, stop := h.untilStopped(ctx)
+	ctx, stop := h.untilStopped(ctx, errStopped)
 	defer stop()
 	waiting, cancel := h.untilDeferred(ctx)
 	defer cancel()

@@ -363,7 +363,8 @@ func TestAFaultInAQuestionLeavesItToTheHost(t *testing.T) {
 func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 	const typed = `{"type":"queue-operation","operation":"enqueue","sessionId":"s1","content":"go on"}` + "\n"
 	transcript := filepath.Join(t.TempDir(), "t.jsonl")
-	require.NoError(t, os.WriteFile(transcript, []byte(typed), 0o600)) // an earlier prompt
+	sent := strings.Replace(typed, "enqueue", "dequeue", 1)
+	require.NoError(t, os.WriteFile(transcript, []byte(typed+sent), 0o600)) // an earlier prompt
 	nod := &fakeNod{t: t}
 	nod.ask = func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 		f, err := os.OpenFile(transcript, os.O_APPEND|os.O_WRONLY, 0)
@@ -377,5 +378,20 @@ func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 	got := run(t, t.Context(), bytes.NewReader(input), nod.connect, hook.Options{Turns: true, HostTimeout: time.Hour})
 	assert.Equal(t, "{}\n", got.stdout)
 	assert.Zero(t, got.exit)
-	assert.Equal(t, "the agent was stopped at its terminal", nod.withdrawn())
+	assert.Equal(t, "the user continued at the terminal", nod.withdrawn())
+
+	ahead := &fakeNod{t: t} // the prompt was written before the turn was over
+	got = run(t, t.Context(), bytes.NewReader(input), ahead.connect, hook.Options{Turns: true, HostTimeout: time.Hour})
+	assert.Equal(t, "{}\n", got.stdout)
+	assert.Nil(t, ahead.asked())
+}
+
+// Nobody is asked if work in the background gives the agent its next prompt.
+func TestBackgroundWorkEndsNoTurn(t *testing.T) {
+	for _, more := range []string{`,"background_tasks":[{"id":"b1"}]`, `,"session_crons":[{"id":"c1"}]`} {
+		nod := &fakeNod{t: t}
+		got := run(t, t.Context(), strings.NewReader(`{"session_id":"s1","hook_event_name":"Stop"`+more+`}`), nod.connect, hook.Options{Turns: true, HostTimeout: time.Hour})
+		assert.Equal(t, "{}\n", got.stdout)
+		assert.Nil(t, nod.asked())
+	}
 }

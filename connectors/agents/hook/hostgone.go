@@ -12,11 +12,14 @@ import (
 // errStopped means that, according to the host's transcript, the user stopped the agent.
 var errStopped = errors.New("the agent was stopped at its terminal")
 
+// errPrompted means that the user has written the next prompt at the terminal.
+var errPrompted = errors.New("the user continued at the terminal")
+
 const stoppedEvery = time.Second
 
-// untilStopped returns a context that ends with errStopped when the host's transcript shows that the
+// untilStopped returns a context that ends with the cause why when the host's transcript shows that the
 // user stopped the agent. After a stop, some hosts let their hook continue and ignore its reply.
-func (h *run) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+func (h *run) untilStopped(ctx context.Context, why error) (context.Context, context.CancelFunc) {
 	if h.call.Stopped == nil {
 		return ctx, func() {}
 	}
@@ -24,7 +27,7 @@ func (h *run) untilStopped(ctx context.Context) (context.Context, context.Cancel
 	go func() {
 		for wait(ctx, stoppedEvery) {
 			if h.stopped() {
-				cancel(errStopped)
+				cancel(why)
 			}
 		}
 	}()

@@ -209,8 +209,10 @@ func asksForPrompts(doc *document, host Host, o InstallOptions) (bool, error) {
 	case o.Turns != nil && *o.Turns && !known:
 		return false, fmt.Errorf("--turns needs %s %s or newer, and nod found %s: an older one takes no prompt in its terminal while nod asks; nothing was changed",
 			host.Agent, host.Setup.TurnSince, cmp.Or(o.HostVersion, "no version (is "+host.Program+" in PATH?)"))
-	case o.Turns != nil || !known:
-		return known && *o.Turns, nil
+	case o.Turns != nil:
+		return *o.Turns, nil
+	case o.HostVersion != "" && !known:
+		return false, nil
 	}
 	own, err := hooksUnder(doc, host, []string{host.Setup.Turn})
 	return slices.ContainsFunc(own, func(i Installed) bool { return slices.Contains(strings.Fields(i.Command), turnsFlag) }), err

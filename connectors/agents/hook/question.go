@@ -85,7 +85,10 @@ func (h *run) askForPrompt(ctx context.Context) int {
 	if err != nil {
 		return h.leave(err)
 	}
-	ctx, stop := h.untilStopped(ctx) // also if the host's next event does not reach nod
+	if h.stopped() {
+		return h.reply(Verdict{Effect: Leave}) // the user has written the next prompt already
+	}
+	ctx, stop := h.untilStopped(ctx, errPrompted) // also if the host's next event does not reach nod
 	defer stop()
 	d, exit, ok := h.askPerson(ctx, nod, r)
 	if !ok {
@@ -95,7 +98,11 @@ func (h *run) askForPrompt(ctx context.Context) int {
 	if !ok {
 		return h.reply(Verdict{Effect: Leave})
 	}
-	return h.reply(Verdict{Effect: Prompt, Reason: prompt})
+	exit = h.reply(Verdict{Effect: Prompt, Reason: prompt})
+	if h.hostMovedOn(ctx) {
+		h.reportUnheard(ctx, nod, r)
+	}
+	return exit
 }
 
 // askPerson sends nod r, a request that asks for no permission. If no decision comes, ok is false.

@@ -81,24 +81,46 @@ func claudeTurn(in claudeInput) Turn {
 	return Shared
 }
 
-// claudePrompted returns a function that reports whether the transcript has got a new prompt since the
-// call of claudePrompted: one that the user has written, and that Claude Code keeps until its hooks have
-// ended. It returns nil if the transcript cannot be read.
+// claudePrompted returns a function that reports whether, according to the transcript, the user has
+// written a prompt that Claude Code has not sent yet. Claude Code sends it when its hooks for the event
+// Stop have ended.
 func claudePrompted(path string) func() bool {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	began := info.Size()
+	read, waiting := int64(0), 0
 	return func() bool {
 		file, err := os.Open(path)
 		if err != nil {
 			return false
 		}
 		defer func() { _ = file.Close() }() // closing loses nothing, because the file was opened only for reading
-		added, err := io.ReadAll(io.NewSectionReader(file, began, maxInput))
-		return err == nil && bytes.Contains(added, []byte(`"type":"queue-operation","operation":"enqueue"`))
+		lines := bufio.NewReader(io.NewSectionReader(file, read, 1<<62))
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil { // the rest of an unfinished line is read next time
+				return waiting > 0
+			}
+			read += int64(len(line))
+			waiting = queued(line, waiting)
+		}
 	}
+}
+
+// queued returns the number of prompts that wait after a line of the transcript. waiting is their number
+// before it.
+func queued(line []byte, waiting int) int {
+	var l struct {
+		Type      string `json:"type"`
+		Operation string `json:"operation"`
+	}
+	if !bytes.Contains(line, []byte(`"queue-operation"`)) || json.Unmarshal(line, &l) != nil || l.Type != "queue-operation" {
+		return waiting
+	}
+	switch l.Operation {
+	case "enqueue":
+		return waiting + 1
+	case "popAll":
+		return 0
+	}
+	return max(0, waiting-1) // dequeue, remove
 }
 
 // unattended reports whether the line is a prompt of an unattended run. Such a prompt comes from

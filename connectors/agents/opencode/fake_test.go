@@ -53,7 +53,6 @@ func (f *fakeOpenCode) start() string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /event", f.events)
 	mux.HandleFunc("GET /permission", f.list)
-	mux.HandleFunc("GET /session", f.sessions)
 	mux.HandleFunc("GET /session/{session}", f.session)
 	mux.HandleFunc("GET /session/{session}/message", f.listMessages)
 	mux.HandleFunc("POST /session/{session}/prompt_async", f.prompt)
@@ -208,16 +207,12 @@ func (f *fakeOpenCode) session(w http.ResponseWriter, r *http.Request) {
 	f.json(w, map[string]any{"id": id, "parentID": f.parents[id], "directory": "/p", "title": "Title of " + id})
 }
 
-func (f *fakeOpenCode) sessions(w http.ResponseWriter, _ *http.Request) {
-	f.json(w, []any{map[string]any{"id": "ses_1", "time": map[string]any{"updated": time.Now().UnixMilli()}}})
-}
-
 // writes adds a message of the agent with this text.
 func (f *fakeOpenCode) writes(id, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.messages = append(f.messages, map[string]any{
-		"info":  map[string]any{"id": id, "role": "assistant"},
+		"info":  map[string]any{"id": id, "role": "assistant", "agent": "plan", "providerID": "p", "modelID": "m"},
 		"parts": []any{map[string]any{"type": "step-start"}, map[string]any{"type": "text", "text": text}, map[string]any{"type": "text", "text": "hidden", "synthetic": true}},
 	})
 }
@@ -230,6 +225,8 @@ func (f *fakeOpenCode) listMessages(w http.ResponseWriter, _ *http.Request) {
 
 func (f *fakeOpenCode) prompt(w http.ResponseWriter, r *http.Request) {
 	var body struct {
+		Agent string
+		Model struct{ ProviderID, ModelID string }
 		Parts []struct{ Type, Text string }
 	}
 	if !assert.NoError(f.t, json.NewDecoder(r.Body).Decode(&body)) || !assert.Len(f.t, body.Parts, 1) {
@@ -237,6 +234,7 @@ func (f *fakeOpenCode) prompt(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	assert.Equal(f.t, "text", body.Parts[0].Type)
+	assert.Equal(f.t, "plan p m", body.Agent+" "+body.Model.ProviderID+" "+body.Model.ModelID, "the session stays in its mode")
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.replies = append(f.replies, "prompt "+r.PathValue("session")+" "+body.Parts[0].Text)

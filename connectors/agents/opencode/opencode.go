@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
-	"github.com/nodbus/nod/schemas"
 )
 
 // Options name the OpenCode server and say how to handle its permissions.
@@ -34,7 +33,10 @@ type Options struct {
 	DenyUnavailable bool
 	// Turns makes the connector tell people that a turn of the agent is over, and send a person's reply to
 	// OpenCode as the session's next prompt.
-	Turns      bool
+	Turns bool
+	// Waits records that this process waits for the reply to such a question, so that nod can withdraw the
+	// question if the process dies. unregister ends the record. Waits may be nil.
+	Waits      func(sessionID, pendingID string) (unregister func(), err error)
 	Host, User string // the names of the machine and its user, shown to people
 	// GoneAfter is how long OpenCode may be unreachable before the connector withdraws its requests. 0
 	// means 30 s.
@@ -68,17 +70,10 @@ var (
 	errSilent   = errors.New("the agent sent no heartbeat for a minute")
 )
 
-// Nod is the interface to nod that the connector needs.
-type Nod interface {
-	agents.CallAsker
-	// HostResolved withdraws the requests that p describes, because OpenCode no longer waits for them.
-	HostResolved(ctx context.Context, p schemas.HostResolved) error
-}
-
 // Run handles the permissions of an OpenCode server until ctx ends. It then withdraws all pending
 // requests. It continues after a restart of nod or OpenCode. It replies with an allow only if nod
 // allowed exactly that call. It returns an error only if the options are invalid.
-func Run(ctx context.Context, nod Nod, o Options) error {
+func Run(ctx context.Context, nod agents.CallAsker, o Options) error {
 	o.Agent = cmp.Or(o.Agent, "OpenCode")
 	o.GoneAfter = cmp.Or(o.GoneAfter, goneAfter)
 	if o.Log == nil {
@@ -100,16 +95,16 @@ func Run(ctx context.Context, nod Nod, o Options) error {
 type follower struct {
 	ctx  context.Context
 	host *server
-	nod  Nod
+	nod  agents.CallAsker
 	opts Options
 	all  sync.WaitGroup
 
 	mu   sync.Mutex
 	open map[string]*openPermission // permissions without an answer, by OpenCode's id
-	// failures are the errors of sessions whose turn is not over yet. Only the reader of the events
-	// uses it.
+
+	// failures has the sessions whose turn is not over, each with the error of its turn, or with "". Only
+	// the reader of the events uses it.
 	failures map[string]string
-	leftover bool // the questions of an earlier process about turns have been withdrawn
 }
 
 // openPermission is a permission for which OpenCode waits, or the end of a session's turn.
@@ -157,7 +152,6 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if err := f.catchUp(ctx); err != nil {
 		return cause(ctx, err)
 	}
-	f.withdrawLeftover(ctx)
 	connected()
 	if f.opts.Connected != nil {
 		f.opts.Connected()
@@ -210,7 +204,7 @@ func (f *follower) handle(e event) {
 		f.endMatching(why, func(p permission) bool { return p.ID == id })
 	case "session.idle", "session.deleted":
 		session := e.references().session()
-		f.endMatching(errSession, func(p permission) bool { return p.SessionID == session })
+		f.endMatching(errSession, func(p permission) bool { return p.SessionID == session && (!p.Turn || e.Type == "session.deleted") })
 		if e.Type == "session.idle" {
 			f.turnOver(session)
 		}

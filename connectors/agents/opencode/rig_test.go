@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/opencode"
 	"github.com/nodbus/nod/nodtest"
 	"github.com/nodbus/nod/schemas"
@@ -135,13 +136,7 @@ func (a testAsker) Abandon(ctx context.Context, session, id, reason string) erro
 	return a.Withdraw(ctx, session, id, reason)
 }
 
-func (a testAsker) HostResolved(ctx context.Context, p schemas.HostResolved) error {
-	if a.r.missing.Load() {
-		return schemas.Errorf(schemas.CodeUnavailable, "no nod runs here")
-	}
-	_, err := a.r.nod.HostResolved(ctx, p)
-	return err
-}
+var _ agents.CallAsker = testAsker{}
 
 type syncBuffer struct {
 	mu sync.Mutex

@@ -1,8 +1,10 @@
 package opencode
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -34,11 +36,11 @@ type turnEvent struct {
 const aborted = "MessageAbortedError"
 
 // turnOver asks people for the next prompt of a session whose turn is over. After an abort it asks
-// nobody: the user is at the agent.
+// nobody: the user is at the agent. OpenCode may report the end of a turn twice.
 func (f *follower) turnOver(session string) {
-	failure := f.failures[session]
+	failure, working := f.failures[session]
 	delete(f.failures, session)
-	if f.opts.Turns && session != "" && failure != aborted {
+	if f.opts.Turns && working && failure != aborted {
 		f.begin(permission{ID: turnPrefix + session, SessionID: session, Name: failure, Turn: true})
 	}
 }
@@ -52,13 +54,20 @@ func (f *follower) followTurn(e event) {
 	}
 	session := e.references().session()
 	switch {
+	case session == "":
 	case e.Type == "session.error":
+		if _, working := f.failures[session]; !working {
+			return // the turn is over, and its end was reported
+		}
 		failure := strings.TrimSpace(strings.TrimPrefix(t.Error.Name+": "+t.Error.Data.Message, ": "))
 		if t.Error.Name == aborted {
 			failure = aborted
 		}
 		agents.PutBounded(f.failures, session, failure)
 	case t.Status.Type != "" && t.Status.Type != "idle":
+		if _, working := f.failures[session]; !working && session != "" {
+			agents.PutBounded(f.failures, session, "")
+		}
 		f.endMatching(errPrompted, func(p permission) bool { return p.Turn && p.SessionID == session })
 	}
 }
@@ -81,6 +90,13 @@ func (f *follower) askForPrompt(ctx context.Context, p permission) error {
 	if err != nil {
 		return err
 	}
+	if f.opts.Waits != nil {
+		unregister, err := f.opts.Waits(r.SessionID, r.PendingID)
+		if err != nil {
+			return err
+		}
+		defer unregister()
+	}
 	d, err := f.nod.Ask(ctx, r)
 	if err != nil {
 		if agents.MayBeOpen(err) {
@@ -92,24 +108,56 @@ func (f *follower) askForPrompt(ctx context.Context, p permission) error {
 	if !ok {
 		return nil
 	}
-	now, err := f.host.lastMessage(ctx, p.SessionID)
-	switch {
-	case err != nil:
-		return fmt.Errorf("the reply was not sent: %w", err)
-	case now.id != last.id:
-		return fmt.Errorf("the reply was not sent: the session has gone on")
+	if err := f.sendReply(ctx, p, last, prompt); err != nil {
+		f.opts.Log.Warn("a reply did not reach the agent", "request", r.PendingID, "error", err)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
+		defer cancel()
+		return f.nod.Abandon(ctx, r.SessionID, r.PendingID, err.Error())
 	}
-	return f.host.prompt(ctx, p.SessionID, prompt)
+	return nil
 }
 
-// message is a message of a session.
-type message struct{ id, text string }
+// sendReply sends a person's reply to p's session, if last is still its last message and p was not ended.
+func (f *follower) sendReply(ctx context.Context, p permission, last message, prompt string) error {
+	now, err := f.host.lastMessage(ctx, p.SessionID)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	ended := ctx.Err() != nil
+	delete(f.open, p.ID) // the prompt itself makes the session work again, and must not end this call
+	f.mu.Unlock()
+	switch {
+	case ended:
+		return context.Cause(ctx)
+	case now.id != last.id:
+		return errors.New("the session has gone on")
+	case last.agent == "":
+		return errors.New("OpenCode does not say which of its agents wrote the last message")
+	}
+	return f.host.prompt(context.WithoutCancel(ctx), p.SessionID, last, prompt)
+}
+
+// message is a message of a session. agent is the mode in which OpenCode works, such as build or plan.
+type message struct {
+	id, text, agent string
+	model           *model
+}
+
+type model struct {
+	ProviderID string `json:"providerID"`
+	ModelID    string `json:"modelID"`
+}
 
 // lastMessage returns a session's last message with the texts in it. It is empty if there is none.
 func (s *server) lastMessage(ctx context.Context, session string) (last message, err error) {
 	var all []struct {
 		Info struct {
-			ID string `json:"id"`
+			ID    string `json:"id"`
+			Role  string `json:"role"`
+			Agent string `json:"agent"`
+			Mode  string `json:"mode"` // the agent, in older versions
+			model
 		} `json:"info"`
 		Parts []struct {
 			Type      string `json:"type"`
@@ -126,57 +174,29 @@ func (s *server) lastMessage(ctx context.Context, session string) (last message,
 	at := all[len(all)-1]
 	var texts []string
 	for _, part := range at.Parts {
-		if part.Type == "text" && !part.Synthetic {
+		if part.Type == "text" && !part.Synthetic && at.Info.Role == "assistant" {
 			texts = append(texts, part.Text)
 		}
 	}
-	return message{at.Info.ID, strings.Join(texts, "\n\n")}, nil
+	last = message{id: at.Info.ID, text: strings.Join(texts, "\n\n"), agent: cmp.Or(at.Info.Agent, at.Info.Mode)}
+	if at.Info.ModelID != "" {
+		last.model = &at.Info.model
+	}
+	return last, nil
 }
 
-// prompt sends a session its next prompt.
-func (s *server) prompt(ctx context.Context, session, text string) error {
+// prompt sends a session its next prompt, for the agent and the model of its last message: without them
+// OpenCode would leave, for example, the mode plan.
+func (s *server) prompt(ctx context.Context, session string, last message, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	body := map[string]any{"parts": []any{map[string]string{"type": "text", "text": text}}}
+	body := map[string]any{"agent": last.agent, "parts": []any{map[string]string{"type": "text", "text": text}}}
+	if last.model != nil {
+		body["model"] = last.model
+	}
 	resp, err := s.do(ctx, http.MethodPost, body, nil, "session", session, "prompt_async")
 	if err != nil {
 		return fmt.Errorf("send the reply as the next prompt: %w", err)
 	}
 	return resp.Body.Close()
-}
-
-const (
-	// maxLeftover is how many sessions withdrawLeftover looks at, the most recently used ones first.
-	maxLeftover = 50
-	// leftoverFor is how long a question about a turn may stay pending.
-	leftoverFor = schemas.MaxTimeout
-)
-
-// withdrawLeftover withdraws the questions about turns that an earlier process of this connector left
-// pending when it was killed: no reply to them would reach OpenCode. An error is only logged, and such
-// questions then end at their deadlines.
-func (f *follower) withdrawLeftover(ctx context.Context) {
-	if !f.opts.Turns || f.leftover {
-		return
-	}
-	f.leftover = true
-	ctx, cancel := context.WithTimeout(ctx, withdrawWithin)
-	defer cancel()
-	var all []struct {
-		ID   string `json:"id"`
-		Time struct {
-			Updated int64 `json:"updated"` // in milliseconds
-		} `json:"time"`
-	}
-	err := f.host.get(ctx, &all, "session")
-	for _, s := range all[:min(len(all), maxLeftover)] {
-		if err == nil && time.Since(time.UnixMilli(s.Time.Updated)) < leftoverFor {
-			err = f.nod.HostResolved(ctx, schemas.HostResolved{
-				SessionID: agents.ID(s.ID), ToolName: agents.TurnTool, Reason: "nod's connector was started again",
-			})
-		}
-	}
-	if err != nil {
-		f.opts.Log.Info("questions about earlier turns were not withdrawn; their deadlines end them", "error", err)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/nodtest"
 	"github.com/nodbus/nod/schemas"
 )
@@ -23,9 +22,20 @@ func turnRig(t *testing.T) *rig {
 	return r
 }
 
-func (f *fakeOpenCode) idle(session string) {
+// idle makes a session work and then end its turn, which OpenCode reports twice. failure is the error of
+// the turn, or nil.
+func (f *fakeOpenCode) idle(session string, failure ...map[string]any) {
+	f.busy(session)
+	for _, e := range failure {
+		f.say("session.error", map[string]any{"sessionID": session, "error": e})
+		f.say("session.idle", map[string]any{"sessionID": session})
+	}
 	f.say("session.status", map[string]any{"sessionID": session, "status": map[string]any{"type": "idle"}})
 	f.say("session.idle", map[string]any{"sessionID": session})
+}
+
+func (f *fakeOpenCode) busy(session string) {
+	f.say("session.status", map[string]any{"sessionID": session, "status": map[string]any{"type": "busy"}})
 }
 
 // A reply to the end of a turn becomes the session's next prompt.
@@ -53,14 +63,12 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 func TestAFailedTurn(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
-	r.say("session.error", map[string]any{"sessionID": "ses_1", "error": map[string]any{"name": "MessageAbortedError", "data": map[string]any{"message": "Aborted"}}})
-	r.idle("ses_1")
+	r.idle("ses_1", map[string]any{"name": "MessageAbortedError", "data": map[string]any{"message": "Aborted"}})
 	r.mu.Lock()
 	r.parents["ses_2"] = "ses_1"
 	r.mu.Unlock()
 	r.idle("ses_2")
-	r.say("session.error", map[string]any{"sessionID": "ses_1", "error": map[string]any{"name": "APIError", "data": map[string]any{"message": "rate limit"}}})
-	r.idle("ses_1")
+	r.idle("ses_1", map[string]any{"name": "APIError", "data": map[string]any{"message": "rate limit"}})
 	p := r.asked()
 	assert.Equal(t, "Your turn: the agent has failed", p.Request.Title)
 	assert.JSONEq(t, `{"message":"All done","failure":"APIError: rate limit"}`, string(p.Request.ActionDetails))
@@ -74,7 +82,7 @@ func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	r := turnRig(t)
 	r.idle("ses_1")
 	p := r.asked()
-	r.say("session.status", map[string]any{"sessionID": "ses_1", "status": map[string]any{"type": "busy"}})
+	r.busy("ses_1")
 	assert.Equal(t, "the agent has its next prompt", r.ended(p))
 	r.says(nodtest.Answer{}) // the first prompt's approver has no answer
 
@@ -83,23 +91,28 @@ func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	r.writes("msg_2", "I go on")
 	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "too late"})
 	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "the session has gone on") }, waitAtMost, time.Millisecond)
+	require.Eventually(t, func() bool { return r.abandoned.Load() == 1 }, waitAtMost, time.Millisecond, "people read that it was not sent")
 	r.nothingReplied()
 }
 
-// A connector that is started withdraws the questions about turns that a killed one left pending, and no
-// other request of the session.
-func TestTheQuestionsOfAKilledConnectorAreWithdrawn(t *testing.T) {
+// The process is recorded as one that waits, as long as it does.
+func TestAQuestionEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
+	f.writes("msg_1", "All done")
 	r := newRig(t, f)
+	waits := make(chan string, 2)
 	r.options.Turns = true
-	turn, err := agents.TurnRequest(schemas.Request{Type: schemas.TypeRequest, SessionID: "ses_1"}, agents.Turn{Message: "old"})
-	require.NoError(t, err)
-	_, err = r.nod.Submit(t.Context(), turn)
-	require.NoError(t, err)
-	old := r.asked()
+	r.options.Waits = func(session, id string) (func(), error) {
+		waits <- session + " " + id
+		return func() { waits <- "" }, nil
+	}
 	r.run()
-	assert.Equal(t, "nod's connector was started again", r.ended(old))
+	r.idle("ses_1")
+	p := r.asked()
+	assert.Equal(t, "ses_1 "+p.PendingID, <-waits)
+	r.says(nodtest.Deny(""))
+	assert.Empty(t, <-waits)
 }
 
 // Without the option, nobody is asked about a turn.
