@@ -68,18 +68,17 @@ func (c *hookCmd) Run(e *env) error {
 		return asker{client}, nil
 	}
 	dir, dirErr := e.dataDir()
-	waits := func(sessionID, pendingID string) (func(), error) { return hookwait.Hold(dir, sessionID, pendingID) }
 	var notes hook.Unsettled = unsettled(dir)
 	if dirErr != nil {
-		waits, notes = nil, nil
+		notes = nil
 	}
 	project := os.Getenv("CLAUDE_PROJECT_DIR")
 	possible, program := containable(e.place, project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: project, Waits: waits, Unsettled: notes, Stderr: e.stderr,
+		Host: hostname, User: name, Project: project, Waits: e.waits(), Unsettled: notes, Stderr: e.stderr,
 		ChangesInput: c.ChangesInput, ApprovedOnly: c.ApprovedOnly,
-		Turns:   c.Turns && os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli", // another program, or nobody, waits for the end of any other turn
+		Turns: c.Turns, InTerminal: os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli",
 		Contain: possible, Nod: program,
 	})
 	if dirErr == nil {

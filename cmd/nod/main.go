@@ -225,7 +225,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if err != nil {
 		code := fail(stderr, misuse(err))
-		if slices.Contains(args, "hook") { // a hook must print a refusal on stdout, or the host would run the tool
+		switch {
+		case slices.Contains(args, "hook") && slices.Contains(args, hook.TurnsFlag): // Claude Code would take a refusal for its next prompt
+			code = hook.Leaves(stdout)
+		case slices.Contains(args, "hook"): // a hook must print a refusal on stdout, or the host would run the tool
 			code = hook.Refuse(stdout)
 		}
 		return code

@@ -36,6 +36,19 @@ func TestHookThatCannotBeRunRefuses(t *testing.T) {
 	}
 }
 
+// TestAHookForTurnsThatCannotBeRunLeavesTheTurn: Claude Code would take a refusal at the end of a turn for
+// its next prompt.
+func TestAHookForTurnsThatCannotBeRunLeavesTheTurn(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	for _, line := range []string{"hook claude-code --turns --frob", "hook claude-code --host-timeout x --turns"} {
+		stdout, stderr, code := m.Run(strings.Fields(line)...)
+		assert.Zero(t, code, line)
+		assert.Equal(t, "{}\n", stdout, line)
+		assert.Contains(t, stderr, "nod: ")
+	}
+}
+
 // TestEachHookEndToEnd: each host gets a person's answer from its hook, in the host's own format. nod
 // install --dry-run writes no file.
 func TestEachHookEndToEnd(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -49,6 +50,7 @@ func newOpenCode(t *testing.T) *openCode {
 	})
 	mux.HandleFunc("GET /permission", answer(`[]`))
 	mux.HandleFunc("GET /session/{id}", answer(`{"id":"ses_1","directory":"/p","title":"T"}`))
+	mux.HandleFunc("GET /session/{id}/message", answer(`[{"info":{"id":"m","role":"assistant","agent":"build"},"parts":[{"type":"text","text":"All done"}]}]`))
 	mux.HandleFunc("GET /session/{id}/message/{message}", answer(`{"parts":[{"type":"tool","callID":"c","tool":"bash","state":{"status":"running","input":{"command":"make release"}}}]}`))
 	mux.HandleFunc("POST /permission/{id}/reply", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // after an error the body is incomplete, and the test fails
@@ -114,6 +116,25 @@ func TestNodOpencode(t *testing.T) {
 	_, stderr, code = m.Run("opencode", "--url", "nowhere")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "OpenCode's address is not a URL")
+}
+
+// TestAKilledOpencodesQuestionIsWithdrawn: no reply would reach OpenCode after nod opencode has been
+// killed, so the question about the end of a turn ends.
+func TestAKilledOpencodesQuestionIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	o := newOpenCode(t)
+	follow := o.followedBy(m, "--turns")
+	o.says <- `{"type":"session.status","properties":{"sessionID":"ses_1","status":{"type":"busy"}}}`
+	o.says <- `{"type":"session.idle","properties":{"sessionID":"ses_1"}}`
+	id := m.Pending("ses_1")
+	stdout, _, _ := m.Run("show", id)
+	assert.Contains(t, stdout, "Your turn: the agent has finished")
+	require.NoError(t, follow.Process.Kill())
+	m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil })
+	stdout, _, _ = m.Run("show", id)
+	assert.Contains(t, stdout, "Withdrawn")
 }
 
 // TestNodInstallOpencode: nod install changes OpenCode's settings file, and a second run changes

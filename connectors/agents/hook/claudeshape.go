@@ -140,6 +140,13 @@ func jsonReply(reply any) ([]byte, int) {
 // exit code.
 const fallbackRefusal = `{"decision":"block","reason":"nod failed on this call and refused it.","behavior":"deny"}`
 
+// Leaves writes a reply that leaves everything to the host, for a process with TurnsFlag that failed before
+// Run. It returns the exit code for the process.
+func Leaves(stdout io.Writer) int {
+	_, _ = io.WriteString(stdout, "{}\n") // if this fails, the exit code says the same
+	return 0
+}
+
 // Refuse writes a refusal to stdout for a process that failed before Run. It returns the exit code for
 // the process. The caller should write the reason to stderr, because some hosts ignore a refusal if
 // stderr is empty.

@@ -89,7 +89,7 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 	}
 	got := runHost(t, ctx, host, bytes.NewReader(stdin), connect, hook.Options{
 		HostTimeout: 24 * time.Hour, Host: "devbox", User: "ann",
-		OnUnavailable: hook.OnUnavailable(tr.OnUnavailable), Turns: tr.Turns,
+		OnUnavailable: hook.OnUnavailable(tr.OnUnavailable), Turns: tr.Turns, InTerminal: true,
 	})
 
 	oneObject(t, got.stdout)

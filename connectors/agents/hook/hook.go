@@ -59,9 +59,13 @@ type Options struct {
 	// ApprovedOnly makes the hook ask nod only about calls that a hook at Setup.Denied has noted as
 	// possibly approved (see Unsettled). It leaves every other call, and every failure, to the host.
 	ApprovedOnly bool
-	// Turns makes the hook tell people that the agent's turn is over, and wait for a reply, which becomes
-	// the agent's next prompt.
+	// Turns means that the hook runs at the event Setup.Turn alone. If InTerminal is set too, the hook tells
+	// people that the agent's turn is over, and waits for a reply, which becomes the agent's next prompt.
+	// The hook leaves every failure to the host, because the host would take a refusal for the next prompt.
 	Turns bool
+	// InTerminal means that the host's user started the host in a terminal. In every other case a program
+	// waits for the end of the turn.
+	InTerminal bool
 	// Waits records that this process waits for a request, so that nod can withdraw the request if the
 	// process dies. The hook calls Waits before it sends the request. It calls unregister, possibly
 	// twice, when it no longer waits. Waits may be nil.
@@ -138,7 +142,7 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 	if h.opts.ApprovedOnly && (err != nil || !h.mayBeApproved()) {
 		return h.reply(Verdict{Effect: Leave})
 	}
-	if err != nil && h.call.Signal {
+	if err != nil && (h.call.Signal || h.opts.Turns) {
 		h.log(err)
 		return h.reply(Verdict{Effect: Leave})
 	}
@@ -154,7 +158,7 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 		if h.call.HostResolved.Reason != "" {
 			h.reportResolved(ctx)
 		}
-		if h.opts.Turns && h.call.LastMessage != nil && h.call.SessionID != "" {
+		if h.opts.Turns && h.opts.InTerminal && h.call.LastMessage != nil && h.call.SessionID != "" {
 			return h.askForPrompt(ctx)
 		}
 		return h.reply(Verdict{Effect: Leave})
@@ -188,6 +192,7 @@ type run struct {
 	connect Connect
 	opts    Options
 	stdout  io.Writer
+	nod     Nod  // the connection to nod; nil before dial
 	call    Call // the call, as far as the input could be parsed
 	replied bool
 	// unwritten is true if writing the reply failed, so that the host received none.
@@ -231,12 +236,19 @@ func (c Call) check() error {
 // asksUser reports whether the call asks the user to answer questions or to approve a plan.
 func (c Call) asksUser() bool { return c.Questions != nil || c.Plan }
 
+// dial returns the connection to nod, and connects at its first call.
 func (h *run) dial(ctx context.Context) (Nod, error) {
+	if h.nod != nil {
+		return h.nod, nil
+	}
 	limited, cancel := context.WithTimeoutCause(ctx, connectWithin, errLate)
 	defer cancel()
 	nod, err := callUntil(limited, "connecting to nod", h.connect)
 	if err == nil && nod == nil {
 		err = errors.New("connecting to nod returned no connection")
+	}
+	if err == nil {
+		h.nod = nod
 	}
 	return nod, err
 }
@@ -374,7 +386,7 @@ func (h *run) refuseAfterPanic(p any) (exit int) {
 			exit = Refuse(h.stdout)
 		}
 	}()
-	if h.call.asksUser() || h.call.Signal { // the hook cannot refuse a question or a signal
+	if h.call.asksUser() || h.call.Signal || h.opts.Turns { // the hook cannot refuse a question or a signal
 		return h.reply(Verdict{Effect: Leave})
 	}
 	return h.reply(deny("nod failed on this call and refused it."))

@@ -375,13 +375,13 @@ func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 	}
 	input, err := json.Marshal(map[string]string{"session_id": "s1", "hook_event_name": "Stop", "transcript_path": transcript})
 	require.NoError(t, err)
-	got := run(t, t.Context(), bytes.NewReader(input), nod.connect, hook.Options{Turns: true, HostTimeout: time.Hour})
+	got := run(t, t.Context(), bytes.NewReader(input), nod.connect, hook.Options{Turns: true, InTerminal: true, HostTimeout: time.Hour})
 	assert.Equal(t, "{}\n", got.stdout)
 	assert.Zero(t, got.exit)
 	assert.Equal(t, "the user continued at the terminal", nod.withdrawn())
 
 	ahead := &fakeNod{t: t} // the prompt was written before the turn was over
-	got = run(t, t.Context(), bytes.NewReader(input), ahead.connect, hook.Options{Turns: true, HostTimeout: time.Hour})
+	got = run(t, t.Context(), bytes.NewReader(input), ahead.connect, hook.Options{Turns: true, InTerminal: true, HostTimeout: time.Hour})
 	assert.Equal(t, "{}\n", got.stdout)
 	assert.Nil(t, ahead.asked())
 }
@@ -390,8 +390,24 @@ func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 func TestBackgroundWorkEndsNoTurn(t *testing.T) {
 	for _, more := range []string{`,"background_tasks":[{"id":"b1"}]`, `,"session_crons":[{"id":"c1"}]`} {
 		nod := &fakeNod{t: t}
-		got := run(t, t.Context(), strings.NewReader(`{"session_id":"s1","hook_event_name":"Stop"`+more+`}`), nod.connect, hook.Options{Turns: true, HostTimeout: time.Hour})
+		got := run(t, t.Context(), strings.NewReader(`{"session_id":"s1","hook_event_name":"Stop"`+more+`}`), nod.connect, hook.Options{Turns: true, InTerminal: true, HostTimeout: time.Hour})
 		assert.Equal(t, "{}\n", got.stdout)
 		assert.Nil(t, nod.asked())
+	}
+}
+
+// TestNoFailureIsTheNextPrompt: Claude Code takes a refusal at the end of a turn for its next prompt, so
+// the hook leaves every input that it cannot read to Claude Code.
+func TestNoFailureIsTheNextPrompt(t *testing.T) {
+	for name, input := range map[string]string{
+		"empty": "", "cut": `{"session_id":"s1","hook_event_name":"St`, "no UTF-8": "{\"a\":\"\xff\"}", "no event": `{"session_id":"s1"}`,
+		"a number as event": `{"hook_event_name":7}`, "another event": `{"session_id":"s1","hook_event_name":"PreToolUse"}`,
+		"too large": `{"hook_event_name":"Stop","last_assistant_message":"` + strings.Repeat("x", 4<<20) + `"}`,
+	} {
+		nod := &fakeNod{t: t}
+		got := run(t, t.Context(), strings.NewReader(input), nod.connect, hook.Options{Turns: true, InTerminal: true, HostTimeout: time.Hour})
+		assert.Equal(t, "{}\n", got.stdout, name)
+		assert.Zero(t, got.exit, name)
+		assert.Nil(t, nod.asked(), name)
 	}
 }

@@ -148,7 +148,7 @@ func install(doc *document, host Host, o InstallOptions) error {
 				return err
 			}
 			if turns {
-				signal.command, signal.timeout = command+" "+turnsFlag, int64(s.Timeout/s.Unit)
+				signal.command, signal.timeout = command+" "+TurnsFlag, int64(s.Timeout/s.Unit)
 			}
 		}
 		if err := doc.setHook(event, signal, ours, true); err != nil {
@@ -215,7 +215,7 @@ func asksForPrompts(doc *document, host Host, o InstallOptions) (bool, error) {
 		return false, nil
 	}
 	own, err := hooksUnder(doc, host, []string{host.Setup.Turn})
-	return slices.ContainsFunc(own, func(i Installed) bool { return slices.Contains(strings.Fields(i.Command), turnsFlag) }), err
+	return slices.ContainsFunc(own, func(i Installed) bool { return slices.Contains(strings.Fields(i.Command), TurnsFlag) }), err
 }
 
 // approvedOnly reports whether a command of nod has ApprovedFlag.
@@ -260,7 +260,8 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 const (
 	timeoutFlag = "--host-timeout"
 	changesFlag = "--changes-input"
-	turnsFlag   = "--turns" // the hook is at the event Setup.Turn; see Options.Turns
+	// TurnsFlag means that the hook is at the event Setup.Turn; see Options.Turns.
+	TurnsFlag = "--turns"
 	// ApprovedFlag makes a hook ask nod only about calls that a person has possibly approved after an
 	// earlier denial; see Options.ApprovedOnly.
 	ApprovedFlag = "--approved-only"

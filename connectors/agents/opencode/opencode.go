@@ -85,7 +85,7 @@ func Run(ctx context.Context, nod agents.CallAsker, o Options) error {
 	}
 	// The contexts of the permissions must not end with ctx. endAll ends them with a cause, which
 	// becomes the reason of the withdrawal.
-	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*openPermission{}, failures: map[string]string{}}
+	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*openPermission{}, turns: map[string]*turnQuestion{}, failures: map[string]string{}}
 	f.run(ctx)
 	f.endAll(errStopped)
 	f.all.Wait()
@@ -99,15 +99,15 @@ type follower struct {
 	opts Options
 	all  sync.WaitGroup
 
-	mu   sync.Mutex
-	open map[string]*openPermission // permissions without an answer, by OpenCode's id
-
+	mu    sync.Mutex
+	open  map[string]*openPermission // permissions without an answer, by OpenCode's id
+	turns map[string]*turnQuestion   // questions about turns without an answer, by session
 	// failures has the sessions whose turn is not over, each with the error of its turn, or with "". Only
 	// the reader of the events uses it.
 	failures map[string]string
 }
 
-// openPermission is a permission for which OpenCode waits, or the end of a session's turn.
+// openPermission is a permission for which OpenCode waits.
 type openPermission struct {
 	permission permission
 	end        context.CancelCauseFunc
@@ -183,7 +183,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 		still[p.ID] = true
 		f.begin(p)
 	}
-	f.endMatching(errMissed, func(p permission) bool { return !p.Turn && !still[p.ID] })
+	f.endMatching(errMissed, func(p permission) bool { return !still[p.ID] })
 	return nil
 }
 
@@ -204,9 +204,11 @@ func (f *follower) handle(e event) {
 		f.endMatching(why, func(p permission) bool { return p.ID == id })
 	case "session.idle", "session.deleted":
 		session := e.references().session()
-		f.endMatching(errSession, func(p permission) bool { return p.SessionID == session && (!p.Turn || e.Type == "session.deleted") })
+		f.endMatching(errSession, func(p permission) bool { return p.SessionID == session })
 		if e.Type == "session.idle" {
 			f.turnOver(session)
+		} else {
+			f.endTurn(session, errSession)
 		}
 	case "session.error", "session.status":
 		f.followTurn(e)
@@ -219,7 +221,7 @@ func (f *follower) handle(e event) {
 func (f *follower) begin(p permission) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.open[p.ID] != nil && !p.Turn {
+	if f.open[p.ID] != nil {
 		return
 	}
 	ctx, end := context.WithCancelCause(f.ctx)
@@ -227,18 +229,12 @@ func (f *follower) begin(p permission) {
 	f.open[p.ID] = w
 	f.all.Go(func() {
 		defer end(nil)
-		handle := f.askAndReply
-		if p.Turn {
-			handle = f.askForPrompt
-		}
-		if err := handle(ctx, p); err != nil && ctx.Err() == nil {
-			f.opts.Log.Warn("nod could not handle a request of OpenCode; it is left to OpenCode's own prompt", "request", p.ID, "error", err)
+		if err := f.askAndReply(ctx, p); err != nil && ctx.Err() == nil {
+			f.opts.Log.Warn("nod could not handle a permission; it is left to OpenCode's own prompt", "permission", p.ID, "error", err)
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.open[p.ID] == w { // the end of the next turn has the same id
-			delete(f.open, p.ID)
-		}
+		delete(f.open, p.ID)
 	})
 }
 
@@ -256,6 +252,11 @@ func (f *follower) endMatching(why error, match func(permission) bool) {
 
 func (f *follower) endAll(why error) {
 	f.endMatching(why, func(permission) bool { return true })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, q := range f.turns {
+		q.end(why)
+	}
 }
 
 // retry calls do until it succeeds or returns again = false. The pause between two calls doubles each

@@ -19,8 +19,6 @@ type permission struct {
 	// Old is true if the permission has the format of OpenCode before 1.1. The reply must then have
 	// that format too.
 	Old bool
-	// Turn is true if this is no permission but the end of the session's turn.
-	Turn bool
 }
 
 // wirePermission is a permission as OpenCode sends it, in an event or in a list. The second group of

@@ -68,14 +68,12 @@ func (s *server) do(ctx context.Context, method string, body any, query url.Valu
 		path[i] = url.PathEscape(path[i])
 	}
 	to := s.base.JoinPath(path...)
+	asks := url.Values{}
+	maps.Copy(asks, query)
 	if s.opts.Directory != "" {
-		query = maps.Clone(query)
-		if query == nil {
-			query = url.Values{}
-		}
-		query.Set("directory", s.opts.Directory)
+		asks.Set("directory", s.opts.Directory)
 	}
-	to.RawQuery = query.Encode()
+	to.RawQuery = asks.Encode()
 	r, err := http.NewRequestWithContext(ctx, method, to.String(), content)
 	if err != nil {
 		return nil, err

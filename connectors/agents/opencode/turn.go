@@ -15,9 +15,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// turnPrefix begins the ids of the ends of turns in follower.open. No permission has it: OpenCode's ids
-// begin with "per".
-const turnPrefix = "turn "
+// turnQuestion is a question to people about the end of a session's turn.
+type turnQuestion struct {
+	session, failure string // failure is why the turn failed, or ""
+	end              context.CancelCauseFunc
+}
 
 // turnEvent is an event about a session's turn.
 type turnEvent struct {
@@ -41,7 +43,42 @@ func (f *follower) turnOver(session string) {
 	failure, working := f.failures[session]
 	delete(f.failures, session)
 	if f.opts.Turns && working && failure != aborted {
-		f.begin(permission{ID: turnPrefix + session, SessionID: session, Name: failure, Turn: true})
+		f.beginTurn(session, failure)
+	}
+}
+
+// beginTurn asks people for the next prompt of a session.
+func (f *follower) beginTurn(session, failure string) {
+	f.endTurn(session, errPrompted)
+	ctx, end := context.WithCancelCause(f.ctx)
+	q := &turnQuestion{session, failure, end}
+	f.mu.Lock()
+	f.turns[session] = q
+	f.mu.Unlock()
+	f.all.Go(func() {
+		defer end(nil)
+		if err := f.askForPrompt(ctx, q); err != nil && ctx.Err() == nil {
+			f.opts.Log.Warn("nod could not ask people for the agent's next prompt", "session", session, "error", err)
+		}
+		f.takeTurn(q)
+	})
+}
+
+// endTurn ends the question about a session's turn, if there is one.
+func (f *follower) endTurn(session string, why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if q := f.turns[session]; q != nil {
+		q.end(why)
+	}
+}
+
+// takeTurn removes q from the open questions.
+func (f *follower) takeTurn(q *turnQuestion) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.turns[q.session] == q { // otherwise the next turn of the session is over too
+		delete(f.turns, q.session)
 	}
 }
 
@@ -65,28 +102,28 @@ func (f *follower) followTurn(e event) {
 		}
 		agents.PutBounded(f.failures, session, failure)
 	case t.Status.Type != "" && t.Status.Type != "idle":
-		if _, working := f.failures[session]; !working && session != "" {
+		if _, working := f.failures[session]; !working {
 			agents.PutBounded(f.failures, session, "")
 		}
-		f.endMatching(errPrompted, func(p permission) bool { return p.Turn && p.SessionID == session })
+		f.endTurn(session, errPrompted)
 	}
 }
 
-// askForPrompt asks people for the next prompt of p's session, and sends a reply to OpenCode. It sends
+// askForPrompt asks people for the next prompt of q's session, and sends a reply to OpenCode. It sends
 // none if the session has a new message meanwhile.
-func (f *follower) askForPrompt(ctx context.Context, p permission) error {
-	own, root, err := f.host.sessions(ctx, p.SessionID)
+func (f *follower) askForPrompt(ctx context.Context, q *turnQuestion) error {
+	own, root, err := f.host.sessions(ctx, q.session)
 	if err != nil || own.ID != root.ID { // a sub-agent's session gets its prompts from an agent
 		return err
 	}
-	last, err := f.host.lastMessage(ctx, p.SessionID)
+	last, err := f.host.lastMessage(ctx, q.session)
 	if err != nil {
 		return err
 	}
 	r, err := agents.TurnRequest(schemas.Request{
 		Type: schemas.TypeRequest, SessionID: agents.ID(root.ID), AgentName: f.opts.Agent, Host: f.opts.Host, User: f.opts.User,
 		Project: root.Directory, SessionLabel: root.Title, CreatedAt: time.Now().UTC(),
-	}, agents.Turn{Message: last.text, Failure: p.Name})
+	}, agents.Turn{Message: last.text, Failure: q.failure})
 	if err != nil {
 		return err
 	}
@@ -108,7 +145,7 @@ func (f *follower) askForPrompt(ctx context.Context, p permission) error {
 	if !ok {
 		return nil
 	}
-	if err := f.sendReply(ctx, p, last, prompt); err != nil {
+	if err := f.sendReply(ctx, q, last, prompt); err != nil {
 		f.opts.Log.Warn("a reply did not reach the agent", "request", r.PendingID, "error", err)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 		defer cancel()
@@ -117,25 +154,22 @@ func (f *follower) askForPrompt(ctx context.Context, p permission) error {
 	return nil
 }
 
-// sendReply sends a person's reply to p's session, if last is still its last message and p was not ended.
-func (f *follower) sendReply(ctx context.Context, p permission, last message, prompt string) error {
-	now, err := f.host.lastMessage(ctx, p.SessionID)
+// sendReply sends a person's reply to q's session, if last is still its last message and q was not ended.
+func (f *follower) sendReply(ctx context.Context, q *turnQuestion, last message, prompt string) error {
+	now, err := f.host.lastMessage(ctx, q.session)
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	ended := ctx.Err() != nil
-	delete(f.open, p.ID) // the prompt itself makes the session work again, and must not end this call
-	f.mu.Unlock()
+	f.takeTurn(q) // the prompt itself makes the session work again, and must not end this call
 	switch {
-	case ended:
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case now.id != last.id:
 		return errors.New("the session has gone on")
 	case last.agent == "":
 		return errors.New("OpenCode does not say which of its agents wrote the last message")
 	}
-	return f.host.prompt(context.WithoutCancel(ctx), p.SessionID, last, prompt)
+	return f.host.prompt(context.WithoutCancel(ctx), q.session, last, prompt)
 }
 
 // message is a message of a session. agent is the mode in which OpenCode works, such as build or plan.
