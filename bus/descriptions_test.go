@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/internal/testlog"
 )
 
 // described is a data directory with an entry in each kind of stream, and with consumers that
@@ -21,7 +22,7 @@ import (
 type described struct {
 	t      *testing.T
 	dir    string
-	said   *syncBuffer
+	said   *testlog.Buffer
 	server *bus.Server
 	conn   *bus.Conn
 	js     jetstream.JetStream
@@ -30,7 +31,7 @@ type described struct {
 func (d *described) start() {
 	d.t.Helper()
 	keys, users := keysOf(d.t, d.dir, asEngineStore)
-	d.said = &syncBuffer{}
+	d.said = &testlog.Buffer{}
 	log := slog.New(slog.NewTextHandler(d.said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
 	d.server, err = bus.Embed(d.t.Context(), bus.EmbedOptions{DataDir: d.dir, Users: users, Log: log})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/internal/testlog"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -95,7 +96,7 @@ func TestOpeningAStoreWaitsForServers(t *testing.T) {
 	for i := range all[:2] { // these two do not know of the third one
 		all[i].Routes = all[i].Routes[:2]
 	}
-	servers, log := embeds(t, all[:2]...), &syncBuffer{}
+	servers, log := embeds(t, all[:2]...), &testlog.Buffer{}
 	conn, err := bus.Connect(ctx, bus.Options{
 		URL: servers[0].URL(), Name: "engine", Inbox: "_INBOX.engine", Log: slog.New(slog.NewTextHandler(log, nil)),
 	})

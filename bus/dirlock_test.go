@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/internal/testlog"
 )
 
 func TestSecondServerOnOneDirectory(t *testing.T) {
@@ -84,7 +85,7 @@ func TestKilledServer(t *testing.T) {
 	require.ErrorIs(t, err, bus.ErrNotRunning)
 	requireOneLine(t, err, fmt.Sprintf("process %d is gone", child.Process.Pid))
 
-	log := &syncBuffer{}
+	log := &testlog.Buffer{}
 	s := embed(t, bus.EmbedOptions{DataDir: dir, Log: slog.New(slog.NewTextHandler(log, nil))})
 	defer s.Close()
 	require.NotContains(t, log.String(), "level=WARN", "its user need not worry")

@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/internal/testlog"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -172,7 +171,7 @@ func withoutRunFile(t *testing.T) string {
 // nod's log must not contain it.
 func TestServerLogContainsNoPayload(t *testing.T) {
 	t.Parallel()
-	log := &syncBuffer{}
+	log := &testlog.Buffer{}
 	s := embed(t, bus.EmbedOptions{DataDir: t.TempDir(),
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "nats://"))
@@ -186,23 +185,6 @@ func TestServerLogContainsNoPayload(t *testing.T) {
 	require.Contains(t, log.String(), "parser ERROR")
 	require.Contains(t, log.String(), "level=DEBUG")
 	require.NotContains(t, log.String(), "secret")
-}
-
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 func TestFilesAreForTheirOwnerAlone(t *testing.T) {

@@ -1,41 +1,22 @@
 package agents_test
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/internal/testlog"
 )
 
-// screen is what a program has written to its terminal.
-type screen struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *screen) shows(text string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return bytes.Contains(s.b.Bytes(), []byte(text))
-}
-
 // inTerminal makes c run in a terminal, with util-linux's script. The returned writer is the keyboard.
-func (x *machine) inTerminal(c *exec.Cmd) (keyboard io.Writer, s *screen) {
+func (x *machine) inTerminal(c *exec.Cmd) (keyboard io.Writer, s *testlog.Buffer) {
 	path, err := exec.LookPath("script")
 	if err != nil {
 		x.t.Skip("left out: there is no script, which gives a program a terminal (Debian: bsdutils)")
@@ -44,16 +25,16 @@ func (x *machine) inTerminal(c *exec.Cmd) (keyboard io.Writer, s *screen) {
 	c.Env = append(c.Env, "TERM=xterm-256color", "COLUMNS=100", "LINES=40")
 	keyboard, err = c.StdinPipe()
 	require.NoError(x.t, err)
-	s = &screen{}
+	s = &testlog.Buffer{}
 	c.Stdout = s
 	return keyboard, s
 }
 
 // types writes a prompt and sends it.
-func (x *machine) types(keyboard io.Writer, s *screen, text string) {
+func (x *machine) types(keyboard io.Writer, s *testlog.Buffer, text string) {
 	_, err := io.WriteString(keyboard, text)
 	require.NoError(x.t, err)
-	x.until("the terminal shows the prompt", func() bool { return s.shows(text) })
+	x.until("the terminal shows the prompt", func() bool { return strings.Contains(s.String(), text) })
 	_, err = io.WriteString(keyboard, "\r")
 	require.NoError(x.t, err)
 }
@@ -77,7 +58,7 @@ func TestClaudeCodeGetsAReply(t *testing.T) {
 		c := x.claude(program)
 		keyboard, s := x.inTerminal(c)
 		a := x.starts(c)
-		x.until("Claude Code is ready", func() bool { return s.shows("❯") })
+		x.until("Claude Code is ready", func() bool { return strings.Contains(s.String(), "❯") })
 		x.types(keyboard, s, "hello")
 		first := x.asked(a)
 		assert.Equal(t, "question", first.Kind)

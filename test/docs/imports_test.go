@@ -87,6 +87,7 @@ var mayImport = []struct {
 	{"connectors/people/slack/slacktest", []string{"connectors/people/internal/ratelimit"}},
 	{"connectors/people/telegram/telegramtest", []string{"connectors/people/internal/ratelimit"}},
 	{"connectors/people/whatsapp/whatsapptest", []string{"connectors/people/internal/ratelimit"}},
+	{"connectors/people/peopletest", []string{"schemas", "connectors/people", "internal/testlog"}},
 	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/webapi", "connectors/httpserve"}},
 	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve"}},
 	{"connectors/agents/contain/inner", nil},

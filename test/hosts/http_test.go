@@ -9,21 +9,21 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/internal/testlog"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
 // serveHTTP starts nod http. It returns the URL in the command's output, and a buffer that collects
 // the output.
-func serveHTTP(m *rig.Machine, args ...string) (url string, log *said) {
+func serveHTTP(m *rig.Machine, args ...string) (url string, log *testlog.Buffer) {
 	c := m.Command(append([]string{"http", "--listen", "127.0.0.1:0", "--verbose"}, args...)...)
 	out, err := c.StdoutPipe()
 	require.NoError(m.T, err)
-	log = &said{}
+	log = &testlog.Buffer{}
 	c.Stderr = log
 	require.NoError(m.T, c.Start())
 	lines := bufio.NewReader(io.TeeReader(out, log))
@@ -39,25 +39,6 @@ func serveHTTP(m *rig.Machine, args ...string) (url string, log *said) {
 		require.NoError(m.T, c.Wait(), log)
 	})
 	return url, log
-}
-
-// said collects a process's stdout and stderr. It is safe for concurrent use.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *said) Write(data []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(data)
-}
-
-// String returns the output so far.
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
 }
 
 // The examples in docs/http.md work as written. The test replaces only the URL, the data directory and

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/mcpgate"
+	"github.com/nodbus/nod/internal/testlog"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -343,7 +344,7 @@ func TestProgressWhileACallWaits(t *testing.T) {
 
 // The server's own requests pass, are logged, and people see them with its next call.
 func TestRequestsOfTheServerAreShown(t *testing.T) {
-	var log lockedBuffer
+	var log testlog.Buffer
 	r := start(t, mcpgate.Options{Log: logTo(&log)})
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"messages":[]}}`,

@@ -2,7 +2,6 @@ package mcpgate_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
 	"io"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/nodbus/nod/connectors/agents/mcpgate"
 	"github.com/nodbus/nod/connectors/agents/relay"
+	"github.com/nodbus/nod/internal/testlog"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -188,25 +188,7 @@ func (r *rig) ends() string {
 	return <-rest
 }
 
-// lockedBuffer is a log for several goroutines.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func logTo(b *lockedBuffer) *slog.Logger {
+func logTo(b *testlog.Buffer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelInfo}))
 }
 

@@ -1,7 +1,6 @@
 package opencode_test
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/opencode"
+	"github.com/nodbus/nod/internal/testlog"
 	"github.com/nodbus/nod/nodtest"
 	"github.com/nodbus/nod/schemas"
 )
@@ -33,7 +33,7 @@ type rig struct {
 	answers   chan nodtest.Answer
 	abandoned atomic.Int32 // calls of Abandon
 	missing   atomic.Bool  // calls to nod fail as if nod were not running
-	log       syncBuffer
+	log       testlog.Buffer
 	stop      func()
 	options   opencode.Options
 }
@@ -137,20 +137,3 @@ func (a testAsker) Abandon(ctx context.Context, session, id, reason string) erro
 }
 
 var _ agents.CallAsker = testAsker{}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}

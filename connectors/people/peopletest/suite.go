@@ -1,7 +1,6 @@
 package peopletest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/internal/testlog"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -121,7 +121,7 @@ type stage struct {
 	desk     *desk
 	carrier  people.Carrier
 	stop     func() // makes the carrier's Run return
-	log      *logs
+	log      *testlog.Buffer
 	secrets  []string
 }
 
@@ -129,7 +129,7 @@ func newStage(t *testing.T, features Features, rig Rig, secrets []string) *stage
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	s := &stage{
 		Assertions: require.New(t), Rig: rig, t: t, ctx: ctx, features: features,
-		desk: newDesk(), stop: func() {}, log: &logs{}, secrets: secrets,
+		desk: newDesk(), stop: func() {}, log: &testlog.Buffer{}, secrets: secrets,
 	}
 	t.Cleanup(func() { s.stop(); cancel(); s.noSecretIn(s.log.String()) })
 	s.start()
@@ -300,24 +300,6 @@ func (s *stage) decided(p schemas.Prompt) schemas.Decision {
 	s.t.Helper()
 	s.waits("a decision", func() bool { return s.desk.now(p).Decision != nil })
 	return *s.desk.now(p).Decision
-}
-
-// logs collects log lines. It is safe for concurrent use.
-type logs struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // plain returns a text without white space and vertical bars, because each channel breaks lines
