@@ -132,8 +132,8 @@ func TestAPromptInTheEditorWaitsForAReplysTurn(t *testing.T) {
 	assert.Empty(t, r.nod.submissions)
 }
 
-// Only a person's words are sent. After the editor or the agent is gone, and without the option, nobody is
-// asked.
+// The sidecar sends the agent only words that a person wrote. It asks no people if the editor is gone, or
+// if Options.Turns is not set.
 func TestNoWordsNoPrompt(t *testing.T) {
 	for name, d := range map[string]schemas.Decision{
 		"left":      person(schemas.Denied, "no_answer", schemas.RejectOnce),

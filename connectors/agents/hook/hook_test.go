@@ -386,7 +386,7 @@ func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 	assert.Nil(t, ahead.asked())
 }
 
-// Nobody is asked if work in the background gives the agent its next prompt.
+// The hook asks no people if work in the background will give the agent its next prompt.
 func TestBackgroundWorkEndsNoTurn(t *testing.T) {
 	for _, more := range []string{`,"background_tasks":[{"id":"b1"}]`, `,"session_crons":[{"id":"c1"}]`} {
 		nod := &fakeNod{t: t}

@@ -37,8 +37,8 @@ type turnEvent struct {
 // aborted is the error of a turn that its user has stopped.
 const aborted = "MessageAbortedError"
 
-// turnOver asks people for the next prompt of a session whose turn is over. After an abort it asks
-// nobody: the user is at the agent. OpenCode may report the end of a turn twice.
+// turnOver asks people for the next prompt of a session whose turn is over. It asks no people if the user
+// has stopped the turn, because the user is at the agent then. OpenCode may report the end of a turn twice.
 func (f *follower) turnOver(session string) {
 	failure, working := f.failures[session]
 	delete(f.failures, session)

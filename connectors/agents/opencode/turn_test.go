@@ -58,8 +58,8 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	r.nothingReplied()
 }
 
-// The reason of a failure is shown. Nobody is asked about a turn that the user has stopped, or about the
-// turn of a sub-agent.
+// The question about a failed turn contains the reason. The connector asks no people about a turn that the
+// user has stopped, or about the turn of a sub-agent.
 func TestAFailedTurn(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -115,7 +115,7 @@ func TestAQuestionEndsWithItsProcess(t *testing.T) {
 	assert.Empty(t, <-waits)
 }
 
-// Without the option, nobody is asked about a turn.
+// The connector asks no people about turns if Options.Turns is not set.
 func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
