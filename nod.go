@@ -206,6 +206,17 @@ func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error
 	return s, nil
 }
 
+// Notices calls heard for each notice of a session, one after another, until stop is called. The first
+// notices are those that nod kept while nobody listened.
+func (c *Client) Notices(sessionID string, heard func(schemas.Notice)) (stop func(), err error) {
+	return c.asker.Notices(sessionID, heard)
+}
+
+// TakeNotices returns the notices that nod keeps for a session, oldest first, and makes nod forget them.
+func (c *Client) TakeNotices(ctx context.Context, sessionID string) ([]schemas.Notice, error) {
+	return c.asker.TakeNotices(ctx, sessionID)
+}
+
 // Close ends the connection. Pending requests stay pending.
 func (c *Client) Close() {
 	c.asker.Close()

@@ -87,6 +87,8 @@ var (
 		reply[GateReply](TypeGateReply, "the missing permissions"))
 	OwnSessionEndpoint = endpoint[Query, Session](Agents, SessionSubject(anyAgent), TypeQuery, "what are the permissions and grants of my session?",
 		reply[Session](TypeSession, "the session, with its grants"))
+	NoticesEndpoint = endpoint[Query, Notices](Agents, NoticesSubject(anyAgent), TypeQuery, "which notices has my session missed?",
+		reply[Notices](TypeNotices, "the notices, which nod then forgets"))
 
 	AnswerEndpoint = endpoint[Answer, *Decision](connectors, AnswerSubject(anyConnector, anySession, anyID), TypeAnswer, "a person's answer",
 		reply[Decision](TypeDecision, "the answer is stored, or an equal one was before"))

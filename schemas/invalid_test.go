@@ -51,6 +51,7 @@ var refusals = map[string]string{
 	"lock-granted":                  `granted: must be of type boolean, not string`,
 	"log-kind":                      `kind: must be one of asked, shown, undelivered, voted, decided, claim, settings, session, granted, revoked, frozen, thawed, aftermath, ran, restored, checkpoint`,
 	"notice-text":                   `text: is missing`,
+	"notices-list":                  `notices: must be of type null or array, not object`,
 	"page-prompt":                   `prompts[0].agent: must be 1 to 128 letters, digits, - or _`,
 	"pairing-connector":             `connector: must be 1 to 128 letters, digits, - or _`,
 	"pass-op":                       `op: must be one of spend, look`,

@@ -56,6 +56,7 @@ func table() []row {
 		ShareEndpoint,
 		GateEndpoint,
 		OwnSessionEndpoint,
+		NoticesEndpoint,
 
 		RegisterEndpoint,
 		ShownEndpoint,

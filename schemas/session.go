@@ -100,24 +100,3 @@ type Lock struct {
 	Kind       string    `json:"kind,omitempty"`
 	LeaseUntil time.Time `json:"lease_until,omitzero"`
 }
-
-// Notice is information for an agent's session. It has no effect on decisions.
-type Notice struct {
-	Type      string     `json:"type"`
-	SessionID string     `json:"session_id"`
-	PendingID string     `json:"pending_id,omitempty"`
-	Kind      NoticeKind `json:"kind"`
-	Text      string     `json:"text"`
-}
-
-// NoticeKind is the topic of a Notice.
-type NoticeKind string
-
-// The kinds of notice.
-const (
-	NoticeShown         NoticeKind = "shown"
-	NoticeUndeliverable NoticeKind = "undeliverable"
-	NoticeAsked         NoticeKind = "asked"   // the session shows the request of a background session
-	NoticeDecided       NoticeKind = "decided" // a request that the session shows for a background session was decided
-	NoticeGate          NoticeKind = "gate"    // a scheduled task lacks permissions
-)

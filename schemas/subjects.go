@@ -21,6 +21,7 @@ const (
 	TypePresence          = "nod.v1.presence"
 	TypeLock              = "nod.v1.lock"
 	TypeNotice            = "nod.v1.notice"
+	TypeNotices           = "nod.v1.notices"
 	TypeRegister          = "nod.v1.register"
 	TypeRegistered        = "nod.v1.registered"
 	TypeShown             = "nod.v1.shown"
@@ -88,6 +89,9 @@ func GateSubject(agent string) string { return subject("gate", agent) }
 
 // SessionSubject carries an agent's queries about its own sessions.
 func SessionSubject(agent string) string { return subject("session", agent) }
+
+// NoticesSubject carries an agent's calls for the notices that nod keeps for its sessions.
+func NoticesSubject(agent string) string { return subject("notices", agent) }
 
 // HostResolvedSubject carries an agent's HostResolved reports.
 func HostResolvedSubject(agent string) string { return subject("passed", agent) }

@@ -77,21 +77,12 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 		}
 	})
 	var err error
-	s.unsub, err = h.conn.Subscribe(schemas.NoticeSubject(h.agent, id), s.onNotice)
+	s.unsub, err = h.asker.Notices(id, func(n schemas.Notice) { s.actor.Send(noticeReceived{n}) })
 	if err != nil {
 		s.actor.Stop()
 		return nil, err
 	}
 	return s, nil
-}
-
-func (s *Session) onNotice(m bus.Message) {
-	var n schemas.Notice
-	if err := schemas.Load(m.Data, &n); err != nil {
-		s.host.log.Warn("agent: a malformed notice was ignored", "session", s.id, "error", err)
-		return
-	}
-	s.actor.Send(noticeReceived{n})
 }
 
 // Ask sends a request in this session and waits for its one decision. Errors of nod are

@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
@@ -69,13 +71,14 @@ func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.
 
 // notifyForeground sends a notice to the foreground session that shows a background session's
 // request. It does nothing for the request of a foreground session.
-func (e *effects) notifyForeground(rec *schemas.Record, p *schemas.Prompt) error {
+func (e *effects) notifyForeground(ctx context.Context, rec *schemas.Record, p *schemas.Prompt) error {
 	if rec.Foreground == "" {
 		return nil
 	}
-	kind, text := schemas.NoticeAsked, "Background agent "+p.SessionID+" asks: "+p.Request.Title
+	kind, text := schemas.NoticeAsked, fmt.Sprintf("The background session %s asks a person: %q.", p.SessionID, p.Request.Title)
 	if d := rec.Decision; d != nil {
-		kind, text = schemas.NoticeDecided, "Background agent "+p.SessionID+" was answered: "+p.Request.Title+": "+string(d.Outcome)
+		outcome := strings.ReplaceAll(string(d.Outcome), "_", " ")
+		kind, text = schemas.NoticeDecided, fmt.Sprintf("The question of the background session %s is decided (%s): %q.", p.SessionID, outcome, p.Request.Title)
 	}
-	return e.notify(rec.Agent, rec.Foreground, p.PendingID, kind, text)
+	return e.notify(ctx, rec.Agent, rec.Foreground, p.PendingID, kind, text)
 }

@@ -21,6 +21,7 @@ func (e *Engine) handlers() []handler {
 		handle(schemas.ShareEndpoint, e.holdings.share),
 		handle(schemas.GateEndpoint, e.holdings.gate),
 		handle(schemas.OwnSessionEndpoint, e.holdings.ownSession),
+		handle(schemas.NoticesEndpoint, e.holdings.takeNotices),
 
 		handle(schemas.AnswerEndpoint, e.connectors.answer),
 		handle(schemas.PresenceEndpoint, e.connectors.presence),

@@ -58,7 +58,7 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	if err := e.life.view(prompt); err != nil {
 		return err
 	}
-	if err := e.notifyForeground(rec, &prompt); err != nil {
+	if err := e.notifyForeground(ctx, rec, &prompt); err != nil {
 		return err
 	}
 	if err := e.queuePrompts(ctx, rec, prompt); err != nil {

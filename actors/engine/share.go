@@ -285,15 +285,9 @@ func (e *holdings) gate(ctx context.Context, c *caller, g *schemas.Gate) (schema
 	if len(reply.Missing) > 0 {
 		text := fmt.Sprintf("Cron gate permissions not allowed for %q (%s): %s. The gate check was skipped and the task ran anyway.",
 			g.Name, g.GateID, strings.Join(reply.Missing, ", "))
-		if err := e.notify(agent, g.SessionID, "", schemas.NoticeGate, text); err != nil {
+		if err := e.notify(ctx, agent, g.SessionID, "", schemas.NoticeGate, text); err != nil {
 			return schemas.GateReply{}, err
 		}
 	}
 	return reply, nil
-}
-
-func (e *base) notify(agent, session, id string, kind schemas.NoticeKind, text string) error {
-	return e.Edge.Publish(schemas.NoticeSubject(agent, session), schemas.Notice{
-		Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: text,
-	})
 }

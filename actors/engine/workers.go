@@ -80,7 +80,7 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 			}
 		}
 	}
-	if err := e.notify(entry.Record.Agent, d.SessionID, d.PendingID, kind, text); err != nil {
+	if err := e.notify(ctx, entry.Record.Agent, d.SessionID, d.PendingID, kind, text); err != nil {
 		return schemas.OK{}, err
 	}
 	return schemas.OK{Type: schemas.TypeOK}, nil

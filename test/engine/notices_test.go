@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// gate lets a scheduled task of the session ask for a permission that it lacks, so that the session gets
+// a notice.
+func gate(a *rig.Agent, session, name string) {
+	a.T.Helper()
+	var reply schemas.GateReply
+	a.NoError(a.Conn.CallInto(a.Ctx, schemas.GateSubject(a.Name), schemas.Gate{
+		Type: schemas.TypeGate, SessionID: session, GateID: "g", Name: name, Permissions: []string{"@network"},
+	}, &reply))
+	a.Equal([]string{"@network"}, reply.Missing)
+}
+
+func TestNoticesAreKeptUntilTheirAgentTakesThem(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada, ben := env.Agent("ada"), env.Agent("ben")
+	for i := range schemas.MaxNotices + 1 {
+		gate(ada, "front", fmt.Sprint("task ", i))
+	}
+	gate(ada, "front", fmt.Sprint("task ", schemas.MaxNotices)) // the same notice again
+	gate(ada, "other", "of another session")
+
+	none, err := ben.Asker.TakeNotices(env.Ctx, "front")
+	env.NoError(err)
+	env.Empty(none, "another agent's session of the same name")
+	kept, err := ada.Asker.TakeNotices(env.Ctx, "front")
+	env.NoError(err)
+	env.Len(kept, schemas.MaxNotices)
+	env.Contains(kept[0].Text, `"task 1"`, "the oldest one had to make room")
+	env.Contains(kept[len(kept)-1].Text, fmt.Sprintf(`"task %d"`, schemas.MaxNotices))
+	env.Equal(schemas.NoticeGate, kept[0].Kind)
+	again, err := ada.Asker.TakeNotices(env.Ctx, "front")
+	env.NoError(err)
+	env.Empty(again)
+	_, err = ada.Asker.TakeNotices(env.Ctx, "")
+	env.ErrorContains(err, "session_id")
+}
+
+func TestAListenerHearsEachNoticeOnce(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	background(env, "bg")
+	gate(ada, "front", "before")
+	heard := make(chan schemas.Notice, 100)
+	stop, err := ada.Asker.Notices("front", func(n schemas.Notice) { heard <- n })
+	env.NoError(err)
+	env.Contains(rig.Next(env, heard).Text, `"before"`, "the kept notice")
+
+	ada.Gets(by("ada", rig.Lookup("front", "")))
+	askedLast(ada, "front")
+	q := ada.Asks(by("ada", rig.Permission("bg", "1", "to fetch", "@network")))
+	env.Equal(schemas.NoticeAsked, rig.Next(env, heard).Kind)
+	ann.Allows(q)
+	n := rig.Next(env, heard)
+	env.Equal(schemas.NoticeDecided, n.Kind, "a question has several versions, and one notice that it is asked")
+	env.Contains(n.Text, "bg is decided (allowed)")
+	gate(ada, "front", "last")
+	env.Contains(rig.Next(env, heard).Text, `"last"`)
+	env.Soon("what was heard is no longer kept", func() bool {
+		kept, err := env.Store.Presence.LiveKeys(env.Ctx, "notices.ada.*")
+		return err == nil && len(kept) == 0
+	})
+
+	stop()
+	gate(ada, "front", "unheard")
+	kept, err := ada.Asker.TakeNotices(env.Ctx, "front")
+	env.NoError(err)
+	env.Len(kept, 1)
+	env.Empty(heard)
+}
