@@ -206,10 +206,11 @@ func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error
 	return s, nil
 }
 
-// Notices calls heard for each notice of a session, one after another, until stop is called. The first
-// notices are those that nod kept while nobody listened.
-func (c *Client) Notices(sessionID string, heard func(schemas.Notice)) (stop func(), err error) {
-	return c.asker.Notices(sessionID, heard)
+// Notices calls heard for each notice of a session, one after another, until ctx ends: first for those
+// that nod kept while nobody listened. If several callers listen to a session, one of them hears a
+// notice; but all hear that a question is shown.
+func (c *Client) Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error {
+	return c.asker.Notices(ctx, sessionID, heard)
 }
 
 // TakeNotices returns the notices that nod keeps for a session, oldest first, and makes nod forget them.

@@ -3,8 +3,6 @@ package bus
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -20,58 +18,82 @@ func (a *Asker) TakeNotices(ctx context.Context, sessionID string) ([]schemas.No
 	return reply.Notices, nil
 }
 
-// Notices calls heard for each notice of a session, one after another, until stop is called. The first
-// notices are those that nod has kept. After stop, heard may be running for the last time.
-func (a *Asker) Notices(sessionID string, heard func(schemas.Notice)) (stop func(), err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	l := &noticeListener{asker: a, session: sessionID, heard: heard}
-	unsub, err := a.conn.Subscribe(schemas.NoticeSubject(a.agent, sessionID), func(m Message) {
+// Notices calls heard for each notice of a session, one after another, until ctx ends: first for those
+// that nod has kept. If several callers listen to a session, all of them hear that a question is shown,
+// and one of them hears any other notice.
+func (a *Asker) Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error {
+	feed, err := a.listenForNotices(sessionID)
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer feed.unsub()
+		next, err := feed.kept(ctx)
+		for ; ctx.Err() == nil; next, err = feed.next(ctx) {
+			if err != nil { // nod still keeps them
+				a.conn.log.Info("bus: the notices of a session could not be read", "session", sessionID, "error", err)
+			}
+			for _, n := range next {
+				heard(n)
+			}
+		}
+	}()
+	return nil
+}
+
+// AwaitNotices returns the notices that nod has kept for a session or, if there are none, waits for the
+// next ones. It returns none when ctx ends.
+func (a *Asker) AwaitNotices(ctx context.Context, sessionID string) ([]schemas.Notice, error) {
+	feed, err := a.listenForNotices(sessionID)
+	if err != nil {
+		return nil, err
+	}
+	defer feed.unsub()
+	next, err := feed.kept(ctx)
+	for len(next) == 0 && err == nil && ctx.Err() == nil {
+		next, err = feed.next(ctx)
+	}
+	if ctx.Err() != nil && len(next) == 0 {
+		return nil, nil
+	}
+	return next, err
+}
+
+// noticeFeed receives the notices of one session. Apart from those of the kind NoticeShown, they say only
+// that there is one to take, so that each is taken once.
+type noticeFeed struct {
+	kept  func(context.Context) ([]schemas.Notice, error)
+	live  chan schemas.Notice
+	unsub func()
+}
+
+func (a *Asker) listenForNotices(sessionID string) (*noticeFeed, error) {
+	f := &noticeFeed{live: make(chan schemas.Notice, schemas.MaxNotices)}
+	f.kept = func(ctx context.Context) ([]schemas.Notice, error) { return a.TakeNotices(ctx, sessionID) }
+	var err error
+	f.unsub, err = a.conn.Subscribe(schemas.NoticeSubject(a.agent, sessionID), func(m Message) {
 		var n schemas.Notice
 		if err := schemas.Load(m.Data, &n); err != nil {
 			a.conn.log.Warn("bus: a malformed notice was ignored", "session", sessionID, "error", err)
 			return
 		}
-		l.pass(n)
-		if n.Kind != schemas.NoticeShown {
-			l.passKept(ctx)
+		select {
+		case f.live <- n:
+		default: // the listener is slow: it takes what nod has kept, and hears less about shown questions
 		}
 	})
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	go l.passKept(ctx)
-	return func() { unsub(); cancel() }, nil
+	return f, err
 }
 
-// noticeListener passes on each notice once, although nod both sends and keeps most of them.
-type noticeListener struct {
-	asker   *Asker
-	session string
-
-	mu     sync.Mutex
-	heard  func(schemas.Notice)
-	passed []schemas.Notice // the last ones, at most as many as nod keeps
-}
-
-func (l *noticeListener) pass(n schemas.Notice) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if slices.Contains(l.passed, n) {
-		return
-	}
-	l.passed = append(l.passed, n)
-	l.passed = l.passed[max(0, len(l.passed)-schemas.MaxNotices):]
-	l.heard(n)
-}
-
-// passKept passes on the notices that nod has kept. If it cannot get them, nod keeps them for later.
-func (l *noticeListener) passKept(ctx context.Context) {
-	kept, err := l.asker.TakeNotices(ctx, l.session)
-	if err != nil && ctx.Err() == nil {
-		l.asker.conn.log.Info("bus: the notices of a session could not be read", "session", l.session, "error", err)
-	}
-	for _, n := range kept {
-		l.pass(n)
+// next waits for a notice, until ctx ends. It may return none.
+func (f *noticeFeed) next(ctx context.Context) ([]schemas.Notice, error) {
+	select {
+	case n := <-f.live:
+		if n.Kind == schemas.NoticeShown {
+			return []schemas.Notice{n}, nil
+		}
+		return f.kept(ctx)
+	case <-ctx.Done():
+		return nil, nil
 	}
 }

@@ -69,6 +69,17 @@ func (n httpNod) Withdraw(ctx context.Context, sessionID, pendingID, reason stri
 	return n.asker.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
+func (n httpNod) Notices(ctx context.Context, sessionID string, wait time.Duration) ([]schemas.Notice, error) {
+	if wait == 0 {
+		ctx, cancel := context.WithTimeout(ctx, httpFinds)
+		defer cancel()
+		return n.asker.TakeNotices(ctx, sessionID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return n.asker.AwaitNotices(ctx, sessionID)
+}
+
 func (n httpNod) hook(ctx context.Context) (hook.Nod, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookReaches)
 	defer cancel()

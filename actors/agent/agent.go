@@ -76,9 +76,10 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 			m.open <- ids
 		}
 	})
-	var err error
-	s.unsub, err = h.asker.Notices(id, func(n schemas.Notice) { s.actor.Send(noticeReceived{n}) })
-	if err != nil {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.unsub = cancel
+	if err := h.asker.Notices(ctx, id, func(n schemas.Notice) { s.actor.Send(noticeReceived{n}) }); err != nil {
+		cancel()
 		s.actor.Stop()
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (e *base) notify(ctx context.Context, agent, session, id string, kind schem
 		n.Text = string(runes[:maxNotice]) + "…"
 	}
 	if kind != schemas.NoticeShown {
-		e.keepNotice(ctx, agent, n) // before it is sent: whoever hears it then takes it too, and hears it once
+		e.keepNotice(ctx, agent, n) // before it is sent, because who hears of it then takes it
 	}
 	return e.Edge.Publish(schemas.NoticeSubject(agent, session), n)
 }

@@ -163,6 +163,10 @@ func (a *acpAsker) Abandon(ctx context.Context, sessionID, pendingID, reason str
 	return asker{a.client}.Abandon(ctx, sessionID, pendingID, reason)
 }
 
+func (a *acpAsker) Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error {
+	return a.client.Notices(ctx, sessionID, heard)
+}
+
 type openRequest struct{ *bus.OpenRequest }
 
 func (r openRequest) Open() bool { return r.Receipt.Revision != 0 }

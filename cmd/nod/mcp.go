@@ -180,6 +180,14 @@ func (l *lateNod) Session(ctx context.Context, id string) (schemas.Session, erro
 	return client.Session(ctx, id)
 }
 
+func (l *lateNod) Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error {
+	client, err := l.find(ctx)
+	if err != nil {
+		return err
+	}
+	return client.Notices(ctx, sessionID, heard)
+}
+
 func (l *lateNod) close() {
 	if l.client != nil {
 		l.client.Close()

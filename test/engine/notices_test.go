@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -52,8 +53,8 @@ func TestAListenerHearsEachNoticeOnce(t *testing.T) {
 	background(env, "bg")
 	gate(ada, "front", "before")
 	heard := make(chan schemas.Notice, 100)
-	stop, err := ada.Asker.Notices("front", func(n schemas.Notice) { heard <- n })
-	env.NoError(err)
+	listening, stop := context.WithCancel(env.Ctx)
+	env.NoError(ada.Asker.Notices(listening, "front", func(n schemas.Notice) { heard <- n }))
 	env.Contains(rig.Next(env, heard).Text, `"before"`, "the kept notice")
 
 	ada.Gets(by("ada", rig.Lookup("front", "")))

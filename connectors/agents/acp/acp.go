@@ -33,6 +33,8 @@ type Nod interface {
 	// Abandon is Withdraw for a call that never runs. If the request was allowed before, its record
 	// gets the aftermath that the call never ran.
 	Abandon(ctx context.Context, sessionID, pendingID, reason string) error
+	// Notices calls heard for each notice of a session, one after another, until ctx ends.
+	Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error
 }
 
 // Waiting is a submitted request.

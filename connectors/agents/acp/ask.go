@@ -135,6 +135,7 @@ func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to nod: %w", causeOr(ctx, err))
 	}
+	s.tellNotices(nod, a)
 	w, err := nod.Submit(ctx, a.request)
 	if err != nil {
 		return nod, nil, fmt.Errorf("ask nod: %w", causeOr(ctx, err))

@@ -93,6 +93,7 @@ func (claude) Read(input []byte) (Call, error) {
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
 		call.Ignore = "" // nameTool has set Ignore for a question, but nod must handle the event that reports a question's end
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
+		call.TakesNotices = call.TaskID == "" && (call.Event == userPromptSubmit || call.Event == postToolUse)
 		if call.Event == stopped && len(in.Background)+len(in.Crons) == 0 { // otherwise that work gives the agent its next prompt
 			call.LastMessage, call.Stopped = &in.LastMessage, claudePrompted(in.Transcript)
 		}
@@ -226,7 +227,7 @@ type claudeSpecific struct {
 
 func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 	if v.Effect == Leave {
-		return []byte("{}"), 0
+		return claudeNotices(c, v.Notices)
 	}
 	var specific claudeSpecific
 	switch c.Event {
@@ -251,6 +252,19 @@ func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 		return claudeBlock(v.Reason)
 	}
 	return jsonReply(map[string]any{"hookSpecificOutput": specific})
+}
+
+// claudeNotices returns a reply that lets Claude Code continue. It gives notices to the agent as context
+// and shows them to the user.
+func claudeNotices(c Call, notices []string) ([]byte, int) {
+	if len(notices) == 0 {
+		return []byte("{}"), 0
+	}
+	text := strings.Join(notices, "\n")
+	return jsonReply(map[string]any{
+		"systemMessage":      text,
+		"hookSpecificOutput": map[string]string{"hookEventName": c.Event, "additionalContext": text},
+	})
 }
 
 func claudePermission(v Verdict) claudeSpecific {

@@ -83,6 +83,9 @@ type Call struct {
 	Signal       bool
 	HostResolved schemas.HostResolved
 
+	// TakesNotices is true if the host gives its agent and its user texts in reply to this report.
+	TakesNotices bool
+
 	// LastMessage is the agent's last message, if the input reports that the turn of the main agent is
 	// over and the host takes a prompt in reply. It is nil at every other input.
 	LastMessage *string
@@ -133,6 +136,8 @@ type Verdict struct {
 	// Update is the Update of the Rule that a person chose, if Effect is Allow. It is nil if the
 	// person chose no rule.
 	Update json.RawMessage
+	// Notices are lines for the agent and its user, if Call.TakesNotices.
+	Notices []string
 }
 
 func deny(reason string) Verdict { return Verdict{Effect: Deny, Reason: reason} }

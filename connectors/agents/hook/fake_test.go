@@ -25,6 +25,9 @@ type fakeNod struct {
 	reason string // the reason in the call of Withdraw
 	left   string // the reason in the call of Detach
 	passed []schemas.HostResolved
+
+	notices   []schemas.Notice
+	noticesOf []string // the sessions in the calls of TakeNotices
 }
 
 // asked returns the request that the hook sent, or nil if the hook sent none.
@@ -97,6 +100,16 @@ func (f *fakeNod) Detach(ctx context.Context, sessionID, pendingID, reason strin
 	defer f.mu.Unlock()
 	f.left, f.reason = f.reason, ""
 	return nil
+}
+
+// TakeNotices returns the notices of f once.
+func (f *fakeNod) TakeNotices(_ context.Context, sessionID string) ([]schemas.Notice, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.noticesOf = append(f.noticesOf, sessionID)
+	taken := f.notices
+	f.notices = nil
+	return taken, nil
 }
 
 func (f *fakeNod) HostResolved(_ context.Context, p schemas.HostResolved) error {

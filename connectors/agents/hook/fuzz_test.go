@@ -67,4 +67,6 @@ func (f askerFunc) Ask(ctx context.Context, r schemas.Request) (schemas.Decision
 }
 func (askerFunc) Withdraw(context.Context, string, string, string) error   { return nil }
 func (askerFunc) Detach(context.Context, string, string, string) error     { return nil }
+func (askerFunc) TakeNotices(context.Context, string) ([]schemas.Notice, error) { return nil, nil }
+
 func (askerFunc) HostResolved(context.Context, schemas.HostResolved) error { return nil }

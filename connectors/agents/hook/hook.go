@@ -111,6 +111,8 @@ type Nod interface {
 	Detach(ctx context.Context, sessionID, pendingID, reason string) error
 	// HostResolved withdraws the requests that p describes, because the host no longer waits for them.
 	HostResolved(ctx context.Context, p schemas.HostResolved) error
+	// TakeNotices returns the notices that nod keeps for a session. nod then forgets them.
+	TakeNotices(ctx context.Context, sessionID string) ([]schemas.Notice, error)
 }
 
 // Connect connects to nod. If nod is not running, the error is a *schemas.Error with code UNAVAILABLE.
@@ -161,7 +163,7 @@ func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, conn
 		if h.opts.Turns && h.opts.InTerminal && h.call.LastMessage != nil && h.call.SessionID != "" {
 			return h.askForPrompt(ctx)
 		}
-		return h.reply(Verdict{Effect: Leave})
+		return h.reply(Verdict{Effect: Leave, Notices: h.takeNotices(ctx)})
 	}
 	nod, err := h.dial(ctx)
 	if err != nil && (h.call.asksUser() || h.call.Denied || h.opts.ApprovedOnly) {
@@ -281,6 +283,30 @@ func (h *run) reportResolved(ctx context.Context) {
 	if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) {
 		h.log(err)
 	}
+}
+
+// takeNotices returns the session's notices, as lines for the agent and its user, if the host takes them
+// in reply to this report. A call that nod has simply allowed is no reason to connect to nod.
+func (h *run) takeNotices(ctx context.Context) (lines []string) {
+	if !h.call.TakesNotices || h.call.SessionID == "" || h.nod == nil && h.call.ToolName != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
+	defer cancel()
+	nod, err := h.dial(ctx)
+	if err != nil {
+		return nil // nod does not run
+	}
+	notices, err := callUntil(ctx, "reading nod's notices", func(ctx context.Context) ([]schemas.Notice, error) {
+		return nod.TakeNotices(ctx, agents.ID(h.call.SessionID))
+	})
+	if err != nil {
+		h.log(err)
+	}
+	for _, n := range notices {
+		lines = append(lines, agents.DescribeNotice(n))
+	}
+	return lines
 }
 
 // withoutNod returns the verdict after an attempt to connect to nod failed. It lets the host ask its

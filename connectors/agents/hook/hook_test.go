@@ -201,6 +201,11 @@ func (s *stuckNod) Detach(ctx context.Context, session, id, reason string) error
 	return s.Withdraw(ctx, session, id, reason)
 }
 
+func (s *stuckNod) TakeNotices(context.Context, string) ([]schemas.Notice, error) {
+	<-s.release
+	return nil, nil
+}
+
 func (s *stuckNod) HostResolved(context.Context, schemas.HostResolved) error { <-s.release; return nil }
 
 func TestConnectThatHangsIsNodDown(t *testing.T) {

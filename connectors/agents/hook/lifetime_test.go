@@ -58,6 +58,8 @@ func (n tellingNod) Detach(_ context.Context, session, id, reason string) error 
 	return nil
 }
 
+func (n tellingNod) TakeNotices(context.Context, string) ([]schemas.Notice, error) { return nil, nil }
+
 func (n tellingNod) HostResolved(context.Context, schemas.HostResolved) error { return nil }
 
 // child is a hook process that has sent its request and waits for the decision.

@@ -35,6 +35,9 @@ type Nod interface {
 	Await(ctx context.Context, sessionID, pendingID string, wait time.Duration) (*schemas.Decision, error)
 	// Withdraw withdraws a request and returns the decision: the withdrawal, or an earlier decision.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error)
+	// Notices returns the notices that nod has kept for a session or, if there are none, waits for the
+	// time wait for the next ones.
+	Notices(ctx context.Context, sessionID string, wait time.Duration) ([]schemas.Notice, error)
 }
 
 // Agent is an agent that may use the API.

@@ -183,6 +183,31 @@ func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) 
 	return nil
 }
 
+// notices replies with a session's notices, which nod then forgets. If there are none within the caller's
+// wait, it replies with 204.
+func (s *Server) notices(w http.ResponseWriter, r *http.Request, agent *Agent) error {
+	session := r.URL.Query().Get("session_id")
+	if !schemas.ValidID(session) {
+		return schemas.Errorf(schemas.CodeValidation, "name the session as /api/v1/notices?session_id=SESSION")
+	}
+	wait, err := parseWait(r)
+	if err != nil {
+		return err
+	}
+	notices, err := agent.Nod.Notices(r.Context(), session, wait)
+	switch {
+	case err != nil:
+		return err
+	case len(notices) > 0:
+		reply(w, http.StatusOK, schemas.Notices{Type: schemas.TypeNotices, Notices: notices})
+		return nil
+	case r.Context().Err() != nil: // the caller is gone, or the server is stopping
+		return context.Cause(r.Context())
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 // requestKey returns the ids of the session and the request in a URL. The URL ends in
 // /ID?session_id=SESSION or, as in the Location header, in /SESSION.ID.
 func requestKey(r *http.Request) (session, id string, err error) {

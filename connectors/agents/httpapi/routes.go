@@ -25,6 +25,7 @@ func (s *Server) routes() []route {
 		{"POST", "/api/v1/requests", false, s.ask},
 		{"GET", "/api/v1/requests/{id}", false, s.await},
 		{"DELETE", "/api/v1/requests/{id}", false, s.withdraw},
+		{"GET", "/api/v1/notices", false, s.notices},
 		{"GET", "/api/v1/openapi.json", true, s.serveOpenAPI},
 		{"GET", "/openapi.json", true, s.serveOpenAPI},
 	}

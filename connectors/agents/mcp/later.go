@@ -177,5 +177,6 @@ func (c *call) permissionStatus(ctx context.Context) *mcp.CallToolResult {
 	ctx, done := c.untilGone(ctx)
 	defer done()
 	defer c.keepAlive(ctx)()
+	c.tellNotices(ctx, args.ID)
 	return one.resultWithin(ctx, time.Duration(args.Wait*float64(time.Second)))
 }

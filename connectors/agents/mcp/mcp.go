@@ -29,6 +29,8 @@ type Nod interface {
 	Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error)
 	// Session returns a session's permissions and every grant that applies to it.
 	Session(ctx context.Context, id string) (schemas.Session, error)
+	// Notices calls heard for each notice of a session, one after another, until ctx ends.
+	Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error
 }
 
 // Options configure a server.
@@ -100,7 +102,9 @@ func New(nod Nod, o Options) *Server {
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.news, s.endNews = context.WithCancel(context.Background())
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "nod", Title: "nod", Version: o.Version}, &mcp.ServerOptions{
-		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
+			Tools: &mcp.ToolCapabilities{}, Logging: &mcp.LoggingCapabilities{},
+		},
 	})
 	s.addTools()
 	return s
@@ -205,6 +209,7 @@ func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, 
 	ctx, done := c.untilGone(ctx)
 	defer done()
 	defer c.keepAlive(ctx)()
+	c.tellNotices(ctx, r.PendingID)
 	open := true
 	defer func() {
 		if open {

@@ -89,6 +89,8 @@ type fakeNod struct {
 	withdrawn chan schemas.Withdraw
 }
 
+func (n *fakeNod) Notices(context.Context, string, func(schemas.Notice)) error { return nil }
+
 func (n *fakeNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	return n.ask(ctx, r)
 }

@@ -146,6 +146,12 @@ func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	return err
 }
 
+// TakeNotices always returns none.
+func (n *Nod) TakeNotices(context.Context, string) ([]schemas.Notice, error) { return nil, nil }
+
+// Notices calls heard never.
+func (n *Nod) Notices(context.Context, string, func(schemas.Notice)) error { return nil }
+
 // unplayed returns the requests, withdrawals and calls of HostResolved for which the transcript had no
 // line, and the requests that are still pending.
 func (n *Nod) unplayed() (all []string) {
