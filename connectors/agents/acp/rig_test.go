@@ -26,6 +26,7 @@ type fakeNod struct {
 	submissions chan *submission
 	withdrawn   chan withdrawal
 	next        chan func(context.Context, *submission) (acp.Waiting, error) // each function in this channel handles one Submit
+	notices     chan schemas.Notice
 
 	mu        sync.Mutex
 	seen      map[string]int  // by pending_id: 1 if the request was submitted, 2 if it was also withdrawn
@@ -44,7 +45,7 @@ type submission struct {
 
 func newNod(t testing.TB) *fakeNod {
 	return &fakeNod{
-		t: t, seen: map[string]int{}, abandoned: map[string]bool{}, submissions: make(chan *submission, 100), withdrawn: make(chan withdrawal, 1000),
+		t: t, notices: make(chan schemas.Notice, 100), seen: map[string]int{}, abandoned: map[string]bool{}, submissions: make(chan *submission, 100), withdrawn: make(chan withdrawal, 1000),
 		next: make(chan func(context.Context, *submission) (acp.Waiting, error), 100),
 	}
 }
@@ -69,6 +70,21 @@ func (f *fakeNod) Submit(ctx context.Context, r schemas.Request) (acp.Waiting, e
 		f.submissions <- a
 		return a, nil
 	}
+}
+
+// Notices passes the notices of f on until ctx ends.
+func (f *fakeNod) Notices(ctx context.Context, _ string, heard func(schemas.Notice)) error {
+	go func() {
+		for {
+			select {
+			case n := <-f.notices:
+				heard(n)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return nil
 }
 
 func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {

@@ -65,8 +65,8 @@ type askerFunc func(context.Context, schemas.Request) (schemas.Decision, error)
 func (f askerFunc) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	return f(ctx, r)
 }
-func (askerFunc) Withdraw(context.Context, string, string, string) error   { return nil }
-func (askerFunc) Detach(context.Context, string, string, string) error     { return nil }
+func (askerFunc) Withdraw(context.Context, string, string, string) error        { return nil }
+func (askerFunc) Detach(context.Context, string, string, string) error          { return nil }
 func (askerFunc) TakeNotices(context.Context, string) ([]schemas.Notice, error) { return nil, nil }
 
 func (askerFunc) HostResolved(context.Context, schemas.HostResolved) error { return nil }

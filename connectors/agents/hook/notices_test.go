@@ -52,7 +52,9 @@ func TestWithoutNoticesAHostHearsNothing(t *testing.T) {
 	const prompt = `{"session_id":"s1","cwd":"/w","hook_event_name":"UserPromptSubmit","prompt":"go on"}`
 	got := run(t, t.Context(), strings.NewReader(prompt), (&fakeNod{t: t}).connect, hook.Options{Unsettled: &notes{}})
 	assert.JSONEq(t, "{}", got.stdout)
-	off := func(context.Context) (hook.Nod, error) { return nil, schemas.Errorf(schemas.CodeUnavailable, "nod is not running") }
+	off := func(context.Context) (hook.Nod, error) {
+		return nil, schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
+	}
 	got = run(t, t.Context(), strings.NewReader(prompt), off, hook.Options{Unsettled: &notes{}})
 	assert.JSONEq(t, "{}", got.stdout)
 	assert.Empty(t, got.stderr, "nod may be off")

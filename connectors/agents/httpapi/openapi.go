@@ -28,7 +28,7 @@ func document() ([]byte, error) {
 		return nil, fmt.Errorf("read openapi.json: %w", err)
 	}
 	all := doc["components"].(map[string]any)["schemas"].(map[string]any)
-	for _, name := range []string{"common", "request", "receipt", "decision", "error"} {
+	for _, name := range []string{"common", "request", "receipt", "decision", "notice", "notices", "error"} {
 		data, err := schemas.Schema(name)
 		if err != nil {
 			return nil, fmt.Errorf("describe %s: %w", name, err)

@@ -102,9 +102,7 @@ func New(nod Nod, o Options) *Server {
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.news, s.endNews = context.WithCancel(context.Background())
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "nod", Title: "nod", Version: o.Version}, &mcp.ServerOptions{
-		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
-			Tools: &mcp.ToolCapabilities{}, Logging: &mcp.LoggingCapabilities{},
-		},
+		Instructions: instructions, Capabilities: capabilities(),
 	})
 	s.addTools()
 	return s

@@ -1,5 +1,7 @@
 package mcp
 
+//lint:file-ignore SA1019 The protocol has deprecated log messages, and names nothing in their place.
+
 import (
 	"context"
 
@@ -8,6 +10,11 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
+
+// capabilities returns what the server offers its clients.
+func capabilities() *mcp.ServerCapabilities {
+	return &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Logging: &mcp.LoggingCapabilities{}}
+}
 
 // tellNotices sends the notices of the call's session to the client, as log messages, until ctx ends. A
 // client gets them only if it has asked for log messages. That a question is shown is news only for the
@@ -21,7 +28,6 @@ func (c *call) tellNotices(ctx context.Context, id string) {
 		if n.Kind == schemas.NoticeUndeliverable || n.Kind == schemas.NoticeGate {
 			level = "warning"
 		}
-		//lint:ignore SA1019 The protocol has deprecated log messages, and names nothing in their place.
 		_ = c.Session.Log(ctx, &mcp.LoggingMessageParams{Logger: "nod", Level: level, Data: agents.DescribeNotice(n)}) // fails if the client is gone
 	})
 	if err != nil && ctx.Err() == nil {
