@@ -48,14 +48,15 @@ func (s *scroll) markSeen() {
 
 // layOut updates what is visible after a change.
 func (m *model) layOut() {
-	foot := len(m.footer())
-	height := max(1, m.height-1-foot)
 	if m.reading != nil {
-		m.reading.fit(len(wrapAll(m.reading.lines, m.width)), m.width, height)
+		rows := len(wrapAll(m.reading.lines, m.width))
+		m.reading.rows, m.reading.height = rows, 0
+		m.reading.fit(rows, m.width, m.room()) // beside the keys that scroll
+		m.reading.fit(rows, m.width, m.room())
 		return
 	}
 	rows, first, last := m.listRows()
-	m.list.fit(len(rows), m.width, height)
+	m.list.fit(len(rows), m.width, m.room())
 	if m.cursors[m.at] == 0 {
 		first = 0 // with the introduction
 	}
@@ -64,6 +65,9 @@ func (m *model) layOut() {
 		m.list.markSeen()
 	}
 }
+
+// room returns the number of rows between the title and the footer.
+func (m *model) room() int { return max(1, m.height-1-len(m.footer())) }
 
 func (m *model) drawable() bool { return m.width >= minWidth && m.height >= minHeight }
 

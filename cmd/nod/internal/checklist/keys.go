@@ -123,13 +123,16 @@ func (m *model) choose(name string) bool {
 
 // read handles a key while a text is over the list.
 func (m *model) read(name string) {
+	if name == "space" {
+		name = "pgdown"
+	}
 	if by, ok := steps(name, m.reading.height, m.reading.rows); ok {
-		m.reading.top += by
+		if m.reading.top += by; m.reading.rows <= m.reading.height {
+			m.notice = "All of it is on the screen; esc goes back."
+		}
 		return
 	}
 	switch name {
-	case "space":
-		m.reading.top += max(1, m.reading.height-1)
 	case "esc", "q", "d", "tab", "?", "enter", "left", "h", "backspace":
 		m.reading = nil
 	default:
@@ -142,7 +145,10 @@ type key struct{ name, does, more string }
 // keys returns the keys with an effect, the most important ones first.
 func (m *model) keys() (all []key) {
 	if m.reading != nil {
-		return []key{{"↑↓ space", "read on", ""}, {"esc", "back", ""}}
+		if m.reading.rows > m.reading.height {
+			all = append(all, key{"↑↓ space", "read on", ""})
+		}
+		return append(all, key{"esc", "back", ""})
 	}
 	switch {
 	case m.summing() && m.changes:
@@ -154,7 +160,9 @@ func (m *model) keys() (all []key) {
 	default:
 		all = append(all, key{"space", "tick", "tick or untick"}, key{"a", "all", "tick all"}, key{"n", "none", "tick none"}, key{"enter", "go on", "go on to the next list"})
 	}
-	all = append(all, key{"d", "in full", "show the change or the rule in full (also tab)"})
+	if m.item() != nil {
+		all = append(all, key{"d", "in full", "show the change or the rule in full (also tab)"})
+	}
 	if at, _ := m.lists.next(m.at-1, -1); at >= 0 {
 		all = append(all, key{"←", "back", "go back to the list before"})
 	}

@@ -109,14 +109,14 @@ func printItems(out io.Writer, p page, details bool) {
 			group = i.Group
 			fmt.Fprintf(out, "%s\n", safe(group))
 		}
-		number := "-"
+		number := i.Mark
 		if i.open() {
 			n++
 			number = strconv.Itoa(n)
 		}
 		now := ""
 		if p.One && i.On {
-			now = " (as it is now)"
+			now = " (chosen now)"
 		}
 		fmt.Fprintf(out, "%3s  %s%s\n", number, safe(i.Text), now)
 		for _, note := range i.Notes {
