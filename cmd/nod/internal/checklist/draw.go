@@ -32,12 +32,15 @@ func (s *scroll) fit(rows, width, height int) {
 	s.top = max(0, min(s.top, rows-height))
 }
 
-// keepVisible scrolls so that the rows from first to last are visible; if they are too many, the first.
-func (s *scroll) keepVisible(first, last int) {
-	if last >= s.top+s.height {
-		s.top = last - s.height + 1
+// span is the rows of an item, from first to last.
+type span struct{ first, last int }
+
+// keepVisible scrolls so that these rows are visible; if they are too many, the first of them.
+func (s *scroll) keepVisible(rows span) {
+	if rows.last >= s.top+s.height {
+		s.top = rows.last - s.height + 1
 	}
-	s.top = min(s.top, first)
+	s.top = min(s.top, rows.first)
 }
 
 func (s *scroll) markSeen() {
@@ -55,12 +58,13 @@ func (m *model) layOut() {
 		m.reading.fit(rows, m.width, m.room())
 		return
 	}
-	rows, first, last := m.listRows()
+	rows, spans := m.listRows()
 	m.list.fit(len(rows), m.width, m.room())
-	if m.cursors[m.at] == 0 {
-		first = 0 // with the introduction
+	if n := m.cursors[m.at]; n == 0 {
+		m.list.top = 0 // with the introduction
+	} else {
+		m.list.keepVisible(spans[n])
 	}
-	m.list.keepVisible(first, last)
 	if m.drawable() {
 		m.list.markSeen()
 	}
@@ -79,7 +83,7 @@ func (m *model) draw() string {
 		return ansi.Truncate(fmt.Sprintf("This needs %d columns and %d rows; esc leaves.", minWidth, minHeight), m.width, "")
 	}
 	title, s := m.lists.Title+" · "+m.page.Title, m.list
-	rows, _, _ := m.listRows()
+	rows, _ := m.listRows()
 	if m.reading != nil {
 		title, s, rows = safe(m.reading.title), m.reading.scroll, wrapAll(m.reading.lines, m.width)
 	}
@@ -93,8 +97,8 @@ func (m *model) draw() string {
 	return strings.Join(append(all, m.footer()...), "\n")
 }
 
-// listRows returns the rows of the list, and the first and the last row of the item with the cursor.
-func (m *model) listRows() (rows []string, first, last int) {
+// listRows returns the rows of the list, and which of them belong to each item.
+func (m *model) listRows() (rows []string, spans []span) {
 	if m.page.Intro != "" {
 		rows = append(indented("", m.page.Intro, m.width), "")
 	}
@@ -108,17 +112,16 @@ func (m *model) listRows() (rows []string, first, last int) {
 		}
 		cursor, paint := "  ", func(rows []string) []string { return rows }
 		if n == m.cursors[m.at] {
-			cursor, paint, first = "▸ ", boldAll, len(rows)
+			cursor, paint = "▸ ", boldAll
 		}
+		first := len(rows)
 		rows = append(rows, paint(indented(cursor+m.page.box(i)+" ", safe(i.Text), m.width))...)
 		for _, note := range i.Notes {
 			rows = append(rows, indented("      ", safe(note), m.width)...)
 		}
-		if n == m.cursors[m.at] {
-			last = len(rows) - 1
-		}
+		spans = append(spans, span{first, len(rows) - 1})
 	}
-	return rows, first, last
+	return rows, spans
 }
 
 // indented breaks a text into rows. The first row begins with a sign, the others with as many blanks.

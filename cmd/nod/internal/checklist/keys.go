@@ -72,10 +72,23 @@ func (m *model) confirm() tea.Cmd {
 // move moves the cursor. It returns false for any other key.
 func (m *model) move(name string) bool {
 	by, ok := steps(name, m.list.height, len(m.page.items))
-	if ok {
-		m.cursors[m.at] = max(0, min(m.cursors[m.at]+by, len(m.page.items)-1))
+	if !ok {
+		return false
 	}
-	return ok
+	at := m.cursors[m.at]
+	_, spans := m.listRows()
+	switch name { // a page is counted in rows, and an item may have several
+	case "pgdown", "ctrl+f":
+		for by = 1; at+by+1 < len(spans) && spans[at+by+1].last < m.list.top+2*m.list.height; {
+			by++
+		}
+	case "pgup", "ctrl+b":
+		for by = -1; at+by-1 >= 0 && spans[at+by-1].first > m.list.top-m.list.height; {
+			by--
+		}
+	}
+	m.cursors[m.at] = max(0, min(at+by, len(m.page.items)-1))
+	return true
 }
 
 // steps returns by how many rows or items a key moves, in a list of n of which height are visible.
