@@ -204,13 +204,22 @@ func (o *ruleOffers) addImports() error {
 			if len(r.rules.Allow) == 0 || len(additions(o.settings, settingsWith([]hostRules{r}))) == 0 {
 				continue
 			}
-			list := []string{"allow:"}
-			list = append(list, r.rules.Allow...)
-			list = append(append(list, "ask:"), r.rules.Ask...)
-			list = append(append(list, "deny:"), r.rules.Deny...)
+			var list, counts []string
+			for _, l := range []struct {
+				name  string
+				rules []string
+			}{{"allow", r.rules.Allow}, {"ask", r.rules.Ask}, {"deny", r.rules.Deny}} {
+				if len(l.rules) > 0 {
+					counts = append(counts, fmt.Sprintf("%d %s", len(l.rules), l.name))
+					list = append(append(list, l.name+":"), l.rules...)
+				}
+			}
+			if len(r.left) > 0 {
+				counts = append(counts, fmt.Sprintf("%d cannot be taken over", len(r.left)))
+			}
 			o.imports = append(o.imports, &ruleOffer{imported: &r, Item: &checklist.Item{
 				Group: "Rules of " + host.Agent, Text: "all in " + tilde(r.file), Detail: strings.Join(list, "\n"),
-				Notes: []string{fmt.Sprintf("%d allow, %d ask, %d deny; %d cannot be taken over", len(r.rules.Allow), len(r.rules.Ask), len(r.rules.Deny), len(r.left))},
+				Notes: []string{strings.Join(counts, ", ")},
 			}})
 		}
 	}

@@ -184,7 +184,7 @@ func TestAskLineByLine(t *testing.T) {
 		chosen []string
 		says   []string
 	}{
-		"numbers":         {[]string{"3, 1", "", "y"}, nil, []string{"fruit 1", "fruit 3", "paper"}, []string{"  ✓  sold out", "  1  paper (chosen now)", "in full: fruit 3"}},
+		"numbers":         {[]string{"3, 1", "", "y"}, nil, []string{"fruit 1", "fruit 3", "paper"}, []string{"  ✓  sold out", "  1  paper (chosen)", "in full: fruit 3"}},
 		"all":             {[]string{"all", "", "yes"}, nil, []string{"fruit 1", "fruit 2", "fruit 3", "paper"}, nil},
 		"nothing":         {[]string{"", ""}, nil, []string{"paper"}, nil},
 		"not confirmed":   {[]string{"1", "", ""}, ErrLeft, []string{"fruit 1", "paper"}, nil},

@@ -116,7 +116,7 @@ func printItems(out io.Writer, p page, details bool) {
 		}
 		now := ""
 		if p.One && i.On {
-			now = " (chosen now)"
+			now = " (chosen)"
 		}
 		fmt.Fprintf(out, "%3s  %s%s\n", number, safe(i.Text), now)
 		for _, note := range i.Notes {
