@@ -69,7 +69,7 @@ func (c *setupCmd) choose(e *env, changes *setupChanges) error {
 	var err error
 	if e.ctx.Err() != nil {
 		err = checklist.ErrLeft
-	} else if os.Getenv("TERM") == "dumb" || !isTerminal(e.stdout) {
+	} else if slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")) || !isTerminal(e.stdout) {
 		err = lists.Ask(e.stdout, func(question string) (string, error) {
 			line := e.typedLine(question)
 			return line, e.ctx.Err()
@@ -94,7 +94,7 @@ func (c *setupCmd) apply(e *env, changes *setupChanges) error {
 			return errStopped
 		}
 		if c.Yes && change.announce != "" {
-			fmt.Fprintf(e.stdout, "\n%s\n\n%s\n", change.announce, change.diff)
+			fmt.Fprintf(e.stdout, "\n%s\n", change.announce)
 		}
 		err := change.fault
 		if err == nil {

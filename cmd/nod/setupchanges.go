@@ -28,9 +28,9 @@ type setupChange struct {
 	name     string   // what is set up, such as Claude Code
 	paths    string   // the files that it changes
 	diff     string   // the change of these files; empty if they are right already
-	announce string   // the line before the diff, with --yes
+	announce string   // what --yes prints before the change
 	effect   string   // what the change does, in the summary
-	parts    []string // the parts of the effect, each a line
+	parts    []string // more about it, each a line
 	apply    func() error
 	fault    error           // the reason why the change cannot be made
 	item     *checklist.Item // nil if the change follows from other items
@@ -38,7 +38,7 @@ type setupChange struct {
 
 // listed gives the change its item in a list.
 func (s *setupChange) listed() *setupChange {
-	s.item = &checklist.Item{Text: s.name, Detail: s.diff, Notes: []string{countLines(s.paths, s.diff)}}
+	s.item = &checklist.Item{Text: s.name, Detail: s.diff, Notes: append([]string{countLines(s.paths, s.diff)}, s.parts...)}
 	switch {
 	case s.fault != nil:
 		s.item.Mark, s.item.Notes = markFault, []string{s.fault.Error()}
@@ -108,14 +108,16 @@ func (c *setupCmd) agent(e *env, host hook.Host) *setupChange {
 	planned, err := plan()
 	s := &setupChange{
 		name: host.Agent, paths: tilde(planned.Path), diff: planned.Diff(), fault: err,
-		announce: host.Agent + " is here. It will ask nod, by this change:",
-		effect:   host.Agent + " asks nod",
+		effect: host.Agent + " asks nod",
+	}
+	if planned.Warning != "" {
+		s.parts = []string{"Warning: " + planned.Warning}
 	}
 	if planned.trust.Changed() {
 		s.paths += " and " + tilde(planned.trust.Path)
 	}
-	if s.diff == "" {
-		s.announce = ""
+	if s.diff != "" {
+		s.announce = host.Agent + " is here. It will ask nod, by this change:\n\n" + s.diff
 	}
 	s.apply = func() error {
 		if now, err := plan(); err != nil || now.Diff() != s.diff {
@@ -139,7 +141,7 @@ func (c *setupCmd) service(e *env) *setupChange {
 	s.paths, s.fault = tilde(change.Path), err
 	if change.Changed() {
 		s.diff = hook.Change{Path: change.Path, Before: []byte(change.Before), After: []byte(change.After)}.Diff()
-		s.announce = "nod can run from log-in on, by this file:"
+		s.announce = fmt.Sprintf("nod can run from log-in on, by this file (%s):\n\n%s", change.Path, change.After)
 	}
 	s.apply = func() error {
 		if now, err := manager.Plan(spec); err != nil || now != change {

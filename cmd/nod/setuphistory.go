@@ -29,7 +29,6 @@ func (c *setupCmd) past(e *env) (calls []policy.SessionCall) {
 	fmt.Fprintln(e.stdout)
 	e.printWrapped(fmt.Sprintf("Your past sessions (%s below %s) show how often nod would ask, and which rules would spare you questions. nod reads them on this machine and keeps nothing of them.", counted(len(files), "file"), strings.Join(dirs, " and ")))
 	if !e.agree("Read them?") {
-		fmt.Fprintln(e.stdout, "Left out.")
 		return nil
 	}
 	unread := 0

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/nodbus/nod/test/internal/rig"
 )
 
 // In a terminal, nod setup shows checklists. It writes exactly what is ticked, once the summary is
@@ -96,4 +98,30 @@ func TestSetupGoesOnAfterAnError(t *testing.T) {
 	kept, err := os.ReadFile(settings)
 	p.NoError(err)
 	p.Equal("{}", string(kept))
+}
+
+// On a fresh machine nod does not run yet: setup writes settings.json and the service, and asks its test
+// question once nod runs. The PATH has no systemctl, so the service does not start nod.
+func TestSetupBeforeNodRuns(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	p := startSetup(t, m, 80, 24, "PATH=$HOME/bin", "", "")
+	p.Shows("nod setup · Agents")
+	p.Types("a", "Enter")
+	p.Shows("▸ (•) readers, in force now")
+	p.Types("Down", "Space", "Enter")
+	p.Shows("nod setup · Rules")
+	p.Types("Enter")
+	p.Shows("▸ [ ] Start nod now and at every log-in")
+	p.Types("Space", "Enter")
+	p.Shows("nod runs now, and from every log-in on")
+	p.NoDirExists(filepath.Join(p.home, ".config"))
+	p.NoDirExists(filepath.Join(m.Dir, "launcher"))
+	p.Types("PageDown", "y")
+	p.Shows("waiting for nod to run")
+	p.FileExists(filepath.Join(p.home, ".config", "systemd", "user", "nod.service"))
+	p.FileExists(filepath.Join(p.home, ".copilot", "hooks", "nod.json"))
+	m.StartNod()
+	p.Shows("A question is on its way")
+	p.Equal("project", settingsInForce(t, m).Permissions.Preset)
 }

@@ -16,19 +16,23 @@ import (
 )
 
 // setupPane is nod setup at a terminal, in a Go project of a home with Claude Code and Copilot CLI in
-// it. nod runs already.
+// it.
 type setupPane struct {
 	*rig.Pane
 	m             *rig.Machine
 	home, project string
 }
 
-// newSetupPane starts nod setup. The string env has further variables for it, and past is a transcript
-// of a past session.
+// newSetupPane starts nod setup without the service, while nod runs. The string env has further
+// variables for it, and past is a transcript of a past session.
 func newSetupPane(t *testing.T, width, height int, env, before, past string) *setupPane {
 	m := rig.NewMachine(t)
 	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), rig.Apart(before), 0o600))
 	m.StartNod()
+	return startSetup(t, m, width, height, "PATH=$HOME/bin:/usr/bin:/bin "+env, past, "--no-service")
+}
+
+func startSetup(t *testing.T, m *rig.Machine, width, height int, env, past, flags string) *setupPane {
 	home := t.TempDir()
 	p := &setupPane{m: m, home: home, project: filepath.Join(home, "app")}
 	require.NoError(t, os.MkdirAll(filepath.Join(p.project, ".git"), 0o755))
@@ -39,7 +43,7 @@ func newSetupPane(t *testing.T, width, height int, env, before, past string) *se
 	}
 	testprogram.Write(t, home+"/bin/claude", "echo '2.1.329 (Claude Code)'")
 	testprogram.Write(t, home+"/bin/copilot", "echo '1.0.102'")
-	p.Pane = m.NewPane(t, width, height, fmt.Sprintf("cd %[3]s && HOME=%[1]s CLAUDE_CONFIG_DIR= CODEX_HOME= PATH=%[1]s/bin:/usr/bin:/bin %[4]s %[2]s setup --no-service --wait 1m; echo ended with $?; cat", home, m.Nod, p.project, env))
+	p.Pane = m.NewPane(t, width, height, fmt.Sprintf("cd %s; export HOME=%s XDG_CONFIG_HOME= CLAUDE_CONFIG_DIR= CODEX_HOME=; %s %s setup --wait 1m %s; echo ended with $?; cat", p.project, home, env, m.Nod, flags))
 	return p
 }
 
