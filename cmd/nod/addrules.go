@@ -12,6 +12,7 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
@@ -19,30 +20,13 @@ import (
 // errUnchanged is the error of a change that the user did not agree to.
 var errUnchanged = errors.New("nothing was changed")
 
-// addPolicy sets a preset, unless preset is empty, and adds suggested rules to the allow rules of
-// settings.json, and applies the file. It first prints the change and, unless yes is set, asks. It
-// refuses rules for calls that this user may not allow, and a file whose settings are not in force:
-// applying it would change more than the rules.
-func (e *env) addPolicy(path, preset string, suggestions []policy.Suggestion, yes bool) error {
+// addPolicy adds suggested rules to the allow rules of settings.json, and applies the file. It first
+// prints the change and, unless yes is set, asks.
+func (e *env) addPolicy(path string, suggestions []policy.Suggestion, yes bool) error {
 	if !yes && !e.interactive() {
 		return fmt.Errorf("%w: there is no terminal to ask on; --yes adds the rules without asking", errUnchanged)
 	}
-	planned, err := e.planSettings(path, func(s *schemas.Settings) (members []member, err error) {
-		if preset != "" {
-			if err := mayAllow(s, schemas.RiskMedium, ""); err != nil {
-				return nil, fmt.Errorf("%w: the preset %s: %w", errUnchanged, preset, err)
-			}
-			members = append(members, member{"/permissions/preset", preset})
-		}
-		var more schemas.Settings
-		for _, suggestion := range suggestions {
-			if err := mayAllow(s, suggestion.Risk, suggestion.Rule.Project); err != nil {
-				return nil, fmt.Errorf("%w: %s: %w", errUnchanged, suggestion.Rule.Quoted(), err)
-			}
-			more.Permissions.Allow = append(more.Permissions.Allow, suggestion.Rule.String())
-		}
-		return append(members, additions(s, more)...), e.inForce(s)
-	})
+	planned, err := e.planPolicy(path, "", suggestions, nil)
 	if err != nil {
 		return err
 	}
@@ -59,6 +43,29 @@ func (e *env) addPolicy(path, preset string, suggestions []policy.Suggestion, ye
 		return errUnchanged
 	}
 	return e.writeSettings(planned)
+}
+
+// planPolicy returns the change of settings.json that sets a preset, unless preset is empty, adds
+// suggested rules to the allow rules, and adds imported rules. It refuses rules for calls that this
+// user may not allow, and a file whose settings are not in force: applying it would change more than
+// the rules.
+func (e *env) planPolicy(path, preset string, suggestions []policy.Suggestion, imported []hostRules) (hook.Change, error) {
+	return e.planSettings(path, func(s *schemas.Settings) (members []member, err error) {
+		if preset != "" {
+			if err := mayAllow(s, schemas.RiskMedium, ""); err != nil {
+				return nil, fmt.Errorf("%w: the preset %s: %w", errUnchanged, preset, err)
+			}
+			members = append(members, member{"/permissions/preset", preset})
+		}
+		more := settingsWith(imported)
+		for _, suggestion := range suggestions {
+			if err := mayAllow(s, suggestion.Risk, suggestion.Rule.Project); err != nil {
+				return nil, fmt.Errorf("%w: %s: %w", errUnchanged, suggestion.Rule.Quoted(), err)
+			}
+			more.Permissions.Allow = union(more.Permissions.Allow, []string{suggestion.Rule.String()})
+		}
+		return append(members, additions(s, more)...), e.inForce(s)
+	})
 }
 
 // mayAllow returns an error if this user may not allow, at the terminal and from now on, calls of this

@@ -30,6 +30,8 @@ type installCmd struct {
 
 	// If Unasked is true, the command does not offer to import the agent program's own rules.
 	Unasked bool `kong:"-"`
+
+	unimported bool // the command does not speak of the agent program's own rules
 }
 
 func (c *installCmd) Run(e *env) error {
@@ -60,7 +62,7 @@ func (c *installCmd) Run(e *env) error {
 	if change.Warning != "" {
 		fmt.Fprintf(e.stderr, "nod: warning: %s\n", change.Warning)
 	}
-	if c.seesAll() && !c.Uninstall && !c.DryRun {
+	if c.seesAll() && !c.Uninstall && !c.DryRun && !c.unimported {
 		return e.offerImport(c.Agent, change.Path, !c.Unasked && e.interactive())
 	}
 	return nil

@@ -217,7 +217,7 @@ func (c *policySuggestCmd) Run(e *env) error {
 		fmt.Fprintln(e.stdout, "There is no rule to add.")
 		return nil
 	}
-	return e.addPolicy(c.Settings, "", suggestions, c.Yes)
+	return e.addPolicy(c.Settings, suggestions, c.Yes)
 }
 
 // calls returns the tool calls of the named transcripts. If no transcript is named, it returns those

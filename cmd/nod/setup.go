@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,11 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/cmd/nod/internal/checklist"
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
-	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
@@ -24,11 +22,17 @@ type setupCmd struct {
 	NoTest    bool          `name:"no-test" help:"Do not send a test question."`
 	Wait      time.Duration `default:"10m" placeholder:"D" help:"How long to wait for nod to run, and for the answer (10m)."`
 
-	unserved bool // the service manager did not start the service
+	unserved bool    // the service manager did not start the service
+	failed   []error // the changes that could not be made
 }
 
-// Run sets nod up on this machine, one change at a time. It ends when a person has answered a test
-// question.
+// Help returns the text that nod setup --help shows besides the flags.
+func (setupCmd) Help() string {
+	return "In a terminal, nod setup lists what it can change and changes only what you tick, after you have confirmed the summary. On a terminal that cannot draw (TERM=dumb), it asks line by line."
+}
+
+// Run sets nod up on this machine. It ends when a person has answered a test question. A change that
+// fails does not prevent the others; Run returns the errors at its end.
 func (c *setupCmd) Run(e *env) error {
 	if _, err := launcher.Self(); err != nil {
 		return err
@@ -36,18 +40,73 @@ func (c *setupCmd) Run(e *env) error {
 	if !c.Yes && !e.interactive() {
 		return errors.New("there is no terminal to ask on: say --yes to make every change")
 	}
-	if err := c.agents(e); err != nil {
-		return err
+	changes := c.changes(e)
+	if len(changes.agents) == 0 {
+		fmt.Fprintln(e.stdout, "nod found no agent program that it has a hook for; any script can use nod ask.")
 	}
-	if !c.NoService {
-		if err := c.service(e); err != nil {
+	if !c.Yes {
+		if err := c.choose(e, changes); err != nil {
 			return err
 		}
 	}
-	if c.NoTest {
-		return c.started(e)
+	if err := c.apply(e, changes); err != nil {
+		return err
 	}
-	return c.try(e)
+	var err error
+	if c.NoTest {
+		err = c.started(e)
+	} else if len(c.failed) == 0 || e.startHint() == "" { // after a failure, nothing may start nod
+		err = c.try(e)
+	}
+	return errors.Join(append(c.failed, err)...)
+}
+
+// choose lets the user choose the changes and confirm them.
+func (c *setupCmd) choose(e *env, changes *setupChanges) error {
+	e.printWrapped("nod setup lists what it can change on this machine. It changes nothing before you confirm.")
+	past := c.past(e)
+	lists := changes.lists(c.settingsChoice(e, past))
+	var err error
+	if e.ctx.Err() != nil {
+		err = checklist.ErrLeft
+	} else if slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")) || !isTerminal(e.stdout) {
+		err = lists.Ask(e.stdout, func(question string) (string, error) {
+			line := e.typedLine(question)
+			return line, e.ctx.Err()
+		})
+	} else {
+		err = lists.Show(e.ctx, e.stdin, e.stdout)
+	}
+	if changes.service != nil && isOpen(changes.service) && !changes.service.item.On {
+		c.NoService = true // the user starts nod in another way
+	}
+	if errors.Is(err, checklist.ErrLeft) || e.ctx.Err() != nil {
+		return fmt.Errorf("%w: run nod setup again at any time", checklist.ErrLeft)
+	}
+	return err
+}
+
+// apply makes the chosen changes, the settings and the service first, because an agent's hook is tried
+// only while nod runs.
+func (c *setupCmd) apply(e *env, changes *setupChanges) error {
+	for _, change := range changes.chosen(c.Yes) {
+		if e.ctx.Err() != nil {
+			return errStopped
+		}
+		if c.Yes && change.announce != "" {
+			fmt.Fprintf(e.stdout, "\n%s\n", change.announce)
+		}
+		err := change.fault
+		if err == nil {
+			err = change.apply()
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", change.name, err)
+			fmt.Fprintf(e.stderr, "nod: %v\n", err)
+			c.failed = append(c.failed, err)
+		}
+	}
+	return nil
 }
 
 // started returns an error if setup installed the service and no nod runs: without nod, the hooks that
@@ -57,85 +116,42 @@ func (c *setupCmd) started(e *env) error {
 	if err != nil || c.NoService || place.URL != "" {
 		return err
 	}
-	for deadline := time.Now().Add(startsWithin); ; time.Sleep(runPoll) {
-		_, err := bus.ReadRun(place.DataDir)
+	if !c.unserved {
+		err = c.awaitService(e, place.DataDir)
+	} else {
+		_, err = bus.ReadRun(place.DataDir)
+	}
+	if errors.Is(err, bus.ErrNotRunning) {
+		return fmt.Errorf("the changes are made, but the service did not start nod: %w, or run the commands above", err)
+	}
+	return err
+}
+
+// awaitService returns once a nod runs on dir, or with bus.ErrNotRunning after startsWithin.
+func (c *setupCmd) awaitService(e *env, dir string) error {
+	ctx, cancel := context.WithTimeout(e.ctx, startsWithin)
+	defer cancel()
+	tick := time.NewTicker(runPoll)
+	defer tick.Stop()
+	for {
+		_, err := bus.ReadRun(dir)
 		if !errors.Is(err, bus.ErrNotRunning) {
 			return err
 		}
-		if c.unserved || !time.Now().Before(deadline) {
-			return fmt.Errorf("the changes are made, but the service did not start nod: %w, or run the commands above", err)
-		}
-		if e.ctx.Err() != nil {
-			return errStopped
-		}
-	}
-}
-
-// agents installs the hook of every agent program on this machine.
-func (c *setupCmd) agents(e *env) error {
-	found := false
-	for _, host := range hook.Hosts() {
-		if !host.Present() {
-			continue
-		}
-		found = true
-		if err := c.agent(e, host); err != nil {
-			return fmt.Errorf("%s: %w", host.Agent, err)
-		}
-	}
-	if !found {
-		fmt.Fprintln(e.stdout, "nod found no agent program that it has a hook for; any script can use nod ask.")
-	}
-	return nil
-}
-
-func (c *setupCmd) agent(e *env, host hook.Host) error {
-	install := installCmd{Agent: host.Name, DryRun: true, Unasked: c.Yes, OnUnavailable: string(hook.UnavailableAsk)}
-	planned, err := install.install(e)
-	if err != nil {
-		return err
-	}
-	if planned.Changed() {
-		fmt.Fprintf(e.stdout, "\n%s is here. It will ask nod, by this change:\n\n%s\n", host.Agent, planned.Diff())
-		files := planned.Path
-		if planned.trust.Changed() {
-			files += " and " + planned.trust.Path
-		}
-		if ok, err := c.agree(e, "Change "+files+"?"); err != nil || !ok {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			if e.ctx.Err() != nil {
+				return errStopped
+			}
 			return err
 		}
 	}
-	install.DryRun = false
-	return install.Run(e)
-}
-
-func (c *setupCmd) service(e *env) error {
-	manager, spec, err := (&serviceInstallCmd{}).plan(e)
-	if err != nil {
-		return err
-	}
-	change, err := manager.Plan(spec)
-	if err != nil {
-		return err
-	}
-	if change.Changed() {
-		fmt.Fprintf(e.stdout, "\nnod can run from log-in on, by this file (%s):\n\n%s\n", change.Path, change.After)
-		if ok, err := c.agree(e, "Install the service?"); err != nil || !ok {
-			c.NoService = !ok // the user starts nod in another way
-			return err
-		}
-	}
-	started, err := e.installService(manager, spec)
-	c.unserved = !started
-	return err
 }
 
 // try sends a test question once nod runs.
 func (c *setupCmd) try(e *env) error {
-	if err := e.awaitNod(c.Wait); err != nil {
-		return err
-	}
-	if err := c.rules(e); err != nil {
+	if err := e.awaitNod(c.Wait, c.NoService || c.unserved); err != nil {
 		return err
 	}
 	if err := c.phone(e); err != nil {
@@ -150,7 +166,15 @@ func (c *setupCmd) try(e *env) error {
 	if d.By.Kind != schemas.ByHuman {
 		fmt.Fprintln(e.stderr, "nod: a rule decided, not a person: nod policy explain shows the rule")
 	}
-	fmt.Fprintln(e.stdout, "nod is set up. Agents that run already must be started again. nod doctor checks the installation; docs/phone.md explains answers by phone.")
+	if len(c.failed) > 0 {
+		return nil
+	}
+	fmt.Fprint(e.stdout, `
+nod is set up. Next:
+  restart     agents that run already: they ask nod from their next start on
+  nod inbox   answers requests on this terminal, nod open in the browser
+  nod doctor  checks the installation, at any time
+`)
 	return nil
 }
 
@@ -174,9 +198,11 @@ func (c *setupCmd) phone(e *env) error {
 	}
 	i := slices.IndexFunc(channels, func(ch people.Channel) bool { return state.Settings.Connectors.Channels[ch.Name()] != nil })
 	if i < 0 {
+		var guides []string
 		for _, ch := range channels {
-			fmt.Fprintf(e.stdout, "No phone yet: %s says how to make a %s; then nod pair %s.\n", ch.Guide, ch.Account, ch.Name())
+			guides = append(guides, fmt.Sprintf("%s (%s)", ch.Guide, ch.Account))
 		}
+		fmt.Fprintf(e.stdout, "\nTo answer from your phone too, follow one of these, at any time: %s.\n", strings.Join(guides, ", "))
 		return nil
 	}
 	ch := channels[i]
@@ -196,8 +222,9 @@ const runPoll = 200 * time.Millisecond
 // startsWithin is longer than a service needs to start nod.
 const startsWithin = 5 * time.Second
 
-// awaitNod returns once a nod runs. If none runs after some seconds, it prints how to start one.
-func (e *env) awaitNod(wait time.Duration) error {
+// awaitNod returns once a nod runs. If none runs after some seconds, or at once if nothing starts it, it
+// prints how to start one.
+func (e *env) awaitNod(wait time.Duration, unstarted bool) error {
 	place, err := e.place.WithDefaults()
 	if err != nil || place.URL != "" {
 		return err
@@ -205,7 +232,11 @@ func (e *env) awaitNod(wait time.Duration) error {
 	deadline, tick := time.NewTimer(wait), time.NewTicker(runPoll)
 	defer deadline.Stop()
 	defer tick.Stop()
-	soon := time.NewTimer(startsWithin)
+	patience := startsWithin
+	if unstarted {
+		patience = 0
+	}
+	soon := time.NewTimer(patience)
 	defer soon.Stop()
 	for {
 		if _, err = bus.ReadRun(place.DataDir); !errors.Is(err, bus.ErrNotRunning) {
@@ -226,11 +257,8 @@ func (e *env) awaitNod(wait time.Duration) error {
 // errStopped is the error of a set-up that the user stopped.
 var errStopped = errors.New("stopped; the changes made so far stay")
 
-// agree asks whether to make a change; with --yes it does not ask.
+// agree asks a yes-or-no question. It returns an error if the user stops the command.
 func (c *setupCmd) agree(e *env, question string) (bool, error) {
-	if c.Yes {
-		return true, nil
-	}
 	ok := e.agree(question)
 	switch {
 	case e.ctx.Err() != nil:
@@ -239,47 +267,4 @@ func (c *setupCmd) agree(e *env, question string) (bool, error) {
 		fmt.Fprintln(e.stdout, "Left out.")
 	}
 	return ok, nil
-}
-
-// interactive reports whether standard input is a terminal: only then can the command ask a person.
-func (e *env) interactive() bool {
-	f, ok := e.stdin.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// agree asks a yes-or-no question at the terminal. An empty answer means no, and so does a signal to
-// stop.
-func (e *env) agree(question string) bool {
-	word := strings.ToLower(e.typed(question + " [y/N] "))
-	return word == "y" || word == "yes"
-}
-
-// typed reads one word from the terminal. After a signal to stop it returns "".
-func (e *env) typed(prompt string) string {
-	return e.read(prompt, func() string {
-		var word string
-		_, _ = fmt.Fscanln(e.stdin, &word) // Fscanln fails on an empty line, and word stays empty
-		return word
-	})
-}
-
-// typedLine reads one line from the terminal, without blanks at its ends. After a signal to stop it
-// returns "".
-func (e *env) typedLine(prompt string) string {
-	return e.read(prompt, func() string {
-		line, _ := bufio.NewReader(e.stdin).ReadString('\n') // at the end of the input the line stays as it is
-		return strings.TrimSpace(line)
-	})
-}
-
-func (e *env) read(prompt string, one func() string) string {
-	fmt.Fprint(e.stderr, prompt)
-	typed := make(chan string, 1)
-	go func() { typed <- one() }()
-	select {
-	case text := <-typed:
-		return text
-	case <-e.ctx.Done():
-		return ""
-	}
 }

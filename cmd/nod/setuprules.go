@@ -1,219 +1,286 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/cmd/nod/internal/checklist"
 	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/connectors/agents/hook"
-	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
 
-// historyBytes bounds the size of the transcripts that setup reads, the newest first.
-const historyBytes = 64 << 20
+// settingsOffer is what setup can change in settings.json.
+type settingsOffer struct {
+	presets []*checklist.Item
+	past    string                   // how many past sessions the presets were tried on; may be empty
+	rules   func() []*checklist.Item // the rules that the chosen preset leaves to offer
+	change  func() *setupChange      // the change by the chosen items, or nil if there is none
+}
 
-// rules offers a preset, rules for this project's runners, and rules that the user's own past sessions
-// suggest, as one checklist. It reads past sessions only with the user's consent. Without a terminal,
-// or with --yes, it asks nothing and changes nothing.
-func (c *setupCmd) rules(e *env) error {
-	if c.Yes || !e.interactive() {
-		return nil
+// settingsChoice returns the presets and rules to choose from: rules for this project's runners, rules
+// that would have spared the most past questions, and the agent programs' own rules.
+func (c *setupCmd) settingsChoice(e *env, past []policy.SessionCall) settingsOffer {
+	s, err := e.settingsNow()
+	var o *ruleOffers
+	if err == nil {
+		o, err = newRuleOffers(s, past)
 	}
+	if err != nil {
+		none := func() []*checklist.Item { return nil }
+		return settingsOffer{rules: none, change: func() *setupChange {
+			return &setupChange{name: "settings.json", fault: err}
+		}}
+	}
+	offer := settingsOffer{presets: o.presetItems, rules: o.rules, change: func() *setupChange { return o.change(e) }}
+	if len(past) > 0 {
+		offer.past = "Tried on " + counted(o.replayed[0].Sessions, "past session") + "."
+	}
+	return offer
+}
+
+// settingsNow returns the settings in force, or those of settings.json if nod does not run.
+func (e *env) settingsNow() (s *schemas.Settings, err error) {
 	ctx, owner, done, err := e.owner()
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, bus.ErrNotRunning):
+		_, err = e.planSettings("", func(now *schemas.Settings) ([]member, error) { s = now; return nil, nil })
+		return s, err
+	case err != nil:
+		return nil, err
 	}
+	defer done()
 	state, err := owner.Settings(ctx)
-	done()
-	if err != nil {
-		return err
-	}
-	past, err := c.past(e)
-	if err != nil {
-		return err
-	}
-	list, err := checklist(&state.Settings, past)
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	if err := e.printReplay(&state.Settings, past); err != nil {
-		return err
-	}
-	fmt.Fprintln(e.stdout, "\nFewer questions, by these changes of settings.json:")
-	for i, item := range list {
-		fmt.Fprintf(e.stdout, "  %d  %s\n", i+1, strings.ReplaceAll(item.text, "\n", "\n     "))
-	}
-	chosen, err := c.choose(e, list)
-	if err != nil || len(chosen) == 0 {
-		return err
-	}
-	return e.addChosen(chosen)
+	return &state.Settings, err
 }
 
-// past returns the tool calls of the user's past sessions, or nil if there are none or the user does not
-// agree to reading them.
-func (c *setupCmd) past(e *env) ([]policy.SessionCall, error) {
-	files := transcripts()
-	if len(files) == 0 {
-		return nil, nil
-	}
-	fmt.Fprintf(e.stdout, "\nYour past sessions (%d files below %s) show how often nod would ask. nod reads them on this machine and keeps nothing of them.\n", len(files), strings.Join(transcriptDirs(), " and "))
-	if ok, err := c.agree(e, "Read them?"); err != nil || !ok {
-		return nil, err
-	}
-	var calls []policy.SessionCall
-	unread := 0
-	for _, file := range files {
-		more, err := readTranscript(file)
-		if calls = append(calls, more...); err != nil { // a running session may be writing the file's last line
-			unread++
-		}
-	}
-	if unread > 0 {
-		fmt.Fprintf(e.stdout, "%d files could not be read whole: nod policy replay FILE says why.\n", unread)
-	}
-	return calls, nil
+// ruleOffers are the presets and rules that setup offers.
+type ruleOffers struct {
+	settings    *schemas.Settings
+	calls       []policy.Call
+	replayed    []policy.Replayed // empty without past sessions
+	now         string            // the preset in force
+	presets     []string
+	presetItems []*checklist.Item       // one for each of presets
+	byPreset    map[string][]*ruleOffer // the rules that are left to offer
+	imports     []*ruleOffer
 }
 
-// transcriptDirs returns the directories in which agent programs keep the transcripts of sessions.
-func transcriptDirs() (dirs []string) {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return nil // without a home directory there are no transcripts that nod could find
-	}
-	for _, dir := range []string{
-		filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "projects"),
-		filepath.Join(cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(home, ".codex")), "sessions"),
-	} {
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
+// A ruleOffer is a rule to add, or the rules to import from one file.
+type ruleOffer struct {
+	*checklist.Item
+	rule     *policy.Suggestion
+	imported *hostRules
 }
 
-// transcripts returns the newest transcripts of the user, up to historyBytes.
-func transcripts() (files []string) {
-	type transcript struct {
-		path string
-		fs.FileInfo
-	}
-	var all []transcript
-	for _, dir := range transcriptDirs() {
-		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what cannot be read is left out
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".jsonl") {
-				return nil
-			}
-			if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
-				all = append(all, transcript{path, info})
-			}
-			return nil
-		})
-	}
-	slices.SortFunc(all, func(a, b transcript) int { return b.ModTime().Compare(a.ModTime()) })
-	size := int64(0)
-	for _, t := range all {
-		if size += t.Size(); size > historyBytes {
-			break
-		}
-		files = append(files, t.path)
-	}
-	return files
-}
-
-// printReplay prints how many questions a past session would have had, for each preset.
-func (e *env) printReplay(s *schemas.Settings, past []policy.SessionCall) error {
-	if len(past) == 0 {
-		return nil
-	}
-	replayed, err := policy.Replay(past, s.Permissions, 0)
-	if err != nil {
-		return err
-	}
-	now := cmp.Or(s.Permissions.Preset, policy.PresetReaders)
-	fmt.Fprintf(e.stdout, "\nQuestions in each of your %d past sessions, by preset (%s is in force):\n", replayed[0].Sessions, now)
-	for _, r := range replayed {
-		fmt.Fprintf(e.stdout, "  %-10s half of them up to %d, nine in ten up to %d\n", r.Preset, r.Median, r.P90)
-	}
-	return nil
-}
-
-// An offer is one item of the checklist: a preset, or a rule to add.
-type offer struct {
-	text   string
-	preset string
-	rule   *policy.Suggestion
-	spared bool // the offered preset makes the rule unnecessary
-}
-
-// checklist returns the offers for these settings: a preset if they name none, then rules that this
-// project's runners need, then rules that would have spared the most past questions.
-func checklist(s *schemas.Settings, past []policy.SessionCall) (list []offer, err error) {
-	now, err := policy.New(s.Permissions, s.Policies...)
-	if err != nil {
-		return nil, err
-	}
-	calls := make([]policy.Call, len(past))
+func newRuleOffers(s *schemas.Settings, past []policy.SessionCall) (o *ruleOffers, err error) {
+	o = &ruleOffers{settings: s, now: cmp.Or(s.Permissions.Preset, policy.PresetReaders), byPreset: map[string][]*ruleOffer{}}
 	for i := range past {
-		calls[i] = past[i].Call
+		o.calls = append(o.calls, past[i].Call)
 	}
-	if s.Permissions.Preset == "" && mayAllow(s, schemas.RiskMedium, "") == nil {
-		permissions := s.Permissions
-		permissions.Preset = bestPreset()
-		text := "the preset project: edits of the project's files run without a question"
-		if permissions.Preset == policy.PresetContained {
-			text = "the preset contained: edits of the project's files, builds and tests run without a question;\ncommand lines are held to the project, without network (nod policy presets explains it)"
-		}
-		then, err := policy.New(permissions, s.Policies...)
-		if err != nil {
+	if len(past) > 0 {
+		if o.replayed, err = policy.Replay(past, s.Permissions, 0); err != nil {
 			return nil, err
 		}
-		list = append(list, offer{text: text, preset: permissions.Preset})
-		list = withRules(list, s, append(runnerRules(then), then.Suggest(calls, suggestedRules)...), false)
 	}
-	return withRules(list, s, append(runnerRules(now), now.Suggest(calls, suggestedRules)...), len(list) > 0), nil
+	if _, err := policy.New(s.Permissions, s.Policies...); err != nil {
+		return nil, err
+	}
+	if mayAllow(s, schemas.RiskMedium, "") == nil {
+		o.addPresets()
+	}
+	return o, o.addImports()
 }
 
-// withRules adds offers of rules that this user may add, unless the list has them.
-func withRules(list []offer, s *schemas.Settings, suggestions []policy.Suggestion, spared bool) []offer {
+// addPresets adds the presets that this machine supports, each with the number of questions that past
+// sessions would have had.
+func (o *ruleOffers) addPresets() {
+	for _, p := range []struct{ name, allows string }{
+		{policy.PresetDesign, "a short list of commands that only read"},
+		{policy.PresetReaders, "commands that only read"},
+		{policy.PresetProject, "also edits of the project's files"},
+		{policy.PresetContained, "also builds, tests and other command lines that can lose no work: the kernel holds them to the project, without network"},
+	} {
+		if p.name == policy.PresetContained && p.name != o.now && !canContain() {
+			continue // nod doctor says why commands cannot be contained
+		}
+		item := &checklist.Item{Text: p.name, Notes: []string{p.allows}, Detail: policy.Presets(), On: p.name == o.now}
+		if item.On {
+			item.Text += ", in force now"
+		}
+		for _, r := range o.replayed {
+			if r.Preset == p.name {
+				item.Notes = append(item.Notes, fmt.Sprintf("questions: up to %d in half of the sessions, up to %d in nine of ten", r.Median, r.P90))
+			}
+		}
+		o.presets, o.presetItems = append(o.presets, p.name), append(o.presetItems, item)
+	}
+}
+
+// preset returns the chosen preset.
+func (o *ruleOffers) preset() string {
+	for i, item := range o.presetItems {
+		if item.On {
+			return o.presets[i]
+		}
+	}
+	return o.now
+}
+
+// rules returns the items of the rules that the chosen preset leaves to offer.
+func (o *ruleOffers) rules() (items []*checklist.Item) {
+	for _, offer := range o.left() {
+		items = append(items, offer.Item)
+	}
+	return items
+}
+
+// left returns the rules that the chosen preset leaves to offer.
+func (o *ruleOffers) left() []*ruleOffer {
+	preset := o.preset()
+	if _, known := o.byPreset[preset]; !known {
+		permissions := o.settings.Permissions
+		permissions.Preset = preset
+		p, err := policy.New(permissions, o.settings.Policies...)
+		if err != nil {
+			return nil // newRuleOffers has made this policy with another preset
+		}
+		own := o.add(nil, "This project: "+tilde(here().Project), runnerRules(p))
+		o.byPreset[preset] = o.add(own, "Your past sessions", p.Suggest(o.calls, suggestedRules))
+	}
+	return slices.Concat(o.byPreset[preset], o.imports)
+}
+
+// add adds the rules that this user may add, unless the list has them.
+func (o *ruleOffers) add(list []*ruleOffer, group string, suggestions []policy.Suggestion) []*ruleOffer {
 	for _, suggestion := range suggestions {
 		rule := suggestion.Rule.String()
-		if mayAllow(s, suggestion.Risk, suggestion.Rule.Project) != nil || slices.ContainsFunc(list, func(o offer) bool { return o.rule != nil && o.rule.Rule.String() == rule }) {
+		same := slices.IndexFunc(list, func(other *ruleOffer) bool { return other.Text == rule })
+		if same >= 0 {
+			list[same].Notes = append(list[same].Notes, spares(suggestion)...)
+		}
+		if same >= 0 || mayAllow(o.settings, suggestion.Risk, suggestion.Rule.Project) != nil {
 			continue
 		}
-		var notes []string
-		if suggestion.Spares > 0 {
-			notes = append(notes, fmt.Sprintf("would have spared %d of your questions", suggestion.Spares))
+		notes := spares(suggestion)
+		if n := len(suggestion.Also); n > 0 {
+			notes = append(notes, "also: "+strings.Join(suggestion.Also, "; "))
 		}
-		if spared {
-			notes = append(notes, "not needed with 1")
-		}
-		also := strings.Join(suggestion.Also, "; ")
-		list = append(list, offer{text: strings.Join(slices.DeleteFunc([]string{people.Line(rule), strings.Join(notes, "; "), also}, func(line string) bool { return line == "" }), "\n"), rule: &suggestion, spared: spared})
+		list = append(list, &ruleOffer{rule: &suggestion, Item: &checklist.Item{
+			Group: group, Text: rule, Notes: notes,
+			Detail: strings.Join(slices.Concat([]string{"The rule, as a line of \"allow\" in settings.json:", "", "  " + suggestion.Rule.Quoted(), "", "Risk of the calls: " + string(suggestion.Risk)}, notes), "\n"),
+		}})
 	}
 	return list
 }
 
+// spares returns the line about the past questions that a rule would have spared, if there are any.
+func spares(s policy.Suggestion) []string {
+	if s.Spares == 0 {
+		return nil
+	}
+	return []string{"would have spared " + counted(s.Spares, "question")}
+}
+
+// addImports adds the rules of the agent programs whose hook sees every call.
+func (o *ruleOffers) addImports() error {
+	for _, host := range hook.Hosts() {
+		if install := (installCmd{Agent: host.Name}); !host.Present() || !install.seesAll() {
+			continue
+		}
+		all, err := readHostRules(host.Name, "")
+		if err != nil {
+			return err
+		}
+		for _, r := range all {
+			if len(r.rules.Allow) == 0 || len(additions(o.settings, settingsWith([]hostRules{r}))) == 0 {
+				continue
+			}
+			var list, counts []string
+			for _, l := range []struct {
+				name  string
+				rules []string
+			}{{"allow", r.rules.Allow}, {"ask", r.rules.Ask}, {"deny", r.rules.Deny}} {
+				if len(l.rules) > 0 {
+					counts = append(counts, fmt.Sprintf("%d %s", len(l.rules), l.name))
+					list = append(append(list, l.name+":"), l.rules...)
+				}
+			}
+			if len(r.left) > 0 {
+				counts = append(counts, fmt.Sprintf("%d cannot be taken over", len(r.left)))
+			}
+			o.imports = append(o.imports, &ruleOffer{imported: &r, Item: &checklist.Item{
+				Group: "Rules of " + host.Agent, Text: "all in " + tilde(r.file), Detail: strings.Join(list, "\n"),
+				Notes: []string{strings.Join(counts, ", ")},
+			}})
+		}
+	}
+	return nil
+}
+
+// change returns the change of settings.json by the chosen items, or nil if there is none.
+func (o *ruleOffers) change(e *env) *setupChange {
+	preset := o.preset()
+	if preset == o.now {
+		preset = ""
+	}
+	s := &setupChange{name: "settings.json"}
+	var effects []string
+	if preset != "" {
+		effects = append(effects, "the preset "+preset)
+	}
+	var suggestions []policy.Suggestion
+	var imports []hostRules
+	for _, offer := range o.left() {
+		switch {
+		case !offer.On:
+			continue
+		case offer.rule != nil:
+			suggestions = append(suggestions, *offer.rule)
+		default:
+			imports = append(imports, *offer.imported)
+		}
+		s.parts = append(s.parts, offer.Text)
+	}
+	if len(suggestions) > 0 {
+		effects = append(effects, counted(len(suggestions), "rule"))
+	}
+	if len(imports) > 0 {
+		effects = append(effects, "the rules of "+counted(len(imports), "file"))
+	}
+	if len(effects) == 0 {
+		return nil
+	}
+	s.effect = "settings.json: " + strings.Join(effects, ", ")
+	plan := func() (hook.Change, error) { return e.planPolicy("", preset, suggestions, imports) }
+	planned, err := plan()
+	s.paths, s.diff, s.fault = tilde(planned.Path), planned.Diff(), err
+	s.apply = func() error {
+		now, err := plan()
+		if err != nil || !bytes.Equal(now.Before, planned.Before) || !bytes.Equal(now.After, planned.After) {
+			return cmp.Or(err, errChangedMeanwhile)
+		}
+		return e.writeSettings(planned)
+	}
+	return s
+}
+
+// canContain reports whether this machine and one of its agent programs support the preset contained.
+func canContain() bool {
+	level, _ := contain.Support()
+	return level == contain.Namespaces && changesInputHere()
+}
+
 // suggestedRules is the number of rules from past sessions that setup offers at most.
 const suggestedRules = 5
-
-// bestPreset returns the preset with the fewest questions that this machine and its agent programs
-// support.
-func bestPreset() string {
-	if level, _ := contain.Support(); level == contain.Namespaces && changesInputHere() {
-		return policy.PresetContained
-	}
-	return policy.PresetProject // nod doctor says why commands cannot be contained
-}
 
 // changesInputHere reports whether an agent program on this machine lets a hook change a call before
 // the call runs.
@@ -259,65 +326,4 @@ func runnerRules(p *policy.Policy) (all []policy.Suggestion) {
 		}
 	}
 	return all
-}
-
-// choose reads the numbers of the offers to take. An empty line takes none.
-func (c *setupCmd) choose(e *env, list []offer) (chosen []offer, err error) {
-	for {
-		line := e.typedLine("Which of them (numbers such as 1 3, all, or Enter for none)? ")
-		if e.ctx.Err() != nil {
-			return nil, errStopped
-		}
-		words := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ',' })
-		switch {
-		case len(words) == 0:
-			fmt.Fprintln(e.stdout, "Left out.")
-			return nil, nil
-		case len(words) == 1 && strings.EqualFold(words[0], "all"):
-			return list, nil
-		}
-		if chosen, err = numbered(list, words); err == nil {
-			return chosen, nil
-		}
-		fmt.Fprintf(e.stdout, "%v\n", err)
-	}
-}
-
-func numbered(list []offer, words []string) (chosen []offer, err error) {
-	taken := map[int]bool{}
-	for _, word := range words {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 1 || n > len(list) {
-			return nil, fmt.Errorf("%s is none of the numbers 1 to %d", people.Line(word), len(list))
-		}
-		if !taken[n] {
-			chosen = append(chosen, list[n-1])
-		}
-		taken[n] = true
-	}
-	return chosen, nil
-}
-
-// addChosen writes the chosen preset and rules into settings.json after the user has seen the change.
-// If the user has chosen a preset, it leaves out the rules that the preset makes unnecessary.
-func (e *env) addChosen(chosen []offer) error {
-	var preset string
-	for _, o := range chosen {
-		preset = cmp.Or(preset, o.preset)
-	}
-	var suggestions []policy.Suggestion
-	for _, o := range chosen {
-		if o.rule != nil && !(o.spared && preset != "") {
-			suggestions = append(suggestions, *o.rule)
-		}
-	}
-	err := e.addPolicy("", preset, suggestions, false)
-	switch {
-	case errors.Is(err, errUnchanged) && e.ctx.Err() != nil:
-		return errStopped
-	case errors.Is(err, errUnchanged):
-		fmt.Fprintf(e.stdout, "Left out: %v.\n", err)
-		return nil
-	}
-	return err
 }

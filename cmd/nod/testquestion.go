@@ -31,7 +31,7 @@ func (e *env) testQuestion(wait time.Duration) (schemas.Decision, error) {
 	}
 	r.PendingID = open.PendingID
 	if open.Receipt.Revision != 0 {
-		fmt.Fprintf(e.stderr, "A question is on its way to you. Answer it where you are asked, or with: nod allow %s\n", r.PendingID)
+		fmt.Fprintf(e.stderr, "A question is on its way to you. Answer it where you are asked, or in another terminal with: nod allow %s\n", r.PendingID)
 	}
 	waiting, cancel := context.WithTimeout(e.ctx, wait)
 	defer cancel()

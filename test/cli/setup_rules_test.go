@@ -5,34 +5,66 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// setupPane runs nod setup at a terminal, in a Go project of a home with Claude Code in it, up to the
-// question whether to install the hook.
-func setupPane(t *testing.T, m *rig.Machine, before string, past string) (p *rig.Pane, project string) {
+// setupPane is nod setup at a terminal, in a Go project of a home with Claude Code and Copilot CLI in
+// it.
+type setupPane struct {
+	*rig.Pane
+	m             *rig.Machine
+	home, project string
+}
+
+// newSetupPane starts nod setup without the service, while nod runs. The string env has further
+// variables for it, and past is a transcript of a past session.
+func newSetupPane(t *testing.T, width, height int, env, before, past string) *setupPane {
+	m := rig.NewMachine(t)
 	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), rig.Apart(before), 0o600))
 	m.StartNod()
+	return startSetup(t, m, width, height, "PATH=$HOME/bin:/usr/bin:/bin "+env, past, "--no-service")
+}
+
+func startSetup(t *testing.T, m *rig.Machine, width, height int, env, past, flags string) *setupPane {
 	home := t.TempDir()
-	project = filepath.Join(home, "app")
-	require.NoError(t, os.MkdirAll(filepath.Join(project, ".git"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(project, "go.mod"), []byte("module app\n"), 0o600))
+	p := &setupPane{m: m, home: home, project: filepath.Join(home, "app")}
+	require.NoError(t, os.MkdirAll(filepath.Join(p.project, ".git"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(p.project, "go.mod"), []byte("module app\n"), 0o600))
 	if past != "" {
 		require.NoError(t, os.MkdirAll(filepath.Join(home, ".claude", "projects", "app"), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(home, ".claude", "projects", "app", "s1.jsonl"), []byte(past), 0o600))
 	}
 	testprogram.Write(t, home+"/bin/claude", "echo '2.1.329 (Claude Code)'")
-	p = m.NewPane(t, 160, 70, fmt.Sprintf("cd %[3]s && HOME=%[1]s CLAUDE_CONFIG_DIR= CODEX_HOME= PATH=%[1]s/bin:$PATH %[2]s setup --no-service --wait 1m; cat", home, m.Nod, project))
-	p.Shows("settings.json? [y/N]")
-	p.Types("y", "Enter")
-	return p, project
+	testprogram.Write(t, home+"/bin/copilot", "echo '1.0.102'")
+	p.Pane = m.NewPane(t, width, height, fmt.Sprintf("cd %s; export HOME=%s XDG_CONFIG_HOME= CLAUDE_CONFIG_DIR= CODEX_HOME=; %s %s setup --wait 1m %s; echo ended with $?; cat", p.project, home, env, m.Nod, flags))
+	return p
+}
+
+// answers types a line in reply to each question, in turn: pairs of a text on the screen and the line.
+func (p *setupPane) answers(pairs ...string) {
+	for n := 0; n < len(pairs); n += 2 {
+		p.Shows(pairs[n])
+		if pairs[n+1] != "" {
+			p.Types("-l", pairs[n+1])
+		}
+		p.Types("Enter")
+	}
+}
+
+// unchanged requires that nod setup has written nothing.
+func (p *setupPane) unchanged(before string) {
+	p.NoFileExists(filepath.Join(p.home, ".claude", "settings.json"))
+	p.NoDirExists(filepath.Join(p.home, ".copilot"))
+	settings, err := os.ReadFile(filepath.Join(p.m.Dir, "settings.json"))
+	p.NoError(err)
+	p.Equal(string(rig.Apart(before)), string(settings))
 }
 
 func settingsInForce(t *testing.T, m *rig.Machine) schemas.Settings {
@@ -43,46 +75,62 @@ func settingsInForce(t *testing.T, m *rig.Machine) schemas.Settings {
 	return state.Settings
 }
 
-const whichOffers = "Which of them (numbers such as 1 3, all, or Enter for none)?"
+// The questions of a terminal that cannot draw, by which a test waits for them.
+const (
+	whichAgents = "Which of the agents on this machine will ask nod?"
+	whichPreset = "Which one (a number, or Enter to leave it so"
+	whichRules  = "Each is one rule in settings.json."
+	writeThem   = "Write these changes? [y/N]"
+)
 
-// nod setup offers a preset and rules, and changes only the settings that the user chose and has seen.
-func TestSetupOffersAPresetAndRules(t *testing.T) {
+// On a terminal that cannot draw, nod setup asks line by line. It changes only what the user chose, has
+// seen and has confirmed.
+func TestSetupAsksLineByLine(t *testing.T) {
 	t.Parallel()
-	offered := "project"
-	if level, _ := contain.Support(); level == contain.Namespaces {
-		offered = "contained"
-	}
 	for name, c := range map[string]struct {
-		before string
-		keys   []string // in reply to the list
-		agrees string
-		preset string
-		allow  string // the rule of the project's runner, if it must be in force
+		before       string
+		agent        string
+		preset, rule string // the answers
+		agrees       string
+		want         string // the preset in force afterwards
+		allow        string // the rule of the project's runner, if it must be in force
 	}{
-		"all":                        {`{}`, []string{"a", "l", "l"}, "y", offered, ""},
-		"an empty line":              {`{}`, nil, "", "", ""},
-		"a change that is not meant": {`{}`, []string{"1"}, "n", "", ""},
-		"a preset is chosen already": {`{"permissions":{"preset":"readers"}}`, []string{"1"}, "y", "readers", "Bash(go test:*) in "},
+		"a preset and its rules":     {`{}`, "1", "3", "all", "y", "project", "Bash(go test:*) in "},
+		"empty lines":                {`{}`, "1", "", "", "y", "", ""},
+		"nothing at all":             {`{}`, "", "", "", "", "", ""},
+		"a change that is not meant": {`{}`, "all", "3", "all", "n", "", ""},
+		"a preset is chosen already": {`{"permissions":{"preset":"readers"}}`, "", "", "1", "y", "readers", "Bash(go test:*) in "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := rig.NewMachine(t)
-			p, project := setupPane(t, m, c.before, "")
-			p.Shows(whichOffers)
-			p.Types(append(c.keys, "Enter")...)
+			p := newSetupPane(t, 160, 300, "TERM=dumb", c.before, "")
+			p.answers(whichAgents, c.agent, whichPreset, c.preset, whichRules, c.rule)
 			if c.agrees != "" {
-				p.Shows("and put it in force? [y/N]")
-				p.Types(c.agrees, "Enter")
+				p.Shows(writeThem)
+				p.unchanged(c.before)
+				p.answers(writeThem, c.agrees)
+			}
+			if c.agrees == "n" {
+				p.Shows("nothing was changed: run nod setup again at any time")
+				p.Shows("ended with 1")
+				p.unchanged(c.before)
+				return
 			}
 			p.Shows("A question is on its way")
-			s := settingsInForce(t, m)
-			require.Equal(t, c.preset, s.Permissions.Preset)
+			s := settingsInForce(t, p.m)
+			p.Equal(c.want, s.Permissions.Preset)
 			if c.allow != "" {
-				require.Contains(t, s.Permissions.Allow, c.allow+project)
+				p.Contains(s.Permissions.Allow, c.allow+p.project)
+			} else {
+				p.Empty(s.Permissions.Allow)
 			}
-			if c.preset == "" {
-				require.Empty(t, s.Permissions.Allow)
+			if c.agent == "1" {
+				p.FileExists(filepath.Join(p.home, ".claude", "settings.json"))
+				p.Contains(p.Screen(), `+  "hooks": {`, "the summary shows the change")
+			} else {
+				p.NoFileExists(filepath.Join(p.home, ".claude", "settings.json"))
 			}
+			p.NoDirExists(filepath.Join(p.home, ".copilot"))
 		})
 	}
 }
@@ -97,37 +145,43 @@ func TestSetupReadsPastSessionsWithConsent(t *testing.T) {
 	for name, agrees := range map[string]bool{"yes": true, "no": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := rig.NewMachine(t)
-			p, _ := setupPane(t, m, `{"permissions":{"preset":"readers"}}`, past)
+			p := newSetupPane(t, 160, 100, "TERM=dumb", `{"permissions":{"preset":"readers"}}`, past)
 			p.Shows("Read them? [y/N]")
-			p.Types(map[bool]string{true: "y", false: "n"}[agrees], "Enter")
-			p.Shows(whichOffers)
+			p.NotContains(p.Screen(), whichAgents)
+			p.answers("Read them? [y/N]", map[bool]string{true: "y", false: "n"}[agrees], whichAgents, "", whichPreset, "")
+			p.Shows(whichRules)
+			p.Shows("Bash(go test:*) in " + p.project)
+			p.Within(rig.Patience, func() bool { return strings.Count(p.Screen(), "d 1 shows 1 in full") == 3 })
 			screen := p.Screen()
 			if !agrees {
-				require.NotContains(t, screen, "make lint")
-				require.NotContains(t, screen, "past sessions, by preset")
+				p.NotContains(screen, "make lint")
+				p.NotContains(screen, "past session.")
 				return
 			}
-			require.Contains(t, screen, "Questions in each of your 1 past sessions, by preset (readers is in force)")
-			require.Contains(t, screen, "1 files could not be read whole")
-			require.Contains(t, screen, "Bash(make lint:*) in /p")
-			require.Contains(t, screen, "would have spared 2 of your questions")
+			p.Contains(screen, "Tried on 1 past session.")
+			p.Contains(screen, "questions: up to 2 in half of the sessions, up to 2 in nine of ten")
+			p.Contains(screen, "1 file could not be read whole")
+			p.Contains(screen, "Bash(make lint:*) in /p")
+			p.Contains(screen, "would have spared 2 questions")
 		})
 	}
 }
 
 // nod setup changes no settings.json whose settings are not in force: applying it would change more.
+// The agents ask nod nevertheless.
 func TestSetupLeavesOtherSettingsInForce(t *testing.T) {
 	t.Parallel()
-	m := rig.NewMachine(t)
-	p, _ := setupPane(t, m, `{}`, "")
-	p.Shows(whichOffers)
+	p := newSetupPane(t, 160, 300, "TERM=dumb", `{}`, "")
+	p.answers(whichAgents, "1", whichPreset, "")
+	p.Shows(whichRules)
 	settings := filepath.Join(t.TempDir(), "team.json")
 	require.NoError(t, os.WriteFile(settings, []byte(`{"permissions":{"deny":["Bash(make:*)"]}}`), 0o600))
-	_, stderr, code := m.Run("settings", "apply", settings)
+	_, stderr, code := p.m.Run("settings", "apply", settings)
 	require.Zero(t, code, stderr)
 	p.Types("1", "Enter")
 	p.Shows("nod runs with other settings than those of this file")
+	p.answers(writeThem, "y")
 	p.Shows("A question is on its way")
-	require.Equal(t, []string{"Bash(make:*)"}, settingsInForce(t, m).Permissions.Deny)
+	require.Equal(t, []string{"Bash(make:*)"}, settingsInForce(t, p.m).Permissions.Deny)
+	p.FileExists(filepath.Join(p.home, ".claude", "settings.json"))
 }

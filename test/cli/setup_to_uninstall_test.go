@@ -284,6 +284,18 @@ func (h *house) uninstall() {
 	h.ok("uninstall", "--purge", "--yes")
 }
 
+// An agent whose settings nod cannot read does not keep the others from asking nod. The end names it.
+func TestSetupNamesTheAgentsThatItCouldNotChange(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.file(".claude/settings.json", "{")
+	_, stderr, code := h.run("setup", "--yes", "--no-test", "--no-service")
+	h.Equal(1, code)
+	h.Contains(stderr[strings.LastIndex(strings.TrimSpace(stderr), "\n")+1:], "nod: Claude Code: ")
+	h.Contains(stderr, "not valid JSON")
+	h.FileExists(filepath.Join(h.home, ".copilot/hooks/nod.json"))
+}
+
 // If the hook of one host cannot be uninstalled, the launcher stays, because that hook runs it.
 func TestUninstallKeepsALauncherThatAHookStillRuns(t *testing.T) {
 	t.Parallel()

@@ -144,8 +144,8 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "connectors/agents/mcpgate", "test/..."}, // mcpgate imports this module only in tests
 		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."},                              // acp imports this module only in tests
 		"github.com/anishathalye/porcupine":     {"test/chaos"},                                                     // only tests import this module
-		"charm.land/":                           {"connectors/people/inbox"},
-		"github.com/charmbracelet/":             {"connectors/people/inbox"},
+		"charm.land/":                           {"connectors/people/inbox", "cmd/nod/internal/checklist"},
+		"github.com/charmbracelet/":             {"connectors/people", "connectors/people/inbox", "cmd/nod/internal/checklist"},
 	}
 	for _, p := range packages(t) {
 		for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {

@@ -126,7 +126,7 @@ func (m *model) listRows(room int) []string {
 	}
 	table := strings.Split(strings.TrimSuffix(people.Table(prompts, m.now(), m.width-2), "\n"), "\n")
 	for n, row := range table {
-		row = fixedWidth(row)
+		row = people.FixedWidth(row)
 		switch {
 		case n == 0:
 			table[n] = dim(ansi.Truncate("  "+row, m.width, ""))

@@ -159,7 +159,7 @@ func TestRowsAreDrawnUnchanged(t *testing.T) {
 		for range 1 + random.IntN(30) {
 			text += string(printable[(near+random.IntN(60))%len(printable)])
 		}
-		text = fixedWidth(people.Line(text))
+		text = people.FixedWidth(people.Line(text))
 		if strings.Contains(text, "⟦") {
 			marked++
 		}
@@ -175,7 +175,7 @@ func TestRowsAreDrawnUnchanged(t *testing.T) {
 		}
 	}
 	require.NotZero(t, marked)
-	require.Equal(t, "👍⟦U+1F44D⟧⟦U+1F3FD⟧ कण ⟦U+0915⟧⟦U+093F⟧", fixedWidth("👍👍🏽 कण कि"))
+	require.Equal(t, "👍⟦U+1F44D⟧⟦U+1F3FD⟧ कण ⟦U+0915⟧⟦U+093F⟧", people.FixedWidth("👍👍🏽 कण कि"))
 	require.False(t, drawable([]string{strings.Repeat("x", 41)}, 40))
 	require.False(t, drawable([]string{"a" + strings.Repeat("\u0915\u094d", 40) + "\u200b"}, 20))
 }

@@ -1,4 +1,4 @@
-package inbox
+package people
 
 import (
 	"fmt"
@@ -8,20 +8,19 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/connectors/people/payload"
 )
 
-// fixedWidth shows a character by its code points if the character's width differs between terminals.
+// FixedWidth shows a character by its code points if the character's width differs between terminals.
 // An example is a cluster that some terminals draw as one character and others as several. With such
 // characters, a partial redraw could mix old and new text on the screen.
-func fixedWidth(s string) string {
-	s, _ = fixedWidthSpans(s, nil)
+func FixedWidth(s string) string {
+	s, _ = FixedWidthSpans(s, nil)
 	return s
 }
 
-// fixedWidthSpans is fixedWidth for a line with styles.
-func fixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
+// FixedWidthSpans is FixedWidth for a line with styles.
+func FixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return s, spans
 	}
@@ -32,7 +31,7 @@ func fixedWidthSpans(s string, spans []payload.Span) (string, []payload.Span) {
 		char := s[at : at+n]
 		move(moved, spans, at, n, b.Len())
 		at += n
-		if width > 0 && width == people.Cells(char) && width == ansi.StringWidthWc(char) {
+		if width > 0 && width == Cells(char) && width == ansi.StringWidthWc(char) {
 			b.WriteString(char)
 			continue
 		}
@@ -57,27 +56,3 @@ func move(moved, spans []payload.Span, from, n, to int) {
 		}
 	}
 }
-
-func fixedWidthParts(parts []people.Part) []people.Part {
-	parts = slices.Clone(parts)
-	for n, part := range parts {
-		p := &parts[n]
-		p.Lines, p.Spans = slices.Clone(part.Lines), slices.Clone(part.Spans)
-		if part.Caption {
-			p.Label, p.Spans[0] = fixedWidthSpans(part.Label, part.Spans[0])
-			continue
-		}
-		p.Label = fixedWidth(part.Label)
-		for i, line := range part.Lines {
-			if i < len(p.Spans) {
-				p.Lines[i], p.Spans[i] = fixedWidthSpans(line, part.Spans[i])
-			} else {
-				p.Lines[i] = fixedWidth(line)
-			}
-		}
-	}
-	return parts
-}
-
-// rowsOf breaks a text of nod into rows. The text may quote an agent.
-func rowsOf(text string, width int) []string { return people.Wrap(fixedWidth(text), width) }

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy"
+)
+
+// historyBytes bounds the size of the transcripts that setup reads, the newest first.
+const historyBytes = 64 << 20
+
+// past returns the tool calls of the user's past sessions, or nil if there are none or the user does not
+// agree to reading them.
+func (c *setupCmd) past(e *env) (calls []policy.SessionCall) {
+	files := transcripts()
+	if len(files) == 0 {
+		return nil
+	}
+	dirs := transcriptDirs()
+	for i := range dirs {
+		dirs[i] = tilde(dirs[i])
+	}
+	fmt.Fprintln(e.stdout)
+	e.printWrapped(fmt.Sprintf("Your past sessions (%s below %s) show how often nod would ask, and which rules would spare you questions. nod reads them on this machine and keeps nothing of them.", counted(len(files), "file"), strings.Join(dirs, " and ")))
+	if !e.agree("Read them?") {
+		return nil
+	}
+	unread := 0
+	for _, file := range files {
+		more, err := readTranscript(file)
+		if calls = append(calls, more...); err != nil { // a running session may be writing the file's last line
+			unread++
+		}
+	}
+	if unread > 0 {
+		fmt.Fprintf(e.stdout, "%s could not be read whole: nod policy replay FILE says why.\n", counted(unread, "file"))
+	}
+	return calls
+}
+
+// counted returns a number with its noun, such as 1 file or 2 files.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// transcriptDirs returns the directories in which agent programs keep the transcripts of sessions.
+func transcriptDirs() (dirs []string) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil // without a home directory there are no transcripts that nod could find
+	}
+	for _, dir := range []string{
+		filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "projects"),
+		filepath.Join(cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(home, ".codex")), "sessions"),
+	} {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// transcripts returns the newest transcripts of the user, up to historyBytes.
+func transcripts() (files []string) {
+	type transcript struct {
+		path string
+		fs.FileInfo
+	}
+	var all []transcript
+	for _, dir := range transcriptDirs() {
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what cannot be read is left out
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".jsonl") {
+				return nil
+			}
+			if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+				all = append(all, transcript{path, info})
+			}
+			return nil
+		})
+	}
+	slices.SortFunc(all, func(a, b transcript) int { return b.ModTime().Compare(a.ModTime()) })
+	size := int64(0)
+	for _, t := range all {
+		if size += t.Size(); size > historyBytes {
+			break
+		}
+		files = append(files, t.path)
+	}
+	return files
+}
