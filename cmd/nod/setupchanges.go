@@ -36,7 +36,8 @@ type setupChange struct {
 	item     *checklist.Item // nil if the change follows from other items
 }
 
-// listed gives the change its item in a list.
+// listed gives the change its item in a list, which is on: who runs setup wants agents to ask nod. Nothing
+// is written before the user confirms the summary.
 func (s *setupChange) listed() *setupChange {
 	s.item = &checklist.Item{Text: s.name, Detail: s.diff, Notes: append([]string{countLines(s.paths, s.diff)}, s.parts...)}
 	switch {
@@ -44,6 +45,8 @@ func (s *setupChange) listed() *setupChange {
 		s.item.Mark, s.item.Notes = markFault, []string{s.fault.Error()}
 	case s.diff == "":
 		s.item.Mark, s.item.Notes = markDone, []string{"set up already, by " + s.paths}
+	default:
+		s.item.On = true
 	}
 	return s
 }

@@ -97,9 +97,9 @@ func TestSetupAsksLineByLine(t *testing.T) {
 	}{
 		"a preset and its rules":     {`{}`, "1", "3", "all", "y", "project", "Bash(go test:*) in "},
 		"empty lines":                {`{}`, "1", "", "", "y", "", ""},
-		"nothing at all":             {`{}`, "", "", "", "", "", ""},
+		"nothing at all":             {`{}`, "none", "", "", "", "", ""},
 		"a change that is not meant": {`{}`, "all", "3", "all", "n", "", ""},
-		"a preset is chosen already": {`{"permissions":{"preset":"readers"}}`, "", "", "1", "y", "readers", "Bash(go test:*) in "},
+		"a preset is chosen already": {`{"permissions":{"preset":"readers"}}`, "none", "", "1", "y", "readers", "Bash(go test:*) in "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

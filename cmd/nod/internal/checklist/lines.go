@@ -37,7 +37,7 @@ func (p page) ask(out io.Writer, read func(string) (string, error)) error {
 		fmt.Fprintln(out, p.Intro)
 	}
 	printItems(out, p, false)
-	question := "Which of them (numbers such as 1 3, all, or Enter for none; d 1 shows 1 in full)? "
+	question := "Which of them (numbers such as 1 3, all, none, or Enter to leave it so; d 1 shows 1 in full)? "
 	if p.One {
 		question = "Which one (a number, or Enter to leave it so; d 1 shows 1 in full)? "
 	}
@@ -69,10 +69,16 @@ func (p page) printDetail(out io.Writer, number string) error {
 	return nil
 }
 
-// take chooses the items of these words: numbers, or all. Without words it chooses none.
+// take chooses the items of these words: numbers, all, or none. Without words the choice stays.
 func (p page) take(words []string) error {
-	if len(words) == 1 && strings.EqualFold(words[0], "all") && !p.One {
+	switch {
+	case len(words) == 0:
+		return nil
+	case len(words) == 1 && strings.EqualFold(words[0], "all") && !p.One:
 		p.choose(p.choices()...)
+		return nil
+	case len(words) == 1 && strings.EqualFold(words[0], "none") && !p.One:
+		p.choose()
 		return nil
 	}
 	chosen, err := p.numbered(words)
@@ -115,7 +121,7 @@ func printItems(out io.Writer, p page, details bool) {
 			number = strconv.Itoa(n)
 		}
 		now := ""
-		if p.One && i.On {
+		if i.On {
 			now = " (chosen)"
 		}
 		fmt.Fprintf(out, "%3s  %s%s\n", number, safe(i.Text), now)
