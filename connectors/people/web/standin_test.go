@@ -167,6 +167,10 @@ func (s *standIn) EachDecided(_ context.Context, session string, f func([]schema
 	return f(s.decided(session))
 }
 
+func (s *standIn) Logged(context.Context, string, string, string) (schemas.Page, error) {
+	return schemas.Page{Log: &schemas.LogExtent{}}, nil
+}
+
 func (s *standIn) decided(session string) (all []schemas.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
