@@ -60,7 +60,7 @@ func LoggedParts(l *schemas.LoggedRequest) []Part {
 	p, known := FromLog(l)
 	parts := []Part{
 		{Label: "Outcome", Lines: []string{LoggedOutcome(l)}},
-		{Label: "From the log", Lines: lines(loggedNote(l, known), "nothing can be decided or undone here")},
+		{Label: "From the log", Lines: lines(askedText(l), loggedNote(l, known), "nothing can be decided or undone here")},
 	}
 	if !known {
 		return append(parts, inGroup(Rest, slices.DeleteFunc(restParts(&p), func(part Part) bool { return part.Label == "Host" || part.Label == "Wants" }))...)
@@ -74,6 +74,13 @@ func LoggedParts(l *schemas.LoggedRequest) []Part {
 		return !part.Quote && slices.Contains([]string{"Outcome", "Expires", "Answers"}, part.Label)
 	})
 	return slices.Concat(parts, action, inGroup(About, about), inGroup(Rest, restParts(&p)))
+}
+
+func askedText(l *schemas.LoggedRequest) string {
+	if l.AskedAt.IsZero() {
+		return ""
+	}
+	return "asked on " + l.AskedAt.Format("2 Jan 2006 15:04 MST")
 }
 
 func loggedNote(l *schemas.LoggedRequest, known bool) string {

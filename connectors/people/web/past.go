@@ -46,7 +46,7 @@ func newLoggedView(l *schemas.LoggedRequest, now time.Time) decidedView {
 		Summary: people.LoggedSummary(l, summaryWidth), Remember: []string{}, Takes: []string{},
 		Parts: partsIn(people.LoggedParts(l)), Exact: []part{},
 	}
-	if known {
+	if known && l.Redacted == 0 {
 		q.Exact = partsIn(people.Exact(&p))
 	}
 	return decidedView{requestView: q, Decision: p.Decision, Text: people.LoggedOutcome(l), Logged: true}
