@@ -66,7 +66,7 @@ func (e *connectors) listLogged(ctx context.Context, c *caller, q *schemas.Query
 // begin.
 func (e *connectors) logCursor(ctx context.Context, after string) (uint64, error) {
 	if after == "" {
-		return e.store.Log.FirstSince(ctx, e.clock.now().Add(overlap-bus.Retention))
+		return e.store.Log.FirstSince(ctx, e.clock.now().Add(overlap-cmp.Or(e.RecordsKept, bus.Retention)))
 	}
 	return afterCursor(after)
 }

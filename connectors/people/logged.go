@@ -3,7 +3,6 @@ package people
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -138,19 +137,3 @@ func (s Search) inText(p *schemas.Prompt, summary, outcome string) bool {
 	}, "\n"))
 	return !slices.ContainsFunc(s.Words, func(w string) bool { return !strings.Contains(text, w) })
 }
-
-// LogReach says in one sentence where the history of the log ends, or how far it was read if more
-// is true. Times are in the time zone of now.
-func LogReach(log *schemas.LogExtent, more bool, now time.Time) string {
-	switch {
-	case log == nil:
-		return ""
-	case log.Begins.IsZero():
-		return "The log is empty."
-	case more:
-		return "Searched back to " + date(log.Reached, now) + "."
-	}
-	return "The log begins on " + date(log.Begins, now) + "."
-}
-
-func date(at, now time.Time) string { return at.In(now.Location()).Format("2 Jan 2006 15:04") }

@@ -16,7 +16,7 @@ const (
 	// logPages and logWithin bound the work on one reply: the pages of the log that are read for it,
 	// and the time after which no further page is read.
 	logPages  = 20
-	logWithin = 1500 * time.Millisecond
+	logWithin = 2 * time.Second
 )
 
 // decidedView is a request with its decision, for the history.
