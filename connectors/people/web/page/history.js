@@ -13,9 +13,11 @@ const byItself = 5; // how many times in a row the list reads older ones by itse
 export function decided(request) {
   const { decision, logged } = request;
   const agent = [request.agent_name || request.agent, request.project].filter(Boolean).join(" · ");
+  const at = when(decision?.decided_at ?? request.created_at), said = outcomeParts(request.text, decision);
+  if (logged && said.length === 1) said.push(" · ", at.cloneNode(true)); // the text has no time
   const item = el("li", `decided ${logged ? "logged" : `risk-${riskClass(request.risk)}`}`, fold(
-    [icon(request), el("span", "covers", request.summary), el("span", `outcome ${decision?.outcome ?? "none"}`, ...outcomeParts(request.text, decision))],
-    el("p", "meta", ...logged ? [] : [risk(request)], el("span", "", agent), sessionLink(request.session_id, request.session_label), when(decision?.decided_at ?? request.created_at)),
+    [icon(request), el("span", "covers", request.summary), el("span", `outcome ${decision?.outcome ?? "none"}`, ...said)],
+    el("p", "meta", ...logged ? [] : [risk(request)], el("span", "", agent), sessionLink(request.session_id, request.session_label), at),
     parts(request)));
   item.dataset.id = request.pending_id;
   return item;
