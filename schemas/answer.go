@@ -119,6 +119,10 @@ type Query struct {
 	// After is the Next of the previous page, or empty for the first page.
 	After string `json:"after,omitempty"`
 	Limit int    `json:"limit,omitempty"`
+	// Log asks for the history before the records: what the log has about requests whose records
+	// are no longer kept, the newest first. If PendingID is set, the page has only requests whose
+	// id begins with it.
+	Log bool `json:"log,omitempty"`
 }
 
 // MinPrefix is the length of the shortest prefix of a pending_id that a Query accepts. The
@@ -133,4 +137,10 @@ type Page struct {
 	Prompts []Prompt  `json:"prompts"`
 	Next    string    `json:"next,omitempty"`
 	Now     time.Time `json:"now"` // the broker's time, for countdowns
+	// Logged and Log are the reply to a Query with Log set: the requests, the newest first, and
+	// how far the page reaches. The number of log entries that are read for a page is bounded, so
+	// a page may have few requests, or none, and a Next. Engines that cannot read the log leave
+	// Log empty.
+	Logged []LoggedRequest `json:"logged,omitempty"`
+	Log    *LogExtent      `json:"log,omitempty"`
 }

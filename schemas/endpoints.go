@@ -105,7 +105,7 @@ var (
 		reply[Page](TypePage, "a page of them"))
 	ShowEndpoint = endpoint[Query, Page](readers, QuerySubject(anyConnector, QueryShow), TypeQuery, "show one request",
 		reply[Page](TypePage, "that request alone"))
-	HistoryEndpoint = endpoint[Query, Page](readers, QuerySubject(anyConnector, QueryHistory), TypeQuery, "which decided requests are still stored?",
+	HistoryEndpoint = endpoint[Query, Page](readers, QuerySubject(anyConnector, QueryHistory), TypeQuery, "which decided requests are still stored, or in the log?",
 		reply[Page](TypePage, "a page of them"))
 	SessionEndpoint = endpoint[Query, Session](readers, QuerySubject(anyConnector, QuerySession), TypeQuery, "what is the state of this session?",
 		reply[Session](TypeSession, "the session"))

@@ -78,10 +78,21 @@ func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []s
 
 // EachDecided calls f with one page after another of the decided requests of a session, or of
 // all sessions if session is empty, as EachPending does. A record is listed for 24 h after its
-// decision. Most requests that are decided at once, without a person, have no record: they are
-// only in the log.
+// decision; Logged lists the earlier ones. Most requests that are decided at once, without a
+// person, have no record: they are only in the log.
 func (d *Desk) EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error {
 	return d.eachPage(ctx, schemas.QueryHistory, schemas.Query{SessionID: session}, f)
+}
+
+// Logged returns one page of the requests of the log whose records EachDecided no longer lists, of
+// a session or of all, the newest first. after is the Next of the page before. If id is not empty,
+// it begins the ids of all. A page may be empty and have a Next.
+func (d *Desk) Logged(ctx context.Context, session, id, after string) (schemas.Page, error) {
+	page, err := d.page(ctx, schemas.QueryHistory, schemas.Query{Type: schemas.TypeQuery, SessionID: session, PendingID: id, After: after, Log: true})
+	if err == nil && page.Log == nil {
+		err = schemas.Errorf(schemas.CodeUnknownAction, "an engine of an older version runs, which has no history before the last 24 hours: update nod on its machine")
+	}
+	return page, err
 }
 
 func (d *Desk) eachPage(ctx context.Context, query string, q schemas.Query, f func([]schemas.Prompt) error) error {

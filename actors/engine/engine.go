@@ -53,6 +53,9 @@ type Options struct {
 	// monotonic clock, to notice that the clock was set or that the machine slept. Tests set
 	// it.
 	Wall func() time.Time
+	// RecordsKept is the age of decisions at which the history goes on in the log; 0 means the age at
+	// which the broker removes records. Tests set it.
+	RecordsKept time.Duration
 	// Logged, if not nil, is called with each entry that this engine has added to the log. It
 	// must not block.
 	Logged func(*schemas.LogEntry)

@@ -33,8 +33,11 @@ func (e *connectors) listPending(ctx context.Context, c *caller, q *schemas.Quer
 
 // listHistory lists, in pages, the decided requests whose record is still kept. A request that
 // was decided at once has a record only if its agent may have sent it before or its input was
-// edited.
+// edited. If the query asks for it, the page has older requests, from the log.
 func (e *connectors) listHistory(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
+	if q.Log {
+		return e.listLogged(ctx, c, q)
+	}
 	return e.listRequests(ctx, c, q, true)
 }
 

@@ -54,6 +54,9 @@ func (c *showCmd) Run(e *env) error {
 	}
 	defer done()
 	p, page, err := e.find(ctx, d, c.Session, c.ID, nil)
+	if errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) && schemas.ValidID(c.ID) {
+		return c.showLogged(e, d, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -66,6 +69,32 @@ func (c *showCmd) Run(e *env) error {
 		parts = people.Exact(&p)
 	}
 	e.printParts(e.stdout, parts)
+	return nil
+}
+
+// showLogged shows a request without a record, as far as the log has it. If the log does not have
+// it, showLogged returns the error unknown.
+func (c *showCmd) showLogged(e *env, d *desk, unknown error) error {
+	l, err := e.findLogged(d, c.Session, c.ID)
+	if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeUnknownAction}) {
+		return err
+	}
+	if l == nil {
+		return unknown
+	}
+	l.AskedAt = l.AskedAt.Local()
+	p, known := people.FromLog(l)
+	switch {
+	case c.JSON:
+		past := pastRequests{found: []schemas.LoggedRequest{*l}}
+		return e.printJSON(past.rows()[0])
+	case c.Exact && (!known || l.Redacted > 0):
+		return fmt.Errorf("the exact input of %s is not kept: its record is gone, and the log has it only with log.payloads and without secrets", p.PendingID)
+	case c.Exact:
+		e.printParts(e.stdout, people.Exact(&p))
+	default:
+		e.printParts(e.stdout, people.LoggedParts(l))
+	}
 	return nil
 }
 

@@ -32,7 +32,7 @@ var examples = map[string]string{
 	"allow":             "nod allow\nnod allow 7hd2\nnod allow 7hd2 --for 30m",
 	"deny":              "nod deny 7hd2 -m 'use make clean'",
 	"answer":            "nod answer\nnod answer 7hd2 2\nnod answer 7hd2 keep the old name",
-	"history":           "nod history\nnod history --session fix-ci -n 5",
+	"history":           "nod history\nnod history --session fix-ci -n 5\nnod history --outcome denied make release",
 	"sessions":          "nod sessions",
 	"freeze":            "nod freeze -m 'too many deletions'\nnod freeze --session fix-ci",
 	"thaw":              "nod thaw\nnod thaw --session fix-ci",

@@ -70,7 +70,7 @@ type cli struct {
 	Allow    allowCmd    `cmd:"" group:"answer" help:"Allow a request."`
 	Deny     denyCmd     `cmd:"" group:"answer" help:"Deny a request."`
 	Answer   answerCmd   `cmd:"" group:"answer" help:"Answer a question."`
-	History  historyCmd  `cmd:"" group:"answer" help:"List the decisions of the last 24 hours."`
+	History  historyCmd  `cmd:"" group:"answer" help:"List and search the decisions, as far back as the log."`
 	Sessions sessionsCmd `cmd:"" group:"answer" help:"List the sessions of agents, and how many requests of each wait."`
 	Freeze   freezeCmd   `cmd:"" group:"answer" help:"Deny all requests of agents, until nod thaw."`
 	Thaw     thawCmd     `cmd:"" group:"answer" help:"End a freeze."`

@@ -146,10 +146,10 @@ func SessionTable(all []Session, now time.Time, width int, paint Painter) string
 	return t.text(width, paint)
 }
 
-// HistoryTable returns a header and one line for each decided prompt, for a terminal of width
-// columns. If width is 0, no line is cut. Times of day are in the time zone of now. The header
-// has colours.
-func HistoryTable(prompts []schemas.Prompt, now time.Time, width int, paint Painter) string {
+// HistoryTable returns a header and one line for each decided prompt and each request of the log, for
+// a terminal of width columns. If width is 0, no line is cut. Times of day are in the time zone of
+// now. The header has colours.
+func HistoryTable(prompts []schemas.Prompt, logged []schemas.LoggedRequest, now time.Time, width int, paint Painter) string {
 	t := table{titles: []string{"WHEN", "AGENT", "WHAT", "OUTCOME"}}
 	most := 1 << 16
 	if width > 0 {
@@ -159,6 +159,16 @@ func HistoryTable(prompts []schemas.Prompt, now time.Time, width int, paint Pain
 		p := prompts[i]
 		p.Request.CreatedAt = p.Request.CreatedAt.In(now.Location())
 		t.add(clock(p.Decision.DecidedAt.In(now.Location()), now), cut(Line(orElse(p.Request.AgentName, p.Agent)), 24), Summary(&p, most), Outcome(p.Decision, &p))
+	}
+	for i := range logged {
+		l := logged[i]
+		at := l.AskedAt
+		if l.Decided != nil {
+			at = l.Decided.At
+		}
+		l.AskedAt = l.AskedAt.In(now.Location())
+		p, _ := FromLog(&l)
+		t.add(clock(at.In(now.Location()), now), cut(Line(orElse(p.Request.AgentName, p.Agent)), 24), LoggedSummary(&l, most), LoggedOutcome(&l))
 	}
 	return t.text(width, paint)
 }

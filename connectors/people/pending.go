@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,11 +91,20 @@ type Newest struct {
 // Add adds the requests of a page. The error is always nil.
 func (n *Newest) Add(page []schemas.Prompt) error {
 	n.found = addPage(n.found, page, func(p *schemas.Prompt) bool { return p.Decision != nil && (n.Keep == nil || n.Keep(p)) })
-	slices.SortStableFunc(n.found, func(a, b schemas.Prompt) int { return b.Decision.DecidedAt.Compare(a.Decision.DecidedAt) })
+	slices.SortStableFunc(n.found, func(a, b schemas.Prompt) int { return newer(&a, b.Decision.DecidedAt, b.Key()) })
 	if len(n.found) > n.Most {
 		n.found, n.More = slices.Clip(n.found[:n.Most]), true
 	}
 	return nil
+}
+
+// DecidedBefore reports whether a decided request comes after another one in the order of Newest:
+// its decision is older or, of the same time, its key is greater.
+func DecidedBefore(p *schemas.Prompt, at time.Time, key string) bool { return newer(p, at, key) > 0 }
+
+// newer returns a negative number if p comes before the other request in the order of Newest.
+func newer(p *schemas.Prompt, at time.Time, key string) int {
+	return cmp.Or(at.Compare(p.Decision.DecidedAt), strings.Compare(p.Key(), key))
 }
 
 // Prompts returns the kept requests, the newest decision first.

@@ -24,7 +24,8 @@ type actionPayload struct {
 	Limit     int    `json:"limit"`
 	GrantID   string `json:"grant_id"`
 
-	// The filters of permissions.history.
+	// The filters of permissions.history, and the Next of the page before.
+	Before  string          `json:"before"`
 	Query   string          `json:"query"`
 	Outcome schemas.Outcome `json:"outcome"`
 

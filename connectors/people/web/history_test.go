@@ -40,6 +40,17 @@ func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
 	page, _ := s.gets("permissions.history", fields{"session_id": "S", "limit": 1})
 	r.Len(page.Payload.Permissions, 1)
 	r.True(page.Payload.More)
+	r.Equal("one", page.Payload.Permissions[0].PendingID)
+	older, _ := s.gets("permissions.history", fields{"session_id": "S", "limit": 1, "before": page.Payload.Next})
+	r.Len(older.Payload.Permissions, 1)
+	r.Equal("two", older.Payload.Permissions[0].PendingID)
+	r.False(older.Payload.More)
+	logged, _ := s.gets("permissions.history", fields{"session_id": "S", "before": older.Payload.Next})
+	r.Empty(logged.Payload.Permissions, "the log has nothing that is older")
+	r.Empty(logged.Payload.Next)
+	for _, wrong := range []string{"x", "stored.1", "stored.x.S.one", "log.x"} {
+		s.refused(schemas.CodeValidation, "permissions.history", fields{"before": wrong})
+	}
 	other, _ := s.gets("permissions.history", fields{"session_id": "T"})
 	r.Empty(other.Payload.Permissions)
 	s.refused(schemas.CodeValidation, "permissions.history", fields{"session_id": "*"})

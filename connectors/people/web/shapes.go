@@ -297,30 +297,6 @@ func freezeViews(all []schemas.Freeze) []freezeView {
 	return told
 }
 
-// decidedView is a request with its decision, for the history.
-type decidedView struct {
-	*requestView
-	Decision *schemas.Decision `json:"decision"`
-	Text     string            `json:"text"`
-}
-
-func newDecidedView(p *schemas.Prompt, now time.Time) decidedView {
-	q := newRequestView(p, now)
-	q.ServerTime = now
-	return decidedView{q, p.Decision, people.Outcome(p.Decision, p)}
-}
-
-// historyReply is the reply to permissions.history. The newest decision is first.
-type historyReply struct {
-	Permissions []decidedView `json:"permissions"`
-	More        bool          `json:"more"` // older decisions exist
-	// Runs sums up all contained runs of the session, including those that this page of the history
-	// leaves out. If the session has no contained run, or the history covers several sessions, Runs is
-	// empty.
-	Runs       string    `json:"runs,omitempty"`
-	ServerTime time.Time `json:"server_time"`
-}
-
 // grantView is a standing answer. Its texts are sanitised for display.
 type grantView struct {
 	GrantID   string        `json:"grant_id"`

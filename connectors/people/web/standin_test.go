@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +26,8 @@ type standIn struct {
 	freezes []schemas.Freeze
 	noThaw  *schemas.Error // the reply to every thaw, if not nil
 	noShow  *schemas.Error // the reply to every Show, if not nil
+	logged  []schemas.Page // the pages of the log
+	noLog   *schemas.Error // the reply to every Logged, if not nil
 	web     *web.Server
 }
 
@@ -165,6 +168,24 @@ func (s *standIn) LoginCodeSpent(context.Context, string) (bool, error) { return
 
 func (s *standIn) EachDecided(_ context.Context, session string, f func([]schemas.Prompt) error) error {
 	return f(s.decided(session))
+}
+
+// Logged returns the pages of the field logged, one after another.
+func (s *standIn) Logged(_ context.Context, _, _, after string) (schemas.Page, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.noLog != nil {
+		return schemas.Page{}, s.noLog
+	}
+	n, _ := strconv.Atoi(after)
+	if n >= len(s.logged) {
+		return schemas.Page{Log: &schemas.LogExtent{}}, nil
+	}
+	page := s.logged[n]
+	if n+1 < len(s.logged) {
+		page.Next = strconv.Itoa(n + 1)
+	}
+	return page, nil
 }
 
 func (s *standIn) decided(session string) (all []schemas.Prompt) {

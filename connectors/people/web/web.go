@@ -62,6 +62,10 @@ type Records interface {
 	// session is not empty, the pages contain only the requests of that session. An error of f ends the
 	// list, and EachDecided returns it.
 	EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error
+	// Logged returns a page of the older requests, from the log, the newest first: of one session or,
+	// if session is empty, of all. after is the Next of the page before. A page may be empty and have
+	// a Next. If id is not empty, it begins the ids of all requests of the page.
+	Logged(ctx context.Context, session, id, after string) (schemas.Page, error)
 	// Grants lists the standing answers of one session or, if session is empty, of all sessions. The
 	// list includes some that have ended recently.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)

@@ -1,17 +1,23 @@
 // The list of past decisions.
 
 import { icon } from "./icons.js";
-import { el, fold, outcomeParts, parts, risk, riskClass, sessionLink, when } from "./parts.js";
+import { el, fold, keyOf, outcomeParts, parts, risk, riskClass, sessionLink, when } from "./parts.js";
 
 const outcomes = [["any outcome", ""], ["allowed", "allowed"], ["denied", "denied"], ["expired", "timed_out"], ["withdrawn", "withdrawn"], ["dismissed", "cancelled"]];
 const pause = 200; // ms without a keystroke before a search begins
+const enough = 30; // rows with which the list reads no older ones by itself
+const byItself = 5; // how many times in a row the list reads older ones by itself
 
-/** decided returns a list item with one decision. A click unfolds the request. */
+/** decided returns a list item with one decision, or with one request of the log. A click unfolds
+ * the request. */
 export function decided(request) {
+  const { decision, logged } = request;
   const agent = [request.agent_name || request.agent, request.project].filter(Boolean).join(" · ");
-  const item = el("li", `decided risk-${riskClass(request.risk)}`, fold(
-    [icon(request), el("span", "covers", request.summary), el("span", `outcome ${request.decision.outcome}`, ...outcomeParts(request.text, request.decision))],
-    el("p", "meta", risk(request), el("span", "", agent), sessionLink(request.session_id, request.session_label), when(request.decision.decided_at)),
+  const at = when(decision?.decided_at ?? request.created_at), said = outcomeParts(request.text, decision);
+  if (logged && said.length === 1) said.push(" · ", at.cloneNode(true)); // the text has no time
+  const item = el("li", `decided ${logged ? "logged" : `risk-${riskClass(request.risk)}`}`, fold(
+    [icon(request), el("span", "covers", request.summary), el("span", `outcome ${decision?.outcome ?? "none"}`, ...said)],
+    el("p", "meta", ...logged ? [] : [risk(request)], el("span", "", agent), sessionLink(request.session_id, request.session_label), at),
     parts(request)));
   item.dataset.id = request.pending_id;
   return item;
@@ -24,8 +30,14 @@ export class History extends HTMLElement {
   #status = el("p", "total");
   #search = el("input");
   #outcome = el("select");
+  #older = el("button", "", "Older");
+  #reach = el("span");
+  #end = el("p", "older", this.#reach, this.#older);
   #timer = 0;
   #loads = 0;
+  #reading = 0; // the load that reads older requests now, or 0
+  #next = ""; // asks for the requests before those of the list; empty at the beginning of the log
+  #listed = new Set(); // the requests of the list: the log may have one twice
   ask = null;
 
   connectedCallback() {
@@ -43,8 +55,12 @@ export class History extends HTMLElement {
       this.#timer = setTimeout(() => this.load(), pause);
     });
     this.replaceChildren(el("h2", "", "History"),
-      el("p", "hint", "Decisions of the last 24 hours, by people and by rules. Requests without an id that a rule decided at once are only in the log."),
-      filters, this.#status, this.#list);
+      el("p", "hint", "Decisions by people and by rules, as far back as the log. Requests without an id that a rule decided at once are not listed: nod log search finds them."),
+      filters, this.#status, this.#list, this.#end);
+    this.#reach.setAttribute("role", "status");
+    this.#older.type = "button";
+    this.#older.addEventListener("click", () => this.#goOn(this.#loads, 1));
+    this.#end.hidden = true;
   }
 
   /** focusSearch puts the focus in the search field. */
@@ -55,15 +71,68 @@ export class History extends HTMLElement {
   async load() {
     const load = ++this.#loads;
     try {
-      const reply = await this.ask("permissions.history", { query: this.#search.value.trim(), outcome: this.#outcome.value });
+      const reply = await this.#asks("");
       if (load !== this.#loads) return; // a newer search has begun
-      this.#list.replaceChildren(...reply.permissions.map(decided));
-      const n = reply.permissions.length;
-      if (reply.more) this.#status.textContent = `The newest ${n}. Search to see others.`;
-      else this.#status.textContent = n ? "" : this.#filtered ? "No decision matches." : "Nothing was decided.";
+      this.#list.replaceChildren();
+      this.#listed.clear();
+      this.#append(reply);
+      this.#showEnd(reply);
+      await this.#goOn(load, this.#list.childElementCount < enough ? byItself : 0);
     } catch (failure) {
-      if (failure) this.#status.textContent = failure.message;
+      if (failure && load === this.#loads) this.#status.textContent = failure.message;
     }
+  }
+
+  #asks(before) {
+    return this.ask("permissions.history", { query: this.#search.value.trim(), outcome: this.#outcome.value, before });
+  }
+
+  // Adds older requests below the list, in up to so many steps, until it has some more rows.
+  async #goOn(load, steps) {
+    const rows = this.#list.childElementCount;
+    for (; steps > 0 && this.#next && this.#list.childElementCount < rows + enough; steps--) {
+      if (this.#reading === load) return;
+      this.#reading = load;
+      this.#older.textContent = "Reading the log …";
+      try {
+        const reply = await this.#asks(this.#next);
+        if (load !== this.#loads) return;
+        this.#append(reply);
+        this.#showEnd(reply);
+      } catch (failure) {
+        if (load !== this.#loads) return;
+        this.#older.textContent = "Try again";
+        if (failure) this.#reach.textContent = `Older requests were not read: ${failure.message}`;
+        return;
+      } finally {
+        if (this.#reading === load) this.#reading = 0;
+      }
+    }
+  }
+
+  #append({ permissions, next = "" }) {
+    this.#next = next;
+    for (const request of permissions) {
+      const id = `${keyOf(request)}.${request.created_at}`;
+      if (this.#listed.has(id)) continue;
+      this.#listed.add(id);
+      if (request.logged && !this.#list.querySelector(".from-log")) {
+        this.#list.append(el("li", "hint from-log", "From the log. Nothing can be decided or undone here."));
+      }
+      this.#list.append(decided(request));
+    }
+  }
+
+  // Says how far the list goes back, and whether it goes on.
+  #showEnd({ reach }) {
+    const none = !this.#list.childElementCount;
+    this.#end.hidden = false;
+    this.#older.hidden = !this.#next;
+    this.#older.textContent = this.#filtered ? "Search further back" : "Older";
+    this.#reach.replaceChildren();
+    if (!this.#next) this.#reach.append(...reach?.begins ? ["The log begins on ", when(reach.begins), "."] : ["The log is empty."]);
+    else if (reach?.reached) this.#reach.append(this.#filtered ? "Searched back to " : "Back to ", when(reach.reached), ".");
+    this.#status.textContent = !none ? "" : this.#next ? this.#filtered ? "No decision matches so far." : "" : this.#filtered ? "No decision matches." : "Nothing was decided.";
   }
 
   get #filtered() {
@@ -73,6 +142,7 @@ export class History extends HTMLElement {
   /** decided adds a new decision at the top. */
   decided(request) {
     if (this.#filtered) return; // the next search finds it
+    this.#listed.add(`${keyOf(request)}.${request.created_at}`);
     this.#list.prepend(decided(request));
     this.#status.textContent = "";
   }

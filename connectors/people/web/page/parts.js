@@ -17,13 +17,13 @@ export function clock(attribute, at) {
 }
 
 /** parts returns a whole request as elements, in nod's order. The essential parts come first,
- * then the element end if there is one, then the other parts. The ids and the exact input are
- * folded. */
+ * then the element end if there is one, then the other parts. The ids and the exact input, if nod
+ * has it, are folded. */
 export function parts(request, end) {
   const of = (group) => request.parts.filter((p) => p.group === group && !answers(p));
   return el("div", "parts", list(request, of("essential")), ...end ? [end] : [], list(request, of("about")),
     fold(["Agent, session, ids"], list(request, of("rest"))),
-    fold(["Exactly as sent"], list(request, request.exact)));
+    ...request.exact.length ? [fold(["Exactly as sent"], list(request, request.exact))] : []);
 }
 
 // A tool call's answers are omitted, because the buttons show them.

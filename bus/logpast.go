@@ -1,0 +1,209 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// logBatch bounds the entries that the server sends at once: an entry may be as large as a
+	// message.
+	logBatch = 128
+	// logBytes bounds the entries that one read of the log holds in memory.
+	logBytes = 8 << 20
+	// sparse is how many times as many entries a read passes that wants those of one session.
+	sparse = 10
+)
+
+// PastEntry is an entry of the log with its sequence and the time at which it was stored.
+type PastEntry struct {
+	schemas.LogEntry
+	Sequence uint64
+	Stored   time.Time
+}
+
+// PastEntries is a piece of the log, the oldest entry first.
+type PastEntries struct {
+	Entries []PastEntry
+	First   uint64    // the sequence at which the piece begins; its first entry may be a later one
+	Stored  time.Time // the time at which the entry First was stored; zero if there is none
+	Oldest  uint64    // the sequence of the log's oldest entry; 0 if the log is empty
+	Begins  time.Time // the time at which the log's oldest entry was stored
+}
+
+// Before reads the entries before a sequence: of one session or, if session is empty, of all. It
+// passes over at most most entries, or ten times as many for one session, and keeps at most most
+// of them, the newest ones. It leaves out entries that this version of nod cannot read.
+func (l *Log) Before(ctx context.Context, before uint64, session string, most int) (p PastEntries, err error) {
+	err = retryOperation(ctx, "read the log", func(ctx context.Context) error {
+		p, err = l.readBefore(ctx, before, session, uint64(most))
+		return err
+	})
+	return p, err
+}
+
+func (l *Log) readBefore(ctx context.Context, before uint64, session string, most uint64) (PastEntries, error) {
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		return PastEntries{}, err
+	}
+	if info.State.Msgs == 0 {
+		return PastEntries{}, nil
+	}
+	p := PastEntries{Oldest: info.State.FirstSeq, Begins: info.State.FirstTime}
+	before = min(before, info.State.LastSeq+1)
+	span := most
+	if session != "" {
+		span *= sparse
+	}
+	p.First = p.Oldest
+	if before <= p.Oldest {
+		return p, nil
+	}
+	if before-p.Oldest > span {
+		p.First = before - span
+	}
+	size, sizes := 0, []int(nil)
+	config := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: p.First}
+	err = l.scanPast(ctx, config, sessionsOf(session), func(e PastEntry, bytes int) bool {
+		if e.Sequence >= before {
+			return false
+		}
+		p.Entries, sizes = append(p.Entries, e), append(sizes, bytes)
+		for size += bytes; len(p.Entries) > 1 && (size > logBytes || len(p.Entries) > int(most)); size, sizes = size-sizes[0], sizes[1:] {
+			p.Entries = p.Entries[1:]
+			p.First = p.Entries[0].Sequence
+		}
+		return e.Sequence+1 < before
+	})
+	if err != nil {
+		return PastEntries{}, err
+	}
+	if len(p.Entries) > 0 && p.Entries[0].Sequence == p.First {
+		p.Stored = p.Entries[0].Stored
+		return p, nil
+	}
+	first, err := l.stream.GetMsg(ctx, p.First)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return p, nil // the server has just removed it
+	}
+	if err == nil {
+		p.Stored = first.Time
+	}
+	return p, err
+}
+
+func sessionsOf(session string) []string {
+	if session == "" {
+		return nil
+	}
+	return []string{session}
+}
+
+// FirstSince returns the sequence of the first entry that was stored at a time or later, or the
+// sequence of the next new entry if there is none.
+func (l *Log) FirstSince(ctx context.Context, since time.Time) (sequence uint64, err error) {
+	err = retryOperation(ctx, "read the log", func(ctx context.Context) error {
+		info, err := l.stream.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if sequence = info.State.LastSeq + 1; since.After(info.State.LastTime) {
+			return nil
+		}
+		return l.scanPast(ctx, sinceTime(since), nil, func(e PastEntry, _ int) bool { sequence = e.Sequence; return false })
+	})
+	return sequence, err
+}
+
+func sinceTime(t time.Time) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t}
+}
+
+// From reads the entries of some sessions from a sequence on, at most most of them. whole reports
+// that there are no more.
+func (l *Log) From(ctx context.Context, sequence uint64, sessions []string, most int) (entries []PastEntry, whole bool, err error) {
+	config := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: sequence}
+	return l.upTo(ctx, config, sessions, most)
+}
+
+// Since is From for the entries that were stored at a time or later.
+func (l *Log) Since(ctx context.Context, t time.Time, session string, most int) (entries []PastEntry, err error) {
+	entries, _, err = l.upTo(ctx, sinceTime(t), []string{session}, most)
+	return entries, err
+}
+
+func (l *Log) upTo(ctx context.Context, config jetstream.ConsumerConfig, sessions []string, most int) (entries []PastEntry, whole bool, err error) {
+	err = retryOperation(ctx, "read the log", func(ctx context.Context) error {
+		entries, whole = nil, true
+		size := 0
+		return l.scanPast(ctx, config, sessions, func(e PastEntry, bytes int) bool {
+			if size += bytes; len(entries) >= most || size > logBytes {
+				whole = false
+				return false
+			}
+			entries = append(entries, e)
+			return true
+		})
+	})
+	return entries, whole, err
+}
+
+// scanPast calls f with entries of sessions, or of all sessions, and their sizes in bytes, until f
+// returns false or no entry is left.
+func (l *Log) scanPast(ctx context.Context, config jetstream.ConsumerConfig, sessions []string, f func(e PastEntry, bytes int) (more bool)) error {
+	config.AckPolicy, config.MemoryStorage, config.Replicas, config.InactiveThreshold = jetstream.AckNonePolicy, true, 1, scanKept
+	for _, s := range sessions {
+		config.FilterSubjects = append(config.FilterSubjects, schemas.LogSubject(s))
+	}
+	consumer, err := l.stream.CreateConsumer(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { go l.removeConsumer(ctx, consumer.CachedInfo().Name) }()
+	for pending := consumer.CachedInfo().NumPending; pending > 0; {
+		batch, err := consumer.Fetch(int(min(pending, logBatch)), jetstream.FetchMaxWait(scanWait))
+		if err != nil {
+			return err
+		}
+		got := false
+		for msg := range batch.Messages() {
+			meta, err := msg.Metadata()
+			if err != nil {
+				return err
+			}
+			got, pending = true, meta.NumPending
+			if err := l.disk.wait(ctx, meta.Sequence.Stream); err != nil {
+				return err
+			}
+			entry, err := LoadEntry(meta.Sequence.Stream, msg.Data())
+			if err != nil {
+				continue // a later version of nod wrote it
+			}
+			if !f(PastEntry{entry, meta.Sequence.Stream, meta.Timestamp}, len(msg.Data())) {
+				return nil
+			}
+		}
+		if err := batch.Error(); err != nil {
+			return err
+		}
+		if !got {
+			return fmt.Errorf("%w of the log", errScanGap)
+		}
+	}
+	return nil
+}
+
+// removeConsumer deletes a consumer. It ignores errors, because the server deletes the consumer
+// after scanKept.
+func (l *Log) removeConsumer(ctx context.Context, name string) {
+	hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), scanWait)
+	defer cancel()
+	_ = l.stream.DeleteConsumer(hop, name)
+}

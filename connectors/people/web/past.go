@@ -1,0 +1,197 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	historyLimit = 200 // the largest number of requests in one reply of permissions.history
+	// logPages and logWithin bound the work on one reply: the pages of the log that are read for it,
+	// and the time after which no further page is read.
+	logPages  = 20
+	logWithin = 2 * time.Second
+)
+
+// decidedView is a request with its decision, for the history.
+type decidedView struct {
+	*requestView
+	Decision *schemas.Decision `json:"decision"` // null if the log has no decision
+	Text     string            `json:"text"`
+	// Logged means that the request comes from the log, which does not keep all of it.
+	Logged bool `json:"logged,omitempty"`
+}
+
+func newDecidedView(p *schemas.Prompt, now time.Time) decidedView {
+	q := newRequestView(p, now)
+	q.ServerTime = now
+	return decidedView{requestView: q, Decision: p.Decision, Text: people.Outcome(p.Decision, p)}
+}
+
+// newLoggedView returns the view of a request from the log, without risk, options and deadline.
+func newLoggedView(l *schemas.LoggedRequest, now time.Time) decidedView {
+	p, known := people.FromLog(l)
+	r := &p.Request
+	q := &requestView{
+		PendingID: l.PendingID, SessionID: l.SessionID, TaskID: r.TaskID, ToolCallID: r.ToolCallID, Title: r.Title,
+		Options: []option{}, ActionType: r.ActionType, ActionDetails: r.ActionDetails, CreatedAt: l.AskedAt,
+		AgentName: people.Line(r.AgentName), SessionLabel: people.Line(r.SessionLabel), Project: people.ProjectName(r.Project),
+		Kind: r.Kind, ToolName: r.ToolName, Agent: l.Agent, Digest: l.Digest, ServerTime: now,
+		Summary: people.LoggedSummary(l, summaryWidth), Remember: []string{}, Takes: []string{},
+		Parts: partsIn(people.LoggedParts(l)), Exact: []part{},
+	}
+	if known && l.Redacted == 0 {
+		q.Exact = partsIn(people.Exact(&p))
+	}
+	return decidedView{requestView: q, Decision: p.Decision, Text: people.LoggedOutcome(l), Logged: true}
+}
+
+// historyReply is the reply to permissions.history. The newest decision is first.
+type historyReply struct {
+	Permissions []decidedView `json:"permissions"`
+	More        bool          `json:"more"` // older decisions exist, of which some are still stored
+	// Next, in a client's "before", asks for older requests: first for the other stored ones, then for
+	// those of the log. It is empty at the beginning of the log.
+	Next string `json:"next,omitempty"`
+	// Reach says how far the log was read, or when it begins. It is empty for a reply without requests
+	// from the log.
+	Reach *reach `json:"reach,omitempty"`
+	// Runs sums up all contained runs of the session, including those that this page of the history
+	// leaves out. If the session has no contained run, or the history covers several sessions, Runs is
+	// empty.
+	Runs       string    `json:"runs,omitempty"`
+	ServerTime time.Time `json:"server_time"`
+
+	size int
+}
+
+type reach struct {
+	Begins  time.Time `json:"begins,omitzero"`  // the oldest entry of the log; absent if the log is empty
+	Reached time.Time `json:"reached,omitzero"` // the oldest entry that was read
+}
+
+func (r *historyReply) add(v decidedView) {
+	r.size += len(v.ActionDetails)
+	r.Permissions = append(r.Permissions, v)
+}
+
+// The cursors in historyReply.Next. The first one is followed by the time and the key of the last
+// stored request, the second one by the Next of a page of the log.
+const (
+	storedCursor = "stored."
+	logCursor    = "log."
+)
+
+// listHistory replies with past requests, the newest first. If the payload names an outcome, the reply
+// contains only decisions with that outcome. If the payload has a query, the reply contains only
+// requests whose texts contain all words of the query.
+func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPayload) {
+	if a.Limit <= 0 || a.Limit > historyLimit {
+		a.Limit = historyLimit
+	}
+	reply := &historyReply{Permissions: []decidedView{}, ServerTime: c.clock.now()}
+	var err error
+	if after, log := strings.CutPrefix(a.Before, logCursor); log {
+		err = c.addLogged(ctx, reply, a, after)
+	} else {
+		err = c.addStored(ctx, reply, a)
+	}
+	if err != nil {
+		c.fail(m, failureOf(err))
+		return
+	}
+	c.reply(m, reply)
+}
+
+func (c *client) addStored(ctx context.Context, reply *historyReply, a actionPayload) error {
+	at, key, err := lastStored(a.Before)
+	if err != nil {
+		return err
+	}
+	search := people.NewSearch(a.Query, a.Outcome)
+	newest := people.Newest{Most: a.Limit, Keep: func(p *schemas.Prompt) bool {
+		return (key == "" || people.DecidedBefore(p, at, key)) && search.Finds(p)
+	}}
+	var runs people.RunTally
+	err = c.opts.Records.EachDecided(ctx, a.SessionID, func(page []schemas.Prompt) error {
+		return errors.Join(runs.Add(page), newest.Add(page))
+	})
+	if err != nil {
+		return err
+	}
+	if a.SessionID != "" {
+		reply.Runs = runs.Text()
+	}
+	reply.More, reply.Next = newest.More, logCursor
+	prompts := newest.Prompts()
+	for i := range prompts {
+		if reply.size > pageBytes {
+			reply.More = true
+			break
+		}
+		reply.add(newDecidedView(&prompts[i], reply.ServerTime))
+	}
+	if n := len(reply.Permissions); reply.More && n > 0 {
+		last := &prompts[n-1]
+		reply.Next = storedCursor + strconv.FormatInt(last.Decision.DecidedAt.UnixNano(), 10) + "." + last.Key()
+	}
+	return nil
+}
+
+// lastStored returns the time and the key in a cursor of a stored request. The key is empty at the
+// beginning of the history.
+func lastStored(before string) (at time.Time, key string, err error) {
+	if before == "" {
+		return at, "", nil
+	}
+	rest, stored := strings.CutPrefix(before, storedCursor)
+	nanos, key, _ := strings.Cut(rest, ".")
+	n, err := strconv.ParseInt(nanos, 10, 64)
+	if !stored || err != nil || key == "" {
+		return at, "", schemas.Errorf(schemas.CodeValidation, "before: it is not the next of a reply: list from the beginning")
+	}
+	return time.Unix(0, n), key, nil
+}
+
+// addLogged adds requests of the log that match, from one page after another, until the reply is
+// full or its share of work is done.
+func (c *client) addLogged(ctx context.Context, reply *historyReply, a actionPayload, after string) error {
+	search := people.NewSearch(a.Query, a.Outcome)
+	until := time.Now().Add(logWithin)
+	for range logPages {
+		page, err := c.opts.Records.Logged(ctx, a.SessionID, "", after)
+		if err != nil {
+			return err
+		}
+		reply.Next, reply.Reach = "", &reach{page.Log.Begins, page.Log.Reached}
+		for i := range page.Logged {
+			l := &page.Logged[i]
+			if !search.FindsLogged(l) {
+				continue
+			}
+			if len(reply.Permissions) == a.Limit || reply.size > pageBytes {
+				last := &page.Logged[i-1] // some request of this page was added or passed over, or an earlier page would have ended the reply
+				reply.Next, reply.Reach.Reached = logCursor+strconv.FormatUint(last.Sequence, 10), last.AskedAt
+				if last.Decided != nil {
+					reply.Reach.Reached = last.Decided.At
+				}
+				return nil
+			}
+			reply.add(newLoggedView(l, reply.ServerTime))
+		}
+		if after = page.Next; after == "" {
+			return nil
+		}
+		reply.Next = logCursor + after
+		if len(reply.Permissions) == a.Limit || reply.size > pageBytes || time.Now().After(until) {
+			return nil
+		}
+	}
+	return nil
+}

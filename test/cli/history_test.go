@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// nod history and nod show go on in the log after the records of the last 24 hours, and say what the
+// log does not have.
+func TestHistoryAndShowGoBackAsFarAsTheLog(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })
+	for _, id := range []string{"first", "second", "third"} {
+		open(env, id)
+		env.Exits(env.Nod("deny", id, "-m", "use make "+id), 0, "Denied", "")
+	}
+	env.Soon("all is logged", func() bool { return env.OutboxIdle() && env.LoggedOf(schemas.LogDecided) == 3 })
+	kv, err := env.Raw.KeyValue(env.Ctx, "pending_permissions")
+	env.NoError(err)
+	env.NoError(kv.Purge(env.Ctx, "S.first"))
+	env.NoError(kv.Purge(env.Ctx, "S.second"))
+
+	all := env.Nod("history")
+	env.Exits(all, 0, "Deploy (its input was not logged)", "the log begins on")
+	env.Equal(4, strings.Count(all.Stdout, "\n"), "a header and each request once: %s", all.Stdout)
+	env.Contains(strings.Split(all.Stdout, "\n")[1], "use make third")
+	env.Equal(2, strings.Count(all.Stdout, "not logged"))
+	env.NotContains(env.Nod("history", "-n", "1").Stdout, "not logged")
+	env.Exits(env.Nod("history", "deploy", "nothing"), 0, "", "no decision matches; the log begins on")
+	env.Exits(env.Nod("history", "--outcome", "allowed"), 0, "", "no decision matches")
+	var rows []struct {
+		PendingID     string            `json:"pending_id"`
+		ActionDetails json.RawMessage   `json:"action_details"`
+		Decision      *schemas.Decision `json:"decision"`
+		Logged        bool              `json:"logged"`
+	}
+	env.NoError(json.Unmarshal([]byte(env.Nod("history", "--json").Stdout), &rows))
+	env.Len(rows, 3)
+	env.Equal([]bool{false, true, true}, []bool{rows[0].Logged, rows[1].Logged, rows[2].Logged})
+	env.Equal("null", string(rows[1].ActionDetails))
+	env.Equal(schemas.Denied, rows[1].Decision.Outcome)
+
+	env.Exits(env.Nod("show", "first"), 0, "log.payloads", "")
+	env.Exits(env.Nod("show", "firs"), 0, "nothing can be decided or undone here", "")
+	env.Exits(env.Nod("show", "first", "--exact"), 1, "", "is not kept")
+	env.Exits(env.Nod("show", "nosuch"), 1, "", "no request nosuch is known")
+	env.Exits(env.Nod("allow", "first"), 1, "", "no such request is waiting")
+}
