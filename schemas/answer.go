@@ -57,7 +57,9 @@ type Prompt struct {
 	Reasons   []string `json:"reasons,omitempty"` // the reasons for the risk
 	Targets   []Target `json:"targets,omitempty"` // the objects of the reasons, if nod knows them
 	// Unseen describes code that the call runs and does not contain, such as a downloaded script.
-	Unseen   []string  `json:"unseen,omitempty"`
+	Unseen []string `json:"unseen,omitempty"`
+	// OnDisk describes the file that the call writes; nil if no engine has looked at it.
+	OnDisk   *DiskFile `json:"on_disk,omitempty"`
 	Tier     Tier      `json:"tier"`
 	Deadline time.Time `json:"deadline"`
 	// Remember lists sets of later calls, the narrowest first; an answer with a wider scope

@@ -79,6 +79,7 @@ type Record struct {
 	Reasons  []string        `json:"reasons,omitempty"`
 	Targets  []Target        `json:"targets,omitempty"`
 	Unseen   []string        `json:"unseen,omitempty"`
+	OnDisk   *DiskFile       `json:"on_disk,omitempty"`
 	Deadline time.Time       `json:"deadline"` // the latest deadline of the open waiters, in broker time
 	// TimeoutSeconds is the full waiting time, which the message of a timeout states.
 	TimeoutSeconds int     `json:"timeout_seconds,omitempty"`

@@ -148,6 +148,7 @@ type intake struct {
 	holdings *holdings
 	life     *recordLife
 	exposed  exposures
+	reading  chan struct{} // has an element for each file that is being read
 }
 
 type withdrawals struct {
@@ -181,7 +182,7 @@ func newEngine(o Options) *Engine {
 	f := &effects{base: b, holdings: h, life: l}
 	return &Engine{
 		base: b, holdings: h, life: l, effects: f,
-		intake:      &intake{base: b, holdings: h, life: l},
+		intake:      &intake{base: b, holdings: h, life: l, reading: make(chan struct{}, maxReading)},
 		withdrawals: &withdrawals{b, h, l},
 		connectors:  &connectors{base: b, holdings: h, life: l, effects: f},
 		admin:       &admin{b, h, f},

@@ -186,7 +186,7 @@ func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prom
 	conditions := e.conditionsOf(e.settings.now(), rec.Agent, &r, rec.Risk)
 	p := schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Targets: rec.Targets, Unseen: rec.Unseen, Remember: rec.Remember, Foreground: rec.Foreground, Conditions: conditions.texts(),
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Targets: rec.Targets, Unseen: rec.Unseen, OnDisk: rec.OnDisk, Remember: rec.Remember, Foreground: rec.Foreground, Conditions: conditions.texts(),
 		Detached: rec.Unattended(), Joined: rec.Joined, Waiters: rec.Places(), Waiting: waiting, Aftermath: rec.Aftermath, Run: run,
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}

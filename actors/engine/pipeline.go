@@ -43,13 +43,15 @@ import (
 //     the same agent and user that was active last; if there is none, it is refused.
 //  10. routing: the approvers who may decide, and their channels; if no approver can be
 //     reached, the request is refused.
-//  11. reaches: the rules or permissions that an answer may allow beyond this call, and the
+//  11. file: the file that the call writes, compared with the call for people; it decides
+//     nothing.
+//  12. reaches: the rules or permissions that an answer may allow beyond this call, and the
 //     container in which the call runs if it is allowed.
-//  12. deadline: the time limit, which depends on the session and on whether an approver
+//  13. deadline: the time limit, which depends on the session and on whether an approver
 //     is at it.
-//  13. turn: phones and chats show the request at once, after the approver at the session
+//  14. turn: phones and chats show the request at once, after the approver at the session
 //     had time to answer, or after earlier requests of the session.
-//  14. joining: the record is stored. If an identical call is pending, this request becomes
+//  15. joining: the record is stored. If an identical call is pending, this request becomes
 //     a waiter of its question; otherwise it is a question of its own.
 //
 // A request that its agent may have sent before is checked like any other. Its record, or
@@ -65,6 +67,7 @@ var stages = []stage{
 	{"admission", asking, (*intake).admit},
 	{"foreground", asking, (*intake).chooseForeground},
 	{"routing", asking, (*intake).route},
+	{"file", asking, (*intake).readFile},
 	{"reaches", asking, (*intake).offerReaches},
 	{"deadline", asking, (*intake).setDeadline},
 	{"turn", asking, (*intake).takeTurn},
@@ -145,6 +148,7 @@ type promptPlan struct {
 	revision   uint64    // the revision of the deletion marker that the record replaces; 0 if there is none
 	foreground foreground
 	routes     []schemas.Route
+	onDisk     *schemas.DiskFile // the file that the call writes; nil if it was not read
 	reaches    []schemas.Reach
 	run        *schemas.ContainedRun // the contained run that an allow starts; nil means that the call runs as the agent wrote it
 	limit      timeLimit

@@ -44,7 +44,7 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	}
 	out := rulesResult{call: policy.CallOf(s.agent, r)}
 	rules, err := s.settings.policy, error(nil)
-	local := e.Host != "" && (out.call.Host == "" || out.call.Host == e.Host)
+	local := e.isLocal(r)
 	if local {
 		if bytes.Contains(r.ActionDetails, []byte("git")) {
 			out.call.Tops = policy.ThisDisk{}.Tops(out.call.Project)
@@ -78,9 +78,6 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 		}
 	case v.Effect != policy.Allow:
 		v.Effect, out.policy = policy.Ask, rules
-		if local {
-			policy.ThisDisk{}.DescribeWrite(out.call, &v)
-		}
 		if v.Containment != nil {
 			v.Reasons = append(slices.Clip(v.Reasons), v.Why)
 		}

@@ -46,7 +46,7 @@ func TestAWriteSaysWhatItReplaces(t *testing.T) {
 		v := pol.Check(call)
 		require.Equal(t, Ask, v.Effect, c.input)
 		got := v
-		ThisDisk{}.DescribeWrite(call, &got)
+		ThisDisk{}.ReadWritten(pol, call).Describe(&got)
 		assert.Contains(t, got.Reasons, c.reason, "%s %s", c.tool, c.input)
 		for _, target := range got.Targets {
 			assert.Contains(t, append(got.Reasons, ""), target.Does, "%s %s", c.tool, c.input)
@@ -54,7 +54,7 @@ func TestAWriteSaysWhatItReplaces(t *testing.T) {
 		assert.Contains(t, v.Reasons, writesFile, "the verdict's own reasons stay")
 	}
 	v := Verdict{Reasons: []string{"publishes"}}
-	ThisDisk{}.DescribeWrite(Call{}, &v)
+	ThisDisk{}.ReadWritten(pol, Call{}).Describe(&v)
 	assert.Equal(t, []string{"publishes"}, v.Reasons)
 }
 

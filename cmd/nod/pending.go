@@ -18,9 +18,10 @@ type requestRow struct {
 	Digest  string       `json:"digest"`
 	Risk    schemas.Risk `json:"risk"`
 	Reasons []string     `json:"reasons,omitempty"`
-	// Targets, Unseen, Conditions, Detached, VotesNeeded, Votes and Next: see schemas.Prompt.
+	// Targets, Unseen, OnDisk, Conditions, Detached, VotesNeeded, Votes and Next: see schemas.Prompt.
 	Targets     []schemas.Target  `json:"targets,omitempty"`
 	Unseen      []string          `json:"unseen,omitempty"`
+	OnDisk      *schemas.DiskFile `json:"on_disk,omitempty"`
 	Conditions  []string          `json:"takes,omitempty"`
 	Detached    bool              `json:"detached,omitempty"`
 	VotesNeeded int               `json:"votes_needed,omitempty"`
@@ -42,7 +43,7 @@ type requestRow struct {
 
 func rowOf(p schemas.Prompt) requestRow {
 	return requestRow{
-		p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Targets, p.Unseen, p.Conditions, p.Detached, p.VotesNeeded, p.Votes, p.Next,
+		p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Targets, p.Unseen, p.OnDisk, p.Conditions, p.Detached, p.VotesNeeded, p.Votes, p.Next,
 		p.Tier, p.Deadline, p.Revision, p.Waiters, p.Waiting, p.Decision, p.Aftermath, p.Run, false,
 	}
 }

@@ -16,6 +16,7 @@ import (
 // input's fields that no part shows yet.
 type action struct {
 	r      *schemas.Request
+	onDisk *schemas.DiskFile // what nod has read of the file that the call writes; nil if it has not
 	parts  []Part
 	fields []field
 }
@@ -23,15 +24,15 @@ type action struct {
 // actionParts returns parts that show a call in the form that fits its input: a command as a command
 // line, an edit as a diff, an address as an address. Every other field follows with its name, so the
 // parts show the whole input. If the input's field cwd is a non-empty string, actionParts returns it
-// as cwd.
-func actionParts(r *schemas.Request) (parts []Part, cwd string) {
+// as cwd. onDisk is the file that the call writes, or nil if nod has not read it.
+func actionParts(r *schemas.Request, onDisk *schemas.DiskFile) (parts []Part, cwd string) {
 	raw := bytes.TrimSpace(r.ActionDetails)
 	fields, err := fieldsOf(raw)
 	if err != nil {
 		lines, spans := jsonLines(raw)
 		return []Part{{Label: "Input, as sent (" + err.Error() + ")", Quote: true, Lines: lines, Spans: spans}}, ""
 	}
-	a := &action{r: r, fields: fields}
+	a := &action{r: r, onDisk: onDisk, fields: fields}
 	if text, ok := a.text("cwd"); ok && text != "" {
 		cwd = text
 		a.drop("cwd")
@@ -54,7 +55,7 @@ func actionParts(r *schemas.Request) (parts []Part, cwd string) {
 // Directory returns the directory in which a call acts, as the agent sent it. It is empty if the input
 // does not name one.
 func Directory(r *schemas.Request) string {
-	_, cwd := actionParts(r)
+	_, cwd := actionParts(r, nil)
 	return cwd
 }
 
@@ -158,7 +159,7 @@ func (a *action) edit() bool {
 			continue
 		}
 		a.drop(name, names[0], names[1])
-		a.diff("Edit", file, payload.Diff(before, after))
+		a.diff("Edit", file, a.editOnDisk(0, 1, before, after))
 		return true
 	}
 	return false
@@ -189,7 +190,7 @@ func (a *action) edits() bool {
 		if c.All {
 			verb += " everywhere"
 		}
-		a.diff(verb, file, payload.Diff(*c.Old, *c.New))
+		a.diff(verb, file, a.editOnDisk(n, len(all), *c.Old, *c.New))
 	}
 	return true
 }
@@ -222,7 +223,7 @@ func (a *action) notebook() bool {
 		return false
 	}
 	a.drop(name, "new_source")
-	a.diff("Edit cell", file, payload.Diff("", source))
+	a.diff("Edit cell", file, a.textOnDisk(source, true))
 	return true
 }
 
@@ -248,7 +249,7 @@ func (a *action) write() bool {
 			continue
 		}
 		a.drop(name, field)
-		a.diff("Write", file, payload.Diff("", text))
+		a.diff("Write", file, a.textOnDisk(text, false))
 		return true
 	}
 	return false
@@ -301,52 +302,6 @@ func counts(added, removed int) string {
 		all = append(all, fmt.Sprintf("−%d", removed))
 	}
 	return strings.Join(all, " ")
-}
-
-// noBreak marks the last line of a text without a final line break. A diff shows it if exactly
-// one of its two texts ends with a line break.
-const noBreak = "⟦no line break⟧"
-
-// diff appends a line with the file's name and the counts of added and removed lines. Below it,
-// diff appends the difference itself; each of its lines begins with "+ ", "- " or two spaces.
-func (a *action) diff(verb, file string, lines []payload.Line) {
-	a.head(strings.TrimSpace(verb+" "+counts(payload.Count(lines))), file, fileName(file))
-	part := Part{Quote: true}
-	part.Lines, part.Spans = diffLines(lines)
-	a.parts = append(a.parts, part)
-}
-
-// diffLines returns the lines of a diff, each with "+ ", "- " or two spaces before it, and their
-// styles.
-func diffLines(lines []payload.Line) (shownLines []string, spans [][]payload.Span) {
-	uneven := lastBreak(lines, payload.Add)*lastBreak(lines, payload.Remove) < 0
-	for _, l := range lines {
-		text, whole := strings.CutSuffix(l.Text, "\n")
-		shown, words := styledLine(text, l.Words)
-		if !whole && uneven {
-			shown += noBreak
-		}
-		mark := string(l.Op) + " "
-		shownLines = append(shownLines, mark+shown)
-		spans = append(spans, overlay(map[payload.Op]payload.Style{payload.Add: payload.Added, payload.Remove: payload.Removed}[l.Op], len(mark), len(mark+shown), words))
-	}
-	return shownLines, spans
-}
-
-// lastBreak examines the old or the new text of a diff. The parameter other is the operation of the
-// lines that only the other text has. lastBreak returns 1 if the text ends with a line break, -1 if
-// it does not, and 0 if it is empty.
-func lastBreak(lines []payload.Line, other payload.Op) int {
-	for _, l := range slices.Backward(lines) {
-		switch {
-		case l.Op == other:
-		case strings.HasSuffix(l.Text, "\n"):
-			return 1
-		default:
-			return -1
-		}
-	}
-	return 0
 }
 
 // overlay returns the spans of a line that ends at end. The spans in words, moved by shift bytes,

@@ -37,7 +37,7 @@ func Difference(original, edited json.RawMessage) []Part {
 
 func diffPart(label, before, after string) Part {
 	part := Part{Label: label, Field: true, Quote: true}
-	part.Lines, part.Spans = diffLines(payload.Diff(before, after))
+	part.Lines, part.Spans = diffLines(unnumbered(payload.Diff(before, after)))
 	return part
 }
 

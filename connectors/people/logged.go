@@ -64,7 +64,7 @@ func LoggedParts(l *schemas.LoggedRequest) []Part {
 	if !known {
 		return append(parts, inGroup(Rest, slices.DeleteFunc(restParts(&p), func(part Part) bool { return part.Label == "Host" || part.Label == "Wants" }))...)
 	}
-	action, cwd := actionParts(&p.Request)
+	action, cwd := actionParts(&p.Request, nil)
 	if tags := requestedPermissions(&p); len(tags) > 0 {
 		action = slices.Insert(action, 0, Part{Label: "Permissions", Quote: true, Lines: tags})
 	}

@@ -16,7 +16,8 @@ type Part struct {
 	// of a field in the tool's input, which the agent chose. A quotation may have no label.
 	Label string
 	Field bool
-	// Quote means that Lines contains a complete text of the agent. The channel marks each of these
+	// Quote means that Lines contains a complete text of the agent, or a diff with all that the agent
+	// changes and lines of the file around it. The channel marks each of these
 	// lines as a quotation, so that people cannot mistake it for a text of nod.
 	Quote bool
 	// Caption means that Label is the headline, with the risk and its reasons, or the line below the
@@ -61,7 +62,7 @@ func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 // unfolded returns the parts that a channel must not fold. For a question, rest contains the parts with
 // the fields of the input; their Group is not set.
 func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
-	essential, cwd := actionParts(&p.Request)
+	essential, cwd := actionParts(&p.Request, p.OnDisk)
 	_, plan := p.Request.Plan()
 	if p.Request.Kind == schemas.KindQuestion {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
@@ -135,7 +136,7 @@ func restParts(p *schemas.Prompt) []Part {
 // decided prompt, the outcome replaces the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
-	_, cwd := actionParts(&p.Request)
+	_, cwd := actionParts(&p.Request, p.OnDisk)
 	parts := slices.Concat([]Part{headline(p), {Label: "Begins", Lines: lines(Summary(p, width))}}, unseenPart(p), []Part{caption(p, cwd)}, callsPart(p), votesPart(p))
 	read := "read it with: nod show " + Line(p.PendingID)
 	if p.Decision != nil {

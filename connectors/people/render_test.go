@@ -35,6 +35,20 @@ func TestTextGolden(t *testing.T) {
 	ended := runs("make clean")
 	ended.Decision = decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "use make clean")
 	for name, p := range map[string]*schemas.Prompt{
+		"edit_on_disk.txt": onDisk(edit(), `{"lines":120,"edits":[{"count":1,"hunks":[{"line":38,"around":["}\n\n","\n"]}]}]}`),
+		"edit_everywhere.txt": onDisk(asks("Edit", schemas.ActionFileWrite, `{"file_path":"/workspace/a.go","old_string":"foo","new_string":"bar","replace_all":true}`),
+			`{"lines":300,"edits":[{"count":9,"hunks":[{"line":7,"around":["a\nx := ","(","()) // ⟦\u202e\n"]},{"line":120,"around":["\t","()\n"]}]}]}`),
+		"edit_not_there.txt": onDisk(edit(), `{"lines":4,"edits":[{"note":"the old text is not in the file"}]}`),
+		"multiedit_on_disk.txt": onDisk(asks("MultiEdit", schemas.ActionFileWrite, `{"file_path":"/workspace/a.go","edits":[`+
+			`{"old_string":"x := 1","new_string":"x := 2"},{"old_string":"x := 2","new_string":"x := 3"}]}`),
+			`{"lines":3,"edits":[{"count":1,"hunks":[{"line":1,"around":["a\n","\nb\n"]}]},{"count":1,"hunks":[{"line":1,"around":["a\n","\nb\n"]}]}]}`),
+		"write_on_disk.txt": onDisk(asks("Write", schemas.ActionFileWrite, `{"file_path":"/workspace/a.txt","content":"1\n2\n3\n4\n5\nsix\n7\n8\n9\n10\n11 \u202e\n12\n13\n14\n"}`),
+			`{"lines":18,"changes":[{"line":6,"removed":"6\n","added":1},{"line":15,"removed":"15\n[redacted]\n","more":2}]}`),
+		"write_same.txt":   onDisk(asks("Write", schemas.ActionFileWrite, `{"file_path":"/workspace/a.txt","content":"one\ntwo\n"}`), `{"lines":2}`),
+		"write_new.txt":    onDisk(asks("Write", schemas.ActionFileWrite, `{"file_path":"/workspace/a.txt","content":"one\ntwo\n"}`), `{"new":true}`),
+		"write_unread.txt": onDisk(asks("Write", schemas.ActionFileWrite, `{"file_path":"/workspace/a.txt","content":"one\ntwo\n"}`), `{"note":"the file is not text"}`),
+		"notebook_on_disk.txt": onDisk(asks("NotebookEdit", schemas.ActionFileWrite, `{"notebook_path":"/workspace/a.ipynb","cell_id":"c1","new_source":"x = 2\nprint(x)"}`),
+			`{"lines":2,"cell":true,"changes":[{"line":1,"removed":"x = 1\n","added":1}]}`),
 		"command.txt": runs("rm -rf ."), "edit.txt": edit(), "tool.txt": tool(), "hostile.txt": hostile(),
 		"permission.txt": permission(), "question.txt": question(), "decided.txt": ended,
 		"fetch.txt": asks("WebFetch", schemas.ActionNetwork, `{"url":"https://github.com@files.example/x","prompt":"Summarise"}`),
@@ -49,6 +63,15 @@ func TestTextGolden(t *testing.T) {
 	}
 	t.Run("narrow.txt", func(t *testing.T) { requireGolden(t, "narrow.txt", Text(hostile(), now, 40)) })
 	t.Run("brief.txt", func(t *testing.T) { requireGolden(t, "brief.txt", Layout(Brief(hostile(), now), 80)) })
+}
+
+// onDisk adds what nod has read of the file that a call writes.
+func onDisk(p *schemas.Prompt, file string) *schemas.Prompt {
+	p.OnDisk = new(schemas.DiskFile)
+	if err := json.Unmarshal([]byte(file), p.OnDisk); err != nil {
+		panic(err)
+	}
+	return p
 }
 
 // waits sets the number of identical calls that wait for an answer to p.

@@ -69,13 +69,14 @@ var mayImport = []struct {
 	{"actors/policy/pathname", nil},
 	{"actors/policy/tools", []string{"schemas"}},
 	{"actors/policy/gitstore", nil},
+	{"actors/policy/filediff", []string{"actors/policy/tools", "schemas", "schemas/redact"}},
 	{"actors/policy/secrets", []string{"actors/policy/pathname"}},
 	{"actors/policy/shell/word", nil},
 	{"actors/policy/commands", []string{"actors/policy/pathname", "actors/policy/secrets", "actors/policy/shell/word", "schemas"}},
 	{"actors/policy/shell", []string{"actors/policy/commands", "actors/policy/pathname", "actors/policy/secrets", "actors/policy/shell/word", "schemas"}},
 	{"actors/policy/contained", []string{"actors/policy/commands", "actors/policy/pathname", "actors/policy/secrets", "actors/policy/shell", "actors/policy/shell/word", "connectors/agents/readable"}},
 	{"actors/policy/rules", []string{"actors/policy/commands", "actors/policy/pathname", "actors/policy/shell", "actors/policy/tools", "schemas"}},
-	{"actors/policy", []string{"actors/policy/commands", "actors/policy/contained", "actors/policy/gitstore", "actors/policy/pathname", "actors/policy/rules", "actors/policy/secrets", "actors/policy/shell", "actors/policy/shell/word", "actors/policy/tools", "schemas"}},
+	{"actors/policy", []string{"actors/policy/commands", "actors/policy/contained", "actors/policy/filediff", "actors/policy/gitstore", "actors/policy/pathname", "actors/policy/rules", "actors/policy/secrets", "actors/policy/shell", "actors/policy/shell/word", "actors/policy/tools", "schemas", "schemas/redact"}},
 	{"actors/engine", []string{"actors", "actors/policy", "actors/policy/rules", "bus", "schemas"}},
 	{"actors/connector", []string{"actors", "bus", "schemas", "connectors/people"}},
 	{"actors/agent", []string{"actors", "bus", "schemas"}},
@@ -131,7 +132,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/minio/highwayhash":          {"bus"}, // the checksum of nats-server's descriptions
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
-		"github.com/aymanbagabas/go-udiff":      {"connectors/people/payload", "connectors/agents/mcpgate"},
+		"github.com/aymanbagabas/go-udiff":      {"actors/policy/filediff", "connectors/people/payload", "connectors/agents/mcpgate"},
 		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests: see schemas/schema.go
 		"github.com/prometheus/":                {"embed/metrics"},
 		"github.com/alecthomas/kong":            {"cmd/..."},

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/nodbus/nod/actors/engine"
+	render "github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -28,4 +31,61 @@ func TestAPersonIsToldWhatAWriteReplaces(t *testing.T) {
 	env.Equal([]string{"replaces a file of 2 lines"}, reason("a", "here", "main.go"))
 	env.Equal([]string{"creates a file"}, reason("b", "here", "new.go"))
 	env.Equal([]string{"writes a file"}, reason("c", "there", "main.go"))
+}
+
+// A person sees an edit in its place in the file, as the file was when the agent asked, on every
+// later look. The digest is that of the request alone, and the log has no line of the file.
+func TestAPersonSeesAnEditInItsFile(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) {
+		s.Engine, s.Settings = engine.Options{Host: "here"}, strings.Replace(rig.Everybody, `"permissions"`, `"log": {"payloads": true}, "permissions"`, 1)
+	})
+	ada, ann, project := env.Agent("ada"), env.Ann(), t.TempDir()
+	file := filepath.Join(project, "main.go")
+	env.NoError(os.WriteFile(file, []byte("package main\n\nfunc main() {\n\tx := 1\n\tunrelated()\n}\n"), 0o600))
+	edit := func(id, host string) schemas.Request {
+		r := rig.Call("Edit", "S"+id, id)
+		input, err := json.Marshal(map[string]string{"file_path": file, "old_string": "x := 1", "new_string": "x := 2"})
+		env.NoError(err)
+		r.ActionType, r.ActionDetails, r.Host, r.Project = schemas.ActionFileWrite, input, host, project
+		return r
+	}
+	text := func(q *rig.Question) string {
+		p, page, err := ann.Show(env.Ctx, q.Receipt.SessionID, q.Receipt.PendingID)
+		env.NoError(err)
+		return render.Layout(render.Unfolded(&p, page.Now.In(time.UTC)), 80)
+	}
+	const shown = `
+Against the file on disk, as it was when asked
+│ 1   package main
+│ 2   
+│ 3   func main() {
+│ 4 - ⇥   x := 1
+│   + ⇥   x := 2
+│ 5   ⇥   unrelated()
+│ 6   }
+`
+	here := ada.Asks(edit("a", "here"))
+	env.Contains(text(here), shown)
+	env.NoError(os.WriteFile(file, []byte("x := 1\n"), 0o600))
+	env.Contains(text(here), shown, "the file has changed since")
+	r := edit("a", "here")
+	digest, err := schemas.Digest(&r)
+	env.NoError(err)
+	env.Equal(digest, here.Receipt.Digest)
+	ann.Denies(here)
+	here.Ends(schemas.Denied)
+	env.Contains(text(here), shown, "after the decision too")
+
+	there := ada.Asks(edit("b", "there"))
+	env.NotContains(text(there), "on disk")
+	env.Nil(env.Stored(there.Key).Record.OnDisk)
+
+	stream, err := env.Raw.Stream(env.Ctx, "permission_log")
+	env.NoError(err)
+	for seq := uint64(1); seq <= stream.CachedInfo().State.LastSeq; seq++ {
+		msg, err := stream.GetMsg(env.Ctx, seq)
+		env.NoError(err)
+		env.NotContains(string(msg.Data), "unrelated")
+	}
 }

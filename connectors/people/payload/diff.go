@@ -32,17 +32,25 @@ type Line struct {
 func Diff(before, after string) (lines []Line) {
 	at := 0
 	for _, e := range udiff.Lines(before, after) {
-		lines = appendLines(lines, Keep, before[at:e.Start])
-		first := len(lines)
-		lines = appendLines(lines, Remove, before[e.Start:e.End])
-		middle := len(lines)
-		lines = appendLines(lines, Add, e.New)
-		for i := range min(middle-first, len(lines)-middle) {
-			compareWords(&lines[first+i], &lines[middle+i])
-		}
+		lines = append(lines, Kept(before[at:e.Start])...)
+		lines = append(lines, Replace(before[e.Start:e.End], e.New)...)
 		at = e.End
 	}
-	return appendLines(lines, Keep, before[at:])
+	return append(lines, Kept(before[at:])...)
+}
+
+// Kept returns the lines of a text that stays.
+func Kept(text string) []Line { return appendLines(nil, Keep, text) }
+
+// Replace returns the lines of a text that another text replaces, and the lines of the other one.
+func Replace(removed, added string) []Line {
+	lines := appendLines(nil, Remove, removed)
+	middle := len(lines)
+	lines = appendLines(lines, Add, added)
+	for i := range min(middle, len(lines)-middle) {
+		compareWords(&lines[i], &lines[middle+i])
+	}
+	return lines
 }
 
 func appendLines(lines []Line, op Op, text string) []Line {
@@ -97,19 +105,6 @@ func painted(styles []Style) (n int) {
 		}
 	}
 	return n
-}
-
-// Count returns the number of added and removed lines.
-func Count(lines []Line) (added, removed int) {
-	for _, l := range lines {
-		switch l.Op {
-		case Add:
-			added++
-		case Remove:
-			removed++
-		}
-	}
-	return added, removed
 }
 
 // Patch returns the styles of a patch in the format of apply_patch, and the numbers of its added and

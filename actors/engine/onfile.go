@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	// readWithin bounds the time for reading the file that a call writes. A file system that hangs
+	// must not hold the question back.
+	readWithin = time.Second
+	// maxReading bounds the files that are read at the same time, so that a file system that hangs
+	// does not use up threads.
+	maxReading = 8
+)
+
+// isLocal reports whether a request is about the files of this engine's machine.
+func (e *base) isLocal(r *schemas.Request) bool {
+	return e.Host != "" && (r.Host == "" || r.Host == e.Host)
+}
+
+// readFile compares a call with the file that it writes, because a person will be asked. What it
+// finds is for people and changes only the words of the verdict. Without it they see the call alone.
+func (e *intake) readFile(ctx context.Context, s *askState) (result, error) {
+	p := s.rules.policy
+	if p == nil {
+		p = s.settings.policy
+	}
+	if s.request.Kind != schemas.KindToolCall || !e.isLocal(&s.request) || p == nil {
+		return result{}, nil
+	}
+	select {
+	case e.reading <- struct{}{}:
+	default:
+		return result{}, nil
+	}
+	key, call := s.key(), s.rules.call // a late read must not use the state of the request
+	found := make(chan policy.Written, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				e.Log.Error("engine: comparing a call with its file failed", "key", key, "panic", r)
+				found <- policy.Written{}
+			}
+			<-e.reading
+		}()
+		found <- policy.ThisDisk{}.ReadWritten(p, call)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+		return result{}, nil
+	case w := <-found:
+		s.plan.onDisk = w.File
+		v := s.verdict
+		w.Describe(&v)
+		return result{verdict: v}, nil
+	}
+}

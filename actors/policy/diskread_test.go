@@ -1,0 +1,89 @@
+package policy
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// nod compares a call only with a text file that it may read. It waits for no pipe, and stores
+// nothing of a file that may hold secrets.
+func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "app")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sub"), 0o700))
+	write := func(name, content string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	link := func(name, to string) { require.NoError(t, os.Symlink(to, filepath.Join(dir, name))) }
+	write("main.go", "a\nold\nb\n")
+	write(".env", "KEY=old\n")
+	write("../.hidden", "old\n")
+	write("binary", "old\x00\n")
+	write("latin1", "old\xe9\n")
+	write("large", strings.Repeat("old\n", maxReplaced))
+	write("cert", "old\n-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n")
+	write("book.ipynb", `{"cells":[{"id":"c1","source":["x = 1\n","y"]},{"source":"z"}]}`)
+	write("broken.ipynb", `{"cells":[{"id":"c1","source":7}`)
+	link("link", "main.go")
+	link("secretlink", ".env")
+	link("hiddenlink", "../.hidden")
+	link("loop", "loop")
+	link("up", "sub")
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	pol, err := New(schemas.Permissions{})
+	require.NoError(t, err)
+
+	const secret = "nod does not read files that may hold secrets"
+	for file, note := range map[string]string{
+		"main.go": "", "link": "", "./sub/../main.go": "", dir + "/main.go": "",
+		".env": secret, "secretlink": secret, "hiddenlink": secret, "../.hidden": secret, "/proc/1/environ": secret, "/proc/self/environ": "nod cannot read the file", "/dev/zero": secret,
+		"pipe": "it is no ordinary file", "sub": "it is no ordinary file", "none.go": "there is no such file",
+		"binary": "the file is not text", "latin1": "the file is not text", "large": "the file is larger than 1 MiB",
+		"cert": "the file holds a private key", "loop": "nod cannot read the file", "main.go/x": "nod cannot read the file",
+	} {
+		input, err := json.Marshal(map[string]string{"file_path": file, "old_string": "old", "new_string": "new"})
+		require.NoError(t, err)
+		got := ThisDisk{}.ReadWritten(pol, Call{ToolName: "Edit", Input: input, Cwd: dir, Project: dir}).File
+		require.NotNil(t, got, file)
+		if note != "" {
+			assert.Equal(t, &schemas.DiskFile{Note: note}, got, file)
+			continue
+		}
+		assert.Equal(t, []schemas.DiskHunk{{Line: 1, Around: []string{"a\n", "\nb\n"}}}, got.Edits[0].Hunks, file)
+	}
+	unknown := ThisDisk{}.ReadWritten(pol, Call{ToolName: "Edit", Input: json.RawMessage(`{"file_path":"main.go","old_string":"old","new_string":"new"}`)}).File
+	assert.Equal(t, "nod does not know which file it is", unknown.Note)
+
+	for input, want := range map[string]*schemas.DiskFile{
+		`{"notebook_path":"book.ipynb","cell_id":"c1","new_source":"x = 2\ny"}`:                         {Cell: true, Lines: 2, Changes: []schemas.DiskChange{{Line: 1, Removed: "x = 1\n", Added: 1}}},
+		`{"notebook_path":"book.ipynb","cell_id":"cell-1","new_source":"z"}`:                            {Cell: true, Lines: 1},
+		`{"notebook_path":"book.ipynb","cell_id":"c9","new_source":"z"}`:                                {Note: "the cell is not in the notebook"},
+		`{"notebook_path":"broken.ipynb","cell_id":"c1","new_source":"z"}`:                              {Note: "the cell is not in the notebook"},
+		`{"notebook_path":"book.ipynb","cell_id":"c1","new_source":"z","edit_mode":"insert"}`:           nil,
+		`{"file_path":"main.go","old_string":"old","new_str":"new"}`:                                    nil,
+		`{"file_path":"main.go","path":"link","content":"x"}`:                                           nil,
+		`{"file_path":"main.go","content":"x","old_string":"old","new_string":"new"}`:                   nil,
+		`{"file_path":"main.go","edits":[{"old_string":"old"}]}`:                                        nil,
+		`{"file_path":"main.go","content":7}`:                                                           nil,
+		`{"file_path":"none.go","content":"x"}`:                                                         {New: true},
+		`{"file_path":"none.go","old_string":"","new_string":"x"}`:                                      {New: true},
+		`{"file_path":"main.go","content":"a\nold\nb\n"}`:                                               {Lines: 3},
+		`{"file_path":"main.go","edits":[{"old_string":"a\nold","new_string":"x","replace_all":true}]}`: {Lines: 3, Edits: []schemas.DiskEdit{{Count: 1, Hunks: []schemas.DiskHunk{{Line: 1, Around: []string{"", "\nb\n"}}}}}},
+	} {
+		tool := "Edit"
+		if strings.Contains(input, "notebook") {
+			tool = "NotebookEdit"
+		}
+		got := ThisDisk{}.ReadWritten(pol, Call{ToolName: tool, Input: json.RawMessage(input), Cwd: dir, Project: dir}).File
+		assert.Equal(t, want, got, input)
+	}
+}

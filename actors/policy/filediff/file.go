@@ -1,0 +1,105 @@
+package filediff
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// file is a text by its lines.
+type file struct {
+	text   string
+	lines  []string // each with its line break
+	starts []int
+	// scanned lines were searched for secrets, and clean ones hold none.
+	scanned, clean []bool
+}
+
+// place is text[from:to], in the lines first to last.
+type place struct{ from, to, first, last int }
+
+func newFile(text string) *file {
+	f := &file{text: text}
+	at := 0
+	for line := range strings.Lines(text) {
+		f.lines, f.starts = append(f.lines, line), append(f.starts, at)
+		at += len(line)
+	}
+	f.scanned, f.clean = make([]bool, len(f.lines)), make([]bool, len(f.lines))
+	return f
+}
+
+func (f *file) start(line int) int { return f.starts[line] }
+
+func (f *file) end(line int) int { return f.starts[line] + len(f.lines[line]) }
+
+// lineAt returns the line with the byte at an offset; at the end of the text, the number of lines.
+func (f *file) lineAt(offset int) int {
+	if offset >= len(f.text) {
+		return len(f.lines)
+	}
+	return sort.Search(len(f.starts), func(i int) bool { return f.starts[i] > offset }) - 1
+}
+
+func (f *file) place(from, to int) place {
+	last := max(0, len(f.lines)-1)
+	return place{from, to, min(f.lineAt(from), last), min(f.lineAt(max(from, to-1)), last)}
+}
+
+// places returns every place of a text that is not empty.
+func (f *file) places(old string) (all []place) {
+	for at := 0; ; {
+		i := strings.Index(f.text[at:], old)
+		if i < 0 {
+			return all
+		}
+		all = append(all, f.place(at+i, at+i+len(old)))
+		at += i + len(old)
+	}
+}
+
+// shows reports whether a line may be context.
+func (f *file) shows(line int) bool { return f.clean[line] && len(f.lines[line]) <= maxContext }
+
+// scan searches the lines around the places for secrets, maxScanned bytes for all texts together.
+func (c *Comparison) scan(f *file, places []place) {
+	for i := 0; i < len(places); {
+		from, to := max(0, places[i].first-scanLines), places[i].last+scanLines+1
+		for i++; i < len(places) && places[i].first-scanLines <= to; i++ {
+			to = places[i].last + scanLines + 1
+		}
+		for to = min(to, len(f.lines)); to > from && c.scanned+f.size(from, to) > maxScanned; {
+			to = from + (to-from)/2
+		}
+		c.scanned += f.size(from, to)
+		c.scanLines(f, from, to)
+	}
+}
+
+func (f *file) size(from, to int) int {
+	if from >= to {
+		return 0
+	}
+	return f.end(to-1) - f.start(from)
+}
+
+func (c *Comparison) scanLines(f *file, from, to int) {
+	if from >= to {
+		return
+	}
+	text := f.text[f.start(from):f.end(to-1)]
+	for i := from; i < to; i++ {
+		f.scanned[i], f.clean[i] = true, !c.exposed[f.lines[i]]
+	}
+	redacted, n := c.redactor.Text(text)
+	if n == 0 {
+		return
+	}
+	for _, e := range udiff.Lines(text, redacted) {
+		p := f.place(f.start(from)+e.Start, f.start(from)+e.End)
+		for i := p.first; i <= p.last; i++ {
+			f.clean[i] = false
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package tools
+
+import "encoding/json"
+
+// FileWrite is what a tool that writes files does to one file: it replaces the whole file by Content,
+// or one cell of a notebook by Source, or makes Edits. Exactly one of the three is not nil.
+type FileWrite struct {
+	Path    string
+	Content *string
+	Edits   []TextEdit
+	Source  *string
+	Cell    string // the id of the cell
+}
+
+// TextEdit replaces Old by New: its one place or, if All is set, every place.
+type TextEdit struct {
+	Old, New string
+	All      bool
+}
+
+// oldAndNew are the names under which the hosts' tools give the texts of an edit.
+var oldAndNew = [][2]string{{"old_string", "new_string"}, {"oldString", "newString"}, {"old_str", "new_str"}}
+
+// FileWrite returns what a call of the tool t writes. ok is false if that is another change, or one
+// that can be read in several ways.
+func (in Input) FileWrite(t Tool) (w FileWrite, ok bool) {
+	paths, known := in.FilePaths(t)
+	if t.Kind != Edit || !known || len(paths) != 1 {
+		return w, false
+	}
+	w.Path = paths[0]
+	found := 0
+	if text, ok := in.Text("content", "contents", "file_text"); ok {
+		w.Content = &text
+		found++
+	}
+	if e, ok := in.textEdit(); ok {
+		w.Edits = []TextEdit{e}
+		found++
+	}
+	if raw := in["edits"]; raw != nil {
+		if w.Edits = textEdits(raw); w.Edits == nil {
+			return w, false
+		}
+		found++
+	}
+	if source, ok := in.Text("new_source"); ok {
+		mode, _ := in.Text("edit_mode")
+		if w.Cell, _ = in.Text("cell_id"); in["notebook_path"] == nil || w.Cell == "" || in["edit_mode"] != nil && mode != "replace" {
+			return w, false
+		}
+		w.Source = &source
+		found++
+	}
+	return w, found == 1
+}
+
+func (in Input) textEdit() (e TextEdit, ok bool) {
+	found := 0
+	for _, names := range oldAndNew {
+		if in[names[0]] != nil || in[names[1]] != nil {
+			old, ok1 := in.Text(names[0])
+			text, ok2 := in.Text(names[1])
+			if !ok1 || !ok2 {
+				return e, false
+			}
+			e.Old, e.New = old, text
+			found++
+		}
+	}
+	e.All = in.isTrue("replace_all") || in.isTrue("replaceAll") || in.isTrue("allow_multiple")
+	return e, found == 1
+}
+
+func (in Input) isTrue(name string) bool {
+	var is bool
+	return json.Unmarshal(in[name], &is) == nil && is
+}
+
+func textEdits(raw json.RawMessage) (all []TextEdit) {
+	var edits []Input
+	if json.Unmarshal(raw, &edits) != nil {
+		return nil
+	}
+	for _, in := range edits {
+		e, ok := in.textEdit()
+		if !ok {
+			return nil
+		}
+		all = append(all, e)
+	}
+	return all
+}

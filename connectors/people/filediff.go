@@ -1,0 +1,273 @@
+package people
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nodbus/nod/connectors/people/payload"
+)
+
+// diffLine is a line of a diff, or a note of nod between two of them.
+type diffLine struct {
+	payload.Line
+	number int    // its number in the file on disk; 0 if it has none there, or if it is not known
+	note   string // if not empty, the line is this note
+	gone   int    // the number of removed lines that the note stands for
+}
+
+// fileDiff is a diff with a label that says what the call is compared with. The label is empty if
+// nod has not read the file.
+type fileDiff struct {
+	label string
+	lines []diffLine
+}
+
+const asAsked = "against the file on disk, as it was when asked"
+
+func unnumbered(lines []payload.Line) []diffLine {
+	all := make([]diffLine, len(lines))
+	for i, l := range lines {
+		all[i].Line = l
+	}
+	return all
+}
+
+// numbered returns lines of a file, the first of which has this number. Added lines have none.
+func numbered(lines []payload.Line, number int) []diffLine {
+	all := unnumbered(lines)
+	for i, l := range lines {
+		if l.Op != payload.Add {
+			all[i].number = number
+			number++
+		}
+	}
+	return all
+}
+
+// editOnDisk compares the texts of edit n of a call, which has so many edits. The result shows both
+// texts whole, with the lines around them as far as nod has read these.
+func (a *action) editOnDisk(n, edits int, before, after string) fileDiff {
+	alone := fileDiff{lines: unnumbered(payload.Diff(before, after))}
+	d := a.onDisk
+	switch {
+	case d == nil:
+		return alone
+	case d.New && before == "" && edits == 1:
+		return fileDiff{"A new file: there was none when asked", alone.lines}
+	case d.Note != "":
+		return notCompared(d.Note, alone)
+	case len(d.Edits) != edits:
+		return alone
+	}
+	e := d.Edits[n]
+	if e.Note != "" || len(e.Hunks) == 0 {
+		return notCompared(orElse(e.Note, "nod cannot tell its place"), alone)
+	}
+	out := fileDiff{label: sentence(asAsked)}
+	if n > 0 {
+		out.label = "Against the file as the edits above leave it"
+	}
+	places := 0
+	for i, h := range e.Hunks {
+		if len(h.Around) < 2 || h.Line < 1 {
+			return alone
+		}
+		places += len(h.Around) - 1
+		if i > 0 {
+			out.lines = append(out.lines, diffLine{note: "…"})
+		}
+		out.lines = append(out.lines, numbered(payload.Diff(strings.Join(h.Around, before), strings.Join(h.Around, after)), h.Line)...)
+	}
+	if e.Count > 1 {
+		out.label += fmt.Sprintf("; the old text occurs %d times, all are replaced", e.Count)
+	}
+	if e.Count > places {
+		out.lines = append(out.lines, diffLine{note: fmt.Sprintf("the same in %d more places", e.Count-places)})
+	}
+	return out
+}
+
+func notCompared(why string, alone fileDiff) fileDiff {
+	return fileDiff{"Not compared with the file on disk: " + Line(why), alone.lines}
+}
+
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// textOnDisk compares a text that replaces a whole file, or a cell of a notebook. It shows all lines
+// of the text that are not in the file already. Lines that are may be left out; see foldable.
+func (a *action) textOnDisk(text string, cell bool) fileDiff {
+	alone := fileDiff{lines: unnumbered(payload.Diff("", text))}
+	d := a.onDisk
+	switch {
+	case d == nil:
+		return alone
+	case d.New:
+		return fileDiff{"A new file: there was none when asked", alone.lines}
+	case d.Note != "":
+		return notCompared(d.Note, alone)
+	case d.Cell != cell || d.Edits != nil:
+		return alone
+	}
+	what := asAsked
+	if cell {
+		what = "against the cell on disk, as it was when asked"
+	}
+	if len(d.Changes) == 0 {
+		lines := payload.Kept(text)
+		if len(lines) != d.Lines {
+			return alone
+		}
+		return fileDiff{sentence(what) + ": the text is the same", numbered(lines, 1)}
+	}
+	lines, ok := a.replacedLines(text)
+	if !ok {
+		return alone
+	}
+	return fileDiff{sentence(what), folded(lines)}
+}
+
+// replacedLines returns the lines of a text that replaces a file, with the lines that it removes. ok is
+// false if the changes do not fit the text.
+func (a *action) replacedLines(text string) (all []diffLine, ok bool) {
+	after := slices.Collect(strings.Lines(text))
+	at, number := 0, 1 // the next line of the text, and the number of the next line of the file
+	keep := func(n int) bool {
+		if n < 0 || n > len(after)-at {
+			return false
+		}
+		all = append(all, numbered(payload.Kept(strings.Join(after[at:at+n], "")), number)...)
+		at, number = at+n, number+n
+		return true
+	}
+	for _, c := range a.onDisk.Changes {
+		if !keep(c.Line-number) || c.Added < 0 || c.Added > len(after)-at || c.More < 0 {
+			return nil, false
+		}
+		lines := numbered(payload.Replace(c.Removed, strings.Join(after[at:at+c.Added], "")), number)
+		removed := len(lines) - c.Added
+		all = append(all, lines[:removed]...)
+		if c.More > 0 {
+			all = append(all, diffLine{note: fmt.Sprintf("%d more lines are removed, from line %d on", c.More, number+removed), gone: c.More})
+		}
+		all = append(all, lines[removed:]...)
+		at, number = at+c.Added, number+removed+c.More
+	}
+	return all, keep(a.onDisk.Lines+1-number) && at == len(after)
+}
+
+const (
+	contextLines = 3
+	minFolded    = 2 // fewer lines are shown instead of a note about them
+)
+
+// folded replaces kept lines by notes, if they are farther than contextLines from a change.
+func folded(lines []diffLine) (all []diffLine) {
+	near := make([]bool, len(lines))
+	for i := range lines {
+		if lines[i].Op != payload.Keep || lines[i].note != "" {
+			for n := max(0, i-contextLines); n <= min(len(lines)-1, i+contextLines); n++ {
+				near[n] = true
+			}
+		}
+	}
+	for i := 0; i < len(lines); {
+		to := i
+		for to < len(lines) && !near[to] && foldable(lines[to].Text) {
+			to++
+		}
+		switch n := to - i; {
+		case n >= minFolded:
+			all = append(all, diffLine{note: fmt.Sprintf("lines %d to %d are the same as on disk", lines[i].number, lines[to-1].number)})
+		default:
+			to = max(to, i+1)
+			all = append(all, lines[i:to]...)
+		}
+		i = to
+	}
+	return all
+}
+
+// foldable reports whether a line has nothing that a mark would make visible, apart from blanks at its
+// end. Lines with such marks are always shown.
+func foldable(text string) bool {
+	return !strings.Contains(Line(strings.TrimRight(text, " \t\r\n")), "⟦")
+}
+
+// noBreak marks the last line of a text without a final line break. A diff shows it if exactly
+// one of its two texts ends with a line break.
+const noBreak = "⟦no line break⟧"
+
+// diff appends a line with the file's name and the counts of added and removed lines. Below it,
+// diff appends the difference itself; each of its lines begins with "+ ", "- " or two spaces, after
+// its number in the file.
+func (a *action) diff(verb, file string, d fileDiff) {
+	a.head(strings.TrimSpace(verb+" "+counts(changedLines(d.lines))), file, fileName(file))
+	part := Part{Label: d.label, Quote: true}
+	part.Lines, part.Spans = diffLines(d.lines)
+	a.parts = append(a.parts, part)
+}
+
+func changedLines(lines []diffLine) (added, removed int) {
+	for _, l := range lines {
+		switch {
+		case l.note != "":
+			removed += l.gone
+		case l.Op == payload.Add:
+			added++
+		case l.Op == payload.Remove:
+			removed++
+		}
+	}
+	return added, removed
+}
+
+// diffLines returns the lines of a diff, each with its number, if any line has one, and "+ ", "- " or
+// two spaces before it, and their styles.
+func diffLines(lines []diffLine) (shownLines []string, spans [][]payload.Span) {
+	uneven := lastBreak(lines, payload.Add)*lastBreak(lines, payload.Remove) < 0
+	width := 0
+	for _, l := range lines {
+		if l.number > 0 {
+			width = max(width, len(strconv.Itoa(l.number))+1)
+		}
+	}
+	for _, l := range lines {
+		if l.note != "" {
+			note := strings.Repeat(" ", width) + "⟦" + l.note + "⟧"
+			shownLines = append(shownLines, note)
+			spans = append(spans, []payload.Span{{From: width, To: len(note), Style: payload.Mark}})
+			continue
+		}
+		text, whole := strings.CutSuffix(l.Text, "\n")
+		shown, words := styledLine(text, l.Words)
+		if !whole && uneven {
+			shown += noBreak
+		}
+		mark := strings.Repeat(" ", width)
+		if l.number > 0 {
+			mark = fmt.Sprintf("%*d ", width-1, l.number)
+		}
+		mark += string(l.Op) + " "
+		shownLines = append(shownLines, mark+shown)
+		spans = append(spans, overlay(map[payload.Op]payload.Style{payload.Add: payload.Added, payload.Remove: payload.Removed}[l.Op], len(mark), len(mark+shown), words))
+	}
+	return shownLines, spans
+}
+
+// lastBreak examines the old or the new text of a diff. The parameter other is the operation of the
+// lines that only the other text has. lastBreak returns 1 if the text ends with a line break, -1 if
+// it does not, and 0 if it is empty.
+func lastBreak(lines []diffLine, other payload.Op) int {
+	for _, l := range slices.Backward(lines) {
+		switch {
+		case l.Op == other || l.note != "":
+		case strings.HasSuffix(l.Text, "\n"):
+			return 1
+		default:
+			return -1
+		}
+	}
+	return 0
+}

@@ -1,0 +1,115 @@
+package people
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/connectors/people/payload"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Whatever a file contains, a person sees every line of an edit's texts, and every line that a write
+// adds; a line that is left out is in the file, with the number that the note says.
+func TestNothingThatACallChangesIsLeftOut(t *testing.T) {
+	pol, err := policy.New(schemas.Permissions{})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.txt")
+	random := rand.New(rand.NewPCG(5, 6))
+	text := func(n int) string {
+		var b strings.Builder
+		for range random.IntN(n) {
+			b.WriteString([]string{"a\n", "b\n", "\n", "x\u202e\n", "- a\n", "⟦lines 1 to 9⟧\n", "token = \"hunter2hunter2\"\n"}[random.IntN(7)])
+		}
+		return b.String() + []string{"", "z"}[random.IntN(2)]
+	}
+	act := func(fields map[string]any) action {
+		input, err := json.Marshal(fields)
+		require.NoError(t, err)
+		p := asks("Write", schemas.ActionFileWrite, string(input))
+		tool := "Write"
+		if fields["content"] == nil {
+			tool = "Edit"
+		}
+		return action{r: &p.Request, onDisk: policy.ThisDisk{}.ReadWritten(pol, policy.Call{ToolName: tool, Input: input, Cwd: dir, Project: dir}).File}
+	}
+	compared := 0
+	for range 1500 {
+		before, after := text(30), text(30)
+		require.NoError(t, os.WriteFile(file, []byte(before), 0o600))
+		a := act(map[string]any{"file_path": file, "content": after})
+		d := a.textOnDisk(after, false)
+		require.Equal(t, after, made(t, before, d.lines), "%q → %q", before, after)
+
+		from := random.IntN(len(before) + 1)
+		old := before[from : from+random.IntN(len(before)+1-from)]
+		if old == "" {
+			continue
+		}
+		a = act(map[string]any{"file_path": file, "old_string": old, "new_string": after, "replace_all": true})
+		d = a.editOnDisk(0, 1, old, after)
+		require.Contains(t, of(d.lines, payload.Add), after, "%q: %q → %q", before, old, after)
+		require.Contains(t, of(d.lines, payload.Remove), old)
+		if strings.HasPrefix(d.label, "Against") {
+			compared++
+		}
+	}
+	require.Greater(t, compared, 200)
+}
+
+// of returns the kept lines of a diff and those of an operation.
+func of(lines []diffLine, op payload.Op) string {
+	var b strings.Builder
+	for _, l := range lines {
+		if l.note == "" && (l.Op == payload.Keep || l.Op == op) {
+			b.WriteString(l.Text)
+		}
+	}
+	return b.String()
+}
+
+// made returns the text that a diff makes of a file; the lines of a note come from the file.
+func made(t *testing.T, before string, lines []diffLine) string {
+	var b strings.Builder
+	was := payload.Kept(before)
+	for _, l := range lines {
+		switch {
+		case strings.HasPrefix(l.note, "lines "):
+			var from, to int
+			_, err := fmt.Sscanf(l.note, "lines %d to %d", &from, &to)
+			require.NoError(t, err)
+			for _, kept := range was[from-1 : to] {
+				require.True(t, foldable(kept.Text))
+				b.WriteString(kept.Text)
+			}
+		case l.note == "" && l.Op != payload.Remove:
+			b.WriteString(l.Text)
+		}
+	}
+	return b.String()
+}
+
+// What does not fit the call is not used: the call is shown alone.
+func TestAFileThatDoesNotFitTheCallIsIgnored(t *testing.T) {
+	alone := Text(asks("Write", schemas.ActionFileWrite, `{"file_path":"/a","content":"1\n2\n"}`), now, 80)
+	for _, file := range []string{
+		`{"lines":3}`, `{"lines":1}`, `{"lines":-1}`, `{"cell":true,"lines":2}`, `{"lines":2,"edits":[{}]}`,
+		`{"lines":2,"changes":[{"line":0,"added":1}]}`, `{"lines":2,"changes":[{"line":1,"added":3}]}`, `{"lines":2,"changes":[{"line":1,"added":-1}]}`,
+		`{"lines":2,"changes":[{"line":9,"added":1}]}`, `{"lines":2,"changes":[{"line":2,"added":1}]}`, `{"lines":2,"changes":[{"line":2,"more":-1,"added":1}]}`,
+		`{"lines":2,"changes":[{"line":2,"removed":"2\n","added":1},{"line":1,"added":0}]}`,
+	} {
+		p := onDisk(asks("Write", schemas.ActionFileWrite, `{"file_path":"/a","content":"1\n2\n"}`), file)
+		assert.Equal(t, alone, Text(p, now, 80), file)
+	}
+	p := onDisk(edit(), `{"edits":[{"count":1,"hunks":[{"line":0,"around":["a"]}]}]}`)
+	assert.Equal(t, Text(edit(), now, 80), Text(p, now, 80))
+}
