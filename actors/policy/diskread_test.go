@@ -74,6 +74,7 @@ func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
 		`{"file_path":"main.go","content":"x","old_string":"old","new_string":"new"}`:                   nil,
 		`{"file_path":"main.go","edits":[{"old_string":"old"}]}`:                                        nil,
 		`{"file_path":"main.go","content":7}`:                                                           nil,
+		`{"file_path":"link","content":"x"}`:                                                            {Note: "its path leads through a link"},
 		`{"file_path":"none.go","content":"x"}`:                                                         {New: true},
 		`{"file_path":"none.go","old_string":"","new_string":"x"}`:                                      {New: true},
 		`{"file_path":"main.go","content":"a\nold\nb\n"}`:                                               {Lines: 3},

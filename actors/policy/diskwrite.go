@@ -62,7 +62,7 @@ func (ThisDisk) ReadWritten(p *Policy, c Call) Written {
 	if !ok {
 		return Written{}
 	}
-	text, err := p.readFile(&c, change.Path)
+	text, linked, err := p.readFile(&c, change.Path)
 	file := &schemas.DiskFile{}
 	var unread unreadError
 	switch {
@@ -75,6 +75,8 @@ func (ThisDisk) ReadWritten(p *Policy, c Call) Written {
 		file.Note = string(unread)
 	case err != nil:
 		file.Note = "nod cannot read the file"
+	case linked && (change.Content != nil || change.Source != nil): // a prompt folds what stays, but the link may lead to another file later
+		file.Note = "its path leads through a link"
 	default:
 		p.compare(&change, text, file)
 	}
@@ -122,22 +124,22 @@ type unreadError string
 
 func (e unreadError) Error() string { return string(e) }
 
-// readFile returns the text of the file that a call names.
-func (p *Policy) readFile(c *Call, name string) (string, error) {
+// readFile returns the text of the file that a call names, and whether its path leads through a link.
+func (p *Policy) readFile(c *Call, name string) (text string, linked bool, err error) {
 	loc := c.location()
 	spelled := loc.Spelled(name)
 	if len(spelled) != 1 || !path.IsAbs(spelled[0]) {
-		return "", unreadError("nod does not know which file it is")
+		return "", false, unreadError("nod does not know which file it is")
 	}
 	full := spelled[0]
 	real, err := OnDisk(full)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(&loc)
 	for _, at := range append([]string{name, full, real}, loc.Follow(full)...) {
 		if p.IsSecretFile(at) || p.shell.Secrets.MayBe(at, &loc, false) {
-			return "", unreadError("nod does not read files that may hold secrets")
+			return "", false, unreadError("nod does not read files that may hold secrets")
 		}
 	}
 	if strings.Contains("/"+name+"/", "/../") && !strings.HasPrefix(name, "~") { // a program may follow links before it goes up
@@ -146,10 +148,11 @@ func (p *Policy) readFile(c *Call, name string) (string, error) {
 			at = loc.Dirs[0] + "/" + name
 		}
 		if other, err := OnDisk(at); err != nil || other != real {
-			return "", unreadError("nod does not know which file it is")
+			return "", false, unreadError("nod does not know which file it is")
 		}
 	}
-	return readText(real)
+	text, err = readText(real)
+	return text, real != full, err
 }
 
 // readText returns the text of a regular file of up to maxReplaced bytes. It does not follow a link,
