@@ -171,6 +171,9 @@ func ofWords(said string) choice {
 		}
 		options := p.Request.Options
 		n, err := strconv.Atoi(said)
+		if err == nil && waitsForWords(p) {
+			return fmt.Errorf("%s may be the words that %s waits for, or the number of a choice: write more words, or say nod deny %[2]s to leave it", said, p.PendingID)
+		}
 		if err == nil && n >= 1 && n <= len(options) && !options[n-1].Text {
 			a.OptionID = options[n-1].OptionID
 			return nil
@@ -184,6 +187,11 @@ func ofWords(said string) choice {
 	}
 }
 
+// waitsForWords reports whether a question takes nothing but words, such as an agent's next prompt.
+func waitsForWords(p *schemas.Prompt) bool {
+	return isQuestion(p) && !slices.ContainsFunc(p.Request.Options, func(o schemas.Option) bool { return o.Kind.Allows() && !o.Text })
+}
+
 type denyCmd struct {
 	ID      string `arg:"" optional:"" help:"The request's id, or the beginning of it; without an id, the one that waits."`
 	Session string `placeholder:"S" help:"The request's session, if the id alone is not unique."`
@@ -192,7 +200,13 @@ type denyCmd struct {
 }
 
 func (c *denyCmd) Run(e *env) error {
-	return e.answer(c.Session, c.ID, ofKind(schemas.RejectOnce), schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON, only: isCall, confirm: "Deny it?"})
+	choose := func(p *schemas.Prompt, a *schemas.Answer) error {
+		if c.Message != "" && waitsForWords(p) {
+			return fmt.Errorf("nothing was answered: the agent reads words only as an answer: say nod answer %s and the words, or nod deny %[1]s without words", p.PendingID)
+		}
+		return ofKind(schemas.RejectOnce)(p, a)
+	}
+	return e.answer(c.Session, c.ID, choose, schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON, only: isCall, confirm: "Deny it?"})
 }
 
 // answerStyle contains the flags of an answering command that do not change the answer.

@@ -189,7 +189,7 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 		hears  string
 	}{
 		"reply": {[]string{"answer", "ID", "now run the linter"}, `{"decision":"block","reason":"The user's next prompt, by nod: now run the linter"}`},
-		"left":  {[]string{"answer", "ID", "2"}, "{}"},
+		"left":  {[]string{"deny", "ID"}, "{}"},
 		"froze": {[]string{"freeze", "--session", "T-froze"}, "{}"},
 	} {
 		hook, out := turnHook(m, t, "T-"+name, "cli")
@@ -201,6 +201,12 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 		_, stderr, code := m.Run("allow", id)
 		assert.Equal(t, 1, code, "a reply needs words")
 		assert.Contains(t, stderr, "nod answer")
+		_, stderr, code = m.Run("answer", id, "2")
+		assert.Equal(t, 1, code, "the agent may have offered 1 or 2")
+		assert.Contains(t, stderr, "write more words")
+		_, stderr, code = m.Run("deny", id, "-m", "rather the tests")
+		assert.Equal(t, 1, code, "the words would reach nobody")
+		assert.Contains(t, stderr, "say nod answer "+id)
 		words := slices.Clone(c.answer)
 		if at := slices.Index(words, "ID"); at >= 0 {
 			words[at] = id

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -29,7 +28,6 @@ type permission struct {
 // The limits in the JSON Schema of a request: lengths in characters, and the number of options.
 const (
 	maxTitle   = 512
-	maxLabel   = 512
 	maxName    = 256 // an option's name
 	maxID      = 256 // the id of an option or tool call
 	maxOptions = 16
@@ -124,7 +122,7 @@ func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, to
 		own = ownCall{tool: told.name(), action: told.action(), details: details}
 	}
 	r := s.sessionRequest(session)
-	r.ToolCallID, r.Kind, r.Title = told.id, schemas.KindToolCall, cut(cmp.Or(told.title, "Tool Use Approval"), maxTitle)
+	r.ToolCallID, r.Kind, r.Title = told.id, schemas.KindToolCall, agents.Cut(cmp.Or(told.title, "Tool Use Approval"), maxTitle)
 	r.ToolName, r.ActionType, r.ActionDetails, r.Reason, r.Options = own.tool, own.action, own.details, own.reason, options
 	if utf8.RuneCountInString(r.ToolCallID) > maxID {
 		r.ToolCallID = agents.ID(r.ToolCallID)
@@ -137,11 +135,11 @@ func (s *sidecar) sessionRequest(session string) schemas.Request {
 	dir, agent := s.cache.session(session)
 	r := schemas.Request{
 		Type: schemas.TypeRequest, SessionID: agents.ID(session), PendingID: agents.NewID(),
-		AgentName: cut(cmp.Or(s.opts.AgentName, agent), maxLabel), Host: s.opts.Host, User: s.opts.User,
+		AgentName: agents.Cut(cmp.Or(s.opts.AgentName, agent), agents.MaxLabel), Host: s.opts.Host, User: s.opts.User,
 		Project: dir, CreatedAt: time.Now().UTC(),
 	}
 	if dir != "" {
-		r.SessionLabel = cut(filepath.Base(dir), maxLabel)
+		r.SessionLabel = agents.Cut(filepath.Base(dir), agents.MaxLabel)
 	}
 	return r
 }
@@ -190,11 +188,4 @@ func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	return v.Pack(), nil
-}
-
-func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(strings.ToValidUTF8(s, "�"))[:n-1]) + "…"
 }

@@ -72,7 +72,7 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	c.id = cmp.Or(text(update["toolCallId"]), c.id)
 	c.kind = cmp.Or(text(update["kind"]), c.kind)
 	c.title = cmp.Or(text(update["title"]), c.title)
-	c.tool = cmp.Or(cut(text(meta["toolName"]), maxID), c.tool)
+	c.tool = cmp.Or(agents.Cut(text(meta["toolName"]), maxID), c.tool)
 	return c
 }
 
@@ -80,7 +80,7 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 // a permission request cannot change them.
 func (c toolCall) announcedBy(update map[string]json.RawMessage) toolCall {
 	if text(update["sessionUpdate"]) == "tool_call" {
-		c.announced, c.over = cut(text(update["title"]), maxID), false
+		c.announced, c.over = agents.Cut(text(update["title"]), maxID), false
 	}
 	if input := update["rawInput"]; len(object(input)) > 0 {
 		c.input = nil

@@ -220,7 +220,7 @@ func (g *gate) describe(c *call) schemas.Request {
 		AgentName: "an MCP client", Host: g.opts.Host, User: g.opts.User, Project: g.opts.Project,
 		CreatedAt: time.Now().UTC(),
 	}
-	if client != "" && utf8.RuneCountInString(client) <= maxLabel {
+	if client != "" && utf8.RuneCountInString(client) <= agents.MaxLabel {
 		r.AgentName = client
 	}
 	if r.Project != "" {
@@ -229,9 +229,8 @@ func (g *gate) describe(c *call) schemas.Request {
 	return r
 }
 
-// maxLabel and maxReason are limits of the JSON Schema of a request, in characters.
+// maxReason is a limit of the JSON Schema of a request, in characters.
 const (
-	maxLabel  = 512
 	maxReason = 16384
 )
 

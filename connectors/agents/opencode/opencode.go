@@ -184,7 +184,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 		f.begin(p)
 	}
 	f.endMatching(errMissed, func(p permission) bool { return !still[p.ID] })
-	return nil
+	return f.catchUpTurns(ctx)
 }
 
 func (f *follower) handle(e event) {

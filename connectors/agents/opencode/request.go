@@ -41,7 +41,7 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 		Type: schemas.TypeRequest, Kind: schemas.KindToolCall,
 		SessionID: agents.ID(root.ID), PendingID: agents.ID(p.ID), ToolCallID: p.ID,
 		AgentName: f.opts.Agent, Host: f.opts.Host, User: f.opts.User,
-		Project: own.Directory, SessionLabel: root.Title,
+		Project: own.Directory, SessionLabel: agents.Cut(root.Title, agents.MaxLabel),
 		Options: schemas.DefaultOptions(), HostAsks: true, Rejoin: true, CreatedAt: time.Now().UTC(),
 	}
 	if own.ID != root.ID {

@@ -19,7 +19,12 @@ import (
 type turnQuestion struct {
 	session, failure string // failure is why the turn failed, or ""
 	end              context.CancelCauseFunc
+	last             string // the id of the session's last message, once it is read; guarded by follower.mu
 }
+
+// maxTurns is the largest number of sessions about whose turns people are asked at a time. Further turns
+// end without a question.
+const maxTurns = 50
 
 // turnEvent is an event about a session's turn.
 type turnEvent struct {
@@ -51,10 +56,18 @@ func (f *follower) turnOver(session string) {
 func (f *follower) beginTurn(session, failure string) {
 	f.endTurn(session, errPrompted)
 	ctx, end := context.WithCancelCause(f.ctx)
-	q := &turnQuestion{session, failure, end}
+	q := &turnQuestion{session: session, failure: failure, end: end}
 	f.mu.Lock()
-	f.turns[session] = q
+	full := len(f.turns) >= maxTurns && f.turns[session] == nil
+	if !full {
+		f.turns[session] = q
+	}
 	f.mu.Unlock()
+	if full {
+		end(nil)
+		f.opts.Log.Warn("too many turns wait for a prompt; nobody is asked about this one", "session", session)
+		return
+	}
 	f.all.Go(func() {
 		defer end(nil)
 		if err := f.askForPrompt(ctx, q); err != nil && ctx.Err() == nil {
@@ -71,6 +84,28 @@ func (f *follower) endTurn(session string, why error) {
 	if q := f.turns[session]; q != nil {
 		q.end(why)
 	}
+}
+
+// catchUpTurns ends the questions about turns whose sessions went on while OpenCode was disconnected.
+func (f *follower) catchUpTurns(ctx context.Context) error {
+	f.mu.Lock()
+	was := map[string]string{}
+	for session, q := range f.turns {
+		if q.last != "" {
+			was[session] = q.last
+		}
+	}
+	f.mu.Unlock()
+	for session, last := range was {
+		now, err := f.host.lastMessage(ctx, session)
+		if err != nil {
+			return err
+		}
+		if now.id != last {
+			f.endTurn(session, errPrompted)
+		}
+	}
+	return nil
 }
 
 // takeTurn removes q from the open questions.
@@ -120,9 +155,12 @@ func (f *follower) askForPrompt(ctx context.Context, q *turnQuestion) error {
 	if err != nil {
 		return err
 	}
+	f.mu.Lock()
+	q.last = last.id
+	f.mu.Unlock()
 	r, err := agents.TurnRequest(schemas.Request{
 		Type: schemas.TypeRequest, SessionID: agents.ID(root.ID), AgentName: f.opts.Agent, Host: f.opts.Host, User: f.opts.User,
-		Project: root.Directory, SessionLabel: root.Title, CreatedAt: time.Now().UTC(),
+		Project: root.Directory, SessionLabel: agents.Cut(root.Title, agents.MaxLabel), CreatedAt: time.Now().UTC(),
 	}, agents.Turn{Message: last.text, Failure: q.failure})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package opencode_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -125,4 +126,32 @@ func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	f.runs("msg_1", release)
 	f.asks(permits("per_1", "bash", "msg_1"))
 	assert.Equal(t, schemas.KindToolCall, r.asked().Request.Kind)
+}
+
+// A session that goes on while OpenCode cannot be reached ends the question too.
+func TestATurnThatGoesOnUnheardEndsTheQuestion(t *testing.T) {
+	t.Parallel()
+	r := turnRig(t)
+	r.idle("ses_1")
+	p := r.asked()
+	r.writes("msg_2", "I go on")
+	r.hangUp()
+	assert.Equal(t, "the agent has its next prompt", r.ended(p))
+}
+
+// People are asked about a limited number of turns at a time, and about sessions with long titles too.
+func TestManyTurns(t *testing.T) {
+	t.Parallel()
+	r := turnRig(t)
+	r.idle("ses_" + strings.Repeat("x", 600)) // its title contains its id
+	assert.Len(t, []rune(r.asked().Request.SessionLabel), 512)
+	r.says(nodtest.Answer{})
+	for i := range 50 {
+		r.idle(fmt.Sprintf("ses_%d", i))
+	}
+	for range 49 {
+		r.asked()
+		r.says(nodtest.Answer{})
+	}
+	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "too many turns") }, waitAtMost, time.Millisecond)
 }

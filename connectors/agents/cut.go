@@ -1,0 +1,17 @@
+package agents
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxLabel is the largest length in characters of a request's short texts, such as SessionLabel.
+const MaxLabel = 512
+
+// Cut returns s if it has at most n characters, and otherwise its beginning and "…", n characters in all.
+func Cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(strings.ToValidUTF8(s, "�"))[:n-1]) + "…"
+}
