@@ -89,12 +89,35 @@ func (ThisDisk) ReadWritten(p *Policy, c Call) Written {
 	case errors.Is(err, fs.ErrNotExist):
 		w.effect = "creates a file"
 	case err == nil:
-		lines := filediff.CountLines(text)
-		if w.effect = fmt.Sprintf("replaces a file of %d lines", lines); lines == 1 {
-			w.effect = "replaces a file of 1 line"
-		}
+		w.effect = replacement(file, filediff.CountLines(text))
 	}
 	return w
+}
+
+// replacement describes a call that writes a whole file anew, which had so many lines: how many of them
+// go, if the call was compared with the file.
+func replacement(file *schemas.DiskFile, lines int) string {
+	gone := 0
+	for _, c := range file.Changes {
+		gone += filediff.CountLines(c.Removed) + c.More
+	}
+	whole := fmt.Sprintf("replaces a file of %s", plural(lines, "line"))
+	switch {
+	case file.Note != "" || gone == lines:
+		return whole
+	case len(file.Changes) == 0:
+		return "writes a file as it is"
+	case gone == 0:
+		return fmt.Sprintf("adds lines to a file of %s", plural(lines, "line"))
+	}
+	return fmt.Sprintf("replaces %d of the %s of a file", gone, plural(lines, "line"))
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // compare compares a change with the text of its file.

@@ -173,9 +173,9 @@ func (ev *evaluation) evaluateOther(in tools.Input) {
 	case ev.tool.Kind == tools.Notes:
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}
 	default:
-		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"unknown tool"}}
+		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"has effects that nod does not know"}}
 		if verb := tools.GraveVerb(ev.call.ToolName); verb != "" {
-			ev.verdict.Risk, ev.verdict.Reasons = schemas.RiskHigh, []string{"unknown tool, named " + verb}
+			ev.verdict.Risk, ev.verdict.Reasons = schemas.RiskHigh, []string{"has effects that nod does not know, and the name " + verb}
 		}
 	}
 	ev.applyRules(&ruleSubject{url: url})

@@ -15,7 +15,7 @@ func TestRiskWordsFitTheUse(t *testing.T) {
 	t.Parallel()
 	p, err := New(schemas.Permissions{})
 	require.NoError(t, err)
-	const systems, settings, discards, secret = "changes other systems", "changes settings", "discards changes", "a secret or settings"
+	const systems, settings, discards, others, secret = "changes other systems", "changes settings", "discards changes", "overwrites work that others may need", "a secret or settings"
 	for command, c := range map[string]struct{ has, lacks string }{
 		"kubectl get pods":                     {"uses the network", systems},
 		"kubectl -n web describe pod x":        {"uses the network", systems},
@@ -32,7 +32,18 @@ func TestRiskWordsFitTheUse(t *testing.T) {
 		"git checkout -b new":                  {"changes the repository", discards},
 		"git checkout -- .":                    {discards, ""},
 		"git checkout -B old":                  {discards, ""},
-		"git checkout -b new --force":          {"overwrites work that others may need", discards},
+		"git checkout -b new --force":          {discards, others},
+		"git reset --hard origin/main":         {discards, others},
+		"git push --force origin main":         {others, discards},
+		"terraform plan -out p":                {"uses the network", systems},
+		"terraform apply":                      {systems, ""},
+		"systemctl restart app":                {"starts or stops services", settings},
+		"systemctl enable app":                 {settings, "services"},
+		"scp a ann@files.test:/srv":            {"copies to or from another machine", "runs"},
+		"chmod -R 777 x":                       {"lets every user change files", ""},
+		"chmod o+w x":                          {"lets every user change files", ""},
+		"chmod 755 x":                          {"changes who may use files", "every"},
+		"chmod +x x":                           {"changes who may use files", "every"},
 		"grep x .github/workflows/*.yml":       {"", secret},
 		"grep x .github/workflows/*.token":     {secret, ""},
 		"grep x .github/workflows/../../*.yml": {secret, ""},

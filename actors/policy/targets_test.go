@@ -34,6 +34,7 @@ func TestTargetsOfACommand(t *testing.T) {
 		"cp a b/c":                            {{Does: files, Name: "b/c", Path: "/src/app/b/c", Place: "project"}},
 		"echo x > /etc/motd":                  {{Does: files, Name: "/etc/motd", Path: "/etc/motd", Place: "outside"}},
 		"curl https://a:b@x.test/i":           {{Does: net, Name: "x.test"}},
+		"scp a ann@files.test:/srv":           {{Does: "copies to or from another machine", Name: "files.test"}},
 		"dd if=/dev/zero of=d":                {{Does: "destroys data", Name: "d", Path: "/src/app/d", Place: "project"}},
 		"pip install --user x":                {{Does: "installs software", Name: "packages for all projects", Place: "outside"}},
 		"npm install -g x":                    {{Does: "installs software", Name: "packages for all projects", Place: "outside"}},

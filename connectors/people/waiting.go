@@ -61,7 +61,7 @@ func waiterNote(p *schemas.Prompt) []string {
 	case p.Detached:
 		return []string{"the agent has stopped waiting; an answer counts if it asks again"}
 	case p.Request.HostAsks:
-		return []string{"may have been answered at the terminal"}
+		return []string{"can also be answered in the agent's own terminal"}
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func TestAnAnswerAtTheHostWithdrawsTheRequest(t *testing.T) {
 		require.NoError(t, asking.Start())
 		id := m.Pending(session)
 		stdout, _, _ := m.Run("show", id)
-		assert.Contains(t, stdout, "may have been answered at the terminal")
+		assert.Contains(t, stdout, "can also be answered in the agent's own terminal")
 
 		ran := m.Command("hook", "claude-code")
 		ran.Stdin = input(event)

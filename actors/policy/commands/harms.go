@@ -26,11 +26,15 @@ var (
 	changesAccess      = Harm{schemas.RiskMedium, "changes who may use files"}
 	runsAsRoot         = Harm{schemas.RiskHigh, "runs as root"}
 	usesNetwork        = Harm{schemas.RiskMedium, "uses the network"}
+	opensAccess        = Harm{schemas.RiskHigh, "lets every user change files"}
 	runsRemotely       = Harm{schemas.RiskHigh, "runs on another machine"}
+	copiesRemotely     = Harm{schemas.RiskHigh, "copies to or from another machine"}
+	overwritesOthers   = Harm{schemas.RiskHigh, "overwrites work that others may need"}
 	publishes          = Harm{schemas.RiskHigh, "publishes"}
 	discardsChanges    = Harm{schemas.RiskHigh, "discards changes"}
 	changesRepository  = Harm{schemas.RiskMedium, "changes the repository"}
 	changesSettings    = Harm{schemas.RiskHigh, "changes settings"}
+	controlsServices   = Harm{schemas.RiskHigh, "starts or stops services"}
 	stopsProcesses     = Harm{schemas.RiskMedium, "stops processes"}
 	stopsMachine       = Harm{schemas.RiskHigh, "stops the machine"}
 	installs           = Harm{schemas.RiskMedium, "installs software"}
@@ -75,6 +79,8 @@ func Harms(argv []string) []Harm {
 		out = append(out, interpretation(name, argv[1:]))
 	case h == changesSystems && slices.ContainsFunc(argv[1:], deletesData):
 		out = append(out, deletesElsewhere)
+	case name == "chmod" && slices.ContainsFunc(argv[1:], opensToAll):
+		out = append(out, opensAccess)
 	default:
 		out = append(out, h)
 	}
@@ -82,7 +88,13 @@ func Harms(argv []string) []Harm {
 	case known.inline != "" && slices.Contains(argv[1:], known.inline):
 		out = append(out, runsInlineCode)
 	case name == "git" && slices.ContainsFunc(argv, func(a string) bool { return a == "--force" || a == "-f" || a == "--force-with-lease" || a == "--hard" }):
-		out = append(out, Harm{schemas.RiskHigh, "overwrites work that others may need"})
+		worse := overwritesOthers
+		if len(argv) > 1 && (argv[1] == "reset" || argv[1] == "checkout" || argv[1] == "switch") {
+			worse = discardsChanges
+		}
+		if !slices.Contains(out, worse) {
+			out = append(out, worse)
+		}
 	case name == "find" && slices.Contains(argv, "-delete"):
 		out = append(out, Harm{schemas.RiskHigh, "deletes files"})
 	case name == "sed" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasPrefix(a, "-i") || strings.HasPrefix(a, "--in-place") }):
@@ -123,6 +135,12 @@ func harmOfUse(name string, args []string) (h Harm, ok bool) {
 		return changesRepository, args[1] == "-b"
 	case name == "kubectl":
 		return harmOfKubectl(args)
+	case name == "terraform", name == "tofu":
+		return usesNetwork, len(args) > 0 && slices.Contains([]string{"plan", "validate", "version"}, args[0])
+	case name == "systemctl":
+		return controlsServices, slices.ContainsFunc(args, func(a string) bool {
+			return slices.Contains([]string{"start", "stop", "restart", "reload", "try-restart", "reload-or-restart", "kill"}, a)
+		})
 	}
 	return Harm{}, false
 }
@@ -140,6 +158,11 @@ func harmOfKubectl(args []string) (h Harm, ok bool) {
 	}
 	return usesNetwork, slices.Contains([]string{"get", "describe", "logs", "top", "explain", "version", "api-resources", "api-versions", "cluster-info", "events"}, args[0])
 }
+
+// worldWritable matches the modes of chmod that let every user write.
+var worldWritable = lazyregexp.New(`^(0?[0-7]{2}[2367]|[1-7][0-7]{2}[2367]|[augo]*[ao][augo]*[+=][rstXx]*w[rstwXx]*)$`)
+
+func opensToAll(mode string) bool { return worldWritable.MatchString(mode) }
 
 // deletion returns the harm of a command that deletes files, according to its flags.
 func deletion(args []string) Harm {

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Objects returns the words of a command on which it does a harm: paths of files, or names such as the
@@ -13,6 +15,8 @@ func Objects(argv []string, h Harm) (files, names []string) {
 	switch {
 	case h == usesNetwork, h == runsRemotely:
 		return nil, hosts(name, args)
+	case h == copiesRemotely:
+		return nil, append(remoteFiles(args), hosts(name, args)...)
 	case h == publishes && name == "git" && len(args) > 1:
 		return nil, operands(args[1:], "o", "push-option", "repo", "receive-pack")
 	}
@@ -97,6 +101,19 @@ func hosts(name string, args []string) (all []string) {
 	return all
 }
 
+// remoteFile matches a file on another machine, as scp names it: ann@host:path.
+var remoteFile = lazyregexp.New(`^(?:[^/:@]+@)?([^/:@]+):`)
+
+// remoteFiles returns the hosts of the files on other machines.
+func remoteFiles(args []string) (all []string) {
+	for _, a := range operands(args, "c", "D", "F", "i", "J", "l", "o", "P", "S", "X") {
+		if m := remoteFile.FindStringSubmatch(a); m != nil && !strings.Contains(a, "://") && !slices.Contains(all, m[1]) {
+			all = append(all, m[1])
+		}
+	}
+	return all
+}
+
 // outsideWords are the flags that let an installer write outside the project.
 var outsideWords = []string{"--user", "-g", "--global", "--location=global", "--system", "--break-system-packages"}
 
@@ -171,7 +188,7 @@ func Unseen(argv []string, in Input) string {
 			return "the downloaded script"
 		}
 		return "the input that runs as code"
-	case known.RunsInput() && len(all) > 0, (name == "." || name == "source") && len(all) > 0:
+	case known.RunsInput() && (known.Interprets || known.inline != "") && len(all) > 0, (name == "." || name == "source") && len(all) > 0:
 		return "the script " + all[0]
 	case name == "npx", name == "bunx", name == "uvx", name == "pipx":
 		all = operands(argv[1:], "p", "package", "from", "with")

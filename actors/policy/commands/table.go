@@ -220,7 +220,7 @@ func harmful() map[string]*Command {
 		"dig": {Harm: usesNetwork}, "nslookup": {Harm: usesNetwork}, "host": {Harm: usesNetwork}, "git pull": {Harm: usesNetwork},
 		"git clone": {Harm: usesNetwork}, "git ls-remote": {Harm: usesNetwork}, "gh": {Harm: usesNetwork}, "glab": {Harm: usesNetwork},
 		"http": {Harm: usesNetwork}, "openssl": {Harm: usesNetwork},
-		"ssh": {Harm: runsRemotely, Interprets: true}, "scp": {Harm: runsRemotely, runsAny: true}, "mosh": {Harm: runsRemotely},
+		"ssh": {Harm: runsRemotely, Interprets: true}, "scp": {Harm: copiesRemotely, runsAny: true}, "mosh": {Harm: runsRemotely},
 		"ansible": {Harm: runsRemotely}, "ansible-playbook": {Harm: runsRemotely},
 		"git push": {Harm: publishes}, "npm publish": {Harm: publishes}, "cargo publish": {Harm: publishes}, "twine": {Harm: publishes},
 		"docker push": {Harm: publishes}, "gh release": {Harm: publishes}, "gh pr merge": {Harm: publishes}, "pnpm publish": {Harm: publishes},

@@ -290,7 +290,7 @@ func TestAChangedQuestionKeepsItsButtons(t *testing.T) {
 	w.NoError(w.carrier.Revise(w.ctx, ref, p), "as it is already")
 	p.Detached, p.Request.HostAsks = false, true
 	w.NoError(w.carrier.Revise(w.ctx, ref, p))
-	w.Contains(w.Chat(ann)[0].Text, "may have been answered at the terminal")
+	w.Contains(w.Chat(ann)[0].Text, "can also be answered in the agent's own terminal")
 	w.Delete(ann)
 	var e *people.Error
 	w.ErrorAs(w.carrier.Revise(w.ctx, ref, p), &e, "a message that is gone")
