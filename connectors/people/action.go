@@ -121,6 +121,33 @@ func (a *action) question() {
 		}
 		a.quote("", text, spans)
 	}
+	a.dropAnswers()
+}
+
+// dropAnswers leaves out the field "answers" if the request's options and their meanings say all of it.
+func (a *action) dropAnswers() {
+	i := slices.IndexFunc(a.fields, func(f field) bool { return f.name == "answers" })
+	if i < 0 || !plainObjects(a.fields[i].raw) {
+		return
+	}
+	var all []struct {
+		Answer  string `json:"answer"`
+		Meaning string `json:"meaning"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(a.fields[i].raw))
+	dec.DisallowUnknownFields()
+	if dec.Decode(&all) != nil {
+		return
+	}
+	said := map[string]bool{}
+	for _, one := range all {
+		offered := slices.ContainsFunc(a.r.Options, func(o schemas.Option) bool { return o.Name == one.Answer })
+		if !offered || said[one.Answer] { // of two equal answers, only the last meaning is shown
+			return
+		}
+		said[one.Answer] = true
+	}
+	a.drop("answers")
 }
 
 // shells are programs such as bash. nod shows their argument after -c or -lc as a command line.

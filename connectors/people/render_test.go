@@ -400,5 +400,14 @@ func TestAnAnswerIsFollowedByItsMeaning(t *testing.T) {
 			{OptionID: "a", Name: "Postgres", Kind: schemas.AllowOnce}, {OptionID: "b", Name: "SQLite", Kind: schemas.AllowOnce},
 		},
 	}}
-	assert.Contains(t, Text(p, time.Unix(0, 0), 0), "1: Postgres\n               – big⏎and slow\n            2: SQLite\n")
+	shown := Text(p, time.Unix(0, 0), 0)
+	assert.Contains(t, shown, "1: Postgres\n               – big⏎and slow\n            2: SQLite\n")
+	assert.NotContains(t, shown, "answers (JSON)", "the options say all of it")
+	for _, odd := range []string{
+		`[{"answer":"MySQL","meaning":"not offered"}]`, `[{"answer":"SQLite","meaning":"small"},{"answer":"SQLite","meaning":"else"}]`,
+		`[{"answer":"SQLite","meaning":"small","also":"this"}]`, `[{"answer":"SQLite","meaning":"a","meaning":"b"}]`, `"SQLite"`,
+	} {
+		p.Request.ActionDetails = []byte(`{"question":"Which?","answers":` + odd + `}`)
+		assert.Contains(t, Text(p, time.Unix(0, 0), 0), "answers", odd)
+	}
 }
