@@ -3,9 +3,13 @@ package bus
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/nodbus/nod/schemas"
 )
+
+// takeWithin is the time limit of a listener for reading the notices that nod has kept.
+const takeWithin = 5 * time.Second
 
 // TakeNotices returns the notices that nod keeps for a session of the agent, oldest first. nod then
 // forgets them, even if the reply is lost.
@@ -19,7 +23,8 @@ func (a *Asker) TakeNotices(ctx context.Context, sessionID string) ([]schemas.No
 }
 
 // Notices calls heard for each notice of a session, one after another, until ctx ends: first for those
-// that nod has kept. If several callers listen to a session, all of them hear that a question is shown,
+// that nod has kept. heard may be called once more after that, for notices that were under way. If
+// several callers listen to a session, all of them hear that a question is shown,
 // and one of them hears any other notice.
 func (a *Asker) Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error {
 	feed, err := a.listenForNotices(sessionID)
@@ -28,14 +33,15 @@ func (a *Asker) Notices(ctx context.Context, sessionID string, heard func(schema
 	}
 	go func() {
 		defer feed.unsub()
-		next, err := feed.kept(ctx)
-		for ; ctx.Err() == nil; next, err = feed.next(ctx) {
+		next, err := feed.kept()
+		for ctx.Err() == nil || len(next) > 0 {
 			if err != nil { // nod still keeps them
 				a.conn.log.Info("bus: the notices of a session could not be read", "session", sessionID, "error", err)
 			}
 			for _, n := range next {
 				heard(n)
 			}
+			next, err = feed.next(ctx)
 		}
 	}()
 	return nil
@@ -49,12 +55,9 @@ func (a *Asker) AwaitNotices(ctx context.Context, sessionID string) ([]schemas.N
 		return nil, err
 	}
 	defer feed.unsub()
-	next, err := feed.kept(ctx)
+	next, err := feed.kept()
 	for len(next) == 0 && err == nil && ctx.Err() == nil {
 		next, err = feed.next(ctx)
-	}
-	if ctx.Err() != nil && len(next) == 0 {
-		return nil, nil
 	}
 	return next, err
 }
@@ -62,14 +65,18 @@ func (a *Asker) AwaitNotices(ctx context.Context, sessionID string) ([]schemas.N
 // noticeFeed receives the notices of one session. Apart from those of the kind NoticeShown, they say only
 // that there is one to take, so that each is taken once.
 type noticeFeed struct {
-	kept  func(context.Context) ([]schemas.Notice, error)
+	kept  func() ([]schemas.Notice, error)
 	live  chan schemas.Notice
 	unsub func()
 }
 
 func (a *Asker) listenForNotices(sessionID string) (*noticeFeed, error) {
 	f := &noticeFeed{live: make(chan schemas.Notice, schemas.MaxNotices)}
-	f.kept = func(ctx context.Context) ([]schemas.Notice, error) { return a.TakeNotices(ctx, sessionID) }
+	f.kept = func() ([]schemas.Notice, error) { // has its own time limit: what is taken must be passed on, even if nobody waits any more
+		ctx, cancel := context.WithTimeout(context.Background(), takeWithin)
+		defer cancel()
+		return a.TakeNotices(ctx, sessionID)
+	}
 	var err error
 	f.unsub, err = a.conn.Subscribe(schemas.NoticeSubject(a.agent, sessionID), func(m Message) {
 		var n schemas.Notice
@@ -92,7 +99,7 @@ func (f *noticeFeed) next(ctx context.Context) ([]schemas.Notice, error) {
 		if n.Kind == schemas.NoticeShown {
 			return []schemas.Notice{n}, nil
 		}
-		return f.kept(ctx)
+		return f.kept()
 	case <-ctx.Done():
 		return nil, nil
 	}

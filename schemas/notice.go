@@ -26,6 +26,8 @@ const (
 type Notices struct {
 	Type    string   `json:"type"`
 	Notices []Notice `json:"notices"` // oldest first, at most MaxNotices
+	// Taken is the number of those that the agent has taken. Only the store has it.
+	Taken int `json:"taken,omitempty"`
 }
 
 // MaxNotices is the largest number of notices that nod keeps for a session. A further one replaces the

@@ -75,10 +75,14 @@ func (e *effects) notifyForeground(ctx context.Context, rec *schemas.Record, p *
 	if rec.Foreground == "" {
 		return nil
 	}
-	kind, text := schemas.NoticeAsked, fmt.Sprintf("The background session %s asks a person: %q.", p.SessionID, p.Request.Title)
+	what := fmt.Sprintf("%q", p.Request.Title)
+	if p.Request.Kind == schemas.KindToolCall { // the titles of calls are all alike
+		what = "a call of " + p.Request.ToolName
+	}
+	kind, text := schemas.NoticeAsked, fmt.Sprintf("The background session %s asks a person about %s. See nod show %s.", p.SessionID, what, p.PendingID)
 	if d := rec.Decision; d != nil {
 		outcome := strings.ReplaceAll(string(d.Outcome), "_", " ")
-		kind, text = schemas.NoticeDecided, fmt.Sprintf("The question of the background session %s is decided (%s): %q.", p.SessionID, outcome, p.Request.Title)
+		kind, text = schemas.NoticeDecided, fmt.Sprintf("What the background session %s asked about %s is decided: %s. See nod show %s.", p.SessionID, what, outcome, p.PendingID)
 	}
 	return e.notify(ctx, rec.Agent, rec.Foreground, p.PendingID, kind, text)
 }

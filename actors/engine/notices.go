@@ -12,53 +12,69 @@ import (
 // noticesKept is how long the engine keeps a session's notices after the newest of them.
 const noticesKept = 24 * time.Hour
 
+// keepNoticeWithin is the time limit for keeping a notice.
+const keepNoticeWithin = time.Second
+
 // maxNotice bounds the text of a notice, in characters: it contains texts of agents.
 const maxNotice = 1000
 
 func noticesKey(agent, session string) string { return "notices." + agent + "." + session }
 
 // notify sends a notice to an agent's session, and keeps it until the agent takes it. That a question is
-// shown is not kept, because it is news only while the agent waits.
+// shown is not kept, because it is news only while the agent waits. A failure to keep a notice is only
+// logged, because a notice has no effect on decisions and must not hold up what has.
 func (e *base) notify(ctx context.Context, agent, session, id string, kind schemas.NoticeKind, text string) error {
 	n := schemas.Notice{Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: text}
 	if runes := []rune(text); len(runes) > maxNotice {
 		n.Text = string(runes[:maxNotice]) + "…"
 	}
 	if kind != schemas.NoticeShown {
-		e.keepNotice(ctx, agent, n) // before it is sent, because who hears of it then takes it
+		fresh, err := e.keepNotice(ctx, agent, n) // before it is sent, because who hears of it then takes it
+		if err != nil {
+			e.Log.Warn("engine: a notice was not kept", "agent", agent, "session", session, "kind", kind, "error", err)
+			return nil
+		}
+		if !fresh {
+			return nil
+		}
 	}
 	return e.Edge.Publish(schemas.NoticeSubject(agent, session), n)
 }
 
-// keepNotice keeps a notice. A failure is only logged: a notice has no effect on decisions, and must not
-// hold up what has.
-func (e *base) keepNotice(ctx context.Context, agent string, n schemas.Notice) {
-	_, _, err := bus.Change(ctx, e.store.Presence, noticesKey(agent, n.SessionID), func(all *schemas.Notices, found bool) (bus.Edit, error) {
-		if slices.Contains(all.Notices, n) {
-			return bus.Edit{}, nil // the outbox sends a notice again after a failure
+// keepNotice keeps a notice, after the session's others. It returns false if the session has or had the
+// same notice about the same request: the outbox sends one for each version of a record.
+func (e *base) keepNotice(ctx context.Context, agent string, n schemas.Notice) (fresh bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, keepNoticeWithin)
+	defer cancel()
+	_, _, err = bus.Change(ctx, e.store.Presence, noticesKey(agent, n.SessionID), func(all *schemas.Notices, _ bool) (bus.Edit, error) {
+		known := all.Notices
+		if n.PendingID == "" {
+			known = known[all.Taken:]
+		}
+		if fresh = !slices.Contains(known, n); !fresh {
+			return bus.Edit{}, nil
 		}
 		all.Type = schemas.TypeNotices
 		all.Notices = append(all.Notices, n)
-		all.Notices = all.Notices[max(0, len(all.Notices)-schemas.MaxNotices):]
+		if over := len(all.Notices) - schemas.MaxNotices; over > 0 {
+			all.Notices, all.Taken = all.Notices[over:], max(0, all.Taken-over)
+		}
 		return bus.Edit{Store: true, Kept: noticesKept}, nil
 	})
-	if err != nil {
-		e.Log.Warn("engine: a notice was not kept", "agent", agent, "session", n.SessionID, "kind", n.Kind, "error", err)
-	}
+	return fresh, err
 }
 
-// takeNotices replies with the notices kept for a session of the calling agent, and removes them. If the
-// reply is lost, they are lost too.
+// takeNotices replies with the notices kept for a session of the calling agent, and marks them as taken.
+// If the reply is lost, they are lost too.
 func (e *holdings) takeNotices(ctx context.Context, c *caller, q *schemas.Query) (schemas.Notices, error) {
-	none := schemas.Notices{Type: schemas.TypeNotices, Notices: []schemas.Notice{}}
+	reply := schemas.Notices{Type: schemas.TypeNotices, Notices: []schemas.Notice{}}
 	if q.SessionID == "" {
-		return none, schemas.Errorf(schemas.CodeValidation, "session_id: name the session")
+		return reply, schemas.Errorf(schemas.CodeValidation, "session_id: name the session")
 	}
-	kept, _, err := bus.Change(ctx, e.store.Presence, noticesKey(c.name, q.SessionID), func(all *schemas.Notices, found bool) (bus.Edit, error) {
-		if !found {
-			*all = none
-		}
-		return bus.Edit{Remove: true}, nil
+	_, _, err := bus.Change(ctx, e.store.Presence, noticesKey(c.name, q.SessionID), func(all *schemas.Notices, found bool) (bus.Edit, error) {
+		reply.Notices = append(reply.Notices[:0], all.Notices[all.Taken:]...)
+		all.Taken = len(all.Notices)
+		return bus.Edit{Store: len(reply.Notices) > 0, Kept: noticesKept}, nil
 	})
-	return kept, err
+	return reply, err
 }

@@ -58,13 +58,10 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	if err := e.life.view(prompt); err != nil {
 		return err
 	}
-	if err := e.notifyForeground(ctx, rec, &prompt); err != nil {
-		return err
-	}
 	if err := e.queuePrompts(ctx, rec, prompt); err != nil {
 		return err
 	}
-	return errors.Join(e.logVersion(ctx, entry, prompt), e.logVotes(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt), e.logRan(ctx, entry, prompt))
+	return errors.Join(e.logVersion(ctx, entry, prompt), e.logVotes(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt), e.logRan(ctx, entry, prompt), e.notifyForeground(ctx, rec, &prompt))
 }
 
 func (e *recordLife) view(p schemas.Prompt) error {

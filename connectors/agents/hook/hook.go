@@ -95,6 +95,8 @@ type Unsettled interface {
 const (
 	connectWithin = 10 * time.Second
 	reportWithin  = 3 * time.Second
+	// noticesWithin is the time that a user's prompt may wait for notices.
+	noticesWithin = 300 * time.Millisecond
 	// settledWithin is the time in which nod decides a call by itself. A call that takes longer is
 	// noted as unsettled.
 	settledWithin = 2 * time.Second
@@ -291,16 +293,16 @@ func (h *run) takeNotices(ctx context.Context) (lines []string) {
 	if !h.call.TakesNotices || h.call.SessionID == "" || h.nod == nil && h.call.ToolName != "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, noticesWithin, errLate)
 	defer cancel()
 	nod, err := h.dial(ctx)
 	if err != nil {
-		return nil // nod does not run
+		return nil // nod does not run, or cannot be reached just now
 	}
 	notices, err := callUntil(ctx, "reading nod's notices", func(ctx context.Context) ([]schemas.Notice, error) {
 		return nod.TakeNotices(ctx, agents.ID(h.call.SessionID))
 	})
-	if err != nil {
+	if err != nil && ctx.Err() == nil { // an older nod does not reply
 		h.log(err)
 	}
 	for _, n := range notices {

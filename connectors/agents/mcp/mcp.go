@@ -80,6 +80,7 @@ type Server struct {
 	mcp       *mcp.Server
 	exchanges exchanges
 	polling   polling
+	logging   sync.Map // the mcp.LoggingLevel that a client has asked for, by its *mcp.ServerSession
 
 	life    context.Context // ends when the server stops; each call ends with it
 	end     context.CancelCauseFunc
@@ -104,6 +105,7 @@ func New(nod Nod, o Options) *Server {
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "nod", Title: "nod", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions, Capabilities: capabilities(),
 	})
+	s.mcp.AddReceivingMiddleware(s.noteLogLevels)
 	s.addTools()
 	return s
 }

@@ -16,10 +16,40 @@ func capabilities() *mcp.ServerCapabilities {
 	return &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Logging: &mcp.LoggingCapabilities{}}
 }
 
-// tellNotices sends the notices of the call's session to the client, as log messages, until ctx ends. A
-// client gets them only if it has asked for log messages. That a question is shown is news only for the
-// call that waits for it, whose request is id.
+// noteLogLevels remembers which log messages the client of a session asks for, in the earlier protocol.
+func (s *Server) noteLogLevels(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		session, _ := req.GetSession().(*mcp.ServerSession)
+		if set, ok := req.GetParams().(*mcp.SetLoggingLevelParams); ok && session != nil {
+			if _, known := s.logging.Swap(session, set.Level); !known {
+				go func() {
+					_ = session.Wait() // returns an error if the client is gone, which ends the session too
+					s.logging.Delete(session)
+				}()
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// wantsLogs reports whether the client asks for all log messages of the server. In the later protocol
+// each call says so.
+func (c *call) wantsLogs() bool {
+	level, _ := c.server.logging.Load(c.Session)
+	name, _ := level.(mcp.LoggingLevel)
+	if one, ok := c.Params.Meta[mcp.MetaKeyLogLevel].(string); ok {
+		name = mcp.LoggingLevel(one)
+	}
+	return name == "debug" || name == "info"
+}
+
+// tellNotices sends the notices of the call's session to the client, as log messages, until ctx ends. If
+// the client does not ask for log messages, nod keeps the notices. That a question is shown is news only
+// for the call that waits for it, whose request is id.
 func (c *call) tellNotices(ctx context.Context, id string) {
+	if !c.wantsLogs() {
+		return
+	}
 	err := c.server.nod.Notices(ctx, c.session, func(n schemas.Notice) {
 		if n.Kind == schemas.NoticeShown && n.PendingID != id {
 			return
@@ -28,6 +58,7 @@ func (c *call) tellNotices(ctx context.Context, id string) {
 		if n.Kind == schemas.NoticeUndeliverable || n.Kind == schemas.NoticeGate {
 			level = "warning"
 		}
+		ctx := context.WithoutCancel(ctx)                                                                              // a notice that was taken when the call ended is sent nevertheless
 		_ = c.Session.Log(ctx, &mcp.LoggingMessageParams{Logger: "nod", Level: level, Data: agents.DescribeNotice(n)}) // fails if the client is gone
 	})
 	if err != nil && ctx.Err() == nil {
