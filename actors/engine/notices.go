@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
@@ -16,7 +18,7 @@ const noticesKept = 24 * time.Hour
 const keepNoticeWithin = time.Second
 
 // maxNotice bounds the text of a notice, in characters: it contains texts of agents.
-const maxNotice = 1000
+const maxNotice = 300
 
 func noticesKey(agent, session string) string { return "notices." + agent + "." + session }
 
@@ -24,10 +26,7 @@ func noticesKey(agent, session string) string { return "notices." + agent + "." 
 // shown is not kept, because it is news only while the agent waits. A failure to keep a notice is only
 // logged, because a notice has no effect on decisions and must not hold up what has.
 func (e *base) notify(ctx context.Context, agent, session, id string, kind schemas.NoticeKind, text string) error {
-	n := schemas.Notice{Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: text}
-	if runes := []rune(text); len(runes) > maxNotice {
-		n.Text = string(runes[:maxNotice]) + "…"
-	}
+	n := schemas.Notice{Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: noticeText(text)}
 	if kind != schemas.NoticeShown {
 		fresh, err := e.keepNotice(ctx, agent, n) // before it is sent, because who hears of it then takes it
 		if err != nil {
@@ -39,6 +38,15 @@ func (e *base) notify(ctx context.Context, agent, session, id string, kind schem
 		}
 	}
 	return e.Edge.Publish(schemas.NoticeSubject(agent, session), n)
+}
+
+// noticeText returns a text as one line of limited length without control characters.
+func noticeText(text string) string {
+	runes := []rune(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " "))
+	if len(runes) > maxNotice {
+		return string(runes[:maxNotice]) + "…"
+	}
+	return string(runes)
 }
 
 // keepNotice keeps a notice, after the session's others. It returns false if the session has or had the

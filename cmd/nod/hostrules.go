@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/tailscale/hujson"
 
@@ -27,9 +29,9 @@ type hostRules struct {
 	left    []rules.NotImported
 }
 
-// ruleFiles returns glob patterns for the files with an agent program's rules: the user's own files,
-// and the files of the project in the current directory.
-func ruleFiles(agent string) ([]string, error) {
+// ruleFiles returns the files with an agent program's rules: the user's own files, and the files of the
+// project in the current directory.
+func ruleFiles(agent string) (files []string, err error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil, fmt.Errorf("find the rules of %s: %w", agent, err)
@@ -38,38 +40,60 @@ func ruleFiles(agent string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the rules of %s: %w", agent, err)
 	}
+	add := func(dir string, patterns ...string) {
+		for _, pattern := range patterns {
+			found, _ := fs.Glob(os.DirFS(dir), pattern) // the patterns are well formed; a directory that cannot be read has no files
+			for _, name := range found {
+				files = append(files, filepath.Join(dir, name))
+			}
+		}
+	}
 	switch agent {
 	case hook.ClaudeCode().Name:
-		own := cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude"))
-		project := filepath.Join(here, ".claude")
-		return []string{filepath.Join(own, "settings.json"), filepath.Join(project, "settings.json"), filepath.Join(project, "settings.local.json")}, nil
+		add(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "settings.json")
+		add(filepath.Join(here, ".claude"), "settings.json", "settings.local.json")
 	case hook.Codex().Name:
-		own := cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(home, ".codex"))
-		return []string{filepath.Join(own, "rules", "*.rules"), filepath.Join(here, ".codex", "rules", "*.rules")}, nil
+		add(filepath.Join(cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(home, ".codex")), "rules"), "*.rules")
+		add(filepath.Join(here, ".codex", "rules"), "*.rules")
 	case hook.Gemini().Name: // Gemini ignores a project's policies
-		own := filepath.Join(home, ".gemini")
-		return []string{filepath.Join(own, "settings.json"), filepath.Join(own, "policies", "*.toml"), filepath.Join(here, ".gemini", "settings.json")}, nil
+		add(filepath.Join(home, ".gemini"), "settings.json", "policies/*.toml")
+		add(filepath.Join(here, ".gemini"), "settings.json")
 	}
-	return nil, nil
+	return files, nil
+}
+
+// maxRuleFile is the largest size in bytes of a file with rules.
+const maxRuleFile = 1 << 20
+
+// readRules returns the content of a file with rules. A project may contain anything: the file must be an
+// ordinary one of up to maxRuleFile bytes, and readRules waits for no named pipe.
+func readRules(file string) ([]byte, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // the file was only read, so an error of Close loses nothing
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no ordinary file", file)
+	case info.Size() > maxRuleFile:
+		return nil, fmt.Errorf("%s is larger than 1 MiB", file)
+	}
+	return io.ReadAll(io.LimitReader(f, maxRuleFile))
 }
 
 // readHostRules reads an agent program's rules from its usual files. If file is not empty, it also
 // reads that file.
 func readHostRules(agent, file string) (all []hostRules, err error) {
-	patterns, err := ruleFiles(agent)
+	files, err := ruleFiles(agent)
 	if err != nil {
 		return nil, err
 	}
-	var files []string
 	if file != "" {
-		files = append(files, file)
-	}
-	for _, pattern := range patterns {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			return nil, fmt.Errorf("find the rules of %s: %w", agent, err)
-		}
-		files = append(files, found...)
+		files = append([]string{file}, files...)
 	}
 	var seen []os.FileInfo
 	for _, f := range files {
@@ -88,7 +112,7 @@ func readHostRules(agent, file string) (all []hostRules, err error) {
 
 func readRuleFile(agent, file string) (hostRules, error) {
 	r := hostRules{file: file, project: projectOf(file)}
-	data, err := os.ReadFile(file)
+	data, err := readRules(file)
 	if err != nil {
 		return r, fmt.Errorf("read the rules of %s: %w: name the file with --file", agent, err)
 	}

@@ -51,7 +51,7 @@ type cli struct {
 	Stop      stopCmd      `cmd:"" group:"run" help:"Stop the nod that runs on this machine; pending requests stay pending."`
 	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
 	Connector connectorCmd `cmd:"" group:"run" help:"Run a connector alone."`
-	Setup     setupCmd     `cmd:"" group:"run" help:"Set nod up on this machine, one change at a time."`
+	Setup     setupCmd     `cmd:"" group:"run" help:"Set nod up on this machine, from checklists."`
 	Service   serviceCmd   `cmd:"" group:"run" help:"Have the system run nod from log-in on."`
 	Doctor    doctorCmd    `cmd:"" group:"run" help:"Check the whole installation, and say how to fix each problem."`
 	Uninstall uninstallCmd `cmd:"" group:"run" help:"Remove nod's hooks and service from this machine; its data stays."`

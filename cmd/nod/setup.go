@@ -17,13 +17,13 @@ import (
 )
 
 type setupCmd struct {
-	Yes       bool          `short:"y" help:"Make every change without asking; for scripts."`
+	Yes       bool          `short:"y" help:"Install all hooks and the service without asking, and change no settings; for scripts."`
 	NoService bool          `name:"no-service" help:"Do not install the service."`
 	NoTest    bool          `name:"no-test" help:"Do not send a test question."`
 	Wait      time.Duration `default:"10m" placeholder:"D" help:"How long to wait for nod to run, and for the answer (10m)."`
 
-	unserved bool    // the service manager did not start the service
-	failed   []error // the changes that could not be made
+	unserved bool     // the service manager did not start the service
+	failed   []string // the changes that could not be made
 }
 
 // Help returns the text that nod setup --help shows besides the flags.
@@ -58,7 +58,11 @@ func (c *setupCmd) Run(e *env) error {
 	} else if len(c.failed) == 0 || e.startHint() == "" { // after a failure, nothing may start nod
 		err = c.try(e)
 	}
-	return errors.Join(append(c.failed, err)...)
+	if len(c.failed) > 0 { // the reasons were printed
+		failed := fmt.Errorf("%s could not be made: %s", counted(len(c.failed), "change"), strings.Join(c.failed, ", "))
+		return errors.Join(failed, err)
+	}
+	return err
 }
 
 // choose lets the user choose the changes and confirm them.
@@ -94,16 +98,18 @@ func (c *setupCmd) apply(e *env, changes *setupChanges) error {
 			return errStopped
 		}
 		if c.Yes && change.announce != "" {
-			fmt.Fprintf(e.stdout, "\n%s\n", change.announce)
+			fmt.Fprintln(e.stdout)
+			for line := range strings.Lines(change.announce) { // it quotes files that may contain anything
+				fmt.Fprintln(e.stdout, people.Line(strings.TrimSuffix(line, "\n")))
+			}
 		}
 		err := change.fault
 		if err == nil {
 			err = change.apply()
 		}
 		if err != nil {
-			err = fmt.Errorf("%s: %w", change.name, err)
-			fmt.Fprintf(e.stderr, "nod: %v\n", err)
-			c.failed = append(c.failed, err)
+			fmt.Fprintf(e.stderr, "nod: %s: %v\n", change.name, err)
+			c.failed = append(c.failed, change.name)
 		}
 	}
 	return nil

@@ -195,7 +195,7 @@ func (s *setupChanges) lists(offer settingsOffer) *checklist.Lists {
 		Title: "nod setup",
 		Pages: []checklist.Page{
 			{Title: "Agents", Intro: "Which of the agents on this machine will ask nod?", Items: fixed(agents)},
-			{Title: "Preset", Intro: "Which calls run without a question? " + offer.past, One: true, Items: fixed(offer.presets)},
+			{Title: "Preset", Intro: strings.TrimSpace("Which calls run without a question? " + offer.past), One: true, Items: fixed(offer.presets)},
 			{Title: "Rules", Intro: "Which of these calls will run without a question too? Each is one rule in settings.json.", Items: offer.rules},
 			{Title: "Service", Intro: "Agents reach nod only while it runs.", Items: fixed(service)},
 		},

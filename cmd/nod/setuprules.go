@@ -249,6 +249,11 @@ func (o *ruleOffers) change(e *env) *setupChange {
 			imports = append(imports, *offer.imported)
 		}
 		s.parts = append(s.parts, offer.Text)
+		if offer.imported != nil { // a project's file may be anyone's: the summary shows what it allows
+			for _, rule := range offer.imported.rules.Allow {
+				s.parts = append(s.parts, "  allows "+rule)
+			}
+		}
 	}
 	if len(suggestions) > 0 {
 		effects = append(effects, counted(len(suggestions), "rule"))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -225,4 +226,18 @@ func TestPolicyPresetsFitOneScreen(t *testing.T) {
 		require.Contains(t, r.Stdout, "\n"+name)
 	}
 	require.LessOrEqual(t, strings.Count(r.Stdout, "\n"), 24)
+}
+
+// A project's files may be anything: a pipe does not block, and a directory may have any name.
+func TestPolicyImportReadsOrdinaryFiles(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.work = filepath.Join(b.work, "a[b")
+	require.NoError(t, os.MkdirAll(filepath.Join(b.work, ".claude"), 0o700))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(b.work, ".claude", "settings.json"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(b.work, ".claude", "settings.local.json"), []byte(`{"permissions":{"allow":["Bash(make lint:*)"]}}`), 0o600))
+	r := b.policy("", "import", "claude-code")
+	require.Zero(t, r.Code, r.Err)
+	require.Contains(t, r.Stdout, "make lint")
+	require.Contains(t, r.Err, "is no ordinary file")
 }

@@ -291,8 +291,8 @@ func TestSetupNamesTheAgentsThatItCouldNotChange(t *testing.T) {
 	h.file(".claude/settings.json", "{")
 	_, stderr, code := h.run("setup", "--yes", "--no-test", "--no-service")
 	h.Equal(1, code)
-	h.Contains(stderr[strings.LastIndex(strings.TrimSpace(stderr), "\n")+1:], "nod: Claude Code: ")
-	h.Contains(stderr, "not valid JSON")
+	h.Contains(stderr[strings.LastIndex(strings.TrimSpace(stderr), "\n")+1:], "nod: 1 change could not be made: Claude Code")
+	h.Equal(1, strings.Count(stderr, "not valid JSON"), "each reason is printed once")
 	h.FileExists(filepath.Join(h.home, ".copilot/hooks/nod.json"))
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/nodbus/nod/schemas"
@@ -28,7 +29,7 @@ func TestNoticesAreKeptUntilTheirAgentTakesThem(t *testing.T) {
 		gate(ada, "front", fmt.Sprint("task ", i))
 	}
 	gate(ada, "front", fmt.Sprint("task ", schemas.MaxNotices)) // the same notice again
-	gate(ada, "other", "of another session")
+	gate(ada, "other", "of another session\x1b]0;title\a\u202e"+strings.Repeat("x", 400))
 
 	none, err := ben.Asker.TakeNotices(env.Ctx, "front")
 	env.NoError(err)
@@ -42,6 +43,10 @@ func TestNoticesAreKeptUntilTheirAgentTakesThem(t *testing.T) {
 	again, err := ada.Asker.TakeNotices(env.Ctx, "front")
 	env.NoError(err)
 	env.Empty(again)
+	long, err := ada.Asker.TakeNotices(env.Ctx, "other")
+	env.NoError(err)
+	env.Len([]rune(long[0].Text), 301)
+	env.NotContains(long[0].Text, "\x1b")
 	_, err = ada.Asker.TakeNotices(env.Ctx, "")
 	env.ErrorContains(err, "session_id")
 }

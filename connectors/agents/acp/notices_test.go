@@ -24,7 +24,7 @@ func TestNoticesReachTheEditor(t *testing.T) {
 	shown := schemas.Notice{Kind: schemas.NoticeShown, PendingID: asked.PendingID, Text: "The question is shown on telegram."}
 	other := shown
 	other.PendingID = "other"
-	gate := schemas.Notice{Kind: schemas.NoticeGate, Text: "A task\nlacks \x1bpermissions."}
+	gate := schemas.Notice{Kind: schemas.NoticeGate, Text: "A task lacks permissions."}
 	r.nod.notices <- other
 	r.nod.notices <- shown
 	r.nod.notices <- gate

@@ -196,8 +196,9 @@ type run struct {
 	connect Connect
 	opts    Options
 	stdout  io.Writer
-	nod     Nod  // the connection to nod; nil before dial
-	call    Call // the call, as far as the input could be parsed
+	nod     Nod   // the connection to nod; nil before dial
+	noNod   error // why nod could not be reached, if dial has failed
+	call    Call  // the call, as far as the input could be parsed
 	replied bool
 	// unwritten is true if writing the reply failed, so that the host received none.
 	unwritten bool
@@ -242,8 +243,8 @@ func (c Call) asksUser() bool { return c.Questions != nil || c.Plan }
 
 // dial returns the connection to nod, and connects at its first call.
 func (h *run) dial(ctx context.Context) (Nod, error) {
-	if h.nod != nil {
-		return h.nod, nil
+	if h.nod != nil || h.noNod != nil {
+		return h.nod, h.noNod
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, connectWithin, errLate)
 	defer cancel()
@@ -254,6 +255,7 @@ func (h *run) dial(ctx context.Context) (Nod, error) {
 	if err == nil {
 		h.nod = nod
 	}
+	h.noNod = err
 	return nod, err
 }
 
