@@ -39,6 +39,7 @@ require (
 	mvdan.cc/sh/v3 v3.14.1
 )
 
+
 require (
 	github.com/Workiva/go-datastructures v1.1.3 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
