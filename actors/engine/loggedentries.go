@@ -14,7 +14,7 @@ import (
 type loggedRequest struct {
 	schemas.LoggedRequest
 	stored time.Time
-	asked  bool // the page's entries have the question
+	asked  bool // the question is among the entries that were read
 	gone   bool // the request belongs on no page of the log
 }
 

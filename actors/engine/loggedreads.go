@@ -38,7 +38,11 @@ func (e *connectors) completeLogged(ctx context.Context, found []*loggedRequest,
 			errs[i] = e.checkRecord(ctx, found[i])
 		}
 	})
-	return errors.Join(append(errs, e.findQuestions(ctx, found))...)
+	errs = append(errs, e.findQuestions(ctx, found))
+	for _, r := range found {
+		r.QuestionNotFound = !r.asked
+	}
+	return errors.Join(errs...)
 }
 
 // readLater reads the entries after a page. A request of the page that is decided there is on a
