@@ -21,6 +21,9 @@ type LoggedRequest struct {
 	// secrets. It is empty unless the settings had payloads logged.
 	Request  json.RawMessage `json:"request,omitempty"`
 	Redacted int             `json:"redacted,omitempty"`
+	// QuestionNotFound means that the engine did not find the request's question. It reads a
+	// bounded number of entries for it, so the log may have the question, and Request with it.
+	QuestionNotFound bool `json:"question_not_found,omitempty"`
 	// Decided is nil if the log has no decision about the request.
 	Decided *LoggedDecision `json:"decided,omitempty"`
 	// ReadTo is set if Decided is nil and the log was not read to its end: the time of the newest

@@ -82,12 +82,12 @@ func (c *showCmd) showLogged(e *env, d *desk, unknown error) error {
 	if l == nil {
 		return unknown
 	}
+	if c.JSON {
+		return e.printJSON(loggedRowOf(l))
+	}
 	l.AskedAt = l.AskedAt.Local()
 	p, known := people.FromLog(l)
 	switch {
-	case c.JSON:
-		past := pastRequests{found: []schemas.LoggedRequest{*l}}
-		return e.printJSON(past.rows()[0])
 	case c.Exact && (!known || l.Redacted > 0):
 		return fmt.Errorf("the exact input of %s is not kept: its record is gone, and the log has it only with log.payloads and without secrets", p.PendingID)
 	case c.Exact:

@@ -11,11 +11,11 @@ import (
 )
 
 type historyCmd struct {
-	Session string          `placeholder:"S" help:"Only requests of this session."`
-	Outcome schemas.Outcome `placeholder:"OUTCOME" help:"Only decisions with this outcome: allowed, denied, cancelled, timed_out or withdrawn."`
-	Limit   int             `short:"n" default:"20" placeholder:"N" help:"The greatest number of requests (${default})."`
-	JSON    bool            `name:"json" help:"Print a JSON array."`
-	Words   []string        `arg:"" optional:"" help:"Words that all occur in the request or its decision."`
+	Session string      `placeholder:"S" help:"Only requests of this session."`
+	Outcome outcomeFlag `placeholder:"OUTCOME" enum:",allowed,denied,cancelled,timed_out,withdrawn" default:"" help:"Only decisions with this outcome: allowed, denied, cancelled (or dismissed), timed_out (or expired) or withdrawn."`
+	Limit   int         `short:"n" default:"20" placeholder:"N" help:"The greatest number of requests (${default})."`
+	JSON    bool        `name:"json" help:"Print a JSON array."`
+	Words   []string    `arg:"" optional:"" help:"Words that all occur in the request or its decision."`
 }
 
 // Run lists the requests that have a decision, newest first: the stored ones, then those of the log.
@@ -29,7 +29,7 @@ func (c *historyCmd) Run(e *env) error {
 	}
 	defer done()
 	d.PageTimeout = callTimeout // a page is read by one call, so it gets the time limit of a call
-	search := people.NewSearch(strings.Join(c.Words, " "), c.Outcome)
+	search := people.NewSearch(strings.Join(c.Words, " "), schemas.Outcome(c.Outcome))
 	newest := people.Newest{Most: c.Limit, Keep: search.Finds}
 	if err := d.EachDecided(e.ctx, c.Session, newest.Add); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (c *historyCmd) Run(e *env) error {
 		past, err = c.readLog(e, d, search, c.Limit-len(prompts))
 	}
 	if c.JSON {
-		return errors.Join(err, e.printJSON(append(rowsOf(prompts), past.rows()...)))
+		return errors.Join(err, e.printJSON(historyRows(prompts, past.found)))
 	}
 	if len(prompts)+len(past.found) > 0 {
 		fmt.Fprint(e.stdout, people.HistoryTable(prompts, past.found, time.Now(), e.width(), painter(e.stdout)))
@@ -77,60 +77,21 @@ type pastRequests struct {
 	begins time.Time
 }
 
-func (p *pastRequests) rows() []requestRow {
-	rows := make([]requestRow, len(p.found))
-	for i := range p.found {
-		prompt, _ := people.FromLog(&p.found[i])
-		rows[i] = rowOf(prompt)
-		rows[i].Logged = true
-	}
-	return rows
-}
-
-// readLog reads the log, the newest pages first, until most requests match. After an error it also
+// readLog reads the log, the newest entries first, until most requests match. After an error it also
 // returns what it has found.
 func (c *historyCmd) readLog(e *env, d *desk, search people.Search, most int) (past pastRequests, err error) {
+	if most == 0 {
+		return past, nil
+	}
 	seen := map[string]bool{} // the log may have a request twice
-	for after := ""; len(past.found) < most; {
-		page, err := d.Logged(e.ctx, c.Session, "", after)
-		if err != nil {
-			return past, err
+	past.begins, err = e.eachLogged(d, c.Session, "", func(l *schemas.LoggedRequest) bool {
+		if id := l.Key() + l.AskedAt.String(); !seen[id] && search.FindsLogged(l) {
+			seen[id] = true
+			past.found = append(past.found, *l)
 		}
-		for i := range page.Logged {
-			l := &page.Logged[i]
-			if id := l.Key() + l.AskedAt.String(); len(past.found) < most && !seen[id] && search.FindsLogged(l) {
-				seen[id] = true
-				past.found = append(past.found, *l)
-			}
-		}
-		if after = page.Next; after == "" {
-			if len(past.found) < most {
-				past.begins = page.Log.Begins
-			}
-			return past, nil
-		}
-	}
-	return past, nil
-}
-
-// findLogged returns the newest request of the log with this id, or whose id begins with it. It
-// returns nil if there is none.
-func (e *env) findLogged(d *desk, session, id string) (*schemas.LoggedRequest, error) {
-	d.PageTimeout = callTimeout
-	for after := ""; ; {
-		page, err := d.Logged(e.ctx, session, id, after)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Logged {
-			if l := &page.Logged[i]; l.PendingID == id || len(id) >= schemas.MinPrefix {
-				return l, nil
-			}
-		}
-		if after = page.Next; after == "" {
-			return nil, nil
-		}
-	}
+		return len(past.found) < most
+	})
+	return past, err
 }
 
 type sessionsCmd struct {

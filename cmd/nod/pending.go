@@ -36,15 +36,12 @@ type requestRow struct {
 	Decision  *schemas.Decision     `json:"decision,omitempty"`
 	Aftermath []schemas.Aftermath   `json:"aftermath,omitempty"`
 	Run       *schemas.ContainedRun `json:"run,omitempty"`
-	// Logged means that the row is from the log, which does not have the risk, the deadline and, unless
-	// payloads are logged, the input.
-	Logged bool `json:"logged,omitempty"`
 }
 
 func rowOf(p schemas.Prompt) requestRow {
 	return requestRow{
 		p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Targets, p.Unseen, p.OnDisk, p.Conditions, p.Detached, p.VotesNeeded, p.Votes, p.Next,
-		p.Tier, p.Deadline, p.Revision, p.Waiters, p.Waiting, p.Decision, p.Aftermath, p.Run, false,
+		p.Tier, p.Deadline, p.Revision, p.Waiters, p.Waiting, p.Decision, p.Aftermath, p.Run,
 	}
 }
 

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -31,14 +32,22 @@ func FromLog(l *schemas.LoggedRequest) (p schemas.Prompt, known bool) {
 
 // LoggedSummary is Summary for a request of the log. Without the request itself, it names the tool.
 func LoggedSummary(l *schemas.LoggedRequest, width int) string {
-	p, known := FromLog(l)
-	switch {
-	case known:
+	if p, known := FromLog(l); known {
 		return Summary(&p, width)
-	case l.ToolName != "":
-		return cut(Line(l.ToolName)+" (its input was not logged)", width)
 	}
-	return cut("a question or a permission (its text was not logged)", width)
+	return cut(unknownText(l), width)
+}
+
+// unknownText describes a request that the log does not have, or whose entry was not found.
+func unknownText(l *schemas.LoggedRequest) string {
+	what, content := "a question or a permission", "text"
+	if l.ToolName != "" {
+		what, content = Line(l.ToolName), "input"
+	}
+	if l.QuestionNotFound {
+		return fmt.Sprintf("%s (nod did not find its %s in the log)", what, content)
+	}
+	return fmt.Sprintf("%s (its %s was not logged)", what, content)
 }
 
 // LoggedOutcome is Outcome for a request of the log, which may have no decision. Times are in the
@@ -53,8 +62,8 @@ func LoggedOutcome(l *schemas.LoggedRequest) string {
 	return "No decision in the log"
 }
 
-// LoggedParts is Parts for a request of the log. It begins with the outcome, and says what the log
-// does not have.
+// LoggedParts is Parts for a request of the log. It begins with the outcome, before which it names the
+// tool if the log does not have the request itself, and says what the log does not have.
 func LoggedParts(l *schemas.LoggedRequest) []Part {
 	p, known := FromLog(l)
 	parts := []Part{
@@ -62,6 +71,7 @@ func LoggedParts(l *schemas.LoggedRequest) []Part {
 		{Label: "From the log", Lines: lines(askedText(l), loggedNote(l, known), "nothing can be decided or undone here")},
 	}
 	if !known {
+		parts = slices.Insert(parts, 0, Part{Label: "Wants", Lines: []string{unknownText(l)}})
 		return append(parts, inGroup(Rest, slices.DeleteFunc(restParts(&p), func(part Part) bool { return part.Label == "Host" || part.Label == "Wants" }))...)
 	}
 	action, cwd := actionParts(&p.Request, nil)
@@ -84,6 +94,8 @@ func askedText(l *schemas.LoggedRequest) string {
 
 func loggedNote(l *schemas.LoggedRequest, known bool) string {
 	switch {
+	case !known && l.QuestionNotFound:
+		return "nod read a bounded part of it for the input, which nod log search may find; it has no message of an answer"
 	case !known:
 		return "it has neither the input nor the message of an answer; the setting log.payloads keeps later inputs"
 	case l.Redacted > 0:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func TestHistoryAndShowGoBackAsFarAsTheLog(t *testing.T) {
 	env.NoError(json.Unmarshal([]byte(env.Nod("history", "--json").Stdout), &rows))
 	env.Len(rows, 3)
 	env.Equal([]bool{false, true, true}, []bool{rows[0].Logged, rows[1].Logged, rows[2].Logged})
-	env.Equal("null", string(rows[1].ActionDetails))
+	env.Empty(rows[1].ActionDetails)
 	env.Equal(schemas.Denied, rows[1].Decision.Outcome)
 
 	env.Exits(env.Nod("show", "first"), 0, "log.payloads", "")
@@ -50,4 +51,29 @@ func TestHistoryAndShowGoBackAsFarAsTheLog(t *testing.T) {
 	env.Exits(env.Nod("show", "first", "--exact"), 1, "", "is not kept")
 	env.Exits(env.Nod("show", "nosuch"), 1, "", "no request nosuch is known")
 	env.Exits(env.Nod("allow", "first"), 1, "", "no such request is waiting")
+}
+
+// An id of the log is first looked for as it is. A beginning of several ids is refused.
+func TestShowPrefersAnExactIDOfTheLog(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, rig.AtTheTerminal(t), func(s *rig.Setup) { s.Engine.RecordsKept = time.Nanosecond })
+	at := time.Now().UTC().Add(-48 * time.Hour)
+	for i, id := range []string{"deploy", "deploy-2", "deploy-2", "rebuild"} {
+		for _, kind := range []schemas.LogKind{schemas.LogAsked, schemas.LogDecided} {
+			e := schemas.LogEntry{Type: schemas.TypeLogEntry, At: at.Add(time.Duration(i) * time.Hour), Kind: kind, SessionID: "S", PendingID: id, Actor: "ada", ToolName: "Bash"}
+			if kind == schemas.LogDecided {
+				e.AskedAt, e.Actor, e.Agent, e.Outcome = e.At, "Ann@web", "ada", schemas.Denied
+			}
+			_, _, err := env.Store.Log.Append(env.Ctx, fmt.Sprint(i, kind), e)
+			env.NoError(err)
+		}
+	}
+	exact := env.Nod("show", "deploy")
+	env.Exits(exact, 0, "Bash (its input was not logged)", "")
+	env.Regexp(`(?m)^Request +deploy$`, exact.Stdout)
+	env.Exits(env.Nod("show", "depl"), 1, "", `"depl" begins the ids of 2 requests in the log (deploy-2 of session S, deploy of session S): give more of it`)
+	env.Regexp(`(?m)^Request +deploy-2$`, env.Nod("show", "deploy-").Stdout)
+	env.Exits(env.Nod("show", "rebu"), 0, "rebuild", "")
+	env.Exits(env.Nod("history", "--outcome", "expired"), 0, "", "no decision matches")
+	env.Exits(env.Nod("history", "--outcome", "late"), 1, "", "must be one of")
 }

@@ -191,3 +191,36 @@ func TestAPageOfTheLogIsBounded(t *testing.T) {
 	all, _ := fromLog(env, schemas.Query{After: theEnd})
 	env.Equal([]string{"far denied by human Ann"}, loggedLines(all))
 }
+
+// A request whose question is not found, for example because the agent's clock is fast, says so. One
+// whose question was found without its input does not.
+func TestAQuestionThatIsNotFoundIsSaidToBe(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	n := 0
+	logs := func(kind schemas.LogKind, session, id string, asked time.Time) {
+		n++
+		e := schemas.LogEntry{Type: schemas.TypeLogEntry, At: asked, Kind: kind, SessionID: session, PendingID: id, Actor: "ada", ToolName: "Bash"}
+		if kind == schemas.LogDecided {
+			e.At, e.AskedAt, e.Actor, e.Outcome = time.Now().UTC(), asked, "Ann@web", schemas.Denied
+		}
+		_, _, err := env.Store.Log.Append(env.Ctx, fmt.Sprint("n", n), e)
+		env.NoError(err)
+	}
+	now := time.Now().UTC()
+	asked := map[string]time.Time{"found": now, "fast": now.Add(5 * time.Minute)}
+	for id, at := range asked {
+		logs(schemas.LogAsked, "S-"+id, id, at)
+	}
+	for range 1000 {
+		logs(schemas.LogSession, "other", "", now)
+	}
+	for id, at := range asked {
+		logs(schemas.LogDecided, "S-"+id, id, at)
+	}
+	all, _ := fromLog(env, schemas.Query{After: theEnd})
+	env.Len(all, 2)
+	for _, l := range all {
+		env.Equal(l.PendingID == "fast", l.QuestionNotFound, l.PendingID)
+	}
+}

@@ -55,7 +55,6 @@ func newLoggedView(l *schemas.LoggedRequest, now time.Time) decidedView {
 // historyReply is the reply to permissions.history. The newest decision is first.
 type historyReply struct {
 	Permissions []decidedView `json:"permissions"`
-	More        bool          `json:"more"` // older decisions exist, of which some are still stored
 	// Next, in a client's "before", asks for older requests: first for the other stored ones, then for
 	// those of the log. It is empty at the beginning of the log.
 	Next string `json:"next,omitempty"`
@@ -128,16 +127,16 @@ func (c *client) addStored(ctx context.Context, reply *historyReply, a actionPay
 	if a.SessionID != "" {
 		reply.Runs = runs.Text()
 	}
-	reply.More, reply.Next = newest.More, logCursor
-	prompts := newest.Prompts()
+	reply.Next = logCursor
+	more, prompts := newest.More, newest.Prompts()
 	for i := range prompts {
 		if reply.size > pageBytes {
-			reply.More = true
+			more = true
 			break
 		}
 		reply.add(newDecidedView(&prompts[i], reply.ServerTime))
 	}
-	if n := len(reply.Permissions); reply.More && n > 0 {
+	if n := len(reply.Permissions); more && n > 0 {
 		last := &prompts[n-1]
 		reply.Next = storedCursor + strconv.FormatInt(last.Decision.DecidedAt.UnixNano(), 10) + "." + last.Key()
 	}

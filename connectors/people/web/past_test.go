@@ -160,3 +160,39 @@ func TestAnEmptyHistorySaysWhatThereIs(t *testing.T) {
 	p.sees(historyEnd + ".includes('The log begins on')")
 	p.keeps("history-empty-360.png")
 }
+
+// A session's page goes back like the history: its older requests come above the others. A session
+// that is only in the log is shown from there by itself.
+func TestASessionsPageGoesBackAsFarAsTheLog(t *testing.T) {
+	t.Parallel()
+	r, s := startStandIn(t)
+	p := deploy("old", "recent", `{}`)
+	p.CreatedAt = time.Now().UTC()
+	s.shows(schemas.Prompt{SessionID: "old", PendingID: "recent", Agent: "local", Request: p, Risk: schemas.RiskLow})
+	s.withdraws("old.recent")
+	ran := logged(7, "denied", "rm -rf build", schemas.Denied)
+	s.logged = pagesOf(
+		[]schemas.LoggedRequest{logged(9, "bare", "", schemas.Allowed), ran},
+		[]schemas.LoggedRequest{ran, logged(6, "recent", "make release", schemas.Allowed)}) // an id that was used again
+	const ids = "[...document.querySelectorAll('nod-session li[data-id]')].map((e) => e.dataset.id).join()"
+	const start = "document.querySelector('nod-session .older').innerText"
+	page := r.visits("ann", 768, 800)
+	page.goes("#/session/old")
+	page.sees(ids + " === 'recent' && " + start + ".includes('Older')")
+	s.mu.Lock()
+	s.noLog = schemas.Errorf(schemas.CodeUnavailable, "nod did not answer in time; try again")
+	s.mu.Unlock()
+	older := chromedp.Click("nod-session .older button")
+	page.does(older)
+	page.sees(start + ".includes('did not answer') && " + start + ".includes('Try again')")
+	s.mu.Lock()
+	s.noLog = nil
+	s.mu.Unlock()
+	page.does(older)
+	page.sees(ids + " === 'recent,denied,bare,recent' && " + start + ".includes('The log begins on')")
+	page.False(value[bool](page, "document.querySelector('nod-session .older button').checkVisibility()"))
+	page.Equal("hint from-log", value[string](page, "document.querySelector('nod-session .rows').firstElementChild.className"))
+	page.goes("#/session/gone")
+	page.sees(ids + " === 'recent,denied,bare'")
+	page.keeps("session-log-768.png")
+}

@@ -51,7 +51,6 @@ type said struct {
 			Decision  *schemas.Decision `json:"decision"`
 			Text      string            `json:"text"`
 		} `json:"permissions"`
-		More   bool `json:"more"`
 		Runs   string
 		Grants []struct {
 			GrantID   string `json:"grant_id"`

@@ -23,6 +23,18 @@ export function decided(request) {
   return item;
 }
 
+/** listKey returns a key of a request in a list: an id may be used again. */
+export const listKey = (request) => `${keyOf(request)}.${request.created_at}`;
+
+/** fromLog returns the list item that stands before the requests of the log. */
+export const fromLog = () => el("li", "hint from-log", "From the log. Nothing can be decided or undone here.");
+
+/** reachText returns how far a reply of the history goes back, or where the log begins. */
+export function reachText({ next, reach }, verb = "Back") {
+  if (!next) return reach?.begins ? ["The log begins on ", when(reach.begins), "."] : ["The log is empty."];
+  return reach?.reached ? [`${verb} to `, when(reach.reached), "."] : [];
+}
+
 /** <nod-history> lists decisions, newest first. The app sets the property ask to a function that
  * sends a request to nod. */
 export class History extends HTMLElement {
@@ -113,25 +125,23 @@ export class History extends HTMLElement {
   #append({ permissions, next = "" }) {
     this.#next = next;
     for (const request of permissions) {
-      const id = `${keyOf(request)}.${request.created_at}`;
+      const id = listKey(request);
       if (this.#listed.has(id)) continue;
       this.#listed.add(id);
       if (request.logged && !this.#list.querySelector(".from-log")) {
-        this.#list.append(el("li", "hint from-log", "From the log. Nothing can be decided or undone here."));
+        this.#list.append(fromLog());
       }
       this.#list.append(decided(request));
     }
   }
 
   // Says how far the list goes back, and whether it goes on.
-  #showEnd({ reach }) {
+  #showEnd(reply) {
     const none = !this.#list.childElementCount;
     this.#end.hidden = false;
     this.#older.hidden = !this.#next;
     this.#older.textContent = this.#filtered ? "Search further back" : "Older";
-    this.#reach.replaceChildren();
-    if (!this.#next) this.#reach.append(...reach?.begins ? ["The log begins on ", when(reach.begins), "."] : ["The log is empty."]);
-    else if (reach?.reached) this.#reach.append(this.#filtered ? "Searched back to " : "Back to ", when(reach.reached), ".");
+    this.#reach.replaceChildren(...reachText(reply, this.#filtered ? "Searched back" : "Back"));
     this.#status.textContent = !none ? "" : this.#next ? this.#filtered ? "No decision matches so far." : "" : this.#filtered ? "No decision matches." : "Nothing was decided.";
   }
 
@@ -142,7 +152,7 @@ export class History extends HTMLElement {
   /** decided adds a new decision at the top. */
   decided(request) {
     if (this.#filtered) return; // the next search finds it
-    this.#listed.add(`${keyOf(request)}.${request.created_at}`);
+    this.#listed.add(listKey(request));
     this.#list.prepend(decided(request));
     this.#status.textContent = "";
   }

@@ -2,7 +2,7 @@
 
 import "./answer.js";
 import { clock, el, keyOf, parts, riskClass, times } from "./parts.js";
-import { decided } from "./history.js";
+import { decided, fromLog, listKey, reachText } from "./history.js";
 
 /** <nod-session> is the list of a session's requests. A pending request is a card with the whole
  * request and its buttons. When the request ends, the outcome replaces the buttons. The app sets
@@ -10,10 +10,17 @@ import { decided } from "./history.js";
 export class Session extends HTMLElement {
   #cards = new Map(); // pending requests, by key: {item, panel}
   #keys = new Set(); // the keys of all requests on the page
+  #listed = new Set(); // the ended requests on the page, by listKey
   #title = el("h2");
   #lock = el("p", "hint");
   #runs = el("p", "hint runs"); // the sum of the contained runs; hidden if there are none
   #status = el("p", "total");
+  #older = el("button", "", "Older");
+  #reach = el("span");
+  #start = el("p", "older", this.#reach, this.#older); // above the list: how far it goes back
+  #fromLog = fromLog();
+  #next = ""; // asks for the requests before those of the list; empty at the beginning of the log
+  #reading = 0; // the load that reads older requests now, or 0
   #list = el("ol", "rows timeline");
   #all = el("p", "actions all"); // answers all pending requests alike
   #online = true;
@@ -27,10 +34,14 @@ export class Session extends HTMLElement {
   connectedCallback() {
     this.#lock.setAttribute("role", "status");
     this.#status.setAttribute("role", "status");
+    this.#reach.setAttribute("role", "status");
+    this.#older.type = "button";
+    this.#older.addEventListener("click", () => this.#goBack());
+    this.#start.hidden = true;
     this.#all.hidden = true;
     this.#all.replaceChildren(this.#together("deny", "Deny all"), this.#together("allow", "Allow all once"));
     this.#list.addEventListener("ready", () => this.#updateAll());
-    this.replaceChildren(this.#title, this.#lock, this.#runs, this.#status, this.#list, this.#all);
+    this.replaceChildren(this.#title, this.#lock, this.#runs, this.#status, this.#start, this.#list, this.#all);
   }
 
   /** load shows a session: first its history, then the requests that the function pending
@@ -51,6 +62,8 @@ export class Session extends HTMLElement {
       this.#runs.hidden = !reply.runs;
       this.#append([...reply.permissions.reverse(), ...this.#queued]);
       this.#show(pending());
+      this.#showStart(reply);
+      if (!this.#list.childElementCount) await this.#goBack();
     } catch (failure) {
       if (!failure || load !== this.#loads) return; // the connection has ended, so the app calls load again
       this.#show(pending());
@@ -64,9 +77,49 @@ export class Session extends HTMLElement {
       const key = keyOf(request);
       if (this.#keys.has(key)) continue;
       this.#keys.add(key);
+      this.#listed.add(listKey(request));
       this.#setAgent(request);
       this.#list.append(decided(request));
     }
+  }
+
+  // Reads the next older requests and puts them above the others.
+  async #goBack() {
+    const load = this.#loads;
+    if (!this.#next || this.#reading === load) return;
+    this.#reading = load;
+    this.#older.textContent = "Reading the log …";
+    try {
+      const reply = await this.ask("permissions.history", { session_id: this.#id, before: this.#next });
+      if (load !== this.#loads) return;
+      this.#prepend(reply.permissions);
+      this.#showStart(reply);
+    } catch (failure) {
+      if (load !== this.#loads) return;
+      this.#older.textContent = "Try again";
+      if (failure) this.#reach.textContent = `Older requests were not read: ${failure.message}`;
+    } finally {
+      if (this.#reading === load) this.#reading = 0;
+    }
+  }
+
+  #prepend(newestFirst) {
+    for (const request of newestFirst) {
+      if (this.#listed.has(listKey(request))) continue; // the log may have a request twice
+      this.#listed.add(listKey(request));
+      this.#setAgent(request);
+      this.#fromLog.remove();
+      this.#list.prepend(...request.logged ? [this.#fromLog] : [], decided(request));
+    }
+    this.#rearm();
+  }
+
+  #showStart(reply) {
+    this.#next = reply.next ?? "";
+    this.#start.hidden = false;
+    this.#older.hidden = !this.#next;
+    this.#older.textContent = "Older";
+    this.#reach.replaceChildren(...reachText(reply));
   }
 
   #show(pending) {
@@ -79,6 +132,9 @@ export class Session extends HTMLElement {
   clear() {
     this.#cards.clear();
     this.#keys.clear();
+    this.#listed.clear();
+    this.#next = "";
+    this.#start.hidden = true;
     this.#list.replaceChildren();
     this.#runs.textContent = "";
     this.#runs.hidden = true;
