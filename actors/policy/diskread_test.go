@@ -52,7 +52,7 @@ func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
 	} {
 		input, err := json.Marshal(map[string]string{"file_path": file, "old_string": "old", "new_string": "new"})
 		require.NoError(t, err)
-		got := ThisDisk{}.ReadWritten(pol, Call{ToolName: "Edit", Input: input, Cwd: dir, Project: dir}).File
+		got := ThisDisk{}.ReadWritten(t.Context(), pol, Call{ToolName: "Edit", Input: input, Cwd: dir, Project: dir}).File
 		require.NotNil(t, got, file)
 		if note != "" {
 			assert.Equal(t, &schemas.DiskFile{Note: note}, got, file)
@@ -60,7 +60,7 @@ func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
 		}
 		assert.Equal(t, []schemas.DiskHunk{{Line: 1, Around: []string{"a\n", "\nb\n"}}}, got.Edits[0].Hunks, file)
 	}
-	unknown := ThisDisk{}.ReadWritten(pol, Call{ToolName: "Edit", Input: json.RawMessage(`{"file_path":"main.go","old_string":"old","new_string":"new"}`)}).File
+	unknown := ThisDisk{}.ReadWritten(t.Context(), pol, Call{ToolName: "Edit", Input: json.RawMessage(`{"file_path":"main.go","old_string":"old","new_string":"new"}`)}).File
 	assert.Equal(t, "nod does not know which file it is", unknown.Note)
 
 	for input, want := range map[string]*schemas.DiskFile{
@@ -74,7 +74,7 @@ func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
 		`{"file_path":"main.go","content":"x","old_string":"old","new_string":"new"}`:                   nil,
 		`{"file_path":"main.go","edits":[{"old_string":"old"}]}`:                                        nil,
 		`{"file_path":"main.go","content":7}`:                                                           nil,
-		`{"file_path":"link","content":"x"}`:                                                            {Note: "its path leads through a link"},
+		`{"file_path":"link","content":"a\nold\nb\n"}`:                                                  {Lines: 3},
 		`{"file_path":"none.go","content":"x"}`:                                                         {New: true},
 		`{"file_path":"none.go","old_string":"","new_string":"x"}`:                                      {New: true},
 		`{"file_path":"main.go","content":"a\nold\nb\n"}`:                                               {Lines: 3},
@@ -84,7 +84,40 @@ func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
 		if strings.Contains(input, "notebook") {
 			tool = "NotebookEdit"
 		}
-		got := ThisDisk{}.ReadWritten(pol, Call{ToolName: tool, Input: json.RawMessage(input), Cwd: dir, Project: dir}).File
+		got := ThisDisk{}.ReadWritten(t.Context(), pol, Call{ToolName: tool, Input: json.RawMessage(input), Cwd: dir, Project: dir}).File
 		assert.Equal(t, want, got, input)
 	}
+}
+
+// nod shows no line of a file that the agent could not read without a question because of a rule.
+func TestAFileThatTheRulesCoverIsNotRead(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "app")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "private"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(top, "elsewhere"), 0o700))
+	for _, name := range []string{"main.go", "private/a.go", "asked.go", "../elsewhere/b.go"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("a\nold\nb\n"), 0o600))
+	}
+	require.NoError(t, os.Symlink("private", filepath.Join(dir, "link")))
+	require.NoError(t, os.Symlink("private/a.go", filepath.Join(dir, "one.go")))
+	pol, err := New(schemas.Permissions{Deny: []string{"Read(/" + top + "/**/private/**)", "Read(~/elsewhere/**)"}, Ask: []string{"Read(asked.go)", "Edit(main.go)"}})
+	require.NoError(t, err)
+	for file, read := range map[string]bool{
+		"main.go": true, "private/a.go": false, "./private/../private/a.go": false, dir + "/private/a.go": false, "link/a.go": false, "one.go": false,
+		"asked.go": false, "../elsewhere/b.go": false, "~/elsewhere/b.go": false,
+	} {
+		for _, texts := range []string{`"old_string":"old","new_string":"new"`, `"content":"new"`} {
+			got := ThisDisk{}.ReadWritten(t.Context(), pol, Call{ToolName: "Edit", Input: json.RawMessage(`{"file_path":"` + file + `",` + texts + `}`), Cwd: dir, Project: dir, Home: top}).File
+			require.NotNil(t, got, file)
+			if read {
+				assert.Empty(t, got.Note, file)
+			} else {
+				assert.Equal(t, &schemas.DiskFile{Note: "your rules do not let nod read it"}, got, file)
+			}
+		}
+	}
+	tight, _, err := pol.Tighten(schemas.Permissions{Deny: []string{"Read(main.go)"}}, dir)
+	require.NoError(t, err)
+	got := ThisDisk{}.ReadWritten(t.Context(), tight, Call{ToolName: "Write", Input: json.RawMessage(`{"file_path":"main.go","content":"x"}`), Cwd: dir, Project: dir}).File
+	assert.Equal(t, "your rules do not let nod read it", got.Note, "the project's rules count too")
 }

@@ -40,7 +40,7 @@ func TestNothingThatACallChangesIsLeftOut(t *testing.T) {
 		if fields["content"] == nil {
 			tool = "Edit"
 		}
-		return action{r: &p.Request, onDisk: policy.ThisDisk{}.ReadWritten(pol, policy.Call{ToolName: tool, Input: input, Cwd: dir, Project: dir}).File}
+		return action{r: &p.Request, onDisk: policy.ThisDisk{}.ReadWritten(t.Context(), pol, policy.Call{ToolName: tool, Input: input, Cwd: dir, Project: dir}).File}
 	}
 	compared := 0
 	for range 1500 {
