@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
 	"github.com/nodbus/nod/schemas"
@@ -24,7 +23,7 @@ func (e unreadError) Error() string { return string(e) }
 func (p *Policy) readFile(c *Call, name string) (string, error) {
 	loc := c.location()
 	spelled := loc.Spelled(name)
-	if len(spelled) != 1 || !path.IsAbs(spelled[0]) {
+	if len(spelled) != 1 || !path.IsAbs(spelled[0]) || strings.HasSuffix(name, "/") {
 		return "", unreadError("nod does not know which file it is")
 	}
 	full := spelled[0]
@@ -70,8 +69,8 @@ func (p *Policy) mayRead(c Call, file string) error {
 	return nil
 }
 
-// readText returns the text of a regular file of up to maxReplaced bytes. It does not follow a link,
-// and does not wait for a named pipe.
+// readText returns the text of a regular file of up to maxReplaced bytes. It follows no link, and does
+// not wait for a named pipe.
 func readText(file string) (string, error) {
 	before, err := os.Lstat(file)
 	switch {
@@ -82,7 +81,7 @@ func readText(file string) (string, error) {
 	case before.Size() > maxReplaced:
 		return "", unreadError("the file is larger than 1 MiB")
 	}
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := openPlain(file)
 	if err != nil {
 		return "", err
 	}

@@ -32,6 +32,9 @@ func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
 	write("large", strings.Repeat("old\n", maxReplaced))
 	write("cert", "old\n-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n")
 	write("book.ipynb", `{"cells":[{"id":"c1","source":["x = 1\n","y"]},{"source":"z"}]}`)
+	write("decoy.ipynb", `{"cells":[{"id":"c1","source":"x"}],"Cells":[{"id":"c1","source":"y"}]}`)
+	write("decoysource.ipynb", `{"cells":[{"id":"c1","source":"x","Source":"y"}]}`)
+	write("twice.ipynb", `{"cells":[{"id":"c1","source":"x"},{"id":"c1","source":"y"},{"id":"cell-3","source":"a"},{"source":"b"}]}`)
 	write("broken.ipynb", `{"cells":[{"id":"c1","source":7}`)
 	link("link", "main.go")
 	link("secretlink", ".env")
@@ -45,7 +48,8 @@ func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
 	const secret = "nod does not read files that may hold secrets"
 	for file, note := range map[string]string{
 		"main.go": "", "link": "", "./sub/../main.go": "", dir + "/main.go": "",
-		".env": secret, "secretlink": secret, "hiddenlink": secret, "../.hidden": secret, "/proc/1/environ": secret, "/proc/self/environ": "nod cannot read the file", "/dev/zero": secret,
+		"main.go/": "nod does not know which file it is",
+		".env":     secret, "secretlink": secret, "hiddenlink": secret, "../.hidden": secret, "/proc/1/environ": secret, "/proc/self/environ": "nod cannot read the file", "/dev/zero": secret,
 		"pipe": "it is no ordinary file", "sub": "it is no ordinary file", "none.go": "there is no such file",
 		"binary": "the file is not text", "latin1": "the file is not text", "large": "the file is larger than 1 MiB",
 		"cert": "the file holds a private key", "loop": "nod cannot read the file", "main.go/x": "nod cannot read the file",
@@ -66,8 +70,15 @@ func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
 	for input, want := range map[string]*schemas.DiskFile{
 		`{"notebook_path":"book.ipynb","cell_id":"c1","new_source":"x = 2\ny"}`:                         {Cell: true, Lines: 2, Changes: []schemas.DiskChange{{Line: 1, Removed: "x = 1\n", Added: 1}}},
 		`{"notebook_path":"book.ipynb","cell_id":"cell-1","new_source":"z"}`:                            {Cell: true, Lines: 1},
-		`{"notebook_path":"book.ipynb","cell_id":"c9","new_source":"z"}`:                                {Note: "the cell is not in the notebook"},
-		`{"notebook_path":"broken.ipynb","cell_id":"c1","new_source":"z"}`:                              {Note: "the cell is not in the notebook"},
+		`{"notebook_path":"book.ipynb","cell_id":"c9","new_source":"z"}`:                                {Note: "nod does not know the cell"},
+		`{"notebook_path":"broken.ipynb","cell_id":"c1","new_source":"z"}`:                              {Note: "nod does not know the cell"},
+		`{"notebook_path":"decoy.ipynb","cell_id":"c1","new_source":"z"}`:                               {Note: "nod does not know the cell"},
+		`{"notebook_path":"decoysource.ipynb","cell_id":"c1","new_source":"z"}`:                         {Note: "nod does not know the cell"},
+		`{"notebook_path":"twice.ipynb","cell_id":"c1","new_source":"z"}`:                               {Note: "nod does not know the cell"},
+		`{"notebook_path":"twice.ipynb","cell_id":"cell-3","new_source":"z"}`:                           {Note: "nod does not know the cell"},
+		`{"file_path":"main.go","content":"x","mode":"append"}`:                                         nil,
+		`{"file_path":"main.go","content":"x","append":true}`:                                           nil,
+		`{"file_path":"main.go","edits":[{"old_string":"a","new_string":"b","count":2}]}`:               nil,
 		`{"notebook_path":"book.ipynb","cell_id":"c1","new_source":"z","edit_mode":"insert"}`:           nil,
 		`{"file_path":"main.go","old_string":"old","new_str":"new"}`:                                    nil,
 		`{"file_path":"main.go","path":"link","content":"x"}`:                                           nil,
@@ -120,4 +131,18 @@ func TestAFileThatTheRulesCoverIsNotRead(t *testing.T) {
 	require.NoError(t, err)
 	got := ThisDisk{}.ReadWritten(t.Context(), tight, Call{ToolName: "Write", Input: json.RawMessage(`{"file_path":"main.go","content":"x"}`), Cwd: dir, Project: dir}).File
 	assert.Equal(t, "your rules do not let nod read it", got.Note, "the project's rules count too")
+}
+
+// A directory that is replaced by a link after its check leads nod to no other file.
+func TestAReplacedDirectoryIsNotFollowed(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(top, "real"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(top, "real", "a"), []byte("text"), 0o600))
+	require.NoError(t, os.Symlink("real", filepath.Join(top, "link")))
+	text, err := readText(filepath.Join(top, "real", "a"))
+	require.NoError(t, err)
+	require.Equal(t, "text", text)
+	_, err = readText(filepath.Join(top, "link", "a"))
+	require.Error(t, err)
 }

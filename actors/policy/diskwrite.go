@@ -10,7 +10,6 @@ import (
 	"github.com/nodbus/nod/actors/policy/filediff"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
-	"github.com/nodbus/nod/schemas/redact"
 )
 
 // writesFile is the reason of a verdict on a tool that writes one or more files.
@@ -81,7 +80,7 @@ func (ThisDisk) ReadWritten(ctx context.Context, p *Policy, c Call) Written {
 	case err != nil:
 		file.Note = "nod cannot read the file"
 	default:
-		p.compare(ctx, &change, text, file)
+		compare(ctx, &change, text, file)
 	}
 	if data, err := schemas.Encode(file); err != nil || len(data) > schemas.MaxDiskFile {
 		file = &schemas.DiskFile{Note: "there is too much to show"}
@@ -124,13 +123,13 @@ func plural(n int, noun string) string {
 }
 
 // compare compares a change with the text of its file.
-func (p *Policy) compare(ctx context.Context, change *tools.FileWrite, text string, file *schemas.DiskFile) {
-	with := filediff.New(redact.Redactor{SecretFile: p.IsSecretFile})
+func compare(ctx context.Context, change *tools.FileWrite, text string, file *schemas.DiskFile) {
+	with := filediff.New()
 	after := change.Content
 	if change.Source != nil {
 		cell, ok := cellSource(text, change.Cell)
 		if !ok {
-			file.Note = "the cell is not in the notebook"
+			file.Note = "nod does not know the cell"
 			return
 		}
 		text, after, file.Cell = cell, change.Source, true

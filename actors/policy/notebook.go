@@ -1,42 +1,63 @@
 package policy
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
 )
 
 // cellSource returns the text of a notebook's cell. Hosts name a cell by its id or, as cell-N, by its
-// place from 0.
-func cellSource(notebook, id string) (string, bool) {
-	var all struct {
-		Cells []struct {
-			ID     string          `json:"id"`
-			Source json.RawMessage `json:"source"`
-		} `json:"cells"`
-	}
-	if json.Unmarshal([]byte(notebook), &all) != nil {
+// place from 0. ok is false if programs could read the notebook in different ways.
+func cellSource(notebook, id string) (text string, ok bool) {
+	top, ok := jsonFields([]byte(notebook))
+	var cells []json.RawMessage
+	if !ok || json.Unmarshal(top["cells"], &cells) != nil {
 		return "", false
 	}
-	place := -1
-	if n, err := strconv.Atoi(strings.TrimPrefix(id, "cell-")); err == nil && id == "cell-"+strconv.Itoa(n) {
-		place = n
-	}
-	for i := range all.Cells {
-		if all.Cells[i].ID == id {
-			place = i
-			break
+	var sources []json.RawMessage
+	for i, raw := range cells {
+		cell, ok := jsonFields(raw)
+		if !ok {
+			return "", false
+		}
+		var own string
+		if json.Unmarshal(cell["id"], &own) == nil && own == id || id == "cell-"+strconv.Itoa(i) {
+			sources = append(sources, cell["source"])
 		}
 	}
-	if place < 0 || place >= len(all.Cells) {
+	if len(sources) != 1 {
 		return "", false
 	}
-	source := all.Cells[place].Source
 	var lines []string
-	if json.Unmarshal(source, &lines) == nil {
+	if json.Unmarshal(sources[0], &lines) == nil {
 		return strings.Join(lines, ""), true
 	}
-	var text string
-	err := json.Unmarshal(source, &text)
+	err := json.Unmarshal(sources[0], &text)
 	return text, err == nil
+}
+
+// jsonFields returns the fields of a JSON object by their exact names. ok is false if two names are the
+// same, or differ only in case.
+func jsonFields(raw []byte) (fields map[string]json.RawMessage, ok bool) {
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil, false
+	}
+	folded := map[string]bool{}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	_, err := dec.Token()
+	for err == nil && dec.More() {
+		var name json.Token
+		if name, err = dec.Token(); err != nil {
+			break
+		}
+		text, _ := name.(string)
+		if folded[strings.ToLower(text)] {
+			return nil, false
+		}
+		folded[strings.ToLower(text)] = true
+		var value json.RawMessage
+		err = dec.Decode(&value)
+	}
+	return fields, err == nil && fields != nil
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/nodbus/nod/schemas/redact"
 )
 
 // file is a text by its lines.
@@ -71,7 +73,7 @@ func (c *Comparison) scan(f *file, places []place) {
 			to = places[i].last + scanLines + 1
 		}
 		for to = min(to, len(f.lines)); to > from && c.scanned+f.size(from, to) > maxScanned; {
-			to = from + (to-from)/2
+			to, c.blurred = from+(to-from)/2, true
 		}
 		c.scanned += f.size(from, to)
 		c.scanLines(f, from, to)
@@ -93,7 +95,7 @@ func (c *Comparison) scanLines(f *file, from, to int) {
 	for i := from; i < to; i++ {
 		f.scanned[i], f.clean[i] = true, !c.exposed[f.lines[i]]
 	}
-	redacted, n := c.redactor.Text(text)
+	redacted, n := redact.Redactor{}.Text(text) // without the rule for commands that write a secret file, which hides all that follows
 	if n == 0 {
 		return
 	}

@@ -21,10 +21,11 @@ const (
 	maxPartial   = 2000      // the longest line of which an edit replaces a part
 	maxEdited    = 4 << 20   // the longest text between two edits of a call
 	maxEdits     = 64        // the largest number of edits of a call
-	maxWork      = 16 << 20  // the texts that the edits of a call search and change, in bytes
+	maxWork      = 8 << 20   // the texts that the edits of a call search and change, in bytes
 	maxLines     = 200_000   // the lines of a file and of the text that replaces it
 	maxPlaces    = 512       // the places of one edit, more than a result can have
 	maxStored    = 12 << 10  // the texts of a result, in bytes; with their names and escapes they fit into schemas.MaxDiskFile
+	maxRepeated  = 32 << 10  // the texts of an edit in its places after the first, in bytes
 	perPiece     = 48        // the names and numbers around a piece of text
 	scanLines    = 20        // the lines before and after a place in which a secret may begin or end
 	maxScanned   = 128 << 10 // the text of a call that is searched for secrets
@@ -35,24 +36,29 @@ const NoTime = "nod had no time to compare"
 
 // Comparison compares one call with a file. Its limits hold for all its results together.
 type Comparison struct {
-	redactor        redact.Redactor
 	stored, scanned int
+	repeated        int             // the bytes of edits' texts in places after the first
 	work            int             // the bytes of the texts that were compared so far
-	blurred         bool            // an edit changed more than maxPlaces places, so that nod no longer knows which lines may hold a secret
+	blurred         bool            // an edit changed lines that were not searched for secrets, so that nod no longer knows which lines may hold one
 	exposed         map[string]bool // lines that may hold a secret, or may be what an edit left of one
 }
 
-// New returns a Comparison whose results contain no secret that r finds.
-func New(r redact.Redactor) *Comparison {
-	return &Comparison{redactor: r, exposed: map[string]bool{}}
-}
+// New returns a Comparison with full limits.
+func New() *Comparison { return &Comparison{exposed: map[string]bool{}} }
 
 // Edits tells where each edit applies in a text, after the edits before it. Hosts write the line
-// breaks of an edit as \n, also if the file has \r\n; then those of the file are read as \n. It
-// compares no more edits once ctx has ended.
+// breaks of an edit as \n, also if the file has \r\n; then those of the file are read as \n. A file
+// with both is not compared, because hosts differ in the places that they find. Edits compares no more
+// edits once ctx has ended.
 func (c *Comparison) Edits(ctx context.Context, text string, edits []tools.TextEdit) []schemas.DiskEdit {
 	out := make([]schemas.DiskEdit, len(edits))
 	rest := "" // the note of all further edits
+	switch n := strings.Count(text, "\r\n"); {
+	case n > 0 && n < strings.Count(text, "\n"):
+		rest = "the file has two kinds of line breaks"
+	case n > 0 && !slices.ContainsFunc(edits, func(e tools.TextEdit) bool { return strings.Contains(e.Old+e.New, "\r") }):
+		text = strings.ReplaceAll(text, "\r\n", "\n")
+	}
 	for i, e := range edits {
 		if rest == "" {
 			rest = c.refusal(ctx, i, text)
@@ -60,9 +66,6 @@ func (c *Comparison) Edits(ctx context.Context, text string, edits []tools.TextE
 		if rest != "" {
 			out[i].Note = rest
 			continue
-		}
-		if strings.Contains(text, "\r\n") && !strings.Contains(text, e.Old) && !strings.Contains(e.Old+e.New, "\r") {
-			text = strings.ReplaceAll(text, "\r\n", "\n")
 		}
 		if out[i].Note = misfit(text, e); out[i].Note != "" {
 			rest = "an edit above does not fit the file"
@@ -111,9 +114,9 @@ func (c *Comparison) edit(text string, e tools.TextEdit) (schemas.DiskEdit, stri
 	f := newFile(text)
 	places := f.places(e.Old)
 	c.scan(f, places)
-	hunks, note := c.hunks(f, places)
+	hunks, note := c.hunks(f, places, len(e.Old)+len(e.New))
 	c.exposeRests(f, places, e.New)
-	c.blurred = len(places) == maxPlaces
+	c.blurred = c.blurred || len(places) == maxPlaces
 	out := schemas.DiskEdit{Note: note, Hunks: hunks}
 	if note == "" {
 		out.Count = strings.Count(text, e.Old)
@@ -143,8 +146,9 @@ func (c *Comparison) exposeRests(f *file, places []place, with string) {
 }
 
 // hunks returns the first places with the lines around them. Places whose lines meet share a hunk.
-// note says why there are none.
-func (c *Comparison) hunks(f *file, places []place) (hunks []schemas.DiskHunk, note string) {
+// Each place is shown with the edit's own texts, which have so many bytes. note says why there are no
+// hunks.
+func (c *Comparison) hunks(f *file, places []place, texts int) (hunks []schemas.DiskHunk, note string) {
 	last, end := -1, 0 // the last line of the newest hunk, and the end of its last place
 	for i, p := range places {
 		if note := c.partial(f, p); note != "" {
@@ -152,6 +156,11 @@ func (c *Comparison) hunks(f *file, places []place) (hunks []schemas.DiskHunk, n
 				return nil, note
 			}
 			break
+		}
+		if i > 0 {
+			if c.repeated += texts; c.repeated > maxRepeated {
+				break
+			}
 		}
 		from, to := p.first, p.last
 		for from > 0 && from > p.first-contextLines && f.shows(from-1) {

@@ -12,11 +12,10 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
-	"github.com/nodbus/nod/schemas/redact"
 )
 
 func editsOf(text string, edits ...tools.TextEdit) []schemas.DiskEdit {
-	return New(redact.Redactor{}).Edits(context.Background(), text, edits)
+	return New().Edits(context.Background(), text, edits)
 }
 
 func TestAnEditIsFoundInItsFile(t *testing.T) {
@@ -38,6 +37,7 @@ func TestAnEditIsFoundInItsFile(t *testing.T) {
 		"far apart":          {"a\n" + text + "a\n", tools.TextEdit{Old: "a", All: true}, schemas.DiskEdit{Count: 2, Hunks: []schemas.DiskHunk{{Line: 1, Around: []string{"", "\n1\n2\n3\n"}}, {Line: 11, Around: []string{"10\n11\n12\n", "\n"}}}}},
 		"missing":            {text, tools.TextEdit{Old: "x"}, schemas.DiskEdit{Note: "the old text is not in the file"}},
 		"CRLF":               {"a\r\nb\r\nc\r\n", tools.TextEdit{Old: "a\nb", New: "x"}, schemas.DiskEdit{Count: 1, Hunks: hunk(1, "", "\nc\n")}},
+		"mixed line breaks":  {"a\r\nb\na\n", tools.TextEdit{Old: "a\n", All: true}, schemas.DiskEdit{Note: "the file has two kinds of line breaks"}},
 		"an empty file":      {"", tools.TextEdit{New: "x"}, schemas.DiskEdit{Count: 1, Hunks: hunk(1, "", "")}},
 		"no old text":        {text, tools.TextEdit{New: "x"}, schemas.DiskEdit{Note: "the old text is empty, and the file is not"}},
 		"a long line":        {strings.Repeat("x", 3000) + "a", tools.TextEdit{Old: "a"}, schemas.DiskEdit{Note: "the rest of its line is too long to show"}},
@@ -60,7 +60,7 @@ func TestEditsBuildOnEachOther(t *testing.T) {
 }
 
 func TestRemovedLinesAreStoredWithoutSecrets(t *testing.T) {
-	got, note := New(redact.Redactor{}).Changes(context.Background(), "a\nb\napi_key = \"hunter2hunter2\"\nc\n", "a\nc\nd\n")
+	got, note := New().Changes(context.Background(), "a\nb\napi_key = \"hunter2hunter2\"\nc\n", "a\nc\nd\n")
 	require.Empty(t, note)
 	assert.Equal(t, []schemas.DiskChange{{Line: 2, Removed: "b\n[redacted]\n"}, {Line: 5, Added: 1}}, got)
 }
@@ -73,7 +73,7 @@ func TestResultsAreBounded(t *testing.T) {
 	requireSmall(t, &schemas.DiskFile{Edits: edits})
 	edits = editsOf(many, tools.TextEdit{Old: "foo", New: strings.Repeat("x", 1000), All: true})
 	assert.Equal(t, "the file becomes too large", edits[0].Note)
-	changes, note := New(redact.Redactor{}).Changes(context.Background(), many, "x\n")
+	changes, note := New().Changes(context.Background(), many, "x\n")
 	require.Empty(t, note)
 	requireSmall(t, &schemas.DiskFile{Changes: changes})
 	require.Equal(t, 50_000, strings.Count(changes[0].Removed, "\n")+changes[0].More)
@@ -82,7 +82,7 @@ func TestResultsAreBounded(t *testing.T) {
 		fmt.Fprintf(&before, "%d\n", i)
 		fmt.Fprintf(&after, "%d\n", i+i%2*50_000)
 	}
-	if changes, note = New(redact.Redactor{}).Changes(context.Background(), before.String(), after.String()); note == "" {
+	if changes, note = New().Changes(context.Background(), before.String(), after.String()); note == "" {
 		requireSmall(t, &schemas.DiskFile{Changes: changes})
 	}
 }
@@ -106,7 +106,7 @@ func TestChangesFitTheTexts(t *testing.T) {
 	}
 	for range 2000 {
 		before, after := text(), text()
-		changes, note := New(redact.Redactor{}).Changes(context.Background(), before, after)
+		changes, note := New().Changes(context.Background(), before, after)
 		require.Empty(t, note)
 		old, made := newFile(before).lines, newFile(after).lines
 		at, number := 0, 1
@@ -150,10 +150,10 @@ func TestEditsDoNotUncoverASecret(t *testing.T) {
 func TestAComparisonEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	assert.Equal(t, []schemas.DiskEdit{{Note: NoTime}}, New(redact.Redactor{}).Edits(ended, "a\n", []tools.TextEdit{{Old: "a"}}))
-	_, note := New(redact.Redactor{}).Changes(ended, "a\n", "b\n")
+	assert.Equal(t, []schemas.DiskEdit{{Note: NoTime}}, New().Edits(ended, "a\n", []tools.TextEdit{{Old: "a"}}))
+	_, note := New().Changes(ended, "a\n", "b\n")
 	assert.Equal(t, NoTime, note)
-	_, note = New(redact.Redactor{}).Changes(t.Context(), strings.Repeat("\n", maxLines), "b\n")
+	_, note = New().Changes(t.Context(), strings.Repeat("\n", maxLines), "b\n")
 	assert.Equal(t, NoTime, note)
 
 	text := strings.Repeat("x = 1\n", 100_000)
@@ -174,4 +174,31 @@ func TestAComparisonEnds(t *testing.T) {
 	assert.Equal(t, 1, got[compared-1].Count)
 	assert.Equal(t, NoTime, got[compared].Note)
 	assert.Equal(t, NoTime, got[maxEdits-1].Note)
+}
+
+// An edit with a long text in many places is shown in a few of them.
+func TestWhatIsShownIsBounded(t *testing.T) {
+	got := editsOf(strings.Repeat("a", maxPartial/2), tools.TextEdit{Old: "a", New: strings.Repeat("b\n", 2000), All: true})
+	require.Equal(t, maxPartial/2, got[0].Count)
+	require.Less(t, len(got[0].Hunks[0].Around), 15)
+	require.Greater(t, len(got[0].Hunks[0].Around), 5)
+}
+
+// A long line with many places is kept once, not once for each place.
+func TestALongLineTakesLittleMemory(t *testing.T) {
+	c := New()
+	got := c.Edits(t.Context(), strings.Repeat("e", 200_000), []tools.TextEdit{{Old: "e", New: "f", All: true}, {Old: "x"}})
+	assert.Equal(t, "the rest of its line is too long to show", got[0].Note)
+	kept := 0
+	for line := range c.exposed {
+		kept += len(line)
+	}
+	assert.LessOrEqual(t, kept, 2*200_000)
+}
+
+// A command in a file that writes a secret file hides no other line.
+func TestACommandInAFileHidesNoOtherLine(t *testing.T) {
+	got, note := New().Changes(t.Context(), "a\necho A=1 > .env\nb\n", "c\n")
+	require.Empty(t, note)
+	assert.Equal(t, []schemas.DiskChange{{Line: 1, Removed: "a\necho A=1 > .env\nb\n", Added: 1}}, got)
 }
