@@ -1,3 +1,5 @@
+//go:build unix && !linux
+
 package policy
 
 import "golang.org/x/sys/unix"
