@@ -93,7 +93,7 @@ func (e *intake) conditions(s *askState) *conditions {
 // this machine.
 func (e *base) callOf(agent string, r *schemas.Request) policy.Call {
 	call := policy.CallOf(agent, r)
-	if e.Host != "" && (call.Host == "" || call.Host == e.Host) {
+	if e.isLocal(r) {
 		call.Home = e.Home
 	}
 	return call

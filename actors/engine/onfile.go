@@ -25,18 +25,22 @@ func (e *base) isLocal(r *schemas.Request) bool {
 // readFile compares a call with the file that it writes, because a person will be asked. What it
 // finds is for people and changes only the words of the verdict. Without it they see the call alone.
 func (e *intake) readFile(ctx context.Context, s *askState) (result, error) {
-	p := s.rules.policy
-	if p == nil {
-		p = s.settings.policy
-	}
-	if s.request.Kind != schemas.KindToolCall || !e.isLocal(&s.request) || p == nil {
+	if s.request.Kind != schemas.KindToolCall || !e.isLocal(&s.request) || !policy.WritesFile(s.rules.call) {
 		return result{}, nil
 	}
+	p := s.rules.policy
+	if p == nil { // the settings may be old, or the project's rules cannot be read: one of them may forbid the reading
+		s.plan.onDisk = &schemas.DiskFile{Note: "nod is not sure of its rules"}
+		return result{}, nil
+	}
+	s.plan.onDisk = &schemas.DiskFile{Note: policy.NoTime}
 	select {
 	case e.reading <- struct{}{}:
 	default:
 		return result{}, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
 	key, call := s.key(), s.rules.call // a late read must not use the state of the request
 	found := make(chan policy.Written, 1)
 	go func() {
@@ -47,10 +51,8 @@ func (e *intake) readFile(ctx context.Context, s *askState) (result, error) {
 			}
 			<-e.reading
 		}()
-		found <- policy.ThisDisk{}.ReadWritten(p, call)
+		found <- policy.ThisDisk{}.ReadWritten(ctx, p, call)
 	}()
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
-	defer cancel()
 	select {
 	case <-ctx.Done():
 		return result{}, nil

@@ -49,7 +49,7 @@ func TestAWriteSaysWhatItReplaces(t *testing.T) {
 		v := pol.Check(call)
 		require.Equal(t, Ask, v.Effect, c.input)
 		got := v
-		ThisDisk{}.ReadWritten(pol, call).Describe(&got)
+		ThisDisk{}.ReadWritten(t.Context(), pol, call).Describe(&got)
 		assert.Contains(t, got.Reasons, c.reason, "%s %s", c.tool, c.input)
 		for _, target := range got.Targets {
 			assert.Contains(t, append(got.Reasons, ""), target.Does, "%s %s", c.tool, c.input)
@@ -57,7 +57,7 @@ func TestAWriteSaysWhatItReplaces(t *testing.T) {
 		assert.Contains(t, v.Reasons, writesFile, "the verdict's own reasons stay")
 	}
 	v := Verdict{Reasons: []string{"publishes"}}
-	ThisDisk{}.ReadWritten(pol, Call{}).Describe(&v)
+	ThisDisk{}.ReadWritten(t.Context(), pol, Call{}).Describe(&v)
 	assert.Equal(t, []string{"publishes"}, v.Reasons)
 }
 

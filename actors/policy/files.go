@@ -213,3 +213,14 @@ func (ev *evaluation) editable(paths []string) bool {
 	}
 	return len(paths) > 0
 }
+
+// obeyed reports whether other programs run or obey one of the files, such as a workflow of a build
+// server, a hook or an agent's settings.
+func (ev *evaluation) obeyed(paths []string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool {
+		return slices.ContainsFunc(ev.location.Resolve(p), func(full string) bool {
+			rel := strings.TrimPrefix(ev.location.Relative(full), "/")
+			return rel != "" && ev.pol.protected.Has(rel)
+		})
+	})
+}

@@ -20,8 +20,10 @@ type diffLine struct {
 // fileDiff is a diff with a label that says what the call is compared with. The label is empty if
 // nod has not read the file.
 type fileDiff struct {
-	label string
-	lines []diffLine
+	label  string
+	lines  []diffLine
+	places int    // if not 0, the diff shows only some of so many equal changes
+	whole  string // the whole new text, if lines leaves out a part of it
 }
 
 const asAsked = "against the file on disk, as it was when asked"
@@ -55,7 +57,7 @@ func (a *action) editOnDisk(n, edits int, before, after string) fileDiff {
 	case d == nil:
 		return alone
 	case d.New && before == "" && edits == 1:
-		return fileDiff{"A new file: there was none when asked", alone.lines}
+		return fileDiff{label: "A new file: there was none when asked", lines: alone.lines}
 	case d.Note != "":
 		return notCompared(d.Note, alone)
 	case len(d.Edits) != edits:
@@ -84,19 +86,21 @@ func (a *action) editOnDisk(n, edits int, before, after string) fileDiff {
 		out.label += fmt.Sprintf("; the old text occurs %d times, all are replaced", e.Count)
 	}
 	if e.Count > places {
+		out.places = e.Count
 		out.lines = append(out.lines, diffLine{note: fmt.Sprintf("the same in %d more places", e.Count-places)})
 	}
 	return out
 }
 
 func notCompared(why string, alone fileDiff) fileDiff {
-	return fileDiff{"Not compared with the file on disk: " + Line(why), alone.lines}
+	return fileDiff{label: "Not compared with the file on disk: " + Line(why), lines: alone.lines}
 }
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// textOnDisk compares a text that replaces a whole file, or a cell of a notebook. It shows all lines
-// of the text that are not in the file already. Lines that are may be left out; see foldable.
+// textOnDisk compares a text that replaces a whole file, or a cell of a notebook. Lines of the text that
+// the file has already may be left out (see foldable); the result then has the whole text too, because
+// the file may change before a person answers.
 func (a *action) textOnDisk(text string, cell bool) fileDiff {
 	alone := fileDiff{lines: unnumbered(payload.Diff("", text))}
 	d := a.onDisk
@@ -104,7 +108,7 @@ func (a *action) textOnDisk(text string, cell bool) fileDiff {
 	case d == nil:
 		return alone
 	case d.New:
-		return fileDiff{"A new file: there was none when asked", alone.lines}
+		return fileDiff{label: "A new file: there was none when asked", lines: alone.lines}
 	case d.Note != "":
 		return notCompared(d.Note, alone)
 	case d.Cell != cell || d.Edits != nil:
@@ -119,13 +123,17 @@ func (a *action) textOnDisk(text string, cell bool) fileDiff {
 		if len(lines) != d.Lines {
 			return alone
 		}
-		return fileDiff{sentence(what) + ": the text is the same", numbered(lines, 1)}
+		return fileDiff{label: sentence(what) + ": the text is the same", lines: numbered(lines, 1)}
 	}
 	lines, ok := a.replacedLines(text)
 	if !ok {
 		return alone
 	}
-	return fileDiff{sentence(what), folded(lines)}
+	out := fileDiff{label: sentence(what), lines: folded(lines)}
+	if len(out.lines) < len(lines) {
+		out.whole = text
+	}
+	return out
 }
 
 // replacedLines returns the lines of a text that replaces a file, with the lines that it removes. ok is
@@ -199,14 +207,22 @@ func foldable(text string) bool {
 // one of its two texts ends with a line break.
 const noBreak = "⟦no line break⟧"
 
-// diff appends a line with the file's name and the counts of added and removed lines. Below it,
-// diff appends the difference itself; each of its lines begins with "+ ", "- " or two spaces, after
-// its number in the file.
+// diff appends a line with the file's name and the counts of added and removed lines, or of places if
+// the difference does not show all of them. Below it, diff appends the difference itself; each of its
+// lines begins with "+ ", "- " or two spaces, after its number in the file. If the difference leaves out
+// lines of the new text, the whole text follows.
 func (a *action) diff(verb, file string, d fileDiff) {
-	a.head(strings.TrimSpace(verb+" "+counts(changedLines(d.lines))), file, fileName(file))
+	extent := counts(changedLines(d.lines))
+	if d.places > 0 {
+		extent = fmt.Sprintf("in %d places", d.places)
+	}
+	a.head(strings.TrimSpace(verb+" "+extent), file, fileName(file))
 	part := Part{Label: d.label, Quote: true}
 	part.Lines, part.Spans = diffLines(d.lines)
 	a.parts = append(a.parts, part)
+	if d.whole != "" {
+		a.quote("Whole text", d.whole, nil)
+	}
 }
 
 func changedLines(lines []diffLine) (added, removed int) {

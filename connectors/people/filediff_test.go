@@ -18,7 +18,8 @@ import (
 )
 
 // Whatever a file contains, a person sees every line of an edit's texts, and every line that a write
-// adds; a line that is left out is in the file, with the number that the note says.
+// adds; a line that is left out is in the file, with the number that the note says, and the whole text
+// follows.
 func TestNothingThatACallChangesIsLeftOut(t *testing.T) {
 	pol, err := policy.New(schemas.Permissions{})
 	require.NoError(t, err)
@@ -40,15 +41,23 @@ func TestNothingThatACallChangesIsLeftOut(t *testing.T) {
 		if fields["content"] == nil {
 			tool = "Edit"
 		}
-		return action{r: &p.Request, onDisk: policy.ThisDisk{}.ReadWritten(pol, policy.Call{ToolName: tool, Input: input, Cwd: dir, Project: dir}).File}
+		return action{r: &p.Request, onDisk: policy.ThisDisk{}.ReadWritten(t.Context(), pol, policy.Call{ToolName: tool, Input: input, Cwd: dir, Project: dir}).File}
 	}
-	compared := 0
+	compared, leftOut := 0, 0
 	for range 1500 {
 		before, after := text(30), text(30)
+		if random.IntN(2) == 0 {
+			after = before + after
+		}
 		require.NoError(t, os.WriteFile(file, []byte(before), 0o600))
 		a := act(map[string]any{"file_path": file, "content": after})
 		d := a.textOnDisk(after, false)
 		require.Equal(t, after, made(t, before, d.lines), "%q → %q", before, after)
+		require.Equal(t, of(d.lines, payload.Add) != after, d.whole != "", "%q → %q", before, after)
+		if d.whole != "" {
+			require.Equal(t, after, d.whole)
+			leftOut++
+		}
 
 		from := random.IntN(len(before) + 1)
 		old := before[from : from+random.IntN(len(before)+1-from)]
@@ -64,6 +73,7 @@ func TestNothingThatACallChangesIsLeftOut(t *testing.T) {
 		}
 	}
 	require.Greater(t, compared, 200)
+	require.Greater(t, leftOut, 50)
 }
 
 // of returns the kept lines of a diff and those of an operation.
@@ -112,4 +122,22 @@ func TestAFileThatDoesNotFitTheCallIsIgnored(t *testing.T) {
 	}
 	p := onDisk(edit(), `{"edits":[{"count":1,"hunks":[{"line":0,"around":["a"]}]}]}`)
 	assert.Equal(t, Text(edit(), now, 80), Text(p, now, 80))
+}
+
+// The whole text that follows a diff must be seen before an allow, with the marks of every payload.
+func TestTheWholeTextIsPartOfThePayload(t *testing.T) {
+	for _, c := range []struct{ tool, input, file string }{
+		{"Write", `{"file_path":"/a","content":"1\n2\n3\n4\n5\nsix \u202e\n"}`, `{"lines":6,"changes":[{"line":6,"removed":"6\n","added":1}]}`},
+		{"NotebookEdit", `{"notebook_path":"/a","cell_id":"c","new_source":"1\n2\n3\n4\n5\nsix \u202e\n"}`, `{"lines":6,"cell":true,"changes":[{"line":6,"removed":"6\n","added":1}]}`},
+	} {
+		p := onDisk(asks(c.tool, schemas.ActionFileWrite, c.input), c.file)
+		var parts []Part
+		for _, part := range Parts(p, now) {
+			if part.Label == "Whole text" {
+				parts = append(parts, part)
+			}
+		}
+		require.Len(t, parts, 1, c.tool)
+		assert.Equal(t, Part{Label: "Whole text", Quote: true, Lines: []string{"1", "2", "3", "4", "5", "six ⟦U+202E⟧⏎"}, Spans: parts[0].Spans, Group: Essential}, parts[0], c.tool)
+	}
 }

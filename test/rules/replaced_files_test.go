@@ -89,3 +89,19 @@ Against the file on disk, as it was when asked
 		env.NotContains(string(msg.Data), "unrelated")
 	}
 }
+
+// Lines of a file that agents may not read reach no person.
+func TestAPersonSeesNoLineOfAFileThatTheRulesCover(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) {
+		s.Engine, s.Settings = engine.Options{Host: "here"}, strings.Replace(rig.Everybody, `"Forbidden"`, `"Read(private/**)"`, 1)
+	})
+	ada, project := env.Agent("ada"), t.TempDir()
+	env.NoError(os.Mkdir(filepath.Join(project, "private"), 0o700))
+	env.NoError(os.WriteFile(filepath.Join(project, "private", "a"), []byte("neighbour\nx\n"), 0o600))
+	r := rig.Call("Edit", "S", "a")
+	input, err := json.Marshal(map[string]string{"file_path": "private/a", "old_string": "x", "new_string": "y", "cwd": project})
+	env.NoError(err)
+	r.ActionType, r.ActionDetails, r.Host, r.Project = schemas.ActionFileWrite, input, "here", project
+	env.Equal(&schemas.DiskFile{Note: "your rules do not let nod read it"}, env.Stored(ada.Asks(r).Key).Record.OnDisk)
+}

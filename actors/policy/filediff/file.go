@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/nodbus/nod/schemas/redact"
 )
 
 // file is a text by its lines.
@@ -20,13 +22,13 @@ type file struct {
 type place struct{ from, to, first, last int }
 
 func newFile(text string) *file {
-	f := &file{text: text}
+	n := CountLines(text)
+	f := &file{text: text, lines: make([]string, 0, n), starts: make([]int, 0, n), scanned: make([]bool, n), clean: make([]bool, n)}
 	at := 0
 	for line := range strings.Lines(text) {
 		f.lines, f.starts = append(f.lines, line), append(f.starts, at)
 		at += len(line)
 	}
-	f.scanned, f.clean = make([]bool, len(f.lines)), make([]bool, len(f.lines))
 	return f
 }
 
@@ -47,9 +49,9 @@ func (f *file) place(from, to int) place {
 	return place{from, to, min(f.lineAt(from), last), min(f.lineAt(max(from, to-1)), last)}
 }
 
-// places returns every place of a text that is not empty.
+// places returns the first maxPlaces places of a text that is not empty.
 func (f *file) places(old string) (all []place) {
-	for at := 0; ; {
+	for at := 0; len(all) < maxPlaces; {
 		i := strings.Index(f.text[at:], old)
 		if i < 0 {
 			return all
@@ -57,6 +59,7 @@ func (f *file) places(old string) (all []place) {
 		all = append(all, f.place(at+i, at+i+len(old)))
 		at += i + len(old)
 	}
+	return all
 }
 
 // shows reports whether a line may be context.
@@ -70,7 +73,7 @@ func (c *Comparison) scan(f *file, places []place) {
 			to = places[i].last + scanLines + 1
 		}
 		for to = min(to, len(f.lines)); to > from && c.scanned+f.size(from, to) > maxScanned; {
-			to = from + (to-from)/2
+			to, c.blurred = from+(to-from)/2, true
 		}
 		c.scanned += f.size(from, to)
 		c.scanLines(f, from, to)
@@ -92,14 +95,14 @@ func (c *Comparison) scanLines(f *file, from, to int) {
 	for i := from; i < to; i++ {
 		f.scanned[i], f.clean[i] = true, !c.exposed[f.lines[i]]
 	}
-	redacted, n := c.redactor.Text(text)
+	redacted, n := redact.Redactor{}.Text(text) // without the rule for commands that write a secret file, which hides all that follows
 	if n == 0 {
 		return
 	}
 	for _, e := range udiff.Lines(text, redacted) {
 		p := f.place(f.start(from)+e.Start, f.start(from)+e.End)
 		for i := p.first; i <= p.last; i++ {
-			f.clean[i] = false
+			f.clean[i], c.exposed[f.lines[i]] = false, true
 		}
 	}
 }

@@ -3,7 +3,9 @@
 package filediff
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -19,49 +21,73 @@ const (
 	maxPartial   = 2000      // the longest line of which an edit replaces a part
 	maxEdited    = 4 << 20   // the longest text between two edits of a call
 	maxEdits     = 64        // the largest number of edits of a call
+	maxWork      = 8 << 20   // the texts that the edits of a call search and change, in bytes
+	maxLines     = 200_000   // the lines of a file and of the text that replaces it
+	maxPlaces    = 512       // the places of one edit, more than a result can have
 	maxStored    = 12 << 10  // the texts of a result, in bytes; with their names and escapes they fit into schemas.MaxDiskFile
+	maxRepeated  = 32 << 10  // the texts of an edit in its places after the first, in bytes
 	perPiece     = 48        // the names and numbers around a piece of text
 	scanLines    = 20        // the lines before and after a place in which a secret may begin or end
 	maxScanned   = 128 << 10 // the text of a call that is searched for secrets
 )
 
+// NoTime is the note of a comparison that took too long.
+const NoTime = "nod had no time to compare"
+
 // Comparison compares one call with a file. Its limits hold for all its results together.
 type Comparison struct {
-	redactor        redact.Redactor
 	stored, scanned int
-	exposed         map[string]bool // lines from which an edit replaced a part, although they may hold a secret
+	repeated        int             // the bytes of edits' texts in places after the first
+	work            int             // the bytes of the texts that were compared so far
+	blurred         bool            // an edit changed lines that were not searched for secrets, so that nod no longer knows which lines may hold one
+	exposed         map[string]bool // lines that may hold a secret, or may be what an edit left of one
 }
 
-// New returns a Comparison whose results contain no secret that r finds.
-func New(r redact.Redactor) *Comparison {
-	return &Comparison{redactor: r, exposed: map[string]bool{}}
-}
+// New returns a Comparison with full limits.
+func New() *Comparison { return &Comparison{exposed: map[string]bool{}} }
 
 // Edits tells where each edit applies in a text, after the edits before it. Hosts write the line
-// breaks of an edit as \n, also if the file has \r\n; then those of the file are read as \n.
-func (c *Comparison) Edits(text string, edits []tools.TextEdit) []schemas.DiskEdit {
+// breaks of an edit as \n, also if the file has \r\n; then those of the file are read as \n. A file
+// with both is not compared, because hosts differ in the places that they find. Edits compares no more
+// edits once ctx has ended.
+func (c *Comparison) Edits(ctx context.Context, text string, edits []tools.TextEdit) []schemas.DiskEdit {
 	out := make([]schemas.DiskEdit, len(edits))
-	failed := ""
+	rest := "" // the note of all further edits
+	switch n := strings.Count(text, "\r\n"); {
+	case n > 0 && n < strings.Count(text, "\n"):
+		rest = "the file has two kinds of line breaks"
+	case n > 0 && !slices.ContainsFunc(edits, func(e tools.TextEdit) bool { return strings.Contains(e.Old+e.New, "\r") }):
+		text = strings.ReplaceAll(text, "\r\n", "\n")
+	}
 	for i, e := range edits {
-		switch {
-		case failed != "":
-		case i == maxEdits:
-			failed = "there are too many edits"
-		default:
-			if strings.Contains(text, "\r\n") && !strings.Contains(text, e.Old) && !strings.Contains(e.Old+e.New, "\r") {
-				text = strings.ReplaceAll(text, "\r\n", "\n")
-			}
-			if failed = misfit(text, e); failed == "" {
-				out[i], text = c.edit(text, e)
-				continue
-			}
+		if rest == "" {
+			rest = c.refusal(ctx, i, text)
 		}
-		out[i].Note = failed
-		if i+1 < len(edits) && i != maxEdits {
-			failed = "an edit above does not fit the file"
+		if rest != "" {
+			out[i].Note = rest
+			continue
 		}
+		if out[i].Note = misfit(text, e); out[i].Note != "" {
+			rest = "an edit above does not fit the file"
+			continue
+		}
+		out[i], text = c.edit(text, e)
 	}
 	return out
+}
+
+// refusal returns the reason why the edits from the one with this index on are not compared with a
+// text, or "".
+func (c *Comparison) refusal(ctx context.Context, index int, text string) string {
+	switch c.work += len(text); {
+	case index == maxEdits:
+		return "there are too many edits"
+	case ctx.Err() != nil, c.work > maxWork:
+		return NoTime
+	case c.blurred:
+		return "an edit above changes too many places"
+	}
+	return ""
 }
 
 // misfit returns the reason why an edit does not apply to a text, or "".
@@ -88,28 +114,41 @@ func (c *Comparison) edit(text string, e tools.TextEdit) (schemas.DiskEdit, stri
 	f := newFile(text)
 	places := f.places(e.Old)
 	c.scan(f, places)
-	hunks, note := c.hunks(f, places)
-	if note != "" {
-		for _, p := range places { // what remains of these lines is no more fit to be shown than the lines were
-			c.expose(f.text[f.start(p.first):p.from] + e.New + f.text[p.to:f.end(p.last)])
-		}
-	}
-	out := schemas.DiskEdit{Note: note, Count: len(places), Hunks: hunks}
-	if note != "" {
-		out.Count = 0
+	hunks, note := c.hunks(f, places, len(e.Old)+len(e.New))
+	c.exposeRests(f, places, e.New)
+	c.blurred = c.blurred || len(places) == maxPlaces
+	out := schemas.DiskEdit{Note: note, Hunks: hunks}
+	if note == "" {
+		out.Count = strings.Count(text, e.Old)
 	}
 	return out, strings.ReplaceAll(text, e.Old, e.New)
 }
 
-func (c *Comparison) expose(text string) {
-	for line := range strings.Lines(text) {
-		c.exposed[line] = true
+// exposeRests notes what an edit leaves of lines that may hold a secret: the rest is no more fit to be
+// shown than the lines were.
+func (c *Comparison) exposeRests(f *file, places []place, with string) {
+	for i := 0; i < len(places); {
+		var made strings.Builder
+		first, last, at := places[i].first, places[i].first, f.start(places[i].first)
+		for ; i < len(places) && places[i].first <= last; i++ {
+			made.WriteString(f.text[at:places[i].from] + with)
+			if at, last = places[i].to, places[i].last; at == f.end(last) && last+1 < len(f.lines) && !strings.HasSuffix(with, "\n") {
+				last++ // the next line is joined to this one
+			}
+		}
+		made.WriteString(f.text[at:f.end(last)])
+		if slices.Contains(f.clean[first:last+1], false) {
+			for line := range strings.Lines(made.String()) {
+				c.exposed[line] = true
+			}
+		}
 	}
 }
 
 // hunks returns the first places with the lines around them. Places whose lines meet share a hunk.
-// note says why there are none.
-func (c *Comparison) hunks(f *file, places []place) (hunks []schemas.DiskHunk, note string) {
+// Each place is shown with the edit's own texts, which have so many bytes. note says why there are no
+// hunks.
+func (c *Comparison) hunks(f *file, places []place, texts int) (hunks []schemas.DiskHunk, note string) {
 	last, end := -1, 0 // the last line of the newest hunk, and the end of its last place
 	for i, p := range places {
 		if note := c.partial(f, p); note != "" {
@@ -117,6 +156,11 @@ func (c *Comparison) hunks(f *file, places []place) (hunks []schemas.DiskHunk, n
 				return nil, note
 			}
 			break
+		}
+		if i > 0 {
+			if c.repeated += texts; c.repeated > maxRepeated {
+				break
+			}
 		}
 		from, to := p.first, p.last
 		for from > 0 && from > p.first-contextLines && f.shows(from-1) {
@@ -175,12 +219,18 @@ func (c *Comparison) store(n int) bool {
 	return true
 }
 
-// Changes returns the differences between a file and the text that replaces it. ok is false if they
-// are too many.
-func (c *Comparison) Changes(before, after string) (changes []schemas.DiskChange, ok bool) {
+// Changes returns the differences between a file and the text that replaces it, or a note that says
+// why there are none.
+func (c *Comparison) Changes(ctx context.Context, before, after string) (changes []schemas.DiskChange, note string) {
+	if CountLines(before)+CountLines(after) > maxLines || ctx.Err() != nil {
+		return nil, NoTime
+	}
 	edits := udiff.Lines(before, after)
-	if len(edits)*2*perPiece > maxStored || !applies(before, after, edits) {
-		return nil, false
+	switch {
+	case ctx.Err() != nil:
+		return nil, NoTime
+	case len(edits)*2*perPiece > maxStored || !applies(before, after, edits):
+		return nil, "it changes too many places to show"
 	}
 	c.stored = len(edits) * 2 * perPiece
 	f := newFile(before)
@@ -207,7 +257,7 @@ func (c *Comparison) Changes(before, after string) (changes []schemas.DiskChange
 		change.Removed = kept.String()
 		changes = append(changes, change)
 	}
-	return changes, true
+	return changes, ""
 }
 
 // applies reports whether the edits are whole lines, in order, and turn before into after.

@@ -1,6 +1,7 @@
 package filediff
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -11,11 +12,10 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
-	"github.com/nodbus/nod/schemas/redact"
 )
 
 func editsOf(text string, edits ...tools.TextEdit) []schemas.DiskEdit {
-	return New(redact.Redactor{}).Edits(text, edits)
+	return New().Edits(context.Background(), text, edits)
 }
 
 func TestAnEditIsFoundInItsFile(t *testing.T) {
@@ -37,6 +37,7 @@ func TestAnEditIsFoundInItsFile(t *testing.T) {
 		"far apart":          {"a\n" + text + "a\n", tools.TextEdit{Old: "a", All: true}, schemas.DiskEdit{Count: 2, Hunks: []schemas.DiskHunk{{Line: 1, Around: []string{"", "\n1\n2\n3\n"}}, {Line: 11, Around: []string{"10\n11\n12\n", "\n"}}}}},
 		"missing":            {text, tools.TextEdit{Old: "x"}, schemas.DiskEdit{Note: "the old text is not in the file"}},
 		"CRLF":               {"a\r\nb\r\nc\r\n", tools.TextEdit{Old: "a\nb", New: "x"}, schemas.DiskEdit{Count: 1, Hunks: hunk(1, "", "\nc\n")}},
+		"mixed line breaks":  {"a\r\nb\na\n", tools.TextEdit{Old: "a\n", All: true}, schemas.DiskEdit{Note: "the file has two kinds of line breaks"}},
 		"an empty file":      {"", tools.TextEdit{New: "x"}, schemas.DiskEdit{Count: 1, Hunks: hunk(1, "", "")}},
 		"no old text":        {text, tools.TextEdit{New: "x"}, schemas.DiskEdit{Note: "the old text is empty, and the file is not"}},
 		"a long line":        {strings.Repeat("x", 3000) + "a", tools.TextEdit{Old: "a"}, schemas.DiskEdit{Note: "the rest of its line is too long to show"}},
@@ -59,8 +60,8 @@ func TestEditsBuildOnEachOther(t *testing.T) {
 }
 
 func TestRemovedLinesAreStoredWithoutSecrets(t *testing.T) {
-	got, ok := New(redact.Redactor{}).Changes("a\nb\napi_key = \"hunter2hunter2\"\nc\n", "a\nc\nd\n")
-	require.True(t, ok)
+	got, note := New().Changes(context.Background(), "a\nb\napi_key = \"hunter2hunter2\"\nc\n", "a\nc\nd\n")
+	require.Empty(t, note)
 	assert.Equal(t, []schemas.DiskChange{{Line: 2, Removed: "b\n[redacted]\n"}, {Line: 5, Added: 1}}, got)
 }
 
@@ -72,8 +73,8 @@ func TestResultsAreBounded(t *testing.T) {
 	requireSmall(t, &schemas.DiskFile{Edits: edits})
 	edits = editsOf(many, tools.TextEdit{Old: "foo", New: strings.Repeat("x", 1000), All: true})
 	assert.Equal(t, "the file becomes too large", edits[0].Note)
-	changes, ok := New(redact.Redactor{}).Changes(many, "x\n")
-	require.True(t, ok)
+	changes, note := New().Changes(context.Background(), many, "x\n")
+	require.Empty(t, note)
 	requireSmall(t, &schemas.DiskFile{Changes: changes})
 	require.Equal(t, 50_000, strings.Count(changes[0].Removed, "\n")+changes[0].More)
 	var before, after strings.Builder
@@ -81,7 +82,7 @@ func TestResultsAreBounded(t *testing.T) {
 		fmt.Fprintf(&before, "%d\n", i)
 		fmt.Fprintf(&after, "%d\n", i+i%2*50_000)
 	}
-	if changes, ok = New(redact.Redactor{}).Changes(before.String(), after.String()); ok {
+	if changes, note = New().Changes(context.Background(), before.String(), after.String()); note == "" {
 		requireSmall(t, &schemas.DiskFile{Changes: changes})
 	}
 }
@@ -105,8 +106,8 @@ func TestChangesFitTheTexts(t *testing.T) {
 	}
 	for range 2000 {
 		before, after := text(), text()
-		changes, ok := New(redact.Redactor{}).Changes(before, after)
-		require.True(t, ok)
+		changes, note := New().Changes(context.Background(), before, after)
+		require.Empty(t, note)
 		old, made := newFile(before).lines, newFile(after).lines
 		at, number := 0, 1
 		for _, c := range changes {
@@ -121,4 +122,84 @@ func TestChangesFitTheTexts(t *testing.T) {
 		}
 		require.Equal(t, append([]string{}, old[number-1:]...), append([]string{}, made[at:]...), "%q → %q", before, after)
 	}
+}
+
+// What earlier edits of a call leave of a line with a secret is shown by no later edit, however they
+// change it.
+func TestEditsDoNotUncoverASecret(t *testing.T) {
+	const value = "hunter2hunter2"
+	for name, c := range map[string]struct {
+		text  string
+		edits []tools.TextEdit
+	}{
+		"not the first place":      {"password\n1\n2\n3\n4\n5\npassword = \"" + value + "\"\nlast\n", []tools.TextEdit{{Old: "password", New: "p", All: true}, {Old: "last"}}},
+		"two places in a line":     {"password = \"password" + value + "\"\nlast\n", []tools.TextEdit{{Old: "password", New: "p", All: true}, {Old: "last"}}},
+		"joined to the line above": {"x\nAKIAQYLPMN5HFXZ7ABCD\nlast\n", []tools.TextEdit{{Old: "x\n", New: "x"}, {Old: "last"}}},
+		"in many places":           {strings.Repeat("password\n", maxPlaces) + "password = \"" + value + "\"\nlast\n", []tools.TextEdit{{Old: "password", New: "p", All: true}, {Old: "last"}}},
+	} {
+		data, err := schemas.Encode(editsOf(c.text, c.edits...))
+		require.NoError(t, err)
+		assert.NotContains(t, string(data), value, name)
+		assert.NotContains(t, string(data), "AKIA", name)
+	}
+	got := editsOf(strings.Repeat("a\n", maxPlaces)+"b\n", tools.TextEdit{Old: "a", New: "c", All: true}, tools.TextEdit{Old: "b"})
+	assert.Equal(t, maxPlaces, got[0].Count)
+	assert.Equal(t, "an edit above changes too many places", got[1].Note)
+}
+
+// A comparison ends with its context, and its work is bounded: what is left is noted as not compared.
+func TestAComparisonEnds(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	assert.Equal(t, []schemas.DiskEdit{{Note: NoTime}}, New().Edits(ended, "a\n", []tools.TextEdit{{Old: "a"}}))
+	_, note := New().Changes(ended, "a\n", "b\n")
+	assert.Equal(t, NoTime, note)
+	_, note = New().Changes(t.Context(), strings.Repeat("\n", maxLines), "b\n")
+	assert.Equal(t, NoTime, note)
+
+	text := strings.Repeat("x = 1\n", 100_000)
+	edits := make([]tools.TextEdit, maxEdits)
+	for i := range edits {
+		edits[i] = tools.TextEdit{Old: "x = 1\nx = 1\n", New: "x = 1\nx = 1\n", All: true}
+	}
+	got := editsOf(text, edits...)
+	assert.Equal(t, 50_000, got[0].Count)
+	assert.Equal(t, "an edit above changes too many places", got[1].Note)
+
+	text += "y\n"
+	for i := range edits {
+		edits[i] = tools.TextEdit{Old: "y", New: "y"}
+	}
+	got = editsOf(text, edits...)
+	compared := maxWork / len(text)
+	assert.Equal(t, 1, got[compared-1].Count)
+	assert.Equal(t, NoTime, got[compared].Note)
+	assert.Equal(t, NoTime, got[maxEdits-1].Note)
+}
+
+// An edit with a long text in many places is shown in a few of them.
+func TestWhatIsShownIsBounded(t *testing.T) {
+	got := editsOf(strings.Repeat("a\n", 1000), tools.TextEdit{Old: "a", New: strings.Repeat("b\n", 2000), All: true})
+	require.Equal(t, 1000, got[0].Count)
+	require.Less(t, len(got[0].Hunks[0].Around), 15)
+	require.Greater(t, len(got[0].Hunks[0].Around), 5)
+}
+
+// A long line with many places is kept once, not once for each place.
+func TestALongLineTakesLittleMemory(t *testing.T) {
+	c := New()
+	got := c.Edits(t.Context(), strings.Repeat("e", 200_000), []tools.TextEdit{{Old: "e", New: "f", All: true}, {Old: "x"}})
+	assert.Equal(t, "the rest of its line is too long to show", got[0].Note)
+	kept := 0
+	for line := range c.exposed {
+		kept += len(line)
+	}
+	assert.LessOrEqual(t, kept, 2*200_000)
+}
+
+// A command in a file that writes a secret file hides no other line.
+func TestACommandInAFileHidesNoOtherLine(t *testing.T) {
+	got, note := New().Changes(t.Context(), "a\necho A=1 > .env\nb\n", "c\n")
+	require.Empty(t, note)
+	assert.Equal(t, []schemas.DiskChange{{Line: 1, Removed: "a\necho A=1 > .env\nb\n", Added: 1}}, got)
 }

@@ -1,6 +1,10 @@
 package tools
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
 
 // FileWrite is what a tool that writes files does to one file: it replaces the whole file by Content,
 // or one cell of a notebook by Source, or makes Edits. Exactly one of the three is not nil.
@@ -21,11 +25,18 @@ type TextEdit struct {
 // oldAndNew are the names under which the hosts' tools give the texts of an edit.
 var oldAndNew = [][2]string{{"old_string", "new_string"}, {"oldString", "newString"}, {"old_str", "new_str"}}
 
+// editFields and writeFields list the fields that one edit, and a call that FileWrite knows, may have.
+// Another field, such as mode, may change what the call does.
+var (
+	editFields  = set("old_string new_string oldString newString old_str new_str replace_all replaceAll allow_multiple")
+	writeFields = set("file_path filePath path notebook_path absolute_path cwd content contents file_text edits new_source cell_id cell_type edit_mode instruction description explanation")
+)
+
 // FileWrite returns what a call of the tool t writes. ok is false if that is another change, or one
 // that can be read in several ways.
 func (in Input) FileWrite(t Tool) (w FileWrite, ok bool) {
 	paths, known := in.FilePaths(t)
-	if t.Kind != Edit || !known || len(paths) != 1 {
+	if t.Kind != Edit || !known || len(paths) != 1 || !in.hasOnly(writeFields, editFields) {
 		return w, false
 	}
 	w.Path = paths[0]
@@ -72,6 +83,13 @@ func (in Input) textEdit() (e TextEdit, ok bool) {
 	return e, found == 1
 }
 
+// hasOnly reports whether all fields are on one of the lists.
+func (in Input) hasOnly(lists ...map[string]bool) bool {
+	return !slices.ContainsFunc(slices.Collect(maps.Keys(in)), func(name string) bool {
+		return !slices.ContainsFunc(lists, func(list map[string]bool) bool { return list[name] })
+	})
+}
+
 func (in Input) isTrue(name string) bool {
 	var is bool
 	return json.Unmarshal(in[name], &is) == nil && is
@@ -84,7 +102,7 @@ func textEdits(raw json.RawMessage) (all []TextEdit) {
 	}
 	for _, in := range edits {
 		e, ok := in.textEdit()
-		if !ok {
+		if !ok || !in.hasOnly(editFields) {
 			return nil
 		}
 		all = append(all, e)

@@ -180,6 +180,25 @@ func TestRowsAreDrawnUnchanged(t *testing.T) {
 	require.False(t, drawable([]string{"a" + strings.Repeat("\u0915\u094d", 40) + "\u200b"}, 20))
 }
 
+// A write of a file that is there already can be allowed only after its whole text was on the screen,
+// although the diff above it is short.
+func TestTheWholeTextOfAWriteMustBeShown(t *testing.T) {
+	r := newRig(t, 80, 24)
+	details, err := json.Marshal(map[string]string{"file_path": "/app/a.txt", "content": strings.Repeat("kept\n", 60) + "added\n"})
+	r.NoError(err)
+	p := prompt("1", schemas.Request{Kind: schemas.KindToolCall, ToolName: "Write", ActionType: schemas.ActionFileWrite, ActionDetails: details})
+	p.OnDisk = &schemas.DiskFile{Lines: 60, Changes: []schemas.DiskChange{{Line: 61, Added: 1}}}
+	r.asks(p)
+	r.says("⟦lines 1 to 57 are the same as on disk⟧", "No Allow: v shows it in full")
+	r.presses("y", "v", "y", "space", "y")
+	r.Empty(r.said())
+	for range 5 {
+		r.presses("space")
+	}
+	r.presses("y")
+	r.Len(r.said(), 1)
+}
+
 // If a user jumps to the end of a text, the skipped rows count as unread.
 func TestJumpingToTheEndIsNotReading(t *testing.T) {
 	r := newRig(t, 80, 24)

@@ -101,3 +101,24 @@ func TestAPromptKeepsItsAllowWhateverChanges(t *testing.T) {
 	}
 	require.Len(t, fits, 2, "some of them fit, some do not")
 }
+
+// A write whose diff would fit into a message cannot be allowed there if its whole text does not fit.
+func TestTheWholeTextOfAWriteMustFit(t *testing.T) {
+	t.Parallel()
+	for lines, fits := range map[int]bool{20: true, 2000: false} {
+		details, err := schemas.Encode(map[string]string{"file_path": "/app/a.txt", "content": strings.Repeat("kept\n", lines) + "added\n"})
+		require.NoError(t, err)
+		p := schemas.Prompt{SessionID: "session-1", PendingID: "pending-1", Digest: strings.Repeat("ab", 32), Deadline: time.Unix(2e9, 0), Request: schemas.Request{
+			SessionID: "session-1", PendingID: "pending-1", Kind: schemas.KindToolCall, ToolName: "Write", ActionType: schemas.ActionFileWrite,
+			ActionDetails: details, Options: schemas.DefaultOptions(), CreatedAt: time.Unix(1e9, 0),
+		}, OnDisk: &schemas.DiskFile{Lines: lines, Changes: []schemas.DiskChange{{Line: lines + 1, Added: 1}}}}
+		require.Equal(t, fits, fitsWhole(&p))
+		_, allows := answerFor(&p, actAllow, schemas.From{})
+		require.Equal(t, fits, allows)
+		if text := outgoingPrompt(1, &p).Text; fits {
+			require.Contains(t, text, strings.Repeat("│ kept\n", lines)+"│ added")
+		} else {
+			require.Contains(t, text, "it cannot be allowed here")
+		}
+	}
+}

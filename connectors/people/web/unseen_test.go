@@ -109,6 +109,27 @@ func TestAJumpToTheEndIsNoReading(t *testing.T) {
 	p.ready("allow")
 }
 
+// A write of a file that is there already can be allowed only after its whole text was in view,
+// although the diff above it is short.
+func TestTheWholeTextOfAWriteIsRead(t *testing.T) {
+	t.Parallel()
+	r, nod := startStandIn(t)
+	prompt := peopletest.UnseenPrompt(0)
+	details, err := schemas.Encode(map[string]string{"file_path": "/app/a.txt", "content": strings.Repeat("kept\n", 200) + "added\n"})
+	r.NoError(err)
+	prompt.Request.ToolName, prompt.Request.ActionType, prompt.Request.ActionDetails = "Write", schemas.ActionFileWrite, details
+	prompt.OnDisk = &schemas.DiskFile{Lines: 200, Changes: []schemas.DiskChange{{Line: 201, Added: 1}}}
+	p := r.visits("ann", 1024, 768)
+	nod.shows(prompt)
+	p.opens(prompt.PendingID)
+	p.ready("deny")
+	p.Contains(p.text(".text"), "lines 1 to 197 are the same as on disk")
+	p.Contains(p.text(".text"), strings.Repeat("kept\n", 200)+"added")
+	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"))
+	p.reads()
+	p.ready("allow")
+}
+
 // A user must read a lasting rule before allowing it, even if the rule is outside the visible area of
 // the dialog.
 func TestALastingRuleIsReadBeforeItIsAllowed(t *testing.T) {
