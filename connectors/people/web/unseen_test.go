@@ -126,6 +126,7 @@ func TestTheWholeTextOfAWriteIsRead(t *testing.T) {
 	p.Contains(p.text(".text"), "lines 1 to 197 are the same as on disk")
 	p.Contains(p.text(".text"), strings.Repeat("kept\n", 200)+"added")
 	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"))
+	p.keeps("write-on-disk.png")
 	p.reads()
 	p.ready("allow")
 }
