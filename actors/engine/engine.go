@@ -165,6 +165,8 @@ type connectors struct {
 	life     *recordLife
 	effects  *effects
 	ahead    scanCache
+	// readingLog has an element while a page of the log is made: decisions go before the history.
+	readingLog chan struct{}
 }
 
 type admin struct {
@@ -184,7 +186,7 @@ func newEngine(o Options) *Engine {
 		base: b, holdings: h, life: l, effects: f,
 		intake:      &intake{base: b, holdings: h, life: l, reading: make(chan struct{}, maxReading)},
 		withdrawals: &withdrawals{b, h, l},
-		connectors:  &connectors{base: b, holdings: h, life: l, effects: f},
+		connectors:  &connectors{base: b, holdings: h, life: l, effects: f, readingLog: make(chan struct{}, 1)},
 		admin:       &admin{b, h, f},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +27,12 @@ func (e *connectors) listLogged(ctx context.Context, c *caller, q *schemas.Query
 	if !seesAll(c.name) {
 		return schemas.Page{}, schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into the log")
 	}
+	select {
+	case e.readingLog <- struct{}{}:
+		defer func() { <-e.readingLog }()
+	case <-ctx.Done():
+		return schemas.Page{}, fmt.Errorf("wait to read the log, which others read: %w", ctx.Err())
+	}
 	before, err := e.logCursor(ctx, q.After)
 	if err != nil {
 		return schemas.Page{}, err
@@ -37,14 +42,21 @@ func (e *connectors) listLogged(ctx context.Context, c *caller, q *schemas.Query
 		return schemas.Page{}, err
 	}
 	found := requestsIn(past.Entries, q.PendingID)
-	if err := e.completeLogged(ctx, found, before); err != nil {
+	if err := e.readLater(ctx, found, before); err != nil {
+		return schemas.Page{}, err
+	}
+	listed, more := newestOf(found, cmp.Or(q.Limit, pageSize))
+	if err := e.completeLogged(ctx, listed); err != nil {
 		return schemas.Page{}, err
 	}
 	page := schemas.Page{Type: schemas.TypePage, Prompts: []schemas.Prompt{}, Now: e.clock.now(), Log: &schemas.LogExtent{Begins: past.Begins, Reached: past.Stored}}
 	if past.First > past.Oldest {
 		page.Next = strconv.FormatUint(past.First, 10)
 	}
-	return page, fillLogged(&page, found, cmp.Or(q.Limit, pageSize))
+	if more {
+		goOnAfter(&page, listed[len(listed)-1])
+	}
+	return page, fillLogged(&page, listed)
 }
 
 // logCursor returns the sequence before which a page ends. The first page ends where the records
@@ -56,11 +68,10 @@ func (e *connectors) logCursor(ctx context.Context, after string) (uint64, error
 	return afterCursor(after)
 }
 
-// fillLogged adds requests to a page, the newest first, as many as its limit and one message
-// allow. The next page begins after the last one.
-func fillLogged(page *schemas.Page, found []*loggedRequest, limit int) error {
-	size := 0
-	for _, r := range slices.Backward(found) {
+// fillLogged adds requests to a page, as many as one message allows.
+func fillLogged(page *schemas.Page, listed []*loggedRequest) error {
+	size, last := 0, (*loggedRequest)(nil)
+	for _, r := range listed {
 		if r.gone {
 			continue
 		}
@@ -71,13 +82,16 @@ func fillLogged(page *schemas.Page, found []*loggedRequest, limit int) error {
 		if err != nil {
 			return fmt.Errorf("encode %s for the history: %w", r.Key(), err)
 		}
-		size += len(data) + 1
-		if n := len(page.Logged); n > 0 && (n == limit || size > pageBytes) {
-			page.Next = strconv.FormatUint(page.Logged[n-1].Sequence, 10)
-			page.Log.Reached = r.stored
+		if size += len(data) + 1; last != nil && size > pageBytes {
+			goOnAfter(page, last)
 			return nil
 		}
-		page.Logged = append(page.Logged, r.LoggedRequest)
+		page.Logged, last = append(page.Logged, r.LoggedRequest), r
 	}
 	return nil
+}
+
+// goOnAfter ends a page with a request: the next one has those before it.
+func goOnAfter(page *schemas.Page, last *loggedRequest) {
+	page.Next, page.Log.Reached = strconv.FormatUint(last.Sequence, 10), last.stored
 }

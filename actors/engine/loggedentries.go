@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -30,12 +31,11 @@ func requestsIn(entries []bus.PastEntry, prefix string) []*loggedRequest {
 		}
 		switch entry.Kind {
 		case schemas.LogAsked:
-			r := &loggedRequest{stored: entry.Stored, asked: true, LoggedRequest: schemas.LoggedRequest{
-				Sequence: entry.Sequence, SessionID: entry.SessionID, PendingID: entry.PendingID, Agent: entry.Actor,
-				ToolName: entry.ToolName, Digest: entry.Digest, AskedAt: entry.At, Request: entry.Request, Redacted: entry.Redacted,
-			}}
-			if matching(found, entry, r.AskedAt) == nil { // an entry may be there twice
-				found = append(found, r)
+			if len(matching(found, entry, entry.At)) == 0 { // an entry may be there twice
+				found = append(found, &loggedRequest{stored: entry.Stored, asked: true, LoggedRequest: schemas.LoggedRequest{
+					Sequence: entry.Sequence, SessionID: entry.SessionID, PendingID: entry.PendingID, Agent: entry.Actor,
+					ToolName: entry.ToolName, Digest: entry.Digest, AskedAt: entry.At, Request: entry.Request, Redacted: entry.Redacted,
+				}})
 			}
 		case schemas.LogDecided:
 			if entry.Decision == nil {
@@ -49,21 +49,49 @@ func requestsIn(entries []bus.PastEntry, prefix string) []*loggedRequest {
 	return found
 }
 
-// addDecided adds a decision to its request, which it moves to the place of the decision.
+// addDecided adds a decision to its request, which it moves to the place of the decision. Each
+// decision is in a request of its own, even if an agent has used an id again.
 func addDecided(found []*loggedRequest, entry *bus.PastEntry) []*loggedRequest {
-	r := matching(found, entry, entry.AskedAt)
+	var r *loggedRequest
+	same := matching(found, entry, entry.AskedAt)
+	for _, other := range same {
+		switch {
+		case other.Decided == nil:
+			r = other
+		case other.decidedBy(entry):
+			return found // the entry is there twice
+		}
+	}
 	if r == nil {
 		r = &loggedRequest{LoggedRequest: schemas.LoggedRequest{
 			SessionID: entry.SessionID, PendingID: entry.PendingID, Agent: cmp.Or(entry.Agent, entry.Actor),
 			ToolName: entry.ToolName, Digest: entry.Digest, AskedAt: entry.AskedAt,
 		}}
+		if len(same) > 0 {
+			r.addQuestion(same[0].asked, same[0].Request, same[0].Redacted)
+		}
 		found = append(found, r)
 	}
-	if r.Decided == nil { // else the entry is there twice
-		r.Sequence, r.stored = entry.Sequence, entry.Stored
-		r.Decided = &schemas.LoggedDecision{Outcome: entry.Outcome, By: decider(entry), At: entry.At}
-	}
+	r.Sequence, r.stored = entry.Sequence, entry.Stored
+	r.Decided = &schemas.LoggedDecision{Outcome: entry.Outcome, By: decider(entry), At: entry.At}
 	return found
+}
+
+// decidedBy reports whether the request has the decision of an entry. The time of a decision is by the
+// engine's clock.
+func (r *loggedRequest) decidedBy(entry *bus.PastEntry) bool {
+	return r.Decided != nil && r.Decided.Outcome == entry.Outcome && r.Decided.At.Equal(entry.At)
+}
+
+// lacksQuestion reports whether the request's question is not among the entries that were read. A
+// request that was decided at once was no question.
+func (r *loggedRequest) lacksQuestion() bool {
+	atOnce := r.Decided != nil && r.Decided.By.Kind == schemas.ByPolicy && r.Decided.At.Sub(r.AskedAt) < askedEarly
+	return !r.asked && !r.AskedAt.IsZero() && !atOnce
+}
+
+func (r *loggedRequest) addQuestion(asked bool, request json.RawMessage, redacted int) {
+	r.asked, r.Request, r.Redacted = asked, request, redacted
 }
 
 // decider returns who decided, by the texts of actorOf.
@@ -82,16 +110,22 @@ func decider(entry *bus.PastEntry) schemas.By {
 	return by
 }
 
-// addLater adds what happened after a decision: the end of the call at its host, or of its command.
+// addLater adds what happened after a decision to the newest decided request with the id: the end of
+// the call at its host, or of its command.
 func addLater(found []*loggedRequest, entry *bus.PastEntry) {
-	r := matching(found, entry, time.Time{})
-	if r == nil || r.Decided == nil || entry.At.Before(r.Decided.At) {
+	var r *loggedRequest
+	for _, other := range found {
+		if sameKey(other, entry) && other.Decided != nil && (r == nil || other.Sequence > r.Sequence) {
+			r = other
+		}
+	}
+	if r == nil || entry.At.Before(r.Decided.At) {
 		return
 	}
 	switch {
-	case entry.Kind == schemas.LogRan && entry.Run != nil:
+	case entry.Kind == schemas.LogRan && entry.Run != nil && entry.Digest == r.Digest:
 		r.Run = entry.Run
-	case entry.Kind == schemas.LogAftermath && entry.Aftermath != nil:
+	case entry.Kind == schemas.LogAftermath && entry.Aftermath != nil: // its digest may be that of the question that the request had joined
 		same := func(a schemas.Aftermath) bool { return a.Kind == entry.Aftermath.Kind }
 		if !slices.ContainsFunc(r.Aftermath, same) {
 			r.Aftermath = append(r.Aftermath, *entry.Aftermath)
@@ -99,13 +133,17 @@ func addLater(found []*loggedRequest, entry *bus.PastEntry) {
 	}
 }
 
-// matching returns the request of an entry, or nil. An id may be used again, so the time of the
-// question counts too. Without that time, it is the newest request with the id.
-func matching(found []*loggedRequest, entry *bus.PastEntry, asked time.Time) *loggedRequest {
-	for _, r := range slices.Backward(found) {
-		if r.PendingID == entry.PendingID && r.SessionID == entry.SessionID && (asked.IsZero() || r.AskedAt.Equal(asked)) {
-			return r
+// matching returns the requests that an entry is about. The agent chooses the id and the time of a
+// question, and may use both again, so the content counts too.
+func matching(found []*loggedRequest, entry *bus.PastEntry, asked time.Time) (those []*loggedRequest) {
+	for _, r := range found {
+		if sameKey(r, entry) && r.Digest == entry.Digest && (asked.IsZero() || r.AskedAt.Equal(asked)) {
+			those = append(those, r)
 		}
 	}
-	return nil
+	return those
+}
+
+func sameKey(r *loggedRequest, entry *bus.PastEntry) bool {
+	return r.PendingID == entry.PendingID && r.SessionID == entry.SessionID
 }

@@ -24,25 +24,44 @@ const (
 	askedNear  = 256
 	askedReads = 4
 	askedEarly = time.Minute
+	// questionSessions bounds the sessions in which the questions of a page are looked for: each
+	// costs the broker a consumer.
+	questionSessions = 64
 )
 
 // completeLogged adds to the requests of a page what other entries of the log say about them, and
 // marks those that belong on no page of the log.
-func (e *connectors) completeLogged(ctx context.Context, found []*loggedRequest, before uint64) error {
-	if err := e.readLater(ctx, found, before); err != nil {
-		return err
-	}
+func (e *connectors) completeLogged(ctx context.Context, found []*loggedRequest) error {
 	errs := make([]error, len(found))
-	each(len(found), func(i int) {
-		if !found[i].gone {
-			errs[i] = e.checkRecord(ctx, found[i])
-		}
-	})
+	each(len(found), func(i int) { errs[i] = e.checkRecord(ctx, found[i]) })
 	errs = append(errs, e.findQuestions(ctx, found))
 	for _, r := range found {
 		r.QuestionNotFound = !r.asked
 	}
 	return errors.Join(errs...)
+}
+
+// newestOf returns the newest requests that belong on a page, at most limit of them, and the oldest
+// last. It ends before the questions of more than questionSessions sessions must be looked for. more
+// reports that there are others.
+func newestOf(found []*loggedRequest, limit int) (page []*loggedRequest, more bool) {
+	sessions := map[string]bool{}
+	for _, r := range slices.Backward(found) {
+		if r.gone {
+			continue
+		}
+		if len(page) == limit {
+			return page, true
+		}
+		if r.lacksQuestion() {
+			if !sessions[r.SessionID] && len(sessions) == questionSessions {
+				return page, true
+			}
+			sessions[r.SessionID] = true
+		}
+		page = append(page, r)
+	}
+	return page, false
 }
 
 // readLater reads the entries after a page. A request of the page that is decided there is on a
@@ -64,20 +83,30 @@ func (e *connectors) readLater(ctx context.Context, found []*loggedRequest, befo
 	if err != nil {
 		return err
 	}
-	byKey := map[string][]*loggedRequest{}
+	byKey, passed := map[string][]*loggedRequest{}, map[string]bool{}
 	for _, r := range found {
 		byKey[r.Key()] = append(byKey[r.Key()], r)
 	}
 	for i := range later {
 		entry := &later[i]
-		those := byKey[schemas.Key(entry.SessionID, entry.PendingID)]
+		key := schemas.Key(entry.SessionID, entry.PendingID)
+		those := byKey[key]
 		if len(those) == 0 {
 			continue
 		}
 		if entry.Kind != schemas.LogDecided {
-			addLater(those, entry)
-		} else if r := matching(those, entry, entry.AskedAt); r != nil && r.Decided == nil {
-			r.gone = true
+			if !passed[key] {
+				addLater(those, entry)
+			}
+			continue
+		}
+		repeated := false
+		for _, r := range matching(those, entry, entry.AskedAt) {
+			repeated = repeated || r.decidedBy(entry)
+			r.gone = r.gone || r.Decided == nil && entry.Decision == nil
+		}
+		if !repeated { // what happens from now on is about another request with this id
+			passed[key] = true
 		}
 	}
 	if whole || len(later) == 0 {
@@ -104,7 +133,11 @@ func (e *connectors) checkRecord(ctx context.Context, r *loggedRequest) error {
 		return err
 	}
 	request, err := requestOf(&entry.Record)
-	r.gone = err == nil && request.CreatedAt.Equal(r.AskedAt)
+	if err != nil || !request.CreatedAt.Equal(r.AskedAt) || entry.Record.Digest != r.Digest {
+		return nil // the id was used again
+	}
+	d := ownDecision(&entry)
+	r.gone = r.Decided == nil || d != nil && d.Outcome == r.Decided.Outcome && d.DecidedAt.Equal(r.Decided.At)
 	return nil
 }
 
@@ -112,10 +145,9 @@ func (e *connectors) checkRecord(ctx context.Context, r *loggedRequest) error {
 func (e *connectors) findQuestions(ctx context.Context, found []*loggedRequest) error {
 	missing := map[string][]*loggedRequest{}
 	for _, r := range found {
-		if r.gone || r.asked || r.AskedAt.IsZero() || r.Decided.By.Kind == schemas.ByPolicy && r.Decided.At.Sub(r.AskedAt) < askedEarly {
-			continue // the rest of these were decided at once, so they were no questions
+		if !r.gone && r.lacksQuestion() {
+			missing[r.SessionID] = append(missing[r.SessionID], r)
 		}
-		missing[r.SessionID] = append(missing[r.SessionID], r)
 	}
 	sessions := slices.Collect(maps.Keys(missing))
 	errs := make([]error, len(sessions))
@@ -134,8 +166,11 @@ func (e *connectors) findAsked(ctx context.Context, session string, missing []*l
 		}
 		for i := range near {
 			entry := &near[i]
-			if r := matching(missing, entry, entry.At); r != nil && entry.Kind == schemas.LogAsked {
-				r.Request, r.Redacted, r.asked = entry.Request, entry.Redacted, true
+			if entry.Kind != schemas.LogAsked {
+				continue
+			}
+			for _, r := range matching(missing, entry, entry.At) {
+				r.addQuestion(true, entry.Request, entry.Redacted)
 			}
 		}
 		first := true

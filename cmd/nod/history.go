@@ -83,15 +83,31 @@ func (c *historyCmd) readLog(e *env, d *desk, search people.Search, most int) (p
 	if most == 0 {
 		return past, nil
 	}
-	seen := map[string]bool{} // the log may have a request twice
+	listed := listedRows{}
 	past.begins, err = e.eachLogged(d, c.Session, "", func(l *schemas.LoggedRequest) bool {
-		if id := l.Key() + l.AskedAt.String(); !seen[id] && search.FindsLogged(l) {
-			seen[id] = true
+		if listed.add(l) && search.FindsLogged(l) {
 			past.found = append(past.found, *l)
 		}
 		return len(past.found) < most
 	})
 	return past, err
+}
+
+// listedRows are the requests of the log that were read, because the log may have one twice. An agent
+// may use an id and a time again, so each content and each decision is a row of its own.
+type listedRows map[string]bool
+
+// add reports whether a request is a new row. A question without a decision is none after a row with
+// the same question.
+func (rows listedRows) add(l *schemas.LoggedRequest) bool {
+	question := fmt.Sprint(l.Key(), " ", l.AskedAt.UnixNano(), " ", l.Digest)
+	row := question
+	if d := l.Decided; d != nil {
+		row = fmt.Sprint(question, " ", d.Outcome, " ", d.At.UnixNano())
+	}
+	isNew := !rows[row]
+	rows[row], rows[question] = true, true
+	return isNew
 }
 
 type sessionsCmd struct {

@@ -90,3 +90,26 @@ func TestAnOutcomeIsNamedAsPeopleSeeIt(t *testing.T) {
 	_, err = parser.Parse([]string{"history", "--outcome", "denid"})
 	require.ErrorContains(t, err, "--outcome must be one of")
 }
+
+// A decision that the log has twice is one row, and a question is none beside its decision. Another
+// content or another decision is a row, even under the same id and time.
+func TestAnIDThatIsUsedAgainHidesNoRow(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 3, 9, 30, 0, 0, time.UTC)
+	row := func(digest string, outcome schemas.Outcome, decided time.Time) *schemas.LoggedRequest {
+		l := &schemas.LoggedRequest{SessionID: "S", PendingID: "one", AskedAt: at, Digest: digest}
+		if outcome != "" {
+			l.Decided = &schemas.LoggedDecision{Outcome: outcome, At: decided}
+		}
+		return l
+	}
+	rows := listedRows{}
+	assert.True(t, rows.add(row("b", schemas.Allowed, at)))
+	assert.True(t, rows.add(row("a", schemas.Denied, at)))
+	assert.True(t, rows.add(row("a", schemas.Denied, at.Add(1))))
+	assert.True(t, rows.add(row("a", schemas.Allowed, at)))
+	assert.False(t, rows.add(row("a", schemas.Allowed, at)))
+	assert.False(t, rows.add(row("b", "", at)))
+	assert.True(t, rows.add(row("c", "", at)))
+	assert.True(t, rows.add(row("c", schemas.Allowed, at)))
+}

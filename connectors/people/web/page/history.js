@@ -23,8 +23,26 @@ export function decided(request) {
   return item;
 }
 
-/** listKey returns a key of a request in a list: an id may be used again. */
-export const listKey = (request) => `${keyOf(request)}.${request.created_at}`;
+/** Listed has the requests of a list, because the log may have one twice. An agent may use an id and a
+ * time again, so each content and each decision is a row of its own. */
+export class Listed {
+  #rows = new Set();
+
+  /** add reports whether a request is a new row. A question without a decision is none after a row
+   * with the same question. */
+  add(request) {
+    const { decision } = request;
+    const question = `${keyOf(request)} ${request.created_at} ${request.digest}`;
+    const row = decision ? `${question} ${decision.outcome} ${decision.decided_at}` : question;
+    const isNew = !this.#rows.has(row);
+    this.#rows.add(row).add(question);
+    return isNew;
+  }
+
+  clear() {
+    this.#rows.clear();
+  }
+}
 
 /** fromLog returns the list item that stands before the requests of the log. */
 export const fromLog = () => el("li", "hint from-log", "From the log. Nothing can be decided or undone here.");
@@ -49,7 +67,7 @@ export class History extends HTMLElement {
   #loads = 0;
   #reading = 0; // the load that reads older requests now, or 0
   #next = ""; // asks for the requests before those of the list; empty at the beginning of the log
-  #listed = new Set(); // the requests of the list: the log may have one twice
+  #listed = new Listed();
   ask = null;
 
   connectedCallback() {
@@ -125,9 +143,7 @@ export class History extends HTMLElement {
   #append({ permissions, next = "" }) {
     this.#next = next;
     for (const request of permissions) {
-      const id = listKey(request);
-      if (this.#listed.has(id)) continue;
-      this.#listed.add(id);
+      if (!this.#listed.add(request)) continue;
       if (request.logged && !this.#list.querySelector(".from-log")) {
         this.#list.append(fromLog());
       }
@@ -152,7 +168,7 @@ export class History extends HTMLElement {
   /** decided adds a new decision at the top. */
   decided(request) {
     if (this.#filtered) return; // the next search finds it
-    this.#listed.add(listKey(request));
+    this.#listed.add(request);
     this.#list.prepend(decided(request));
     this.#status.textContent = "";
   }

@@ -2,7 +2,7 @@
 
 import "./answer.js";
 import { clock, el, keyOf, parts, riskClass, times } from "./parts.js";
-import { decided, fromLog, listKey, reachText } from "./history.js";
+import { decided, fromLog, Listed, reachText } from "./history.js";
 
 /** <nod-session> is the list of a session's requests. A pending request is a card with the whole
  * request and its buttons. When the request ends, the outcome replaces the buttons. The app sets
@@ -10,7 +10,7 @@ import { decided, fromLog, listKey, reachText } from "./history.js";
 export class Session extends HTMLElement {
   #cards = new Map(); // pending requests, by key: {item, panel}
   #keys = new Set(); // the keys of all requests on the page
-  #listed = new Set(); // the ended requests on the page, by listKey
+  #listed = new Listed(); // the ended requests on the page
   #title = el("h2");
   #lock = el("p", "hint");
   #runs = el("p", "hint runs"); // the sum of the contained runs; hidden if there are none
@@ -77,7 +77,7 @@ export class Session extends HTMLElement {
       const key = keyOf(request);
       if (this.#keys.has(key)) continue;
       this.#keys.add(key);
-      this.#listed.add(listKey(request));
+      this.#listed.add(request);
       this.#setAgent(request);
       this.#list.append(decided(request));
     }
@@ -105,8 +105,7 @@ export class Session extends HTMLElement {
 
   #prepend(newestFirst) {
     for (const request of newestFirst) {
-      if (this.#listed.has(listKey(request))) continue; // the log may have a request twice
-      this.#listed.add(listKey(request));
+      if (!this.#listed.add(request)) continue;
       this.#setAgent(request);
       this.#fromLog.remove();
       this.#list.prepend(...request.logged ? [this.#fromLog] : [], decided(request));
