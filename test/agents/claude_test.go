@@ -244,3 +244,24 @@ func (x *machine) claudeHosted(program string, answer func(request), args ...str
 	require.NoError(x.t, in.Close())
 	x.ends(a)
 }
+
+// Claude Code gives its model the notices of the session, with the user's prompt and after a call that a
+// person allowed with another input.
+func TestClaudeCodeTellsItsModelTheNotices(t *testing.T) {
+	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
+		const session = "11111111-2222-4333-8444-555555555555"
+		x := newMachine(t, newModel(t, claudeTouch))
+		gate := func(name string) {
+			x.does("gate", "--session", session, "--name", name, "--id", "g", "--permission", "@network")
+		}
+		gate("before-the-prompt")
+		require.NoError(t, x.installs(program, "--strict").Run())
+		a := x.starts(x.claude(program, "-p", "--session-id", session, "go on"))
+		r := x.asked(a)
+		assert.Contains(t, x.model.lastAsked(), `\"before-the-prompt\"`)
+		gate("during-the-call")
+		x.does("allow", r.ID, "--input", text(map[string]any{"command": touch, "description": "leave that file"}))
+		x.ends(a)
+		assert.Contains(t, x.model.lastAsked(), `\"during-the-call\"`)
+	})
+}

@@ -1,0 +1,63 @@
+package hook
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/schemas"
+)
+
+// reportResolved tells nod that the host has continued without a decision. If that fails, the requests
+// that the host no longer waits for end at their deadlines.
+func (h *run) reportResolved(ctx context.Context) {
+	if h.call.SessionID == "" {
+		return // without a session id, nod cannot find the requests
+	}
+	session, ended := agents.ID(h.call.SessionID), h.call.HostResolved.WholeSession
+	if h.opts.Unsettled != nil {
+		if !ended && !h.opts.Unsettled.Noted(session, h.call.HostResolved.ToolName) {
+			return // nod has simply allowed every call of this tool, so the report would tell nod nothing
+		}
+		if ended {
+			defer h.opts.Unsettled.Forget(session)
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
+	defer cancel()
+	nod, err := h.dial(ctx)
+	if err == nil {
+		p := h.call.HostResolved
+		p.SessionID, p.TaskID = session, h.call.TaskID
+		_, err = callUntil(ctx, "telling nod that the host went on", func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, nod.HostResolved(ctx, p)
+		})
+	}
+	if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) {
+		h.log(err)
+	}
+}
+
+// takeNotices returns the session's notices, as lines for the agent and its user, if the host takes them
+// in reply to this report. A call that nod has simply allowed is no reason to connect to nod.
+func (h *run) takeNotices(ctx context.Context) (lines []string) {
+	if !h.call.TakesNotices || h.call.SessionID == "" || h.nod == nil && h.call.ToolName != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, noticesWithin, errLate)
+	defer cancel()
+	nod, err := h.dial(ctx)
+	if err != nil {
+		return nil // nod does not run, or cannot be reached just now
+	}
+	notices, err := callUntil(ctx, "reading nod's notices", func(ctx context.Context) ([]schemas.Notice, error) {
+		return nod.TakeNotices(ctx, agents.ID(h.call.SessionID))
+	})
+	if err != nil && ctx.Err() == nil { // an older nod does not reply
+		h.log(err)
+	}
+	for _, n := range notices {
+		lines = append(lines, agents.DescribeNotice(n))
+	}
+	return lines
+}
