@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -54,7 +55,9 @@ func (c *installCmd) Run(e *env) error {
 	case c.Uninstall:
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
 	default:
-		fmt.Fprintln(e.stdout, c.asksNow(e, change.Path))
+		for line := range strings.SplitSeq(c.asksNow(e, change.Path), "\n") {
+			e.printWrapped(line)
+		}
 	}
 	if change.Note != "" {
 		fmt.Fprintf(e.stderr, "nod: %s\n", change.Note)
