@@ -51,6 +51,8 @@ def main(what):
             out = {"id": nod.submit(call)[0]}
         elif what == "status":
             out = nod.status(given["id"], wait=given.get("wait", 0))
+        elif what == "notices":
+            out = {"notices": [dataclasses.asdict(n) for n in nod.notices(wait=given["wait"])]}
         elif what == "withdraw":
             out = nod.withdraw(given["id"], reason="not needed")
         else:

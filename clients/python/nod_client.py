@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-__all__ = ["Call", "Nod", "NodError", "NotAllowed", "Result"]
+__all__ = ["Call", "Nod", "NodError", "NotAllowed", "Notice", "Result"]
 
 _WAIT_SECONDS = 30  # one GET waits this long for a decision
 _FIRST_RETRY, _LAST_RETRY = 0.25, 5.0  # seconds
@@ -73,6 +73,15 @@ class Call:
     permissions: list[str] | None = None
     timeout_seconds: int | None = None
     cwd: str | None = None  # the directory of a command; never take it from the model, because rules rely on it
+
+
+@dataclass(frozen=True)
+class Notice:
+    """News for the agent. Its text may contain words of another agent, in quotation marks."""
+
+    kind: str  # shown, undeliverable, asked, decided or gate
+    text: str
+    id: str | None = None  # the request that it is about
 
 
 class Nod:
@@ -148,6 +157,16 @@ class Nod:
         query = "?" + urllib.parse.urlencode({"reason": reason}) if reason else ""
         _, body = self._call("DELETE", _path(request) + query)
         return _result(body, request, None)
+
+    def notices(self, *, wait: float = 0) -> list[Notice]:
+        """Returns the session's notices, oldest first, which nod then forgets.
+
+        They are those that nod has kept or, if there are none, the next ones within ``wait`` seconds
+        (at most 600). A notice decides nothing.
+        """
+        query = urllib.parse.urlencode({"session_id": self._session, "wait": f"{max(0, int(wait * 1000))}ms"})
+        status, body = self._call("GET", "/api/v1/notices?" + query, timeout=wait + 30)
+        return [] if status == 204 else [Notice(n["kind"], n["text"], n.get("pending_id")) for n in body["notices"]]
 
     def _named(self, id: str) -> dict[str, Any]:
         return {"session_id": self._session, "pending_id": _id_of(id)}

@@ -31,6 +31,7 @@ try {
   else if (what === "submit") out = await nod.submit(call);
   else if (what === "status") out = await nod.status(call.id, { wait: call.wait });
   else if (what === "withdraw") out = await nod.withdraw(call.id, { reason: "not needed" });
+  else if (what === "notices") out = { notices: await nod.notices({ wait: call.wait }) };
   else if (what === "abort") out = await nod.ask(call, { signal: AbortSignal.timeout(call.after) });
   else out = { ran: await nod.guard(call.toolName, (input) => input)(call.input, { toolCallId: call.toolCallId }) };
 } catch (err) {

@@ -90,6 +90,14 @@ export interface NodOptions {
   sessionLabel?: string;
 }
 
+/** News for the agent. Its text may contain words of another agent, in quotation marks. */
+export interface Notice {
+  kind: "shown" | "undeliverable" | "asked" | "decided" | "gate";
+  text: string;
+  /** The request that it is about. */
+  id?: string;
+}
+
 export class Nod {
   constructor(options: NodOptions);
   /**
@@ -111,4 +119,9 @@ export class Nod {
   status(id: string, options?: { wait?: number; signal?: AbortSignal }): Promise<Result | null>;
   /** Withdraws a request and returns its result: withdrawn, or the earlier decision. */
   withdraw(id: string, options?: { reason?: string; signal?: AbortSignal }): Promise<Result>;
+  /**
+   * Returns the session's notices, oldest first, which nod then forgets: those that it has kept or, if
+   * there are none, the next ones within wait seconds (at most 600). A notice decides nothing.
+   */
+  notices(options?: { wait?: number; signal?: AbortSignal }): Promise<Notice[]>;
 }

@@ -99,6 +99,11 @@ export class Nod {
     return resultOf(body, request);
   }
 
+  async notices({ wait = 0, signal } = {}) {
+    const { status, body } = await this.#call("GET", `/api/v1/notices?session_id=${encodeURIComponent(this.#session)}&wait=${wait}s`, undefined, signal);
+    return status === 204 ? [] : body.notices.map(({ kind, text, pending_id }) => ({ kind, text, id: pending_id }));
+  }
+
   async #request(call) {
     const { toolName, input, toolCallId, id, kind = "tool_call", actionType = "other", title, reason, options, permissions, timeoutSeconds, cwd } = call;
     return withoutUndefined({

@@ -40,6 +40,7 @@ type result struct {
 	ID, Outcome, Message, By, Option string
 	Error, Code                      string
 	Input, Ran                       map[string]any
+	Notices                          []struct{ Kind, Text, ID string }
 }
 
 func (c clientProgram) starts(t *testing.T, url, token, what, call string) *app {
@@ -117,6 +118,14 @@ func TestClients(t *testing.T) {
 			r = starts("abort", `{"session":"late","toolName":"refund","input":{},"id":"l1","after":1500}`).ends(t)
 			require.Equal(t, "TimeoutError", r.Error)
 			require.Equal(t, "withdrawn", starts("status", `{"session":"late","id":"l1","wait":10}`).ends(t).Outcome)
+
+			require.Empty(t, starts("notices", `{"session":"news","wait":0}`).ends(t).Notices)
+			a = starts("notices", `{"session":"news","wait":60}`)
+			nod("gate", "--session", "news", "--name", "backup", "--id", "g", "--permission", "@network")
+			r = a.ends(t)
+			require.Len(t, r.Notices, 1)
+			require.Equal(t, "gate", r.Notices[0].Kind)
+			require.Contains(t, r.Notices[0].Text, `"backup"`)
 
 			r = starts("ask", `{"session":"bad","toolName":"refund","input":[],"id":"b1"}`).ends(t)
 			require.NotEmpty(t, r.Error+r.Code)
