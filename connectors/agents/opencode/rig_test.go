@@ -40,12 +40,11 @@ type rig struct {
 
 func newRig(t *testing.T, f *fakeOpenCode) *rig {
 	r := &rig{fakeOpenCode: f, prompts: make(chan schemas.Prompt, 100), answers: make(chan nodtest.Answer, 100), stop: func() {}}
-	seen := map[string]bool{}
+	var seen sync.Map
 	r.nod = nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
-		if seen[p.Key()] { // nod may deliver a prompt more than once
+		if _, again := seen.LoadOrStore(p.Key(), true); again { // nod may deliver a prompt more than once
 			return nodtest.Answer{}
 		}
-		seen[p.Key()] = true
 		r.prompts <- p
 		return <-r.answers
 	})
