@@ -301,6 +301,7 @@ type view struct {
 
 	id    string
 	about *trigger
+	sent  bool // the person has sent it, and waits for the app
 	layout
 }
 
@@ -309,7 +310,7 @@ type trigger struct {
 	by      *person
 	ts      string // the message with the pressed button
 	used    bool
-	submits bool // the person has sent a filled-in dialog
+	submits *view // the filled-in dialog that the person has sent; nil for a button
 }
 
 func (s *Server) checkView(v *view) *failure {

@@ -90,7 +90,7 @@ func (s *Server) Open(id string) (Dialog, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.people[id].view
-	if v == nil {
+	if v == nil || v.sent {
 		return Dialog{}, false
 	}
 	d := Dialog{About: v.about.ts, Title: v.Title.Text, Text: strings.TrimSpace(v.text), Buttons: slices.Clone(v.buttons)}
@@ -149,7 +149,8 @@ func (s *Server) Submit(by, words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.people[by]
-	about := &trigger{by: p, ts: p.view.about.ts, submits: true}
+	about := &trigger{by: p, ts: p.view.about.ts, submits: p.view}
+	p.view.sent = true
 	s.push(p, "interactive", about, map[string]any{
 		"type": "view_submission", "trigger_id": s.trigger(about), "user": map[string]any{"id": by}, "team": map[string]any{"id": "T1"}, "view": p.view.payload(words),
 	})

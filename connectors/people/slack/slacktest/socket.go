@@ -93,16 +93,19 @@ func (s *Server) acknowledged(data []byte) {
 	e.timeout.Stop()
 	delete(s.waiting, ack.ID)
 	s.confirmed = append(s.confirmed, e)
-	if e.about == nil || !e.about.submits {
+	if e.about == nil || e.about.submits == nil {
 		return
 	}
 	if ack.Payload != nil && ack.Payload.Action == "errors" {
 		for _, text := range ack.Payload.Errors {
 			e.by.read = append(e.by.read, Read{Text: text})
 		}
+		e.about.submits.sent = false
 		return
 	}
-	e.by.view = nil // the dialog closes
+	if e.by.view == e.about.submits { // otherwise the person has opened another dialog meanwhile
+		e.by.view = nil
+	}
 }
 
 // push sends an envelope over the newest connection. If there is no connection, the person reads
