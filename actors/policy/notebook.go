@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"github.com/nodbus/nod/schemas"
 )
 
 // cellSource returns the text of a notebook's cell. Hosts name a cell by its id or, as cell-N, by its
@@ -40,24 +42,17 @@ func cellSource(notebook, id string) (text string, ok bool) {
 // jsonFields returns the fields of a JSON object by their exact names. ok is false if two names are the
 // same, or differ only in case.
 func jsonFields(raw []byte) (fields map[string]json.RawMessage, ok bool) {
-	if json.Unmarshal(raw, &fields) != nil {
+	members, err := schemas.Members(bytes.TrimSpace(raw))
+	if err != nil {
 		return nil, false
 	}
+	fields = map[string]json.RawMessage{}
 	folded := map[string]bool{}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	_, err := dec.Token()
-	for err == nil && dec.More() {
-		var name json.Token
-		if name, err = dec.Token(); err != nil {
-			break
-		}
-		text, _ := name.(string)
-		if folded[strings.ToLower(text)] {
+	for _, m := range members {
+		if folded[strings.ToLower(m.Name)] {
 			return nil, false
 		}
-		folded[strings.ToLower(text)] = true
-		var value json.RawMessage
-		err = dec.Decode(&value)
+		folded[strings.ToLower(m.Name)], fields[m.Name] = true, m.Value
 	}
-	return fields, err == nil && fields != nil
+	return fields, true
 }

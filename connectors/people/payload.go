@@ -92,31 +92,18 @@ func fieldsOf(raw json.RawMessage) ([]field, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
-	if raw[0] != '{' || !json.Valid(raw) {
-		return nil, errors.New("not an object")
+	members, err := schemas.Members(raw)
+	if err != nil {
+		return nil, err
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	_, err := dec.Token()
 	var fields []field
-	seen := map[string]bool{}
-	for err == nil && dec.More() {
-		var f field
-		var name json.Token
-		if name, err = dec.Token(); err != nil {
-			break
-		}
-		f.name, _ = name.(string)
-		err = dec.Decode(&f.raw)
-		switch {
-		case seen[f.name]:
-			return nil, errors.New("it names a field twice")
-		case strings.ContainsRune(f.name, utf8.RuneError):
+	for _, m := range members {
+		if strings.ContainsRune(m.Name, utf8.RuneError) {
 			return nil, errors.New("a field's name is not valid text")
 		}
-		seen[f.name] = true
-		fields = append(fields, f)
+		fields = append(fields, field{m.Name, m.Value})
 	}
-	return fields, err
+	return fields, nil
 }
 
 // textOf decodes raw if it is a JSON string. It returns false for any other value, and for a string
