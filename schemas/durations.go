@@ -22,17 +22,17 @@ func FormatDuration(d time.Duration) string {
 	d = max(0, d.Round(time.Second))
 	for _, u := range units {
 		if d >= 2*u.size && d%u.size == 0 {
-			return count(int(d/u.size), u.name)
+			return Count(int(d/u.size), u.name)
 		}
 	}
-	return count(int(d/time.Second), "second")
+	return Count(int(d/time.Second), "second")
 }
 
 // FormatMinutes writes whole minutes as minutes ("120 minutes"), because permission requests
 // set their timeout in minutes. Other durations are written as by FormatDuration.
 func FormatMinutes(d time.Duration) string {
 	if d = d.Round(time.Second); d >= time.Minute && d%time.Minute == 0 {
-		return count(int(d/time.Minute), "minute")
+		return Count(int(d/time.Minute), "minute")
 	}
 	return FormatDuration(d)
 }
@@ -43,13 +43,14 @@ func FormatMinutes(d time.Duration) string {
 func FormatRoughly(d time.Duration) string {
 	for _, u := range units {
 		if whole := d + u.size/24; whole >= 2*u.size {
-			return count(int(whole/u.size), u.name)
+			return Count(int(whole/u.size), u.name)
 		}
 	}
-	return count(int(max(0, d)/time.Second), "second")
+	return Count(int(max(0, d)/time.Second), "second")
 }
 
-func count(n int, noun string) string {
+// Count returns a number with its noun, such as 1 file or 2 files.
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

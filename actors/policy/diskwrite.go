@@ -103,23 +103,16 @@ func replacement(file *schemas.DiskFile, lines int) string {
 	for _, c := range file.Changes {
 		gone += filediff.CountLines(c.Removed) + c.More
 	}
-	whole := fmt.Sprintf("replaces a file of %s", plural(lines, "line"))
+	whole := fmt.Sprintf("replaces a file of %s", schemas.Count(lines, "line"))
 	switch {
 	case file.Note != "" || gone == lines:
 		return whole
 	case len(file.Changes) == 0:
 		return "writes a file as it is"
 	case gone == 0:
-		return fmt.Sprintf("adds lines to a file of %s", plural(lines, "line"))
+		return fmt.Sprintf("adds lines to a file of %s", schemas.Count(lines, "line"))
 	}
-	return fmt.Sprintf("replaces %d of the %s of a file", gone, plural(lines, "line"))
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("replaces %d of the %s of a file", gone, schemas.Count(lines, "line"))
 }
 
 // compare compares a change with the text of its file.

@@ -38,7 +38,7 @@ func (c *setupCmd) Run(e *env) error {
 		return err
 	}
 	if !c.Yes && !e.interactive() {
-		return errors.New("there is no terminal to ask on: say --yes to make every change")
+		return errors.New("there is no terminal to ask on: say --yes to install all hooks and the service")
 	}
 	changes := c.changes(e)
 	if len(changes.agents) == 0 {
@@ -59,7 +59,7 @@ func (c *setupCmd) Run(e *env) error {
 		err = c.try(e)
 	}
 	if len(c.failed) > 0 { // the reasons were printed
-		failed := fmt.Errorf("%s could not be made: %s", counted(len(c.failed), "change"), strings.Join(c.failed, ", "))
+		failed := fmt.Errorf("%s could not be made: %s", schemas.Count(len(c.failed), "change"), strings.Join(c.failed, ", "))
 		return errors.Join(failed, err)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodbus/nod/cmd/nod/internal/checklist"
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
 )
 
 // The signs of items that cannot be chosen.
@@ -63,7 +64,7 @@ func countLines(paths, diff string) string {
 			removed++
 		}
 	}
-	lines := counted(added, "line") + " added"
+	lines := schemas.Count(added, "line") + " added"
 	if removed > 0 {
 		lines += fmt.Sprintf(", %d removed", removed)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/schemas"
 )
 
 // historyBytes bounds the size of the transcripts that setup reads, the newest first.
@@ -27,7 +28,7 @@ func (c *setupCmd) past(e *env) (calls []policy.SessionCall) {
 		dirs[i] = tilde(dirs[i])
 	}
 	fmt.Fprintln(e.stdout)
-	e.printWrapped(fmt.Sprintf("Your past sessions (%s below %s) show how often nod would ask, and which rules would spare you questions. nod reads them on this machine and keeps nothing of them.", counted(len(files), "file"), strings.Join(dirs, " and ")))
+	e.printWrapped(fmt.Sprintf("Your past sessions (%s below %s) show how often nod would ask, and which rules would spare you questions. nod reads them on this machine and keeps nothing of them.", schemas.Count(len(files), "file"), strings.Join(dirs, " and ")))
 	if !e.agree("Read them?") {
 		return nil
 	}
@@ -39,17 +40,9 @@ func (c *setupCmd) past(e *env) (calls []policy.SessionCall) {
 		}
 	}
 	if unread > 0 {
-		fmt.Fprintf(e.stdout, "%s could not be read whole: nod policy replay FILE says why.\n", counted(unread, "file"))
+		fmt.Fprintf(e.stdout, "%s could not be read whole: nod policy replay FILE says why.\n", schemas.Count(unread, "file"))
 	}
 	return calls
-}
-
-// counted returns a number with its noun, such as 1 file or 2 files.
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // transcriptDirs returns the directories in which agent programs keep the transcripts of sessions.

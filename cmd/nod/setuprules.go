@@ -42,7 +42,7 @@ func (c *setupCmd) settingsChoice(e *env, past []policy.SessionCall) settingsOff
 	}
 	offer := settingsOffer{presets: o.presetItems, rules: o.rules, change: func() *setupChange { return o.change(e) }}
 	if len(past) > 0 {
-		offer.past = "Tried on " + counted(o.replayed[0].Sessions, "past session") + "."
+		offer.past = "Tried on " + schemas.Count(o.replayed[0].Sessions, "past session") + "."
 	}
 	return offer
 }
@@ -187,7 +187,7 @@ func spares(s policy.Suggestion) []string {
 	if s.Spares == 0 {
 		return nil
 	}
-	return []string{"would have spared " + counted(s.Spares, "question")}
+	return []string{"would have spared " + schemas.Count(s.Spares, "question")}
 }
 
 // addImports adds the rules of the agent programs whose hook sees every call.
@@ -256,10 +256,10 @@ func (o *ruleOffers) change(e *env) *setupChange {
 		}
 	}
 	if len(suggestions) > 0 {
-		effects = append(effects, counted(len(suggestions), "rule"))
+		effects = append(effects, schemas.Count(len(suggestions), "rule"))
 	}
 	if len(imports) > 0 {
-		effects = append(effects, "the rules of "+counted(len(imports), "file"))
+		effects = append(effects, "the rules of "+schemas.Count(len(imports), "file"))
 	}
 	if len(effects) == 0 {
 		return nil

@@ -192,10 +192,10 @@ const mostCalls = 20
 // leaveReport lists the last calls that a leave has allowed. The times are in UTC, because nod
 // does not know the person's time zone.
 func leaveReport(g *schemas.StandingAnswer, now time.Time) string {
-	lines := []string{fmt.Sprintf("Session %s: %s allowed since %s, up to risk %s, by %s; %s", Line(g.SessionID), count(len(g.UsedBy), "call"),
+	lines := []string{fmt.Sprintf("Session %s: %s allowed since %s, up to risk %s, by %s; %s", Line(g.SessionID), schemas.Count(len(g.UsedBy), "call"),
 		g.CreatedAt.UTC().Format("15:04 UTC"), g.Leave.MaxRisk, Line(g.By.Name), until(g, now))}
 	if earlier := len(g.UsedBy) - mostCalls; earlier > 0 {
-		lines = append(lines, fmt.Sprintf("%s before these: nod back", count(earlier, "call")))
+		lines = append(lines, fmt.Sprintf("%s before these: nod back", schemas.Count(earlier, "call")))
 	}
 	for _, u := range g.UsedBy[max(0, len(g.UsedBy)-mostCalls):] {
 		lines = append(lines, u.At.UTC().Format("15:04:05")+"  "+cut(Line(u.Title), 100))

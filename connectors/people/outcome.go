@@ -143,7 +143,7 @@ func callsText(p *schemas.Prompt) string {
 	if p.Waiting < 2 {
 		return ""
 	}
-	return count(p.Waiting, "call")
+	return schemas.Count(p.Waiting, "call")
 }
 
 func scopeText(d *schemas.Decision) string {

@@ -20,7 +20,7 @@ func RunText(p *schemas.Prompt) string {
 		return "started contained, has not reported its end"
 	}
 	r := run.Report
-	text := fmt.Sprintf("ran contained: exit code %d, %s changed", r.ExitCode, count(r.Changes, "file"))
+	text := fmt.Sprintf("ran contained: exit code %d, %s changed", r.ExitCode, schemas.Count(r.Changes, "file"))
 	if len(r.Changed) > 0 {
 		text += " (" + cut(Line(strings.Join(r.Changed, ", ")), maxQuoted) + ")"
 	}
@@ -65,5 +65,5 @@ func (t *RunTally) Text() string {
 	if t.runs == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s contained, %d failed; %s changed; %s refused", count(t.runs, "call"), t.failed, count(t.changes, "file"), count(len(t.refused), "host"))
+	return fmt.Sprintf("%s contained, %d failed; %s changed; %s refused", schemas.Count(t.runs, "call"), t.failed, schemas.Count(t.changes, "file"), schemas.Count(len(t.refused), "host"))
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/nodbus/nod/connectors/people/payload"
+	"github.com/nodbus/nod/schemas"
 )
 
 // The longest runs that are shown unchanged. A mark with the run's length replaces a longer run, so
@@ -243,7 +244,7 @@ var blankNames = map[byte]string{' ': "space", '\t': "tab", '\n': "line break"}
 func (m *marker) counted(s string) {
 	for s != "" {
 		rest := strings.TrimLeft(s, s[:1])
-		m.mark("%s", count(len(s)-len(rest), blankNames[s[0]]))
+		m.mark("%s", schemas.Count(len(s)-len(rest), blankNames[s[0]]))
 		s = rest
 	}
 }

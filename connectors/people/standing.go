@@ -77,13 +77,13 @@ func covers(g *schemas.StandingAnswer) string {
 // leave.
 func LeaveTerms(r *schemas.LeaveRequest) string {
 	return fmt.Sprintf("For %s, nod allows calls of session %s up to risk %s that no rule decides, %s at most. It still asks about secrets, about commands that it cannot read whole, about files outside the project, about everything of higher risk, and about calls that a rule asks about; rules that deny still deny. A freeze ends it.",
-		schemas.FormatDuration(time.Duration(r.ForSeconds)*time.Second), Line(r.SessionID), r.MaxRisk, count(r.MaxCalls, "call"))
+		schemas.FormatDuration(time.Duration(r.ForSeconds)*time.Second), Line(r.SessionID), r.MaxRisk, schemas.Count(r.MaxCalls, "call"))
 }
 
 // LeaveSummary describes what a leave has allowed, to a person who is back: one line about the
 // leave, and one line for each call that it allowed.
 func LeaveSummary(g *schemas.StandingAnswer, now time.Time) []string {
-	lines := []string{fmt.Sprintf("session %s: %s allowed since %s, up to risk %s; %s", Line(g.SessionID), count(len(g.UsedBy), "call"), g.CreatedAt.Local().Format("15:04"), g.Leave.MaxRisk, until(g, now))}
+	lines := []string{fmt.Sprintf("session %s: %s allowed since %s, up to risk %s; %s", Line(g.SessionID), schemas.Count(len(g.UsedBy), "call"), g.CreatedAt.Local().Format("15:04"), g.Leave.MaxRisk, until(g, now))}
 	for _, u := range g.UsedBy {
 		lines = append(lines, fmt.Sprintf("  %s  %s", u.At.Local().Format("15:04:05"), Line(u.Title)))
 	}
@@ -94,7 +94,7 @@ func uses(g *schemas.StandingAnswer) string {
 	if !g.Limited || g.Uses < 1 {
 		return ""
 	}
-	return "for " + count(g.Uses, "more call")
+	return "for " + schemas.Count(g.Uses, "more call")
 }
 
 func until(g *schemas.StandingAnswer, now time.Time) string {

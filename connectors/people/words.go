@@ -1,7 +1,6 @@
 package people
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -13,11 +12,4 @@ import (
 func shortDuration(d time.Duration) string {
 	n, unit, _ := strings.Cut(schemas.FormatRoughly(d), " ")
 	return n + " " + unit[:1]
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 )
 
@@ -85,9 +84,12 @@ func (in Input) textEdit() (e TextEdit, ok bool) {
 
 // hasOnly reports whether all fields are on one of the lists.
 func (in Input) hasOnly(lists ...map[string]bool) bool {
-	return !slices.ContainsFunc(slices.Collect(maps.Keys(in)), func(name string) bool {
-		return !slices.ContainsFunc(lists, func(list map[string]bool) bool { return list[name] })
-	})
+	for name := range in {
+		if !slices.ContainsFunc(lists, func(list map[string]bool) bool { return list[name] }) {
+			return false
+		}
+	}
+	return true
 }
 
 func (in Input) isTrue(name string) bool {
