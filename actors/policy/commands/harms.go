@@ -58,6 +58,21 @@ func ProgramName(name string) string {
 
 // Harms returns the harms that one command may do.
 func Harms(argv []string) []Harm {
+	if plain := withoutGlobals(argv); len(plain) < len(argv) && !onlyReads(plain) {
+		if all := harms(plain); len(all) > 0 {
+			return all
+		}
+	}
+	return harms(argv)
+}
+
+// onlyReads reports whether the table has a subcommand as one that only reads with these words.
+func onlyReads(argv []string) bool {
+	known := Reader(ProgramName(argv[0]) + " " + argv[1])
+	return known != nil && known.Fits(argv[2:])
+}
+
+func harms(argv []string) []Harm {
 	name := ProgramName(argv[0])
 	known := Entry(name)
 	h := known.Harm
@@ -84,9 +99,16 @@ func Harms(argv []string) []Harm {
 	default:
 		out = append(out, h)
 	}
+	if h == publishes && name == "git" && slices.ContainsFunc(argv[2:], deletesBranches) {
+		out[len(out)-1] = deletesElsewhere
+	}
 	switch {
 	case known.inline != "" && slices.Contains(argv[1:], known.inline):
 		out = append(out, runsInlineCode)
+	case name == "rsync" && len(remoteFiles(argv[1:]))+len(hosts(name, argv[1:])) > 0:
+		out = []Harm{copiesRemotely}
+	case h == publishes && name == "git" && slices.ContainsFunc(argv[2:], func(a string) bool { return strings.HasPrefix(a, "+") }):
+		out = append(out, overwritesOthers)
 	case name == "git" && slices.ContainsFunc(argv, func(a string) bool { return a == "--force" || a == "-f" || a == "--force-with-lease" || a == "--hard" }):
 		worse := overwritesOthers
 		if len(argv) > 1 && (argv[1] == "reset" || argv[1] == "checkout" || argv[1] == "switch") {
@@ -101,6 +123,11 @@ func Harms(argv []string) []Harm {
 		out = append(out, writesFiles)
 	}
 	return out
+}
+
+// deletesBranches reports whether a word of git push deletes a branch or a tag of the remote.
+func deletesBranches(w string) bool {
+	return slices.Contains([]string{"-d", "--delete", "--mirror", "--prune"}, w) || strings.HasPrefix(w, ":") && len(w) > 1
 }
 
 // interpretation returns the harm of a shell: it runs code in its words, a script, or its input.
