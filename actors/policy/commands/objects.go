@@ -15,6 +15,8 @@ func Objects(argv []string, h Harm) (files, names []string) {
 	switch {
 	case h == copiesRemotely:
 		return nil, append(remoteFiles(args), hosts(name, args)...)
+	case h == installs:
+		return nil, hosts(name, args)
 	case h == usesNetwork, h == runsRemotely, h == publishes, h == changesSystems, h == deletesElsewhere, h == overwritesOthers:
 		return nil, placesOf(name, argv)
 	}
@@ -69,6 +71,12 @@ func placesOf(name string, argv []string) []string {
 			images = append(images, registryImage(image))
 		}
 		return images
+	}
+	switch name {
+	case "openssl":
+		return flagValues(argv[1:], "connect")
+	case "rclone", "mail", "mailx", "mutt", "sendmail":
+		return slices.DeleteFunc(operands(argv[1:], "s", "a", "c", "b"), func(a string) bool { return !strings.ContainsAny(a, ":@") })
 	}
 	return systemNames(name, argv[1:])
 }

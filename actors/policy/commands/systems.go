@@ -17,30 +17,37 @@ type system struct {
 
 // systems are the programs that act on a system which their flags, or settings that nod does not see, choose.
 var systems = map[string]system{
-	"kubectl":   {[][]string{{"context", "context"}, {"cluster", "cluster"}, {"server", "s", "server"}, {"kubeconfig", "kubeconfig"}, {"namespace", "n", "namespace"}}, "the context in use"},
-	"helm":      {[][]string{{"context", "kube-context"}, {"kubeconfig", "kubeconfig"}, {"namespace", "n", "namespace"}}, "the context in use"},
-	"terraform": {[][]string{{"directory", "chdir"}, {"state", "state"}, {"target", "target"}, {"variables", "var-file"}}, "all of this directory's state"},
-	"tofu":      {[][]string{{"directory", "chdir"}, {"state", "state"}, {"target", "target"}, {"variables", "var-file"}}, "all of this directory's state"},
-	"pulumi":    {[][]string{{"stack", "s", "stack"}}, "the stack in use"},
-	"aws":       {[][]string{{"profile", "profile"}, {"region", "region"}, {"endpoint", "endpoint-url"}}, "the profile in use"},
-	"gcloud":    {[][]string{{"project", "project"}, {"account", "account"}}, "the project in use"},
-	"az":        {[][]string{{"subscription", "subscription"}, {"resource group", "g", "resource-group"}}, "the subscription in use"},
-	"heroku":    {[][]string{{"app", "a", "app"}, {"remote", "r", "remote"}}, "the app in use"},
-	"fly":       {[][]string{{"app", "a", "app"}}, "the app in use"},
-	"vercel":    {[][]string{{"scope", "S", "scope"}}, "the project in use"},
-	"netlify":   {[][]string{{"site", "s", "site"}}, "the site in use"},
-	"wrangler":  {[][]string{{"environment", "e", "env"}}, "the account in use"},
-	"gh":        {[][]string{{"repository", "R", "repo"}, {"host", "hostname"}}, "the repository in use"},
-	"glab":      {[][]string{{"repository", "R", "repo"}}, "the repository in use"},
-	"psql":      {[][]string{{"host", "h", "host"}, {"database", "d", "dbname"}}, "the server in use"},
-	"mysql":     {[][]string{{"host", "h", "host"}, {"database", "D", "database"}}, "the server in use"},
-	"redis-cli": {[][]string{{"host", "h"}, {"address", "u"}}, "the server in use"},
-	"npm":       {[][]string{{"registry", "registry"}}, "the registry in use"},
-	"pnpm":      {[][]string{{"registry", "registry"}}, "the registry in use"},
-	"yarn":      {[][]string{{"registry", "registry"}}, "the registry in use"},
-	"cargo":     {[][]string{{"registry", "registry"}, {"index", "index"}}, "the registry in use"},
-	"gem":       {[][]string{{"host", "host"}}, "the registry in use"},
-	"twine":     {[][]string{{"repository", "r", "repository", "repository-url"}}, "the registry in use"},
+	"kubectl":          {[][]string{{"context", "context"}, {"cluster", "cluster"}, {"server", "s", "server"}, {"kubeconfig", "kubeconfig"}, {"namespace", "n", "namespace"}}, "the context in use"},
+	"ansible":          {[][]string{{"inventory", "i", "inventory"}}, "the inventory in use"},
+	"ansible-playbook": {[][]string{{"inventory", "i", "inventory"}}, "the inventory in use"},
+	"flyctl":           {[][]string{{"app", "a", "app"}}, "the app in use"},
+	"eb":               {[][]string{{"profile", "profile"}, {"region", "r", "region"}}, "the environment in use"},
+	"railway":          {[][]string{{"environment", "e", "environment"}}, "the project in use"},
+	"firebase":         {[][]string{{"project", "P", "project"}}, "the project in use"},
+	"doctl":            {[][]string{{"context", "context"}}, "the context in use"},
+	"helm":             {[][]string{{"context", "kube-context"}, {"kubeconfig", "kubeconfig"}, {"namespace", "n", "namespace"}}, "the context in use"},
+	"terraform":        {[][]string{{"directory", "chdir"}, {"state", "state"}, {"target", "target"}, {"variables", "var-file"}}, "all of this directory's state"},
+	"tofu":             {[][]string{{"directory", "chdir"}, {"state", "state"}, {"target", "target"}, {"variables", "var-file"}}, "all of this directory's state"},
+	"pulumi":           {[][]string{{"stack", "s", "stack"}}, "the stack in use"},
+	"aws":              {[][]string{{"profile", "profile"}, {"region", "region"}, {"endpoint", "endpoint-url"}}, "the profile in use"},
+	"gcloud":           {[][]string{{"project", "project"}, {"account", "account"}}, "the project in use"},
+	"az":               {[][]string{{"subscription", "subscription"}, {"resource group", "g", "resource-group"}}, "the subscription in use"},
+	"heroku":           {[][]string{{"app", "a", "app"}, {"remote", "r", "remote"}}, "the app in use"},
+	"fly":              {[][]string{{"app", "a", "app"}}, "the app in use"},
+	"vercel":           {[][]string{{"scope", "S", "scope"}}, "the project in use"},
+	"netlify":          {[][]string{{"site", "s", "site"}}, "the site in use"},
+	"wrangler":         {[][]string{{"environment", "e", "env"}}, "the account in use"},
+	"gh":               {[][]string{{"repository", "R", "repo"}, {"host", "hostname"}}, "the repository in use"},
+	"glab":             {[][]string{{"repository", "R", "repo"}}, "the repository in use"},
+	"psql":             {[][]string{{"host", "h", "host"}, {"database", "d", "dbname"}}, "the server in use"},
+	"mysql":            {[][]string{{"host", "h", "host"}, {"database", "D", "database"}}, "the server in use"},
+	"redis-cli":        {[][]string{{"host", "h"}, {"address", "u"}}, "the server in use"},
+	"npm":              {[][]string{{"registry", "registry"}}, "the registry in use"},
+	"pnpm":             {[][]string{{"registry", "registry"}}, "the registry in use"},
+	"yarn":             {[][]string{{"registry", "registry"}}, "the registry in use"},
+	"cargo":            {[][]string{{"registry", "registry"}, {"index", "index"}}, "the registry in use"},
+	"gem":              {[][]string{{"host", "host"}}, "the registry in use"},
+	"twine":            {[][]string{{"repository", "r", "repository", "repository-url"}}, "the registry in use"},
 }
 
 // systemNames returns the names of the system on which a command acts.
@@ -65,7 +72,11 @@ func systemNames(name string, args []string) (names []string) {
 			names = append(names, withoutUser(a))
 		}
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) > 0:
+	case slices.Contains(operands(args), ""): // the shell knows the word, which may be an address
+		return []string{Unknown}
+	default:
 		return []string{s.inUse}
 	}
 	return names

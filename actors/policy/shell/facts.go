@@ -102,6 +102,7 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 			f.feeding = outer
 		case *syntax.Stmt:
 			in.redirects(n)
+			f.sockets(n, &in)
 		case *syntax.Assign:
 			f.gitMoved = f.gitMoved || n.Name == nil || strings.HasPrefix(n.Name.Value, "GIT_") || n.Name.Value == "HOME" || n.Name.Value == "XDG_CONFIG_HOME"
 		case *syntax.Redirect:

@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"strings"
+
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/nodbus/nod/actors/policy/shell/word"
@@ -92,4 +94,37 @@ func (f *flows) substituted(w *syntax.Word) (all []string) {
 		return len(all) < maxFacts
 	})
 	return all
+}
+
+// sockets adds a command for each redirection to or from another machine, such as > /dev/tcp/host/80, with
+// which Bash does the same as nc does.
+func (f *Facts) sockets(s *syntax.Stmt, in *flows) {
+	for _, r := range s.Redirs {
+		w, _ := word.Known(r.Word, in.src)
+		host, port, ok := socketOf(w)
+		if !ok {
+			continue
+		}
+		outer := f.feeding
+		if s.Cmd != nil {
+			f.feeding = append(outer[:len(outer):len(outer)], in.words(s.Cmd)...)
+			for _, call := range allCalls(s.Cmd) {
+				f.feeding = append(f.feeding, in.into[call]...)
+			}
+		}
+		f.addOne([]string{"nc", host, port}, false)
+		f.feeding = outer
+	}
+}
+
+// socketOf returns the host and the port of a file with which Bash connects to another machine.
+func socketOf(w string) (host, port string, ok bool) {
+	rest, tcp := strings.CutPrefix(w, "/dev/tcp/")
+	if !tcp {
+		if rest, ok = strings.CutPrefix(w, "/dev/udp/"); !ok {
+			return "", "", false
+		}
+	}
+	host, port, _ = strings.Cut(rest, "/")
+	return host, port, true
 }

@@ -50,6 +50,9 @@ func (f *Facts) Risk(line *Line) Assessment {
 		}
 	}
 	for _, w := range f.Writes {
+		if _, _, ok := socketOf(w); ok {
+			continue
+		}
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "writes files"})
 		on.add(on.file("writes files", w))
 	}
@@ -59,7 +62,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 		}
 	}
 	for _, w := range append(f.Words[:len(f.Words):len(f.Words)], f.Writes...) {
-		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.Location.Project != "" && !f.Location.InProject(p) {
+		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && !strings.HasPrefix(p, "/dev/tcp/") && !strings.HasPrefix(p, "/dev/udp/") && f.Location.Project != "" && !f.Location.InProject(p) {
 			add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
 			on.add(on.file(schemas.OutsideProject, w))
 		}
@@ -86,6 +89,9 @@ func (f *Facts) Risk(line *Line) Assessment {
 func (f *Facts) unseen() (all []string) {
 	downloads := slices.ContainsFunc(f.Commands, commands.Downloads)
 	for i, argv := range f.Commands {
+		if isOperandDot(argv) {
+			continue
+		}
 		code := commands.Unseen(argv, commands.Input{
 			Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i],
 		})
