@@ -1,15 +1,20 @@
 package bus_test
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/bus"
@@ -45,6 +50,7 @@ func everybody() []roles.ID {
 // guarded is a server with accounts, and with a key for every role.
 type guarded struct {
 	t    *testing.T
+	dir  string
 	url  string
 	keys *roles.Keys
 }
@@ -53,10 +59,66 @@ func startGuarded(t *testing.T) *guarded {
 	t.Helper()
 	dir := t.TempDir()
 	keys, users := keysOf(t, dir, everybody()...)
-	server, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet(), SyncInterval: bus.SyncAlways})
+	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet(), SyncInterval: bus.SyncAlways})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	return &guarded{t: t, url: server.URL(), keys: keys}
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return &guarded{t: t, dir: dir, url: s.URL(), keys: keys}
+}
+
+// modes are the ways in which a server knows the keys. The rights must be the same in both.
+var modes = map[string]func(*testing.T) *guarded{"nkeys": startGuarded, "operator": startOperator}
+
+// startOperator is startGuarded with a server in operator mode.
+func startOperator(t *testing.T) *guarded {
+	t.Helper()
+	return startAccounts(t, nil)
+}
+
+// startAccounts runs a server in operator mode. Change may change its accounts.
+func startAccounts(t *testing.T, change func(*jwt.AccountClaims)) *guarded {
+	t.Helper()
+	dir := t.TempDir()
+	keys, err := roles.OpenKeys(dir)
+	require.NoError(t, err)
+	require.NoError(t, keys.ForOperator())
+	require.NoError(t, keys.Ensure(everybody()...))
+	accounts, err := keys.AccountJWTs(time.Now())
+	require.NoError(t, err)
+	if change != nil {
+		signs := operatorSeed(t, dir, "accounts")
+		for i := range accounts {
+			claims, err := jwt.DecodeAccountClaims(accounts[i].JWT)
+			require.NoError(t, err)
+			change(claims)
+			accounts[i].JWT, err = claims.Encode(signs)
+			require.NoError(t, err)
+		}
+	}
+	text := fmt.Sprintf("jetstream { store_dir: %q }\n%s", dir, keys.OperatorConfig(accounts, filepath.Join(dir, "accounts")))
+	return &guarded{t: t, dir: dir, url: startText(t, text).ClientURL(), keys: keys}
+}
+
+// operatorSeed reads a seed of the operator or of a signer.
+func operatorSeed(t *testing.T, dir, name string) nkeys.KeyPair {
+	t.Helper()
+	seed, err := os.ReadFile(filepath.Join(dir, "keys", "operator", name+".nk"))
+	require.NoError(t, err)
+	pair, err := nkeys.FromSeed(bytes.TrimSpace(seed))
+	require.NoError(t, err)
+	return pair
+}
+
+// startText runs a server on a configuration.
+func startText(t *testing.T, text string) *server.Server {
+	t.Helper()
+	opts := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}
+	require.NoError(t, opts.ProcessConfigString(text), text)
+	ns, err := server.NewServer(opts)
+	require.NoError(t, err)
+	ns.Start()
+	require.True(t, ns.ReadyForConnections(10*time.Second))
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	return ns
 }
 
 // quiet returns a logger that drops everything, because servers under attack log each refusal.
@@ -77,8 +139,12 @@ func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.Use
 // the rights of id.
 func (g *guarded) as(id roles.ID) *nats.Conn {
 	g.t.Helper()
-	key, err := nats.NkeyOptionFromSeed(g.keys.Path(id))
-	require.NoError(g.t, err)
+	key := nats.UserCredentials(g.keys.Path(id))
+	if !g.keys.Operator() {
+		var err error
+		key, err = nats.NkeyOptionFromSeed(g.keys.Path(id))
+		require.NoError(g.t, err)
+	}
 	nc, err := nats.Connect(g.url, key, nats.CustomInboxPrefix(id.InboxPrefix()),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	require.NoError(g.t, err, "connect as %s", id)

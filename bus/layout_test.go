@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
@@ -67,14 +66,7 @@ func startLayout(t *testing.T, layouts ...layout) *guarded {
 	for _, l := range layouts {
 		text = l(text)
 	}
-	opts := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}
-	require.NoError(t, opts.ProcessConfigString(text), text)
-	ns, err := server.NewServer(opts)
-	require.NoError(t, err)
-	ns.Start()
-	require.True(t, ns.ReadyForConnections(10*time.Second))
-	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
-	g := &guarded{t: t, url: ns.ClientURL(), keys: keys}
+	g := &guarded{t: t, dir: dir, url: startText(t, text).ClientURL(), keys: keys}
 	g.makeStores()
 	return g
 }

@@ -150,7 +150,12 @@ func TestRightsOfEveryRole(t *testing.T) {
 	publishes = distinct(append(publishes, strings.Fields(nobodyPublishes)...))
 	subscribes = distinct(append(subscribes, strings.Fields(nobodySubscribes)...))
 
-	g := startGuarded(t)
+	for mode, start := range modes {
+		t.Run(mode, func(t *testing.T) { requireRights(t, start(t), publishes, subscribes) })
+	}
+}
+
+func requireRights(t *testing.T, g *guarded, publishes, subscribes []string) {
 	for id, r := range rightsTable {
 		t.Run(id.String(), func(t *testing.T) {
 			nc := g.as(id)

@@ -1,0 +1,101 @@
+package roles
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nkeys"
+)
+
+// AccountJWT is the signed description of an account of servers in operator mode.
+type AccountJWT struct {
+	Account   Account
+	PublicKey string
+	JWT       string
+}
+
+// AccountJWTs signs all accounts anew, with the revocations of all revoked keys and of replaced ones
+// whose overlap has passed at now. It is for servers in operator mode; the caller holds Lock.
+func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
+	if err := k.revokeEarlier(now); err != nil {
+		return nil, err
+	}
+	revoked, err := k.operator.users(revokedDir)
+	if err != nil {
+		return nil, err
+	}
+	signs, err := k.operator.seed(accountSeed)
+	if err != nil {
+		return nil, err
+	}
+	defer signs.Wipe()
+	for _, a := range accountNames() {
+		c := k.operator.state.claims(a, revoked)
+		if err := k.operator.addTokens(c); err != nil {
+			return nil, err
+		}
+		var problems jwt.ValidationResults
+		if c.Validate(&problems); problems.IsBlocking(true) {
+			return nil, fmt.Errorf("describe the account %s: %w", a, problems.Errors()[0])
+		}
+		token, err := c.Encode(signs)
+		if err != nil {
+			return nil, fmt.Errorf("sign the account %s: %w", a, err)
+		}
+		all = append(all, AccountJWT{a, c.Subject, token})
+	}
+	return all, nil
+}
+
+// addTokens gives each import the token of the account that it imports from.
+func (o *operator) addTokens(c *jwt.AccountClaims) error {
+	signers := map[string]nkeys.KeyPair{}
+	for _, i := range c.Imports {
+		name := sharesOfStore
+		if i.Account == o.state.Accounts[Edge] {
+			name = sharesOfEdge
+		}
+		if signers[name] == nil {
+			pair, err := o.seed(name)
+			if err != nil {
+				return err
+			}
+			defer pair.Wipe()
+			signers[name] = pair
+		}
+		a := jwt.NewActivationClaims(c.Subject)
+		a.Name, a.IssuerAccount, a.ImportSubject, a.ImportType = i.Name, i.Account, i.Subject, i.Type
+		token, err := a.Encode(signers[name])
+		if err != nil {
+			return fmt.Errorf("sign the import of %s: %w", i.Subject, err)
+		}
+		i.Token = token
+	}
+	return nil
+}
+
+// OperatorConfig returns the configuration of a server in operator mode. resolverDir is the directory
+// in which the server keeps accounts. It contains no secret.
+func (k *Keys) OperatorConfig(accounts []AccountJWT, resolverDir string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "max_payload: %d\n", MaxPayload)
+	fmt.Fprintf(&b, "operator: %s\nsystem_account: %s\n", k.operator.state.Operator, k.operator.state.Accounts[System])
+	// The server keeps the newer of a stored and a preloaded account: a restart forgets no revocation.
+	fmt.Fprintf(&b, "resolver: {type: full, dir: %q, allow_delete: false}\nresolver_preload: {\n", resolverDir)
+	for _, a := range accounts {
+		fmt.Fprintf(&b, "  # %s\n  %s: %s\n", a.Account, a.PublicKey, a.JWT)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// PushCreds returns the key file of the user that sends accounts to running servers.
+func (k *Keys) PushCreds() string { return k.operator.path(pushName) }
+
+// Of returns the account with this name.
+func Of(accounts []AccountJWT, name Account) []AccountJWT {
+	return slices.DeleteFunc(slices.Clone(accounts), func(a AccountJWT) bool { return a.Account != name })
+}
