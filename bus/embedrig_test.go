@@ -65,17 +65,36 @@ func startGuarded(t *testing.T) *guarded {
 	return &guarded{t: t, dir: dir, url: s.URL(), keys: keys}
 }
 
-// modes are the ways in which a server knows the keys. The rights must be the same in both.
-var modes = map[string]func(*testing.T) *guarded{"nkeys": startGuarded, "operator": startOperator}
+// mode is how a server knows the keys. The rights are the same in both modes.
+type mode string
 
-// startOperator is startGuarded with a server in operator mode.
-func startOperator(t *testing.T) *guarded {
-	t.Helper()
-	return startAccounts(t, nil)
+const (
+	nkeyMode     mode = "nkeys"    // each key is in the server's configuration
+	operatorMode mode = "operator" // each key has a JWT
+)
+
+// inBothModes runs a test in each mode.
+func inBothModes(t *testing.T, test func(*testing.T, mode)) {
+	for _, m := range []mode{nkeyMode, operatorMode} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			test(t, m)
+		})
+	}
 }
 
-// startAccounts runs a server in operator mode. Change may change its accounts.
-func startAccounts(t *testing.T, change func(*jwt.AccountClaims)) *guarded {
+// startIn is startGuarded in a mode.
+func startIn(t *testing.T, m mode) *guarded {
+	t.Helper()
+	if m == operatorMode {
+		return startAccounts(t)
+	}
+	return startGuarded(t)
+}
+
+// startAccounts runs a server in operator mode, with the changes of the layouts, and with keys for
+// all roles.
+func startAccounts(t *testing.T, layouts ...layout) *guarded {
 	t.Helper()
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)
@@ -84,17 +103,24 @@ func startAccounts(t *testing.T, change func(*jwt.AccountClaims)) *guarded {
 	require.NoError(t, keys.Ensure(everybody()...))
 	accounts, err := keys.AccountJWTs(time.Now())
 	require.NoError(t, err)
-	if change != nil {
-		signs := operatorSeed(t, dir, "accounts")
-		for i := range accounts {
-			claims, err := jwt.DecodeAccountClaims(accounts[i].JWT)
-			require.NoError(t, err)
-			change(claims)
-			accounts[i].JWT, err = claims.Encode(signs)
-			require.NoError(t, err)
+	signs := operatorSeed(t, dir, "accounts")
+	for i := range accounts {
+		claims, err := jwt.DecodeAccountClaims(accounts[i].JWT)
+		require.NoError(t, err)
+		for _, l := range layouts {
+			if l.scope != nil {
+				for _, s := range claims.SigningKeys {
+					l.scope(s.(*jwt.UserScope))
+				}
+			}
 		}
+		accounts[i].JWT, err = claims.Encode(signs)
+		require.NoError(t, err)
 	}
 	text := fmt.Sprintf("jetstream { store_dir: %q }\n%s", dir, keys.OperatorConfig(accounts, filepath.Join(dir, "accounts")))
+	for _, l := range layouts {
+		text = l.text(text)
+	}
 	return &guarded{t: t, dir: dir, url: startText(t, text).ClientURL(), keys: keys}
 }
 
@@ -139,8 +165,12 @@ func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.Use
 // the rights of id.
 func (g *guarded) as(id roles.ID) *nats.Conn {
 	g.t.Helper()
-	key := nats.UserCredentials(g.keys.Path(id))
-	if !g.keys.Operator() {
+	var key nats.Option
+	if g.keys.Operator() {
+		file, err := os.ReadFile(g.keys.Path(id))
+		require.NoError(g.t, err)
+		key = nats.UserCredentialBytes(file)
+	} else {
 		var err error
 		key, err = nats.NkeyOptionFromSeed(g.keys.Path(id))
 		require.NoError(g.t, err)
