@@ -95,7 +95,12 @@ func (k *Keys) OperatorConfig(accounts []AccountJWT, resolverDir string) string 
 // PushCreds returns the key file of the user that sends accounts to running servers.
 func (k *Keys) PushCreds() string { return k.operator.path(pushName) }
 
-// Of returns the account with this name.
-func Of(accounts []AccountJWT, name Account) []AccountJWT {
+// Name returns the name in the account's JWT.
+func (a AccountJWT) Name() string { return jwtAccount(a.Account) }
+
+func jwtAccount(a Account) string { return "nod-" + string(a) }
+
+// AccountsOf returns the account with this name.
+func AccountsOf(accounts []AccountJWT, name Account) []AccountJWT {
 	return slices.DeleteFunc(slices.Clone(accounts), func(a AccountJWT) bool { return a.Account != name })
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,6 +119,20 @@ func (k *Keys) Issued() ([]User, error) {
 		return nil, nil
 	}
 	return k.operator.users(issuedDir)
+}
+
+// Elsewhere returns the users that servers in operator mode accept and whose files are not in this
+// directory: they were moved, or replaced by Rotate.
+func (k *Keys) Elsewhere() ([]User, error) {
+	issued, err := k.Issued()
+	if err != nil {
+		return nil, err
+	}
+	here, err := k.Users()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(issued, func(u User) bool { return slices.Contains(here, u) }), nil
 }
 
 // issued returns the users of id that servers in operator mode accept.

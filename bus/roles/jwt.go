@@ -49,7 +49,8 @@ const (
 // tags have no upper-case letters.
 const ownName = "{{name()}}"
 
-const claimsUpdate = "$SYS.REQ.CLAIMS.UPDATE"
+// ClaimsUpdate is the subject on which servers in operator mode receive accounts.
+const ClaimsUpdate = "$SYS.REQ.CLAIMS.UPDATE"
 
 // PushInbox is the inbox prefix of the user that sends accounts to running servers.
 const PushInbox = "_INBOX.push"
@@ -75,7 +76,7 @@ func signers() []signer {
 	}
 	nothing := Permissions{}.JWT()
 	return append(all, signer{sharesOfStore, Store, nothing}, signer{sharesOfEdge, Edge, nothing},
-		signer{pushSigner, System, Permissions{Publish: []string{claimsUpdate}, Subscribe: []string{PushInbox + ".>"}}.JWT()})
+		signer{pushSigner, System, Permissions{Publish: []string{ClaimsUpdate}, Subscribe: []string{PushInbox + ".>"}}.JWT()})
 }
 
 // reservedConnectors returns the subjects of the names that no connector with workers may have.
@@ -111,7 +112,7 @@ var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 // claims returns what the JWT of an account says, without the tokens of its imports.
 func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
 	c := jwt.NewAccountClaims(s.Accounts[a])
-	c.Name = string(a)
+	c.Name = jwtAccount(a)
 	c.DefaultPermissions = Permissions{}.JWT() // for a user that no signer of a role has signed
 	for _, sign := range signers() {
 		if sign.account == a {
