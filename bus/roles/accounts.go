@@ -1,8 +1,12 @@
 package roles
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +36,9 @@ func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
 		return nil, err
 	}
 	defer signs.Wipe()
+	if err := k.operator.awaitNewSecond(); err != nil {
+		return nil, err
+	}
 	for _, a := range accountNames() {
 		c := k.operator.state.claims(a, revoked)
 		if err := k.operator.addTokens(c); err != nil {
@@ -47,7 +54,42 @@ func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
 		}
 		all = append(all, AccountJWT{a, c.Subject, token})
 	}
-	return all, nil
+	return all, k.operator.noteSigned()
+}
+
+const (
+	signedName = "signed" // the file whose content is the second of the last signature
+	// clockPatience is how far the clock may be behind the last signature.
+	clockPatience = 5 * time.Second
+)
+
+// awaitNewSecond waits for a second in which no account was signed. Servers keep the newer of two JWTs
+// by their seconds: of two in the same second, one without a revocation could replace the other.
+func (o *operator) awaitNewSecond() error {
+	text, err := os.ReadFile(o.path(signedName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the time of the last signature: %w", err)
+	}
+	last, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return fmt.Errorf("read the time of the last signature in %s: %w: remove the file if the clock is right", o.path(signedName), err)
+	}
+	wait := time.Until(time.Unix(last+1, 0))
+	if wait > clockPatience {
+		return fmt.Errorf("accounts were last signed at %s, which is not yet over: set the clock, because servers keep the newest account", time.Unix(last, 0).Local().Format(time.DateTime))
+	}
+	time.Sleep(wait)
+	return nil
+}
+
+func (o *operator) noteSigned() error {
+	if err := replace(o.path(signedName), []byte(strconv.FormatInt(time.Now().Unix(), 10)+"\n")); err != nil {
+		return fmt.Errorf("note the time of the signature: %w", err)
+	}
+	return nil
 }
 
 // addTokens gives each import the token of the account that it imports from.
@@ -84,7 +126,7 @@ func (k *Keys) OperatorConfig(accounts []AccountJWT, resolverDir string) string 
 	fmt.Fprintf(&b, "max_payload: %d\n", MaxPayload)
 	fmt.Fprintf(&b, "operator: %s\nsystem_account: %s\n", k.operator.state.Operator, k.operator.state.Accounts[System])
 	// The server keeps the newer of a stored and a preloaded account: a restart forgets no revocation.
-	fmt.Fprintf(&b, "resolver: {type: full, dir: %q, allow_delete: false}\nresolver_preload: {\n", resolverDir)
+	fmt.Fprintf(&b, "resolver: {type: full, dir: %q, allow_delete: false, interval: \"10s\"}\nresolver_preload: {\n", resolverDir)
 	for _, a := range accounts {
 		fmt.Fprintf(&b, "  # %s\n  %s: %s\n", a.Account, a.PublicKey, a.JWT)
 	}

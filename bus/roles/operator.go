@@ -85,6 +85,13 @@ func (o *operator) lock() (unlock func(), err error) {
 // complete makes missing keys: all of them at first, later those of roles that are new in this nod.
 // If it is killed, the next call goes on.
 func (o *operator) complete() error {
+	issued, err := o.users(issuedDir)
+	if err != nil {
+		return err
+	}
+	if o.state.Operator == "" && len(issued) > 0 {
+		return fmt.Errorf("%s is missing, but its accounts have users: restore it from a copy", o.path("operator.json"))
+	}
 	before, err := json.Marshal(o.state)
 	if err != nil {
 		return err
