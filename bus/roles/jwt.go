@@ -58,10 +58,10 @@ const PushInbox = "_INBOX.push"
 // signers lists the signing keys of all accounts: one for each role and, as terminal and web have
 // more rights than other connectors, one for each of these two.
 //
-// The holder of the key of agents or connectors chooses the names in the JWTs that it signs, and may
-// choose "*". The subjects of these roles contain the name as one whole token, and the server drops a
+// Whoever has the key of agents or connectors chooses the names in the JWTs that it signs, and may
+// choose "*". In the subjects of these roles the name comes after the verb, and the server drops a
 // right that is no valid subject, so such a user has at most the rights of all agents together, or of
-// all connectors.
+// all connectors. A name with dots makes subjects longer; the longer ones are denied.
 func signers() []signer {
 	var all []signer
 	for _, id := range []ID{
@@ -69,14 +69,26 @@ func signers() []signer {
 		ConnectorID(ownName), AgentID(ownName), {Role: Observer},
 	} {
 		s := signer{id.signer(), id.Account(), id.Permissions().JWT()}
+		if id.Name == ownName {
+			s.rights.Pub.Deny = append(s.rights.Pub.Deny, "nod.v1.*.*.*.*.>")
+		}
 		if id.Role == CarrierConnector {
-			s.rights.Pub.Deny = append(s.rights.Pub.Deny, reservedConnectors()...)
+			s.rights.Pub.Deny = append(append(s.rights.Pub.Deny, reservedConnectors()...), longerForConnectors...)
+			for _, name := range []string{Terminal, Web} {
+				s.rights.Sub.Deny.Add(ConnectorID(name).InboxPrefix()+".>", "$SRV.*.nod-connector-"+name, "$SRV.*.nod-connector-"+name+".>")
+			}
 		}
 		all = append(all, s)
 	}
 	nothing := Permissions{}.JWT()
 	return append(all, signer{sharesOfStore, Store, nothing}, signer{sharesOfEdge, Edge, nothing},
 		signer{pushSigner, System, Permissions{Publish: []string{ClaimsUpdate}, Subscribe: []string{PushInbox + ".>"}}.JWT()})
+}
+
+// longerForConnectors are the subjects of a connector's name with dots. Of these, the acknowledgements
+// would name the consumer of another stream.
+var longerForConnectors = []string{
+	"$JS.ACK.permission_prompts.*.*.*.*.*.*.>", "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*.>", "_NOD.consumer_info.*.>",
 }
 
 // reservedConnectors returns the subjects of the names that no connector with workers may have.
