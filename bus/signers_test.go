@@ -230,6 +230,36 @@ func TestARevocationReachesEveryServer(t *testing.T) {
 	}
 }
 
+// After a signing key was replaced, servers refuse all that the stolen one signs; the users of the
+// directory go on with their keys.
+func TestAStolenSigningKeyIsReplaced(t *testing.T) {
+	t.Parallel()
+	g := startIn(t, operatorMode)
+	edge := g.account(asAda)
+	claims := func(c *jwt.UserClaims) { c.Name, c.IssuerAccount = "ada", edge }
+	stolen := operatorSeed(t, g.dir, "agent")
+	forged, err := g.forged("agent", claims)
+	require.NoError(t, err)
+	other := g.as(asTg)
+	elsewhere, err := g.keys.RotateSigner("agent")
+	require.NoError(t, err)
+	require.Empty(t, elsewhere)
+	accounts, err := g.keys.AccountJWTs(time.Now())
+	require.NoError(t, err)
+	_, err = bus.PushAccounts(t.Context(), g.url, g.keys.PushCreds(), roles.AccountsOf(accounts, roles.Edge), quiet())
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return !forged.IsConnected() }, 30*time.Second, time.Millisecond)
+	seed, err := stolen.Seed()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "keys", "operator", "stolen.nk"), seed, 0o600))
+	_, err = g.forged("stolen", claims)
+	require.ErrorIs(t, err, nats.ErrAuthorization)
+	require.True(t, mayPublish(t, g.as(asAda), "nod.v1.request.ada.s.1"))
+	require.NoError(t, other.Flush(), "other roles stay")
+	_, err = g.keys.RotateSigner("nobody")
+	require.ErrorContains(t, err, "agent")
+}
+
 // startOperatorCluster runs servers in operator mode, and returns their configurations and what ends them.
 func startOperatorCluster(t *testing.T, n int) (g *guarded, configs []string, ends []func()) {
 	t.Helper()

@@ -163,12 +163,16 @@ func (c *keysRevokeCmd) Run(e *env) error {
 
 type keysRotateCmd struct {
 	Name    string        `arg:"" help:"The key, as nod keys list names it."`
+	Signer  bool          `name:"signer" help:"In operator mode: replace the signing key of a role, such as agent, because its seed was stolen."`
 	Overlap time.Duration `default:"1h" placeholder:"D" help:"How long the earlier key is accepted too (1h)."`
 }
 
 // Run replaces a key by a new one. The nod that runs on this data directory accepts both before Run
 // returns, and only the new one after the overlap.
 func (c *keysRotateCmd) Run(e *env) error {
+	if c.Signer {
+		return e.rotateSigner(c.Name)
+	}
 	id, err := roles.ParseID(c.Name)
 	if err != nil {
 		return err

@@ -77,6 +77,39 @@ func (e *env) push(keys *roles.Keys, accounts []roles.AccountJWT) error {
 	return nil
 }
 
+// rotateSigner replaces a signing key, and sends the accounts to the servers if it has an address.
+func (e *env) rotateSigner(name string) error {
+	keys, unlock, err := e.lockedKeys(operatorFlag{})
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	elsewhere, err := keys.RotateSigner(name)
+	if err != nil {
+		return err
+	}
+	for _, u := range elsewhere {
+		fmt.Fprintf(e.stderr, "a key of %s is not in this directory and has to be replaced: nod keys revoke %s, then nod keys add %s\n", u.ID, u.ID, u.ID)
+	}
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	if name == "push" { // its account is the servers' own, which is not pushed
+		fmt.Fprintln(e.stderr, "your servers do not know this yet: give each one the new text of nod keys config, and start it again")
+		return nil
+	}
+	if place.URL == "" {
+		fmt.Fprintln(e.stderr, "your servers do not know this yet: run nod keys push, or let the operator that signs your accounts run the commands of nod keys config --nsc DIR")
+		return nil
+	}
+	accounts, err := keys.AccountJWTs(time.Now())
+	if err != nil {
+		return err
+	}
+	return e.push(keys, accounts[1:])
+}
+
 type keysPushCmd struct{}
 
 // Run sends the accounts to the running servers, with the revocations of all revoked keys and of
