@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -149,13 +150,38 @@ func credentials(path string) (nats.Option, error) {
 		return nil, fmt.Errorf("read credentials: %w", err)
 	}
 	if bytes.Contains(data, []byte("BEGIN NATS USER JWT")) {
-		return nats.UserCredentials(path), nil
+		return userCredentials(path), nil
 	}
 	opt, err := nats.NkeyOptionFromSeed(path)
 	if err != nil {
 		return nil, fmt.Errorf("credentials %s hold neither an nkey seed nor a NATS user: %w", path, err)
 	}
 	return opt, nil
+}
+
+// userCredentials reads the file at each connect, so that a connection finds a rotated key. It takes
+// the path as it is: nats.UserCredentials would replace a $ in it.
+func userCredentials(path string) nats.Option {
+	return nats.UserJWT(func() (string, error) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("read credentials: %w", err)
+		}
+		defer clear(data)
+		return nkeys.ParseDecoratedJWT(data)
+	}, func(nonce []byte) ([]byte, error) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read credentials: %w", err)
+		}
+		defer clear(data)
+		pair, err := nkeys.ParseDecoratedNKey(data)
+		if err != nil {
+			return nil, fmt.Errorf("credentials %s hold no nkey seed", path) // the library's error may quote the seed
+		}
+		defer pair.Wipe()
+		return pair.Sign(nonce)
+	})
 }
 
 func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {

@@ -206,6 +206,9 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	if n.keys, err = roles.OpenKeys(n.opts.DataDir); err != nil {
 		return nil, err
 	}
+	if n.keys.Operator() {
+		return nil, fmt.Errorf("%s has keys for NATS servers in operator mode, and the server of nod up is none: name another directory with --data, or those servers with --nats-url", n.opts.DataDir)
+	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range ChannelNames() {
 		ids = append(ids, roles.ConnectorID(name)) // the settings may name the channel later, and the server reads keys only at its start
