@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/micro"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/nodbus/nod/traces"
@@ -32,7 +31,7 @@ func traceHeader(ctx context.Context, header nats.Header) nats.Header {
 // Trace returns the span context that the caller sent; it is invalid if there is none.
 func (c *Call) Trace() trace.SpanContext {
 	h := c.req.Headers()
-	return traces.Parse(micro.Headers.Get(h, traces.ParentField), micro.Headers.Get(h, traces.StateField))
+	return traces.Parse(h.Get(traces.ParentField), h.Get(traces.StateField))
 }
 
 // Trace returns the span context that came with the message; it is invalid if there is none.
