@@ -91,13 +91,15 @@ func (c *upCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	spans, flush := e.openTraces()
+	defer flush()
 	ctx, cancel := context.WithTimeout(e.ctx, 30*time.Second)
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: place.DataDir, Host: host, Port: port, SyncInterval: time.Duration(c.Sync),
 		Web: c.listen(), WebKey: c.LoginKey, Metrics: c.Metrics,
 		URL: place.URL, Creds: place.Creds, StoreCreds: c.StoreCred, Replicas: c.Replicas,
-		Settings: settings, VoiceTimeout: voice, Version: version(), Log: e.log,
+		Settings: settings, VoiceTimeout: voice, Traces: spans, Version: version(), Log: e.log,
 	})
 	if err != nil {
 		return err
