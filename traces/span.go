@@ -34,6 +34,12 @@ func Child(parent trace.SpanContext, name string, start, end time.Time, attribut
 	}
 }
 
+// Context returns the span's own context, for spans below it.
+func (s *Span) Context() trace.SpanContext {
+	state, _ := trace.ParseTraceState(s.State) // it comes from a parsed one
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: s.Trace, SpanID: s.ID, TraceFlags: trace.FlagsSampled, TraceState: state})
+}
+
 // NewSpanID returns a random id of a span.
 func NewSpanID() (id trace.SpanID) {
 	for !id.IsValid() {

@@ -167,8 +167,7 @@ func (e *base) storeSpans(parent trace.SpanContext, w bus.StoreWrite) []traces.S
 	if w.Synced.IsZero() {
 		return []traces.Span{s}
 	}
-	within := trace.NewSpanContext(trace.SpanContextConfig{TraceID: s.Trace, SpanID: s.ID})
-	return []traces.Span{s, traces.Child(within, "sync", e.clock.at(w.Acked), e.clock.at(w.Synced))}
+	return []traces.Span{s, traces.Child(s.Context(), "sync", e.clock.at(w.Acked), e.clock.at(w.Synced))}
 }
 
 // spanOf returns the span of a request; it is invalid if the request is not traced.

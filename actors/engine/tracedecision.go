@@ -65,7 +65,7 @@ func (e *base) traceDecide(ctx context.Context, rec *schemas.Record, d *schemas.
 		return ctx, nil
 	}
 	began, span := e.clock.now(), traces.Child(spanOf(rec.Trace), "decide", time.Time{}, time.Time{}, decisionAttributes(d)...)
-	within := trace.NewSpanContext(trace.SpanContextConfig{TraceID: span.Trace, SpanID: span.ID})
+	within := span.Context()
 	var writes []traces.Span
 	ctx = bus.ObserveWrites(ctx, func(w bus.StoreWrite) { writes = append(writes, e.storeSpans(within, w)...) })
 	return ctx, func(stored bool, err error) {
