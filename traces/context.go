@@ -5,6 +5,7 @@ package traces
 import (
 	"context"
 	"os"
+	"strings"
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -21,13 +22,18 @@ const (
 const (
 	maxParent = 256
 	maxState  = 512
+
+	parentLength = 55 // of a traceparent of version 00
 )
 
 // Parse returns the span context that a traceparent and a tracestate name. A malformed or overlong
 // traceparent gives an invalid context, and a malformed or overlong tracestate is left out: neither
 // is an error of the request. Baggage is never read.
 func Parse(traceparent, tracestate string) trace.SpanContext {
-	if traceparent == "" || len(traceparent) > maxParent {
+	switch {
+	case traceparent == "", len(traceparent) > maxParent:
+		return trace.SpanContext{}
+	case strings.HasPrefix(traceparent, "00-") && len(traceparent) != parentLength: // the library ignores further fields, which only later versions have
 		return trace.SpanContext{}
 	}
 	carrier := propagation.MapCarrier{ParentField: traceparent}
