@@ -26,7 +26,7 @@ type callTrace struct {
 	// inNew means that the request's new record keeps the trace, and inEarlier that a record of an
 	// earlier call does. The log entry of the record's decision then ends the trace.
 	inNew, inEarlier bool
-	verdict          []attribute.KeyValue
+	risk             schemas.Risk // empty before the policy check
 
 	mu    sync.Mutex // several stores may be written at the same time
 	spans []traces.Span
@@ -81,11 +81,9 @@ func (t *callTrace) checked(s *askState, began time.Time) {
 	if t == nil {
 		return
 	}
-	t.verdict = []attribute.KeyValue{
-		attribute.String("nod.verdict", string(s.verdict.Effect)), attribute.String("nod.rule", ruleName(s.verdict.Rule)),
-		attribute.String("nod.risk", string(s.verdict.Risk)),
-	}
-	t.add(traces.Child(trace.SpanContext{}, "check policy", began, t.clock.now(), t.verdict...))
+	t.risk = s.verdict.Risk
+	t.add(traces.Child(trace.SpanContext{}, "check policy", began, t.clock.now(),
+		attribute.String("nod.verdict", string(s.verdict.Effect)), attribute.String("nod.rule", ruleName(s.verdict.Rule)), attribute.String("nod.risk", string(t.risk))))
 }
 
 // routed records how the people to ask were found.
@@ -145,7 +143,7 @@ func (t *callTrace) end(r *schemas.Request, reply schemas.RequestReply, err erro
 	if t.inEarlier || t.inNew && err == nil {
 		return
 	}
-	whole := rootSpan(&t.kept, now, requestAttributes(t.agent, r), t.verdict)
+	whole := rootSpan(&t.kept, now, requestAttributes(t.agent, r, t.risk))
 	if d, decided := reply.(*schemas.Decision); decided && d != nil {
 		whole.Attributes = append(whole.Attributes, decisionAttributes(d)...)
 	}
@@ -214,10 +212,13 @@ func rootSpan(kept *schemas.Trace, end time.Time, attributes ...[]attribute.KeyV
 	return s
 }
 
-func requestAttributes(agent string, r *schemas.Request) []attribute.KeyValue {
+func requestAttributes(agent string, r *schemas.Request, risk schemas.Risk) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("nod.agent", agent), attribute.String("nod.session", r.SessionID), attribute.String("nod.request", r.PendingID),
 		attribute.String("nod.kind", string(r.Kind)),
+	}
+	if risk != "" {
+		all = append(all, attribute.String("nod.risk", string(risk)))
 	}
 	if tool := firstWord(r.ToolName); tool != "" && tool == r.ToolName { // an agent may write anything there
 		all = append(all, attribute.String("gen_ai.tool.name", tool))
@@ -227,7 +228,10 @@ func requestAttributes(agent string, r *schemas.Request) []attribute.KeyValue {
 
 func decisionAttributes(d *schemas.Decision) []attribute.KeyValue {
 	all := []attribute.KeyValue{attribute.String("nod.outcome", string(d.Outcome)), attribute.String("nod.decided_by", string(d.By.Kind))}
-	if d.By.Connector != "" {
+	switch {
+	case d.By.Kind == schemas.ByPolicy:
+		all = append(all, attribute.String("nod.rule", ruleName(d.By.Name)))
+	case d.By.Connector != "":
 		all = append(all, attribute.String("nod.channel", d.By.Connector))
 	}
 	return all
@@ -248,10 +252,14 @@ func firstWord(text string) string {
 	return text[:min(end, maxWord)]
 }
 
-// ruleName returns a rule without its pattern, which may have commands, paths and people's names.
+// ruleName returns a rule without its pattern, which may have commands, paths and people's names: its
+// list and its tool, such as "allow Bash".
 func ruleName(rule string) string {
-	if builtIn := []string{"default contained", "default nod", "default permissions", "default secrets", "already granted"}; slices.Contains(builtIn, rule) {
+	switch list, of, _ := strings.Cut(rule, " "); {
+	case slices.Contains([]string{"default contained", "default nod", "default permissions", "default secrets", "already granted"}, rule):
 		return rule
+	case slices.Contains([]string{"allow", "ask", "deny", "always"}, list):
+		return strings.TrimSpace(list + " " + firstWord(of))
 	}
 	return firstWord(rule)
 }

@@ -27,7 +27,7 @@ func (e *base) traceDecided(entry *bus.Entry, r *schemas.Request, d *schemas.Dec
 	deliver := traces.Child(root, "deliver", d.DecidedAt, later(told, d.DecidedAt), attribute.String("nod.delivery", "outbox"))
 	deliver.Kind = trace.SpanKindProducer
 	e.Traces.Write(deliver)
-	e.Traces.Write(rootSpan(rec.Trace, later(e.clock.now(), d.DecidedAt), requestAttributes(rec.Agent, r), decisionAttributes(d), []attribute.KeyValue{attribute.String("nod.risk", string(rec.Risk))}))
+	e.Traces.Write(rootSpan(rec.Trace, later(e.clock.now(), d.DecidedAt), requestAttributes(rec.Agent, r, rec.Risk), decisionAttributes(d)))
 }
 
 func later(a, b time.Time) time.Time {
