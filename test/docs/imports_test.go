@@ -139,7 +139,8 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests: see schemas/schema.go
 		"github.com/prometheus/":                {"embed/metrics"},
 		"go.opentelemetry.io/otel":              {"traces/...", "bus", "actors/engine", "actors/connector", "test/..."},
-		"google.golang.org/protobuf":            {"traces/otlp"},
+		"google.golang.org/protobuf":            {"traces/otlp", "internal/testcollector"},
+		"go.opentelemetry.io/proto":             {"traces/otlp", "internal/testcollector", "test/..."}, // only tests import this module
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/people/voice", "connectors/people/slack/...", "connectors/people/discord/...", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests
@@ -169,6 +170,17 @@ func TestTheClientDoesNotImportProtoActor(t *testing.T) {
 		if p.ImportPath == module {
 			for _, dep := range p.Deps {
 				require.False(t, strings.HasPrefix(dep, "github.com/asynkron/"), dep)
+			}
+		}
+	}
+}
+
+// OpenTelemetry's own exporter would link gRPC, whose start-up each hook would pay for.
+func TestNodLinksNoGRPC(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.ImportPath == module+"/cmd/nod" {
+			for _, dep := range p.Deps {
+				require.False(t, strings.HasPrefix(dep, "google.golang.org/grpc") || strings.HasPrefix(dep, "go.opentelemetry.io/proto"), dep)
 			}
 		}
 	}
