@@ -138,7 +138,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/aymanbagabas/go-udiff":      {"actors/policy/filediff", "connectors/people/payload", "connectors/agents/mcpgate"},
 		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests: see schemas/schema.go
 		"github.com/prometheus/":                {"embed/metrics"},
-		"go.opentelemetry.io/otel":              {"traces/...", "bus", "actors/engine", "actors/connector", "test/..."},
+		"go.opentelemetry.io/otel":              {"traces/...", "bus", "actors/engine", "actors/connector", "connectors/agents/httpapi", "connectors/agents/mcp", "test/..."}, // httpapi and mcp import this module only in tests
 		"google.golang.org/protobuf":            {"traces/otlp", "internal/testcollector"},
 		"go.opentelemetry.io/proto":             {"traces/otlp", "internal/testcollector", "test/..."}, // only tests import this module
 		"github.com/alecthomas/kong":            {"cmd/..."},
