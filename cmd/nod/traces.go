@@ -12,8 +12,8 @@ import (
 const flushWithin = 3 * time.Second
 
 // openTraces starts the exporter that the variables OTEL_… describe. It returns nil if they name
-// none. A wrong variable turns traces off with a warning: nod runs without them. The caller must
-// call done, which sends the last spans.
+// none. A wrong variable turns traces off with a warning: nod runs without them. done sends the last
+// spans.
 func (e *env) openTraces() (exporter *otlp.Exporter, done func()) {
 	config, on, err := otlp.FromEnvironment(os.Getenv, version())
 	if err != nil {

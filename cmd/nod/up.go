@@ -92,7 +92,6 @@ func (c *upCmd) Run(e *env) error {
 		return err
 	}
 	spans, flush := e.openTraces()
-	defer flush()
 	ctx, cancel := context.WithTimeout(e.ctx, 30*time.Second)
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{
@@ -108,6 +107,7 @@ func (c *upCmd) Run(e *env) error {
 	go func() { served <- c.serve(e, n, place.DataDir, port) }()
 	select {
 	case err := <-served:
+		flush()
 		return err
 	case err := <-n.Failed(): // the process ends at once: all that nod confirmed is stored, and an orderly stop would wait for the failed disk
 		return err
