@@ -264,6 +264,11 @@ func (c *Conn) Open() bool { return !c.nc.AuthRequired() }
 // Publish sends v to subject. Nil does not mean that v was delivered.
 func (c *Conn) Publish(subject string, v any) error { return c.publish(subject, v, nil) }
 
+// PublishTraced is Publish with the trace of ctx, if there is one, in the message's headers.
+func (c *Conn) PublishTraced(ctx context.Context, subject string, v any) error {
+	return c.publish(subject, v, traceHeader(ctx, nil))
+}
+
 // PublishVersion publishes one version of a record. A header names the version, so that a
 // receiver that already has a newer version need not decode the message.
 func (c *Conn) PublishVersion(subject string, v any, key string, revision uint64) error {
