@@ -29,8 +29,8 @@ func NewSystem(log *slog.Logger) *System {
 func (s *System) Stop() { s.stop.Do(s.sys.Shutdown) }
 
 // resume returns the supervision of every actor. After a panic, the actor logs the panic and
-// continues with its next message, because a restart would lose the other messages in the
-// actor's mailbox.
+// continues with its next message, because a restart would lose the other messages in the actor's
+// mailbox.
 func resume(log *slog.Logger) actor.SupervisorStrategy {
 	return actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {
 		log.Error("actors: a message was not handled, because its handler panicked", "panic", reason)
@@ -45,8 +45,8 @@ func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
 
-// Actor handles messages one after another. Only the actor's receive function may use the state
-// of the actor.
+// Actor handles messages one after another. Only the actor's receive function may use the state of
+// the actor.
 type Actor struct {
 	sys  *System
 	pid  *actor.PID

@@ -1,6 +1,6 @@
-// Package agent hosts several sessions of an agent in one process. Each session has an actor,
-// which keeps the ids of the session's open requests and receives its notices. The caller's
-// goroutine sends each request and waits for its decision.
+// Package agent hosts several sessions of an agent in one process. Each session has an actor, which
+// keeps the ids of the session's open requests and receives its notices. The caller's goroutine
+// sends each request and waits for its decision.
 package agent
 
 import (
@@ -85,9 +85,9 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	return s, nil
 }
 
-// Ask sends a request in this session and waits for its one decision. If nod reports an error,
-// the error is a *schemas.Error. If ctx ends first, Ask withdraws the request and returns the
-// error of ctx.
+// Ask sends a request in this session and waits for its one decision. If nod reports an error, the
+// error is a *schemas.Error. If ctx ends first, Ask withdraws the request and returns the error of
+// ctx.
 func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	r.SessionID = s.id
 	r.Rejoin = r.Rejoin || r.PendingID != "" // a caller that chose the pending_id may have sent this request earlier

@@ -15,11 +15,11 @@ const (
 	// worker starts an attempt during this time, because the worker renews its claim until the
 	// channel replies.
 	carryTimeout = 25 * time.Second
-	// channelTimeout is the time within which the channel must reply. The rest of carryTimeout
-	// is for storing the result.
+	// channelTimeout is the time within which the channel must reply. The rest of carryTimeout is
+	// for storing the result.
 	channelTimeout = 20 * time.Second
-	// claimedMin and claimedMax are the shortest and the longest pause before the next attempt
-	// if another worker has claimed the prompt.
+	// claimedMin and claimedMax are the shortest and the longest pause before the next attempt if
+	// another worker has claimed the prompt.
 	claimedMin = 100 * time.Millisecond
 	claimedMax = 5 * time.Second
 )
@@ -30,13 +30,13 @@ var errClaimed = errors.New("another worker has claimed it")
 // showAttempt is one attempt to show one prompt or one outcome.
 //
 // Before the attempt sends a message, the worker claims the prompt's entry in the bucket
-// shown_prompts. The worker renews the claim until the channel replies. During a claim, no
-// other worker sends a message.
+// shown_prompts. The worker renews the claim until the channel replies. During a claim, no other
+// worker sends a message.
 //
-// If the worker dies while it calls the channel, the channel may have a message whose handle is
-// not stored. No worker can edit such a message. The next attempt sends a second message,
-// marked with Repeat. On a channel that can edit messages, the first message has no buttons,
-// because showInSteps stores the handle before it adds the buttons.
+// If the worker dies while it calls the channel, the channel may have a message whose handle is not
+// stored. No worker can edit such a message. The next attempt sends a second message, marked with
+// Repeat. On a channel that can edit messages, the first message has no buttons, because
+// showInSteps stores the handle before it adds the buttons.
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt
@@ -59,9 +59,9 @@ func (q promptJob) Run(ctx context.Context) {
 
 func (q promptJob) Failed(any) { q.delivery.Again(retryMin) }
 
-// retryUntil returns the time until which the worker tries to show a prompt. For a question,
-// this time is the question's deadline. For an outcome, it is the time until which the queue
-// keeps the outcome, because a message with live buttons may still show the question.
+// retryUntil returns the time until which the worker tries to show a prompt. For a question, this
+// time is the question's deadline. For an outcome, it is the time until which the queue keeps the
+// outcome, because a message with live buttons may still show the question.
 func retryUntil(p *schemas.Prompt) time.Time {
 	if p.Decision != nil {
 		return p.Deadline.Add(bus.PromptGrace)
@@ -69,8 +69,8 @@ func retryUntil(p *schemas.Prompt) time.Time {
 	return p.Deadline
 }
 
-// finish acknowledges a delivery after a success. After a failure it requests another delivery.
-// If the time for attempts is over, it reports the failure.
+// finish acknowledges a delivery after a success. After a failure it requests another delivery. If
+// the time for attempts is over, it reports the failure.
 func (q promptJob) finish(ctx context.Context, err error) {
 	if err == nil {
 		q.delivery.Done()
@@ -111,8 +111,8 @@ func (q promptJob) finish(ctx context.Context, err error) {
 	q.delivery.Done()
 }
 
-// deliver shows this version of a prompt or outcome, unless a message already shows the
-// version. The error is errClaimed if another worker is showing the prompt.
+// deliver shows this version of a prompt or outcome, unless a message already shows the version.
+// The error is errClaimed if another worker is showing the prompt.
 func (c showAttempt) deliver(ctx context.Context) error {
 	shown, err := c.desk.claim(ctx, &c.prompt, c.id, c.try)
 	switch {

@@ -10,8 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stuck is a carrier whose chat with Ann does not reply until the test closes the channel
-// freed.
+// stuck is a carrier whose chat with Ann does not reply until the test closes the channel freed.
 type stuck struct {
 	*pager
 	entered chan struct{}
@@ -42,8 +41,7 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	require.Empty(t, p.entered, "Ann's first prompt is still on its way")
 }
 
-// reviser is a pager whose messages can be changed. The first change of a message adds its
-// buttons.
+// reviser is a pager whose messages can be changed. The first change of a message adds its buttons.
 type reviser struct {
 	*pager
 	revised chan schemas.Prompt

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// keepClaim runs the function call and renews the claim until call returns. A renewal never
-// revives a claim that has ended.
+// keepClaim runs the function call and renews the claim until call returns. A renewal never revives
+// a claim that has ended.
 func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})
@@ -59,8 +59,8 @@ func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bo
 	return lost, err
 }
 
-// write stores an entry while this attempt has the claim, and returns the stored entry. If lost
-// is true, another worker has taken over the expired claim, and the entry of that worker stays
+// write stores an entry while this attempt has the claim, and returns the stored entry. If lost is
+// true, another worker has taken over the expired claim, and the entry of that worker stays
 // unchanged.
 func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored schemas.Shown, lost bool, err error) {
 	for {

@@ -14,9 +14,9 @@ const (
 	leftoversPage = 1000
 )
 
-// sweepLeftovers looks for decided requests whose messages still have live buttons, and shows
-// their outcomes. It does so once in each interval leftoversEvery. An outcome is not shown if
-// the queue was lost, if the worker died, or if the channel failed until the worker gave up.
+// sweepLeftovers looks for decided requests whose messages still have live buttons, and shows their
+// outcomes. It does so once in each interval leftoversEvery. An outcome is not shown if the queue
+// was lost, if the worker died, or if the channel failed until the worker gave up.
 func (w *Worker) sweepLeftovers(ctx context.Context) {
 	tick := time.NewTicker(leftoversEvery)
 	defer tick.Stop()
@@ -32,8 +32,8 @@ func (w *Worker) sweepLeftovers(ctx context.Context) {
 	}
 }
 
-// showLeftovers shows the missing outcomes, one page after another. The outcomes pass through
-// the recipients' lanes, so that new prompts are not delayed until all outcomes are shown.
+// showLeftovers shows the missing outcomes, one page after another. The outcomes pass through the
+// recipients' lanes, so that new prompts are not delayed until all outcomes are shown.
 func (w *Worker) showLeftovers(ctx context.Context) error {
 	for after := ""; ; {
 		page, err := w.desk.unsettled(ctx, after)

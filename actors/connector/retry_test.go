@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A worker tries to show a question until the question's deadline. It tries to show an outcome
-// for as long as the queue keeps the outcome.
+// A worker tries to show a question until the question's deadline. It tries to show an outcome for
+// as long as the queue keeps the outcome.
 func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	t.Parallel()
 	p := schemas.Prompt{Deadline: time.Now().Add(time.Hour)}

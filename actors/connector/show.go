@@ -27,8 +27,8 @@ func (c showAttempt) showAtOnce(ctx context.Context, shown schemas.Shown) error 
 
 // showInSteps shows a prompt on a channel that can edit messages. It sends the prompt without
 // buttons, stores the message's handle, and then adds the buttons. If the handle is lost, the
-// message thus has no buttons. If an earlier attempt has stored a handle, showInSteps only adds
-// the buttons.
+// message thus has no buttons. If an earlier attempt has stored a handle, showInSteps only adds the
+// buttons.
 func (c showAttempt) showInSteps(ctx context.Context, shown schemas.Shown, r people.Reviser) error {
 	var err error
 	isSent := len(shown.Refs()) > 0
@@ -51,9 +51,9 @@ func (c showAttempt) showInSteps(ctx context.Context, shown schemas.Shown, r peo
 	return c.desk.delivered(c.recording, &c.prompt, schemas.DeliveryShown, "")
 }
 
-// sendWithoutChoices sends the prompt in a new message and stores the message's handle. It does
-// not end the claim. If another worker has taken over the claim, sendWithoutChoices adds the
-// handle to the entry of that worker and returns errClaimed.
+// sendWithoutChoices sends the prompt in a new message and stores the message's handle. It does not
+// end the claim. If another worker has taken over the claim, sendWithoutChoices adds the handle to
+// the entry of that worker and returns errClaimed.
 func (c showAttempt) sendWithoutChoices(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
 	if shown.Ref != "" {
 		shown.Also, shown.Ref = append(shown.Also, shown.Ref), ""
@@ -73,9 +73,9 @@ func (c showAttempt) sendWithoutChoices(ctx context.Context, shown schemas.Shown
 	return stored, err
 }
 
-// send shows a prompt or its outcome in a new message. If the channel reports that it sent
-// nothing, send releases the claim. After any other failure the channel may have sent a
-// message. The claim then stays until it expires, and the next message is marked as a repeat.
+// send shows a prompt or its outcome in a new message. If the channel reports that it sent nothing,
+// send releases the claim. After any other failure the channel may have sent a message. The claim
+// then stays until it expires, and the next message is marked as a repeat.
 func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
@@ -91,8 +91,8 @@ func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Sho
 	return shown, err
 }
 
-// asRepeat returns the prompt p. If another message may show the same request, the prompt is
-// marked as a repeat.
+// asRepeat returns the prompt p. If another message may show the same request, the prompt is marked
+// as a repeat.
 func (showAttempt) asRepeat(shown *schemas.Shown, p schemas.Prompt) schemas.Prompt {
 	p.Repeat = shown.Repeat || len(shown.Also) > 0
 	return p
@@ -135,8 +135,8 @@ func isPermanent(err error) bool {
 	return errors.As(err, &e) && (e.Permanent || e.Unreachable)
 }
 
-// revise updates the shown messages of a pending request, if the carrier is a Reviser. A
-// refused change is no failed delivery, because the old message still shows the question.
+// revise updates the shown messages of a pending request, if the carrier is a Reviser. A refused
+// change is no failed delivery, because the old message still shows the question.
 func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 	if err := c.change(ctx, shown, c.prompt); err != nil {
 		c.releaseClaim(ctx, shown)
@@ -145,10 +145,10 @@ func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 	return c.recordEdit(shown)
 }
 
-// recordEdit stores that an edit has shown this version of a pending request. If the attempt
-// has lost its claim, another worker may have shown the outcome, and the edit may have restored
-// the buttons. In this case recordEdit shows the newest version, even after the attempt's time,
-// because no other worker knows of the edit.
+// recordEdit stores that an edit has shown this version of a pending request. If the attempt has
+// lost its claim, another worker may have shown the outcome, and the edit may have restored the
+// buttons. In this case recordEdit shows the newest version, even after the attempt's time, because
+// no other worker knows of the edit.
 func (c showAttempt) recordEdit(shown schemas.Shown) error {
 	ctx := c.recording
 	lost, err := c.record(ctx, shown)

@@ -23,10 +23,10 @@ const (
 	snapshotEach  = 4 * time.Millisecond
 )
 
-// untilSnapshot returns the pause between a snapshot and the next one. The parameter pending is
-// the number of requests in the snapshot. After a failed snapshot the pause is 0. The duration
-// of a snapshot does not count: while servers fail, snapshots are slow, but the next snapshot
-// is needed soon.
+// untilSnapshot returns the pause between a snapshot and the next one. The parameter pending is the
+// number of requests in the snapshot. After a failed snapshot the pause is 0. The duration of a
+// snapshot does not count: while servers fail, snapshots are slow, but the next snapshot is needed
+// soon.
 func untilSnapshot(pending int, err error) time.Duration {
 	if err != nil {
 		return 0
@@ -34,9 +34,9 @@ func untilSnapshot(pending int, err error) time.Duration {
 	return snapshotEvery + time.Duration(pending)*snapshotEach
 }
 
-// Viewer receives all pending requests, and then each change of a request once, in the order of
-// its revisions. After a reconnect, the viewer reads all pending requests again. It also reads
-// the outcomes of the requests that were decided during the interruption.
+// Viewer receives all pending requests, and then each change of a request once, in the order of its
+// revisions. After a reconnect, the viewer reads all pending requests again. It also reads the
+// outcomes of the requests that were decided during the interruption.
 type Viewer struct {
 	desk *Desk
 	show func(schemas.Prompt)
@@ -88,8 +88,8 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	return v, nil
 }
 
-// due reports whether the viewer must read the pending requests again without a reconnect. A
-// viewer with an intact connection loses messages while servers cannot reach each other.
+// due reports whether the viewer must read the pending requests again without a reconnect. A viewer
+// with an intact connection loses messages while servers cannot reach each other.
 func (v *Viewer) due() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -209,8 +209,8 @@ func (v *Viewer) isKnown(key string, revision uint64) bool {
 }
 
 // recordIfNewer reports whether the version is newer than the last shown version, and if so,
-// records it as shown. An hour after a request's decision, recordIfNewer deletes its notes
-// about the request, because no older version can arrive after that time.
+// records it as shown. An hour after a request's decision, recordIfNewer deletes its notes about
+// the request, because no older version can arrive after that time.
 func (j viewJob) recordIfNewer() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

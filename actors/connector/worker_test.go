@@ -352,8 +352,8 @@ func TestAPromptThatFailedIsSentAgain(t *testing.T) {
 	require.True(t, r.wait(p.sent).Repeat, "a prompt that may have been shown says so")
 }
 
-// A channel that asks the worker to wait has not shown the prompt, so the worker's next message
-// is no repeat.
+// A channel that asks the worker to wait has not shown the prompt, so the worker's next message is
+// no repeat.
 func TestAChannelThatAsksToWaitIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()
@@ -393,8 +393,8 @@ func TestARequestWithoutAWorkerIsRefusedAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, &schemas.Error{Code: schemas.CodeUndeliverable})
 }
 
-// If the last route of a request for permissions fails, the request ends at once. Any other
-// request stays pending for viewers.
+// If the last route of a request for permissions fails, the request ends at once. Any other request
+// stays pending for viewers.
 func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()
@@ -422,9 +422,8 @@ func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 	require.Equal(t, tool.PendingID, pending[0].PendingID)
 }
 
-// If an attempt's time ends while its message is being sent, the worker stores the message's
-// handle nevertheless, because no other worker knows the handle. The next attempt sends no
-// second message.
+// If an attempt's time ends while its message is being sent, the worker stores the message's handle
+// nevertheless, because no other worker knows the handle. The next attempt sends no second message.
 func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()

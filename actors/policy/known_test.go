@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// nod knows a call only if it can read every word of the call, and no word leads out of the
+// nod knows a call only if it can read every word of the call, and if no word leads outside the
 // project.
 func TestACallIsKnownIfNodCanReadAllOfIt(t *testing.T) {
 	p := preset(t, "")

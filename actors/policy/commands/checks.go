@@ -12,8 +12,8 @@ func checkSleep(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkPs allows only process numbers as the value of -p. After any other value, ps may read
-// its flags differently and show the environments of processes.
+// checkPs allows only process numbers as the value of -p. After any other value, ps may read its
+// flags differently and show the environments of processes.
 func checkPs(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
 		if f.name == "p" && strings.Trim(f.value, "0123456789,") != "" {
@@ -23,9 +23,9 @@ func checkPs(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkStrings refuses every word @FILE, even after -- or as the value of a flag. The program
-// named strings replaces @FILE by the words in FILE, and prints each of these words that is
-// neither a flag nor a file.
+// checkStrings refuses every word @FILE, even after -- or as the value of a flag. The program named
+// strings replaces @FILE by the words in FILE, and prints each of these words that is neither a
+// flag nor a file.
 func checkStrings(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.flags, func(f flag) bool { return strings.HasPrefix(f.value, "@") }) {
 		return "reads flags from a file"
@@ -38,8 +38,8 @@ func checkStrings(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkCommandV allows the builtin "command" only with the flag -v or -V. Without these flags,
-// the builtin runs its operands as a command.
+// checkCommandV allows the builtin "command" only with the flag -v or -V. Without these flags, the
+// builtin runs its operands as a command.
 func checkCommandV(_ Secrets, a *Args) string {
 	if len(a.flags) == 0 {
 		return "runs another command"

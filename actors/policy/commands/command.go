@@ -1,6 +1,6 @@
 // Package commands describes shell commands: their harmless flags, the harm that they may do with
-// other words, and how a rule may limit them. If a command has an unknown flag or word and no
-// rule decides, nod asks a person.
+// other words, and how a rule may limit them. If a command has an unknown flag or word and no rule
+// decides, nod asks a person.
 package commands
 
 import (
@@ -85,9 +85,9 @@ type Secrets interface {
 	// directory with known secrets. If paths is empty, the search is of the current directory.
 	SearchesPrivate(paths []word.Word) bool
 	// SearchesExposed returns a file with secrets that a search of these paths would show, or "".
-	// If paths is empty, the search is of the current directory. Files for which skips returns
-	// true do not count. If unsearched is true, found is a directory with too many names for nod
-	// to know its files.
+	// If paths is empty, the search is of the current directory. Files for which skips returns true
+	// do not count. If unsearched is true, found is a directory with too many names for nod to know
+	// its files.
 	SearchesExposed(paths []word.Word, skips func(file string) bool) (found string, unsearched bool)
 }
 
@@ -107,8 +107,7 @@ func Entry(name string) *Command {
 	return &unknownCommand
 }
 
-// Reader returns the table entry of a command that a preset allows, or nil for every other
-// command.
+// Reader returns the table entry of a command that a preset allows, or nil for every other command.
 func Reader(name string) *Command {
 	c := table()[name]
 	if c == nil || c.level == levelNone || c.level == levelApproved || c.Special {
@@ -120,8 +119,8 @@ func Reader(name string) *Command {
 // AllowedAt reports whether the preset with this level allows the command.
 func (c *Command) AllowedAt(l Level) bool { return c.level != levelNone && c.level <= l }
 
-// Check compares the words after a command's name with the command's entry. It returns the words
-// as flags and operands, and the reason to ask, or "". If there is a reason, the Args may be
+// Check compares the words after a command's name with the command's entry. It returns the words as
+// flags and operands, and the reason to ask, or "". If there is a reason, the Args may be
 // incomplete.
 func (c *Command) Check(name string, words []word.Word, s Secrets) (Args, string) {
 	a, why := c.parse(name, words)

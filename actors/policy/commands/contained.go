@@ -2,8 +2,8 @@ package commands
 
 import "strings"
 
-// decidedByPeople are the harms that containment does not prevent. A command with such a harm
-// loses work in the project, or acts outside the project. A person decides about the command.
+// decidedByPeople are the harms that containment does not prevent. A command with such a harm loses
+// work in the project, or acts outside the project. A person decides about the command.
 var decidedByPeople = map[Harm]bool{
 	destroys: true, writesDisk: true, runsAsRoot: true, runsRemotely: true, publishes: true, changesSettings: true, stopsProcesses: true,
 	stopsMachine: true, controlsContainers: true, changesSystems: true, installs: true,

@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// addition lists flags that a runner may have in a container, besides the flags in runnerFlags.
-// The kernel limits the runner to the project. The runner may therefore read all files of the
-// project as settings or code, and write files if no work is lost.
+// addition lists flags that a runner may have in a container, besides the flags in runnerFlags. The
+// kernel limits the runner to the project. The runner may therefore read all files of the project
+// as settings or code, and write files if no work is lost.
 type addition struct {
 	flags string // flags in the notation of Command.long; a name of one letter is also a short flag
 	reads string // flags whose value is a file or a directory to read
@@ -125,9 +125,9 @@ func (c *Command) addFlagName(flag string) {
 // Output is a file or a directory that a command writes because of a flag.
 type Output struct{ Flag, Path string }
 
-// ContainedFlags compares a runner's words with the list of flags that lose no work in a
-// container. It returns the files and directories that the runner's flags make it write, and
-// the reason to ask, or "". If nod has no list for the runner, known is false.
+// ContainedFlags compares a runner's words with the list of flags that lose no work in a container.
+// It returns the files and directories that the runner's flags make it write, and the reason to
+// ask, or "". If nod has no list for the runner, known is false.
 func ContainedFlags(name, words []string) (writes []Output, why string, known bool) {
 	list, ok := findContainedList(name)
 	if !ok {

@@ -35,9 +35,9 @@ func (a *Args) addFlag(name, value string, apart bool) {
 	a.flags = append(a.flags, flag{name, value, len(a.operands), apart})
 }
 
-// parse divides the words after a command's name into flags and operands, and returns the
-// reason to ask, or "". Like GNU getopt, it accepts flags after operands. Other programs read
-// such flags as operands, so the caller also checks every word after an operand as a path.
+// parse divides the words after a command's name into flags and operands, and returns the reason to
+// ask, or "". Like GNU getopt, it accepts flags after operands. Other programs read such flags as
+// operands, so the caller also checks every word after an operand as a path.
 func (c *Command) parse(name string, words []word.Word) (Args, string) {
 	a := Args{of: c, name: name, dashes: -1}
 	if c.raw {
@@ -93,8 +93,8 @@ func (c *Command) takesScript(a *Args) bool {
 	return c.script != "" && len(a.operands) > 0 && !a.has(c.script, "regexp", "expression", "files", "type-list")
 }
 
-// boundGlob reports whether an unquoted pattern in the flag t is harmless, whatever file name
-// the shell puts in place of the pattern. In --exclude, a file name only narrows a search. In
+// boundGlob reports whether an unquoted pattern in the flag t is harmless, whatever file name the
+// shell puts in place of the pattern. In --exclude, a file name only narrows a search. In
 // --include=*.go, every file name still matches only files that end in .go. In other flags, an
 // unseen file name could become a script, a format or a wider pattern.
 func boundGlob(t string) bool {
@@ -166,9 +166,9 @@ func (c *Command) cluster(a *Args, t string, rest []word.Word) (int, string) {
 	return 0, ""
 }
 
-// nextValue returns the word after a flag as the flag's value, and the reason to ask, or "".
-// nod asks about a value that looks like a flag, because some programs read it as a flag. A
-// negative number is allowed.
+// nextValue returns the word after a flag as the flag's value, and the reason to ask, or "". nod
+// asks about a value that looks like a flag, because some programs read it as a flag. A negative
+// number is allowed.
 func nextValue(name string, rest []word.Word) (string, string) {
 	switch {
 	case len(rest) == 0:
@@ -181,9 +181,9 @@ func nextValue(name string, rest []word.Word) (string, string) {
 	return rest[0].Text, ""
 }
 
-// Paths returns the words that may be files. These are all operands except a first operand that
-// is a script or a pattern. On some systems, tools read every word after the first operand as a
-// file, so Paths includes the values of later flags.
+// Paths returns the words that may be files. These are all operands except a first operand that is
+// a script or a pattern. On some systems, tools read every word after the first operand as a file,
+// so Paths includes the values of later flags.
 func (a *Args) Paths() []word.Word {
 	paths := a.operands
 	if a.of.takesScript(a) {
@@ -200,8 +200,8 @@ func (a *Args) Paths() []word.Word {
 	return paths
 }
 
-// scripts returns the patterns or scripts among the command's words. An operand before the flag
-// -e is included, because some systems' tools read this operand as the script.
+// scripts returns the patterns or scripts among the command's words. An operand before the flag -e
+// is included, because some systems' tools read this operand as the script.
 func (a *Args) scripts() []string {
 	var out []string
 	early := true

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// gitRule lists the flags that a rule such as Bash(git commit:*) covers although the rule does
-// not name them. With these flags git starts no other program, writes no other file, signs
-// nothing, and reads no other configuration. The rule must name every other flag.
+// gitRule lists the flags that a rule such as Bash(git commit:*) covers although the rule does not
+// name them. With these flags git starts no other program, writes no other file, signs nothing, and
+// reads no other configuration. The rule must name every other flag.
 type gitRule struct {
 	*Command
 	verbs string // the covered second subcommands, such as list in git notes list

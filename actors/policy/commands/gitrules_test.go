@@ -16,16 +16,16 @@ import (
 // name or both, and the form of its value.
 var gitOption = regexp.MustCompile(`(?m)^    (?:-(\w)(\[?[^\s,]*)(?:, )?)?(?:--((?:\[no-\])?[a-z0-9-]+))?(.*)$`)
 
-// gitActs matches the help of an option that may make git start a program, write a file, sign,
-// or use another configuration or repository.
+// gitActs matches the help of an option that may make git start a program, write a file, sign, or
+// use another configuration or repository.
 var gitActs = regexp.MustCompile(`(?i)\b(?:exec\w*|command|program|gpg|sign\b|signed|signature|template-dir\w*|specific file|to this file|<file>.*output|config|pack>|gitdir|helper|external|pager|write\w*|strategy>|mailbox|editor|hook\w*)\b`)
 
 // reviewedGit are listed options that are harmless although gitActs matches their help.
 var reviewedGit = "signoff no-verify verify edit no-post-rewrite write-fetch-head write-commit-graph signature"
 
-// The lists for git rules must agree with git's own help on which flags take the next word as
-// their value. If a flag starts a program, signs, or writes a named file according to the help,
-// no list may have it.
+// The lists for git rules must agree with git's own help on which flags take the next word as their
+// value. If a flag starts a program, signs, or writes a named file according to the help, no list
+// may have it.
 func TestRulesForGitAgreeWithGitsHelp(t *testing.T) {
 	missing(t, "git")
 	dir := repository(t)

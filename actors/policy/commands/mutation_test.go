@@ -101,8 +101,8 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 }
 
 // TestFlagListsMatter adds each harmful flag to its command's list, and nod must then allow the
-// command. The test shows that nod asks about the flag only because the list lacks it.
-// Therefore TestHarmfulFlagsAsk notices a harmful flag that someone adds to the list.
+// command. The test shows that nod asks about the flag only because the list lacks it. Therefore
+// TestHarmfulFlagsAsk notices a harmful flag that someone adds to the list.
 func TestFlagListsMatter(t *testing.T) {
 	held := 0
 	grow := func(name, f string) {
@@ -131,8 +131,8 @@ func TestFlagListsMatter(t *testing.T) {
 	assert.Greater(t, held, 100)
 }
 
-// nod asks about a letter that the lists lack. nod also asks about a long flag that lacks the
-// last letter of a listed flag, or has one letter more.
+// nod asks about a letter that the lists lack. nod also asks about a long flag that lacks the last
+// letter of a listed flag, or has one letter more.
 func TestUnlistedFlagsAsk(t *testing.T) {
 	p := newReaders(t)
 	try := func(line string, c *commands.Command) {

@@ -46,9 +46,9 @@ func checkSed(_ Secrets, a *Args) string {
 	return ""
 }
 
-// awkProgram matches an awk program that only prints fields of some lines. The program selects
-// the lines by number or by a plain regular expression. It contains no >, no |, no getline and
-// no function call.
+// awkProgram matches an awk program that only prints fields of some lines. The program selects the
+// lines by number or by a plain regular expression. It contains no >, no |, no getline and no
+// function call.
 var awkProgram = lazyregexp.New(`^\s*(?:` + awkCondition + `(?:\s*(?:&&|\|\|)\s*` + awkCondition + `)*)?\s*(?:\{\s*print(?:\s+` + awkItem + `(?:\s*,\s*` + awkItem + `|\s+` + awkItem + `)*)?\s*;?\s*\})?\s*$`)
 
 const (
@@ -74,8 +74,7 @@ func checkJq(_ Secrets, a *Args) string {
 }
 
 // printfFormat matches a format whose only conversion is %s, because other conversions evaluate
-// arithmetic in Zsh. A format must not begin with a dash, because printf would read it as a
-// flag.
+// arithmetic in Zsh. A format must not begin with a dash, because printf would read it as a flag.
 var printfFormat = lazyregexp.New(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
 
 func checkPrintf(_ Secrets, a *Args) string {
@@ -119,8 +118,8 @@ func checkGrep(s Secrets, a *Args) string {
 	return "searches whole directories, in which secrets such as .env may lie: --include, -l or rg bounds it"
 }
 
-// namesFile reports whether p is probably a file and not a directory. The name of a probable
-// file has an extension of source code or similar text.
+// namesFile reports whether p is probably a file and not a directory. The name of a probable file
+// has an extension of source code or similar text.
 func namesFile(p word.Word) bool {
 	base := p.Text[strings.LastIndexByte(p.Text, '/')+1:]
 	dot := strings.LastIndexByte(base, '.')
@@ -130,8 +129,8 @@ func namesFile(p word.Word) bool {
 	return secrets.SourceExtension(base[dot+1:])
 }
 
-// checkRg limits ripgrep to the files that ripgrep reads by default, which are not hidden.
-// Because a glob overrides this default, checkRg refuses a glob that may match a secret.
+// checkRg limits ripgrep to the files that ripgrep reads by default, which are not hidden. Because
+// a glob overrides this default, checkRg refuses a glob that may match a secret.
 func checkRg(s Secrets, a *Args) string {
 	if s.SearchesPrivate(a.Paths()) {
 		return "searches a directory in which secrets lie"

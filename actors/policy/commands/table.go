@@ -4,10 +4,10 @@ import "maps"
 
 // newTable returns every known command. Each command has one entry.
 //
-// If a preset should allow a command that only reads, add an entry with the preset's level and
-// the flags with which the command only reads. Leave out flags that write (-o), run a program
-// (--pre, --compress-program, -l of diff), read a list of files from a file (--files0-from), or
-// follow links to files that nod cannot see.
+// If a preset should allow a command that only reads, add an entry with the preset's level and the
+// flags with which the command only reads. Leave out flags that write (-o), run a program (--pre,
+// --compress-program, -l of diff), read a list of files from a file (--files0-from), or follow
+// links to files that nod cannot see.
 func newTable() map[string]*Command {
 	table := map[string]*Command{}
 	for _, section := range sections() {
@@ -330,9 +330,9 @@ func rgCommand() *Command {
 		long: "after-context: before-context: context: regexp: fixed-strings ignore-case case-sensitive smart-case line-number no-line-number column no-column with-filename no-filename files files-with-matches files-without-match count count-matches include-zero invert-match word-regexp line-regexp only-matching multiline multiline-dotall pcre2 quiet glob: iglob: type: type-not: type-list max-count: max-columns: max-columns-preview max-depth: max-filesize: threads: replace: trim no-heading heading pretty color: colors: sort: sortr: stats json vimgrep null no-messages no-config text hidden no-hidden no-ignore no-ignore-vcs no-ignore-parent follow one-file-system passthru passthrough engine: encoding: context-separator: field-match-separator: glob-case-insensitive crlf byte-offset no-unicode unrestricted"}
 }
 
-// Flags of git's diff commands that only change the form of the output. These flags are missing
-// on purpose: --output writes, --ext-diff and --textconv run programs, --no-index reads outside
-// the repository, -O reads a file.
+// Flags of git's diff commands that only change the form of the output. These flags are missing on
+// purpose: --output writes, --ext-diff and --textconv run programs, --no-index reads outside the
+// repository, -O reads a file.
 const (
 	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified= indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
 		"color= no-color color-moved= no-color-moved color-moved-ws: word-diff= word-diff-regex: color-words= no-renames rename-empty no-rename-empty check full-index binary abbrev= break-rewrites= find-renames= find-copies= find-copies-harder irreversible-delete diff-filter: " +

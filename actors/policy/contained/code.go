@@ -36,8 +36,8 @@ func shellInterpreter() *interpreter {
 	return &interpreter{inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true, flags: "abefhiklmnprstuvxBCDEHPT", longs: "--login --norc --noprofile --posix --verbose --version --help --noediting --restricted"}
 }
 
-// programOf returns the name under which the tables of this package list a program. For
-// example, python3.11 is listed as python, and gsed as sed.
+// programOf returns the name under which the tables of this package list a program. For example,
+// python3.11 is listed as python, and gsed as sed.
 func programOf(name string) string {
 	if other := otherNames[name]; other != "" {
 		return other
@@ -55,8 +55,8 @@ var otherNames = map[string]string{
 
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true}
 
-// interprets checks an interpreter, which may run a file of the project. Code in the command
-// line must not delete or overwrite files, or start programs.
+// interprets checks an interpreter, which may run a file of the project. Code in the command line
+// must not delete or overwrite files, or start programs.
 func (c *command) interprets() {
 	in := interpreters[c.name]
 	ran := false
@@ -174,8 +174,8 @@ func (c *command) laterCode(in *interpreter, i int) {
 	}
 }
 
-// code returns the code in a flag, and whether the flag takes code. If the code is not known,
-// the Term is unknown.
+// code returns the code in a flag, and whether the flag takes code. If the code is not known, the
+// Term is unknown.
 func (in *interpreter) code(flag string, rest []shell.Term) (shell.Term, bool) {
 	next := shell.Term{}
 	if len(rest) > 0 {
@@ -243,8 +243,8 @@ func (c *command) runsModule(args []shell.Term) {
 	}
 }
 
-// actingModules are modules of Python's library that run code from the command line, or that
-// write files which the caller names.
+// actingModules are modules of Python's library that run code from the command line, or that write
+// files which the caller names.
 var actingModules = set("timeit zipfile tarfile zipapp json.tool pdb cProfile profile trace code sqlite3 runpy fileinput lib2to3 pydoc asyncio gzip idlelib twine ensurepip shelve bdb " +
 	"base64 uu quopri rimraf pickle")
 
@@ -310,8 +310,8 @@ func namesSecret(c *command, code string) bool {
 
 var safeOpen = lazyregexp.New(`\bopen\s*\([^,()]*(?:,\s*(?:mode\s*=\s*)?['"]r[bt]?['"])?(?:,\s*(?:encoding|errors)\s*=\s*['"][^'"]*['"])?\s*\)`)
 
-// dangerous reports whether code may delete or overwrite files, start programs, use a database
-// or the network, or hide what it does.
+// dangerous reports whether code may delete or overwrite files, start programs, use a database or
+// the network, or hide what it does.
 func dangerous(code string) bool {
 	code = standardOutput.ReplaceAllString(code, "")
 	return dangerousCode.MatchString(safeOpen.ReplaceAllString(code, ""))
@@ -320,8 +320,8 @@ func dangerous(code string) bool {
 var standardOutput = lazyregexp.New(`\b(?:sys|process)\.std(?:out|err)\.write`)
 
 // dangerousCode matches dangerous code in Python, JavaScript, Ruby, Perl, PHP and Lua. It also
-// matches eval, getattr, an index and similar forms, because code can use them to call a
-// function under a hidden name.
+// matches eval, getattr, an index and similar forms, because code can use them to call a function
+// under a hidden name.
 var dangerousCode = lazyregexp.New(`(?i)` + strings.Join([]string{
 	`write|\bcopy_|\bcopy\s*\(|\bsave|\bto_(?:csv|json|excel|parquet)|extract|clear|fileio|filehandler|inplace|gzipfile|snapshot|splfile|io\.output|file\.new|\bmk[ds]|copytree|['"](?:w[bt]?\+?[bt]?|r[bt]?\+[bt]?)['"]|venv|profile`,
 	`unlink|rmtree|rmdir|rm_|\bremove|\brm(?:Sync)?\b|delete|fileutils|shutil|send2trash|rimraf|truncate|move`,

@@ -1,8 +1,8 @@
-// Package contained decides which command lines may run contained. A contained process can
-// write only the project and its own /tmp, reads no secret and has no network, but it can still
-// lose work in the project. The package therefore finds commands that delete, overwrite or
-// rewrite files, and commands that act outside the project. It also lists the permissions
-// without which a command would fail.
+// Package contained decides which command lines may run contained. A contained process can write
+// only the project and its own /tmp, reads no secret and has no network, but it can still lose work
+// in the project. The package therefore finds commands that delete, overwrite or rewrite files, and
+// commands that act outside the project. It also lists the permissions without which a command
+// would fail.
 //
 // The package reads no files, so the same line in the same directory always gets the same
 // judgement.
@@ -21,16 +21,15 @@ import (
 
 // Judgement says whether a command line may run contained.
 type Judgement struct {
-	// Why is the reason why a person must decide about the line. It is empty if there is no
-	// reason.
+	// Why is the reason why a person must decide about the line. It is empty if there is no reason.
 	Why string
 	// Needs are the permissions without which a command of the line would fail.
 	Needs []Need
-	// Project is the directory that the line may write. It is the project, or the project's
-	// work tree in which the line runs.
+	// Project is the directory that the line may write. It is the project, or the project's work
+	// tree in which the line runs.
 	Project string
-	// ChangesDir means that the line only changes the directory of its shell. Such a line has
-	// no effect in a process of its own.
+	// ChangesDir means that the line only changes the directory of its shell. Such a line has no
+	// effect in a process of its own.
 	ChangesDir bool
 }
 
@@ -40,8 +39,7 @@ type Need struct {
 	Command    string // the first words of the command that needs the permission
 }
 
-// Judge decides which command lines may run contained. It is immutable and safe for concurrent
-// use.
+// Judge decides which command lines may run contained. It is immutable and safe for concurrent use.
 type Judge struct {
 	names     *secrets.Names
 	protected *secrets.Protected // files that a contained command cannot change
@@ -190,8 +188,8 @@ type command struct {
 
 func (c *command) refuse(why string) { c.judge.refuse(c.name + " " + why) }
 
-// assign checks the assignment of a variable. The values of some variables name programs or
-// options for later commands, and so hide what a line does.
+// assign checks the assignment of a variable. The values of some variables name programs or options
+// for later commands, and so hide what a line does.
 func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 	switch {
 	case obeyed(a.Name) && !(a.Value.Known && harmlessValue[a.Value.Text]):
@@ -209,8 +207,8 @@ func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 	}
 }
 
-// harmlessValue are harmless values, mostly programs without effect. For example,
-// GIT_EDITOR=true keeps a command from waiting for a person.
+// harmlessValue are harmless values, mostly programs without effect. For example, GIT_EDITOR=true
+// keeps a command from waiting for a person.
 var harmlessValue = map[string]bool{"true": true, "cat": true, ":": true, "": true, "0": true, "1": true}
 
 // obeyed reports whether the value of a variable with this name can change the effects of
@@ -247,8 +245,7 @@ func flagsVariable(a shell.Assign) bool {
 
 var harmlessFlags = lazyregexp.New(`^(?:\s*(?:-?-count=\d+|-mod=(?:readonly|vendor)|-v|-race|-short|-tags=[\w,]+|-p=\d+|-trimpath|-buildvcs=\w+|-timeout=\w+|-[DWAF] ?[\w:-]+|-O[0-3sg]?|-g|-W\w*(?:-\w+)*|-f(?:no-)?(?:PIC|omit-frame-pointer|sanitize=\w+)|-std=[\w+]+|-Xm[sx]\d+[kmgKMG]?|-q|-x|-s|-vv|--verbose|--color=\w+|--tb=\w+|-n ?\d+|-j ?\d*|-C (?:opt-level|debuginfo|target-cpu|panic|codegen-units)=\w+))*\s*$`)
 
-// setsNames are shell commands that evaluate code in the index of a variable such as
-// a[$(code)].
+// setsNames are shell commands that evaluate code in the index of a variable such as a[$(code)].
 var setsNames = set("read getopts mapfile readarray declare typeset let")
 
 // judgeWords finds secrets and hidden commands in the words of a command.
@@ -303,8 +300,7 @@ func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	}
 }
 
-// other checks a command that has no entry in checks. The kernel limits the effects of the
-// command.
+// other checks a command that has no entry in checks. The kernel limits the effects of the command.
 func (c *command) other() {
 	switch {
 	case pureReaders[c.name]:
@@ -336,8 +332,8 @@ func (c *command) entry() {
 	c.mayWrap()
 }
 
-// mayWrap checks the words of an unknown command, because an unknown command, such as setarch,
-// may run its words as a second command.
+// mayWrap checks the words of an unknown command, because an unknown command, such as setarch, may
+// run its words as a second command.
 func (c *command) mayWrap() {
 	for i, t := range c.args {
 		if !t.Known || strings.HasPrefix(t.Text, "-") {

@@ -19,8 +19,7 @@ const (
 	project = "/home/ann/project"
 )
 
-// judge returns the tests' only Judge, because building a Judge takes longer than checking a
-// line.
+// judge returns the tests' only Judge, because building a Judge takes longer than checking a line.
 var judge = sync.OnceValue(func() *contained.Judge { return contained.New(secrets.Compile()) })
 
 func judgement(src string) contained.Judgement {

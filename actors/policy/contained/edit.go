@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// edits checks sed. It allows edits in place only if they substitute text or delete selected
-// lines, because a person can follow such edits.
+// edits checks sed. It allows edits in place only if they substitute text or delete selected lines,
+// because a person can follow such edits.
 func (c *command) edits() {
 	var rest []shell.Term
 	inPlace := false

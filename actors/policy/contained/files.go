@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// split divides words into flags and operands. The argument valued lists the flags whose value
-// is the next word, such as -o and --output.
+// split divides words into flags and operands. The argument valued lists the flags whose value is
+// the next word, such as -o and --output.
 func split(args []shell.Term, valued ...string) (flags, operands []shell.Term) {
 	for i := 0; i < len(args); i++ {
 		t := args[i]
@@ -31,8 +31,8 @@ func split(args []shell.Term, valued ...string) (flags, operands []shell.Term) {
 	return flags, operands
 }
 
-// hasFlag reports whether the flags contain one of the letters, alone or in a group such as
-// -rf, or one of the long flags, whole or abbreviated.
+// hasFlag reports whether the flags contain one of the letters, alone or in a group such as -rf, or
+// one of the long flags, whole or abbreviated.
 func hasFlag(flags []shell.Term, letters string, long ...string) bool {
 	for _, f := range flags {
 		name, _, _ := strings.Cut(f.Text, "=")
@@ -78,8 +78,8 @@ func (c *command) removesEmpty() {
 	}
 }
 
-// copies checks cp. It refuses a copy that is a link, because a later write to the copy would
-// also change the original.
+// copies checks cp. It refuses a copy that is a link, because a later write to the copy would also
+// change the original.
 func (c *command) copies() {
 	flags, operands := split(c.args, "-t", "--target-directory", "-S", "--suffix")
 	if hasFlag(flags, "lst", "--link", "--symbolic-link", "--target-directory", "--remove-destination") || hasFlag(flags, "n", "--no-clobber") && hasFlag(flags, "fiu", "--force", "--interactive", "--update") {
@@ -140,8 +140,7 @@ func (c *command) links() {
 	}
 }
 
-// creates checks commands that create or change the files in their operands, and lose no
-// content.
+// creates checks commands that create or change the files in their operands, and lose no content.
 func (c *command) creates() {
 	_, operands := split(c.args, "-m", "-r", "-d", "-t", "--mode", "--reference", "--date")
 	for _, t := range operands {
@@ -171,8 +170,7 @@ func (c *command) changesMode() {
 // tarLetters are the flags with which tar only lists an archive, or unpacks it to a directory.
 const tarLetters = "txvfzjJaCkOpm"
 
-// archives checks tar and unzip, which may list an archive, or unpack it into /tmp or build
-// output.
+// archives checks tar and unzip, which may list an archive, or unpack it into /tmp or build output.
 func (c *command) archives() {
 	argv, known := c.argv()
 	text := strings.Join(argv[1:], " ")
@@ -201,8 +199,7 @@ func (c *command) archives() {
 }
 
 // compresses checks gzip and similar commands. Without a flag that keeps the input file, such a
-// command replaces it. An unlisted flag may delete files, overwrite files or read further
-// flags.
+// command replaces it. An unlisted flag may delete files, overwrite files or read further flags.
 func (c *command) compresses() {
 	list := commands.Compressors()[c.name]
 	argv, _ := c.argv()

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/contained"
 )
 
-// If a command that loses work is added to a line, the line does not run contained. The test
-// adds the command in every way that shell syntax offers.
+// If a command that loses work is added to a line, the line does not run contained. The test adds
+// the command in every way that shell syntax offers.
 func FuzzInfected(f *testing.F) {
 	for _, src := range append(lines(f, "run.txt"), lines(f, "ask.txt")...) {
 		f.Add(src)
@@ -37,8 +37,7 @@ func FuzzInfected(f *testing.F) {
 	})
 }
 
-// Two spellings of a line get the same judgement if Bash runs the same commands for both
-// spellings.
+// Two spellings of a line get the same judgement if Bash runs the same commands for both spellings.
 func FuzzSpelling(f *testing.F) {
 	for _, src := range append(lines(f, "run.txt"), lines(f, "ask.txt")...) {
 		f.Add(src)

@@ -59,8 +59,8 @@ func (c *command) namedOutputs(args []shell.Term) {
 	}
 }
 
-// output checks a file or a directory that a flag makes a command write. The file's name must
-// show that no person wrote its content. A compiler may write a program, whose name often has no
+// output checks a file or a directory that a flag makes a command write. The file's name must show
+// that no person wrote its content. A compiler may write a program, whose name often has no
 // extension.
 func (c *command) output(out shell.Term, compiler bool) {
 	if !out.Known {

@@ -12,8 +12,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/readable"
 )
 
-// buildOutput are names of directories at the top of a project. Tools can make their content
-// again.
+// buildOutput are names of directories at the top of a project. Tools can make their content again.
 var buildOutput = map[string]bool{
 	"build": true, "dist": true, "out": true, "target": true, "node_modules": true, "coverage": true, "htmlcov": true, ".next": true, ".nuxt": true,
 	".turbo": true, ".parcel-cache": true, "__pycache__": true, ".pytest_cache": true, ".mypy_cache": true, ".ruff_cache": true, ".tox": true, ".nox": true,
@@ -42,8 +41,8 @@ func throwaway(s *shell.Script, p string) bool {
 	return buildOutput[first] || strings.HasSuffix(first, ".egg-info") || strings.HasPrefix(first, "cmake-build-")
 }
 
-// resolve returns the full paths that a word may mean, or nil if one of these paths is unknown.
-// For a word with a pattern it returns the directory above the pattern.
+// resolve returns the full paths that a word may mean, or nil if one of these paths is unknown. For
+// a word with a pattern it returns the directory above the pattern.
 func (c *command) resolve(t shell.Term) []string {
 	text := t.Text
 	if !t.Known || text == "" {

@@ -26,8 +26,8 @@ func (c *command) unreadCode() {
 
 var codeFlags = set("-e -E -c -r --eval -eval --execute --expression --run eval --command -command -Command -x")
 
-// readsProgram refuses a command that runs a program from its input, as in make -f -, from a
-// file in /tmp, or from the line itself, as in make --eval.
+// readsProgram refuses a command that runs a program from its input, as in make -f -, from a file
+// in /tmp, or from the line itself, as in make --eval.
 func (c *command) readsProgram() {
 	if compilers[c.name] && slices.ContainsFunc(c.args, func(t shell.Term) bool { return t.Text == "-" || input(t.Text) }) {
 		c.refuse("compiles code from its input")

@@ -30,14 +30,13 @@ func (c *command) again(words []shell.Term) {
 	c.step(c.script, shell.Step{Words: words, Dirs: c.Dirs, Piped: c.Piped, Redirects: c.inputOnly()})
 }
 
-// inputOnly returns only the redirections of the input, because step checks those of the
-// output.
+// inputOnly returns only the redirections of the input, because step checks those of the output.
 func (c *command) inputOnly() []shell.Redirect {
 	return slices.DeleteFunc(slices.Clone(c.Redirects), func(r shell.Redirect) bool { return r.Kind == shell.Truncates || r.Kind == shell.Appends })
 }
 
-// wraps checks a wrapper, such as env. The wrapper's flags must be known, and the command that
-// it runs must be known.
+// wraps checks a wrapper, such as env. The wrapper's flags must be known, and the command that it
+// runs must be known.
 func (c *command) wraps() {
 	w := wrappers[c.name]
 	i := 0
@@ -93,8 +92,8 @@ func filled(words []shell.Term, mark string) []shell.Term {
 	return out
 }
 
-// appends checks xargs. The words after the flags of xargs are a command, and xargs adds words
-// from its input to this command.
+// appends checks xargs. The words after the flags of xargs are a command, and xargs adds words from
+// its input to this command.
 func (c *command) appends() {
 	mark := ""
 	i := 0
@@ -122,8 +121,8 @@ func (c *command) appends() {
 	c.fills(append(filled(c.args[i:], mark), unknownWord))
 }
 
-// fills checks a command that gets further words from files or from another command. The
-// further words may be flags and paths, so the command must lose no work with any words.
+// fills checks a command that gets further words from files or from another command. The further
+// words may be flags and paths, so the command must lose no work with any words.
 func (c *command) fills(words []shell.Term) {
 	if len(words) == 0 || !words[0].Known {
 		c.refuse("runs a command that is not known")
