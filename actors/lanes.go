@@ -19,10 +19,9 @@ type Job interface {
 // Lanes runs jobs. It runs jobs with the same key in the order in which they were sent, and jobs
 // with different keys in parallel.
 //
-// Each key with queued or running jobs has a child actor. When a child has no job left, the parent
-// keeps the child for another key. If maxIdle children are already idle, the parent stops the
-// child. A child must not stop itself, because jobs that the parent sends before it notices the
-// stop would be lost.
+// Each key with queued or running jobs has a child actor. When a child has no job left, the parent keeps
+// the child for another key. If maxIdle children are already idle, the parent stops the child. A child
+// must not stop itself, because jobs that the parent sends before it notices the stop would be lost.
 type Lanes struct {
 	sys    *System
 	pid    *actor.PID

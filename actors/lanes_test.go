@@ -42,8 +42,7 @@ func newLanes(t testing.TB) *Lanes {
 	return sys.Lanes("test")
 }
 
-// Lanes lose no job, and keep the order of each sender's jobs, even if they are often empty and
-// busy again.
+// Lanes lose no job, and keep the order of each sender's jobs, even if they are often empty and busy again.
 func TestLanesLoseNothing(t *testing.T) {
 	const keys, messages, senders = 50, 200_000, 4
 	l := newLanes(t)

@@ -86,8 +86,7 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 }
 
 // Ask sends a request in this session and waits for its one decision. If nod reports an error, the
-// error is a *schemas.Error. If ctx ends first, Ask withdraws the request and returns the error of
-// ctx.
+// error is a *schemas.Error. If ctx ends first, Ask withdraws the request and returns the error of ctx.
 func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	r.SessionID = s.id
 	r.Rejoin = r.Rejoin || r.PendingID != "" // a caller that chose the pending_id may have sent this request earlier

@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// carryTimeout is the time limit for one attempt to show a prompt or an outcome. No other
-	// worker starts an attempt during this time, because the worker renews its claim until the
-	// channel replies.
+	// carryTimeout is the time limit for one attempt to show a prompt or an outcome. No other worker
+	// starts an attempt during this time, because the worker renews its claim until the channel replies.
 	carryTimeout = 25 * time.Second
 	// channelTimeout is the time within which the channel must reply. The rest of carryTimeout is
 	// for storing the result.
@@ -29,9 +28,8 @@ var errClaimed = errors.New("another worker has claimed it")
 
 // showAttempt is one attempt to show one prompt or one outcome.
 //
-// Before the attempt sends a message, the worker claims the prompt's entry in the bucket
-// shown_prompts. The worker renews the claim until the channel replies. During a claim, no other
-// worker sends a message.
+// Before the attempt sends a message, the worker claims the prompt's entry in the bucket shown_prompts.
+// The worker renews the claim until the channel replies. During a claim, no other worker sends a message.
 //
 // If the worker dies while it calls the channel, the channel may have a message whose handle is not
 // stored. No worker can edit such a message. The next attempt sends a second message, marked with

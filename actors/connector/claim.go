@@ -60,8 +60,7 @@ func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bo
 }
 
 // write stores an entry while this attempt has the claim, and returns the stored entry. If lost is
-// true, another worker has taken over the expired claim, and the entry of that worker stays
-// unchanged.
+// true, another worker has taken over the expired claim, and the entry of that worker stays unchanged.
 func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored schemas.Shown, lost bool, err error) {
 	for {
 		stored, err := c.desk.setShown(ctx, shown)

@@ -77,8 +77,7 @@ func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []s
 
 // EachDecided calls f with one page after another of the decided requests of a session. If session is
 // empty, the pages hold the requests of all sessions. A record is listed for 24 h after its decision;
-// Logged lists earlier records. Requests that no person decided mostly have no record, only log
-// entries.
+// Logged lists earlier records. Requests that no person decided mostly have no record, only log entries.
 func (d *Desk) EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error {
 	return d.eachPage(ctx, schemas.QueryHistory, schemas.Query{SessionID: session}, f)
 }
@@ -257,8 +256,7 @@ func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, erro
 	return lock, err
 }
 
-// register starts or renews the lease of a worker of this connector. If leave is true, it ends the
-// lease.
+// register starts or renews the lease of a worker of this connector. If leave is true, it ends the lease.
 func (d *Desk) register(ctx context.Context, worker string, leave bool) error {
 	var r schemas.Registered
 	return d.conn.CallInto(ctx, schemas.RegisterSubject(d.connector), schemas.Register{Type: schemas.TypeRegister, WorkerID: worker, Leave: leave}, &r)

@@ -43,10 +43,9 @@ func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64
 	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
-// Pair opens a pairing on the connector named on. A person proves an identity by sending the
-// pairing's code on that connector. If code is not empty, Pair returns the open pairing with this
-// code; its From is the identity that has sent the code, or nil. The error is NOT_FOUND if the
-// pairing has ended.
+// Pair opens a pairing on the connector named on. A person proves an identity by sending the pairing's
+// code on that connector. If code is not empty, Pair returns the open pairing with this code; its From
+// is the identity that has sent the code, or nil. The error is NOT_FOUND if the pairing has ended.
 func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
 	var p schemas.Pairing
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)

@@ -26,9 +26,8 @@ func (c showAttempt) showAtOnce(ctx context.Context, shown schemas.Shown) error 
 }
 
 // showInSteps shows a prompt on a channel that can edit messages. It sends the prompt without
-// buttons, stores the message's handle, and then adds the buttons. If the handle is lost, the
-// message thus has no buttons. If an earlier attempt has stored a handle, showInSteps only adds the
-// buttons.
+// buttons, stores the message's handle, and then adds the buttons. If the handle is lost, the message
+// thus has no buttons. If an earlier attempt has stored a handle, showInSteps only adds the buttons.
 func (c showAttempt) showInSteps(ctx context.Context, shown schemas.Shown, r people.Reviser) error {
 	var err error
 	isSent := len(shown.Refs()) > 0
@@ -98,8 +97,7 @@ func (showAttempt) asRepeat(shown *schemas.Shown, p schemas.Prompt) schemas.Prom
 	return p
 }
 
-// edit calls change for each message in refs. It does not stop at a failure, and returns all
-// errors.
+// edit calls change for each message in refs. It does not stop at a failure, and returns all errors.
 func (c showAttempt) edit(ctx context.Context, refs []string, p schemas.Prompt, change func(context.Context, people.Ref, schemas.Prompt) error) error {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()

@@ -24,9 +24,8 @@ const (
 )
 
 // untilSnapshot returns the pause between a snapshot and the next one. The parameter pending is the
-// number of requests in the snapshot. After a failed snapshot the pause is 0. The duration of a
-// snapshot does not count: while servers fail, snapshots are slow, but the next snapshot is needed
-// soon.
+// number of requests in the snapshot. After a failed snapshot the pause is 0. The duration of a snapshot
+// does not count: while servers fail, snapshots are slow, but the next snapshot is needed soon.
 func untilSnapshot(pending int, err error) time.Duration {
 	if err != nil {
 		return 0

@@ -136,9 +136,8 @@ func (w *Worker) runOnce(ctx context.Context) (err error) {
 	return w.carrier.Run(ctx, w.desk)
 }
 
-// backoff returns the pause after the given number of failed attempts. The pause doubles from
-// retryMin to retryMax. If the channel asks for a longer pause (people.Error.After), backoff returns
-// that.
+// backoff returns the pause after the given number of failed attempts. The pause doubles from retryMin
+// to retryMax. If the channel asks for a longer pause (people.Error.After), backoff returns that.
 func backoff(err error, times uint64) time.Duration {
 	var e *people.Error
 	wait := min(retryMin<<min(times-1, 10), retryMax)

@@ -48,9 +48,8 @@ func (ev *evaluation) contain(src string) {
 	}
 }
 
-// containHarmless notes in a verdict Allow that the harmless line may also run contained. The
-// container then must not write even the project. If the host cannot change the call, the line runs
-// uncontained.
+// containHarmless notes in a verdict Allow that the harmless line may also run contained. The container
+// then must not write even the project. If the host cannot change the call, the line runs uncontained.
 func (ev *evaluation) containHarmless(src string) {
 	if c, _ := ev.containment(src); c != nil && len(c.needs) == 0 {
 		c.ReadOnly = true
@@ -120,11 +119,10 @@ func (c *Containment) Runs(input json.RawMessage) bool {
 // Words returns the words of the command that runs in the container.
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
 
-// RunInput returns a shell tool's input with a new command line. The new line starts the nod
-// program by, which asks the engine for the decision with this key and then runs the original line
-// contained. words are the words of the command that runs contained. ok is false if the input has
-// no single text field for the command, if a path of by is not clean and absolute, or if
-// CheckServers refuses the servers of by.
+// RunInput returns a shell tool's input with a new command line. The new line starts the nod program by,
+// which asks the engine for the decision with this key and then runs the original line contained. words
+// are the words of the command that runs contained. ok is false if the input has no single text field for
+// the command, if a path of by is not clean and absolute, or if CheckServers refuses the servers of by.
 func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
 	in, err := tools.ReadInput(input)
 	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) || by.Creds != "" && !usable(by.Creds) || CheckServers(by.URL) != nil {
@@ -150,9 +148,8 @@ func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMe
 // usable reports whether a command line may contain the path p.
 func usable(p string) bool { return CheckPath(p) == nil && pathname.Clean(p) == p }
 
-// CheckServers returns an error if a command line must not contain the addresses of these NATS
-// servers. A command line is stored, and other programs can read it, so it must not contain a
-// password or a token.
+// CheckServers returns an error if a command line must not contain the addresses of these NATS servers. A
+// command line is stored, and other programs can read it, so it must not contain a password or a token.
 func CheckServers(urls string) error {
 	switch {
 	case strings.ContainsAny(urls, "@?#"):

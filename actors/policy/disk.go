@@ -29,7 +29,7 @@ type Disk = shell.Disk
 // the file system.
 type ThisDisk struct{}
 
-// maxDirEntries is the number of entries from which on a directory is too large for Links.
+// maxDirEntries is the smallest number of entries for which Links returns an error.
 const maxDirEntries = 4096
 
 // Links returns the names of the symbolic links in a directory, or nil if the directory does not
@@ -115,8 +115,7 @@ func isMissing(err error) bool {
 
 // OnDisk is the Resolver of this machine. Like the kernel, it follows symbolic links for a program
 // that opens or creates p, even a dangling link to its target. If a part of p does not exist, this
-// part stays as it is. The result is valid only on this file system, and only until files are
-// moved.
+// part stays as it is. The result is valid only on this file system, and only until files are moved.
 func OnDisk(p string) (string, error) {
 	if !path.IsAbs(p) {
 		return "", fmt.Errorf("find where %q leads: it is not absolute", p)
@@ -245,8 +244,7 @@ func gitDir(tree string) string {
 	return dir
 }
 
-// listsTree reports whether admin, the repository's directory for a work tree, names the work tree
-// tree.
+// listsTree reports whether admin, the repository's directory for a work tree, names the work tree tree.
 func listsTree(admin, tree string) bool {
 	file, err := readGitFile(admin + "/gitdir")
 	return err == nil && sameFile(path.Dir(strings.TrimSpace(string(file))), tree)

@@ -19,14 +19,13 @@ const (
 	maxExposed = 64      // the largest number of files that Exposed returns
 	readAtOnce = 512     // the number of names that Exposed reads from a directory at once
 
-	maxIgnoreFile = 64 << 10 // in bytes; Exposed reads no longer .gitignore, and then ignores no files that it or those above name
+	maxIgnoreFile = 64 << 10 // in bytes; if a .gitignore is longer, neither this file nor a .gitignore above it counts
 )
 
-// Exposed returns the files with secrets that a search, such as one by ripgrep, would show. The
-// search shows a file on the list of secrets if it names the file, directly or through a link, or
-// if the file is below one of its directories and neither hidden nor ignored. whole is false if the
-// search has more than maxWalked names or more than maxExposed such files, or if reading fails;
-// files may then be incomplete.
+// Exposed returns the files with secrets that a search, such as one by ripgrep, would show. The search
+// shows a file on the list of secrets if it names the file, directly or through a link, or if the file is
+// below one of its directories and neither hidden nor ignored. whole is false if the search has more than
+// maxWalked names or more than maxExposed such files, or if reading fails; files may then be incomplete.
 func (ThisDisk) Exposed(p *Policy, s Search) (files []string, whole bool) {
 	return exposedAmong(p, s, maxWalked)
 }
@@ -95,8 +94,7 @@ func leadsTo(at, real string) bool {
 	return err == nil && to == real
 }
 
-// list adds a file to the result if its true path, or its path in the search, is on the list of
-// secrets.
+// list adds a file to the result if its true path, or its path in the search, is on the list of secrets.
 func (w *exposedWalk) list(at, named string) {
 	if w.policy.shell.Secrets.Listed(at) || w.policy.shell.Secrets.Listed(named) {
 		w.files = append(w.files, named)
@@ -105,9 +103,8 @@ func (w *exposedWalk) list(at, named string) {
 
 // inRepository prepares the directory dir for a walk. In a git repository, the .gitignore files of
 // the directories above dir also count, up to the first .gitignore that may re-include ignored
-// files. In these .gitignore files, only patterns for names count. ripgrep 13 compares a pattern
-// for a path, such as /out/, with the wrong path if the search names a directory by a relative
-// path.
+// files. In these .gitignore files, only patterns for names count. ripgrep 13 compares a pattern for
+// a path, such as /out/, with the wrong path if the search names a directory by a relative path.
 func inRepository(dir string) exposedDir {
 	var ignored []ignoreFile
 	includes := false
@@ -236,8 +233,7 @@ func readIgnoreFile(dir string) (f ignoreFile, includes bool) {
 	return f, false
 }
 
-// ignores reports whether one of these .gitignore files ignores the file or directory at the path
-// at.
+// ignores reports whether one of these .gitignore files ignores the file or directory at the path at.
 func ignores(files []ignoreFile, at string, isDir bool) bool {
 	for _, f := range files {
 		rel, below := strings.CutPrefix(at, f.dir+"/")

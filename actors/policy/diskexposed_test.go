@@ -62,8 +62,7 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	}
 }
 
-// nod must look at the paths of a search before the check. It asks about a search of any other
-// path.
+// nod must look at the paths of a search before the check. It asks about a search of any other path.
 func TestSearchesNameTheirPaths(t *testing.T) {
 	p := preset(t, "")
 	call := func(line string) policy.Call {

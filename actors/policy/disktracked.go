@@ -15,8 +15,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/secrets"
 )
 
-// Tracked lists the files with secrets that the repository of a directory tracks, now or in any
-// commit.
+// Tracked lists the files with secrets that the repository of a directory tracks, now or in any commit.
 type Tracked = pathname.Tracked
 
 // maxReading is the time for which one call of Tracked reads new commits. If this time is too
@@ -108,7 +107,7 @@ func (r *Repositories) of(common string) *repository {
 			r.known = map[string]*repository{}
 		}
 		names := secrets.CompileTracked()
-		listed := func(file string) bool { return names.Listed("/project/" + file) } // the list of secrets has no names above a project, so any parent directory will do
+		listed := func(file string) bool { return names.Listed("/project/" + file) } // any parent directory will do, because only the names below it count
 		r.known[common] = &repository{history: gitstore.NewHistory(listed), indexes: map[string]index{}}
 	}
 	return r.known[common]
@@ -136,9 +135,8 @@ func (repo *repository) index(file string) (index, error) {
 }
 
 // changed reports whether git may treat a file as changed since git wrote the index. git does so if
-// the file has merge conflicts, another size or another time. changed is also true if the file's
-// time is not before the index's time, because a later change may then have kept the size and the
-// time.
+// the file has merge conflicts, another size or another time. changed is also true if the file's time
+// is not before the index's time, because a later change may then have kept the size and the time.
 func (ix *index) changed(e gitstore.Entry, at string) bool {
 	info, err := os.Lstat(at)
 	return e.Merging || err != nil || info.Size() != int64(e.Size) || !info.ModTime().Equal(e.Time) || !e.Time.Before(ix.written)

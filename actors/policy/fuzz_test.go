@@ -74,9 +74,8 @@ func FuzzInfected(f *testing.F) {
 
 var simpleWord = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 
-// Quotes around plain words, and further spaces, do not change the verdict, because the shell runs
-// the same command. The test does not quote a command's first word, because quotes would switch off
-// aliases.
+// Quotes around plain words, and further spaces, do not change the verdict, because the shell runs the
+// same command. The test does not quote a command's first word, because quotes would switch off aliases.
 func FuzzSpelling(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetReaders)

@@ -130,9 +130,8 @@ func Covers(set *schemas.SessionPermissions, p Permission, resolve Resolver) boo
 	return err == nil && len(missing) == 0
 }
 
-// includes reports whether the permission set includes p. It compares only the names of paths. The
-// set's working directory may be read and written. Every directory that may be written may also be
-// read.
+// includes reports whether the permission set includes p. It compares only the names of paths. The set's
+// working directory may be read and written. Every directory that may be written may also be read.
 func includes(set *schemas.SessionPermissions, p Permission) bool {
 	if set == nil {
 		return false

@@ -19,10 +19,10 @@ type SessionCall struct {
 	Call
 }
 
-// ReadTranscript reads the tool calls of a transcript of Claude Code, of Codex, or in nod's own
-// format. Each line is a JSON object, in nod's own format {"run","tool_name","tool_input","cwd"}.
-// The argument name is the session of a line that names no session. ReadTranscript skips lines
-// without a tool call. If a line is not JSON, the error has its number.
+// ReadTranscript reads the tool calls of a transcript with one JSON object per line. A transcript is
+// from Claude Code or Codex, or has objects {"run","tool_name","tool_input","cwd"}. If a line of
+// Claude Code or Codex names no session, its session is the argument name. ReadTranscript skips
+// lines without a tool call. If a line is not JSON, the error has the line's number.
 func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	t := transcript{session: name, projects: map[string]string{}}
 	err := eachLine(r, func(n int, line []byte) error {

@@ -212,8 +212,7 @@ func TestAProjectMayOnlyTighten(t *testing.T) {
 	_, _, err = p.Tighten(schemas.Permissions{Deny: []string{"("}}, project)
 	assert.Error(t, err)
 
-	// Relative paths in a project's rules begin in this project, even if a call reports another
-	// project.
+	// Relative paths in a project's rules begin in this project, even if a call reports another project.
 	other, _, err := p.Tighten(schemas.Permissions{Deny: []string{"Write(gen/**)", "Read(/private/**)"}}, "/srv/x")
 	require.NoError(t, err)
 	at := func(c policy.Call, cwd string) policy.Call { c.Cwd = cwd; return c }

@@ -23,9 +23,8 @@ func checkPs(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkStrings refuses every word @FILE, even after -- or as the value of a flag. The program named
-// strings replaces @FILE by the words in FILE, and prints each of these words that is neither a
-// flag nor a file.
+// checkStrings refuses every word @FILE, even after -- or as the value of a flag. The program named strings
+// replaces @FILE by the words in FILE, and prints each of these words that is neither a flag nor a file.
 func checkStrings(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.flags, func(f flag) bool { return strings.HasPrefix(f.value, "@") }) {
 		return "reads flags from a file"
@@ -47,8 +46,7 @@ func checkCommandV(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkDate refuses an operand without a leading +, because date would set the clock to this
-// operand.
+// checkDate refuses an operand without a leading +, because date would set the clock to this operand.
 func checkDate(_ Secrets, a *Args) string {
 	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].Text, "+") {
 		return "could set the clock"

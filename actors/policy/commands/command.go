@@ -84,10 +84,9 @@ type Secrets interface {
 	// SearchesPrivate reports whether a search of these paths includes a home directory or a
 	// directory with known secrets. If paths is empty, the search is of the current directory.
 	SearchesPrivate(paths []word.Word) bool
-	// SearchesExposed returns a file with secrets that a search of these paths would show, or "".
-	// If paths is empty, the search is of the current directory. Files for which skips returns true
-	// do not count. If unsearched is true, found is a directory with too many names for nod to know
-	// its files.
+	// SearchesExposed returns a file with secrets that a search of these paths would show, or "". If
+	// paths is empty, the search is of the current directory. Files for which skips returns true do not
+	// count. If unsearched is true, found is a directory with too many names for nod to know its files.
 	SearchesExposed(paths []word.Word, skips func(file string) bool) (found string, unsearched bool)
 }
 
@@ -98,8 +97,7 @@ var table = sync.OnceValue(newTable)
 var unknownCommand = Command{}
 
 // Entry returns the entry of a command. The argument is the command's name, or its name and first
-// words, as in "git log". An unknown command has an empty entry. The caller must not change the
-// entry.
+// words, as in "git log". An unknown command has an empty entry. The caller must not change the entry.
 func Entry(name string) *Command {
 	if c := table()[name]; c != nil {
 		return c
@@ -120,8 +118,7 @@ func Reader(name string) *Command {
 func (c *Command) AllowedAt(l Level) bool { return c.level != levelNone && c.level <= l }
 
 // Check compares the words after a command's name with the command's entry. It returns the words as
-// flags and operands, and the reason to ask, or "". If there is a reason, the Args may be
-// incomplete.
+// flags and operands, and the reason to ask, or "". If there is a reason, the Args may be incomplete.
 func (c *Command) Check(name string, words []word.Word, s Secrets) (Args, string) {
 	a, why := c.parse(name, words)
 	if why == "" && c.check != nil {

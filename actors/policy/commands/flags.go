@@ -166,9 +166,8 @@ func (c *Command) cluster(a *Args, t string, rest []word.Word) (int, string) {
 	return 0, ""
 }
 
-// nextValue returns the word after a flag as the flag's value, and the reason to ask, or "". nod
-// asks about a value that looks like a flag, because some programs read it as a flag. A negative
-// number is allowed.
+// nextValue returns the word after a flag as the flag's value, and the reason to ask, or "". nod asks about
+// a value that looks like a flag, because some programs read it as a flag. A negative number is allowed.
 func nextValue(name string, rest []word.Word) (string, string) {
 	switch {
 	case len(rest) == 0:

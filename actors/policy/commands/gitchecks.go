@@ -9,9 +9,8 @@ import (
 var gitPretty = lazyregexp.New(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
 // gitFormat refuses formats and sort keys for which git verifies signatures, because git then runs
-// gpg. It refuses names of formats, because git's configuration may define such names. It also
-// refuses values of --diff-merges that mean --remerge-diff, because repeating a merge can run a
-// program.
+// gpg. It refuses names of formats, because git's configuration may define such names. It also refuses
+// values of --diff-merges that mean --remerge-diff, because repeating a merge can run a program.
 func gitFormat(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
 		switch f.name {

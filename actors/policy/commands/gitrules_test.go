@@ -23,9 +23,8 @@ var gitActs = regexp.MustCompile(`(?i)\b(?:exec\w*|command|program|gpg|sign\b|si
 // reviewedGit are listed options that are harmless although gitActs matches their help.
 var reviewedGit = "signoff no-verify verify edit no-post-rewrite write-fetch-head write-commit-graph signature"
 
-// The lists for git rules must agree with git's own help on which flags take the next word as their
-// value. If a flag starts a program, signs, or writes a named file according to the help, no list
-// may have it.
+// The lists for git rules must agree with git's own help on which flags take the next word as their value.
+// If a flag starts a program, signs, or writes a named file according to the help, no list may have it.
 func TestRulesForGitAgreeWithGitsHelp(t *testing.T) {
 	missing(t, "git")
 	dir := repository(t)
@@ -85,8 +84,7 @@ func TestRulesForGitCoverListedFlags(t *testing.T) {
 	assert.True(t, GitBounded([]string{"log", "--output=x"}, func(w string) bool { return w == "--output=x" }), "the rule contains the flag")
 }
 
-// If git has a subcommand without a list, only a rule with all words of a command covers the
-// command.
+// If git has a subcommand without a list, only a rule with all words of a command covers the command.
 func TestRulesForGitKnowTheirSubcommands(t *testing.T) {
 	missing(t, "git")
 	out, err := exec.Command("git", "--list-cmds=main,others").Output()

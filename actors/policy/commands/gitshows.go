@@ -97,8 +97,7 @@ func (a *Args) Pathspecs() []word.Word {
 	return a.operands[a.dashes:]
 }
 
-// Objects returns the words of a git command that may be hexadecimal names of objects, in lower
-// case.
+// Objects returns the words of a git command that may be hexadecimal names of objects, in lower case.
 func (a *Args) Objects() (names []string) {
 	for _, w := range a.operands {
 		for piece := range strings.FieldsFuncSeq(strings.ToLower(w.Text), func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') }) {

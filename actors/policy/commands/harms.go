@@ -74,7 +74,7 @@ func Harms(argv []string) []Harm {
 	case h == Harm{}, gitRead && h == changesRepository: // the command does no known harm, or is a git command that only reads
 	case h == deletes:
 		out = append(out, deletion(argv[1:]))
-	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // the second switch adds a better reason
+	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // runsInlineCode is added below, because it says more
 	case h == runsInlineCode && (known.Interprets || name == "." || name == "source"):
 		out = append(out, interpretation(name, argv[1:]))
 	case h == changesSystems && slices.ContainsFunc(argv[1:], deletesData):

@@ -14,10 +14,9 @@ import (
 // no other code, writes no file of the caller's choice, sends nothing away, and reads no other
 // settings. nod asks about every other flag.
 //
-// The field outputs has the flags whose value is a file to write. The field plain has the flags
-// whose value must be a plain name, because the runner would load a path as code. The words after
-// the word -- belong to another program, and the field behind names the list of that program's
-// flags.
+// The field outputs has the flags whose value is a file to write. The field plain has the flags whose
+// value must be a plain name, because the runner would load a path as code. The words after the word
+// -- belong to another program, and the field behind names the list of that program's flags.
 func runnerFlags() map[string]*Command {
 	return compile(map[string]*Command{
 		"bd":            {short: "v", value: "alnpt", long: "json all long limit: status: priority: type: assignee: label: title: sort: verbose quiet"},
@@ -69,8 +68,7 @@ func runnerFlags() map[string]*Command {
 
 const jestFlags = "ci coverage= bail= verbose= silent= watch= watchAll= run runInBand onlyChanged findRelatedTests testNamePattern: testPathPattern: testPathPatterns: maxWorkers: passWithNoTests passWithNoTests= detectOpenHandles forceExit no-cache colors color no-color no-coverage updateSnapshot update shard: listTests json testTimeout: expand changed= no-watch reporter: retry: browser= no-file-parallelism logHeapUsage"
 
-// checkNoTarget refuses operands. It accepts a number, because the number may be the value of the
-// flag -j.
+// checkNoTarget refuses operands. It accepts a number, because the number may be the value of the flag -j.
 func checkNoTarget(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.operands, func(o word.Word) bool { return !IsCount("-" + o.Text) }) {
 		return "adds a target"
@@ -102,9 +100,8 @@ func checkGoFlags(_ Secrets, a *Args) string {
 	return ""
 }
 
-// outputFile matches files that only builds and tests write. Such a file is in a directory for
-// outputs, or has a usual name of a report. A rule that allows a build must not let the build
-// overwrite source code.
+// outputFile matches files that only builds and tests write. Such a file is in a directory for outputs, or
+// has a usual name of a report. A rule that allows a build must not let the build overwrite source code.
 var outputFile = lazyregexp.New(`^(?:/dev/null|(?:\./)?(?:(?:bin|build|dist|out|target|coverage|tmp|reports|test-results)/(?:[\w-]+/)*[\w-]+(?:\.(?:out|prof|pprof|html|xml|json|exe|test|so|a|wasm))?|(?:c|cover|coverage|cpu|mem|block|mutex|trace|profile)[\w-]*\.(?:out|prof|pprof)|[\w-]*junit[\w-]*\.xml|coverage\.(?:html|xml|json)))$`)
 
 // plainName matches a name that no program reads as a path.

@@ -46,9 +46,8 @@ func checkSed(_ Secrets, a *Args) string {
 	return ""
 }
 
-// awkProgram matches an awk program that only prints fields of some lines. The program selects the
-// lines by number or by a plain regular expression. It contains no >, no |, no getline and no
-// function call.
+// awkProgram matches an awk program that only prints fields of some lines. The program selects the lines
+// by number or by a plain regular expression. It contains no >, no |, no getline and no function call.
 var awkProgram = lazyregexp.New(`^\s*(?:` + awkCondition + `(?:\s*(?:&&|\|\|)\s*` + awkCondition + `)*)?\s*(?:\{\s*print(?:\s+` + awkItem + `(?:\s*,\s*` + awkItem + `|\s+` + awkItem + `)*)?\s*;?\s*\})?\s*$`)
 
 const (

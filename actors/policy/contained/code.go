@@ -139,8 +139,7 @@ func (c *command) loads(t shell.Term) {
 	}
 }
 
-// stray returns the reason to ask about a flag that may run code. It returns "" for a harmless
-// flag.
+// stray returns the reason to ask about a flag that may run code. It returns "" for a harmless flag.
 func (in *interpreter) stray(text string) string {
 	name, _, _ := strings.Cut(text, "=")
 	switch {

@@ -1,11 +1,9 @@
-// Package contained decides which command lines may run contained. A contained process can write
-// only the project and its own /tmp, reads no secret and has no network, but it can still lose work
-// in the project. The package therefore finds commands that delete, overwrite or rewrite files, and
-// commands that act outside the project. It also lists the permissions without which a command
-// would fail.
+// Package contained decides which command lines may run contained. A contained process can write only
+// the project and its own /tmp, reads no secret and has no network, but it can still lose work in the
+// project. The package therefore finds commands that delete, overwrite or rewrite files, and commands
+// that act outside the project. It also lists the permissions without which a command would fail.
 //
-// The package reads no files, so the same line in the same directory always gets the same
-// judgement.
+// The package reads no files, so the same line in the same directory always gets the same judgement.
 package contained
 
 import (
@@ -280,8 +278,7 @@ func (c *command) judgeWords() {
 	}
 }
 
-// hiddenDanger refuses a word that is a dangerous command line, because a program may run this
-// word.
+// hiddenDanger refuses a word that is a dangerous command line, because a program may run this word.
 func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	in := s.Inner(text, st.Dirs)
 	if in.Why != "" {

@@ -70,9 +70,8 @@ func (c *command) git() {
 	c.subcommand(args, dirs)
 }
 
-// shows refuses a command that prints files of a repository with tracked secrets. A container hides
-// a tracked secret in the work tree, but not in the repository, so git would print the secret as
-// removed.
+// shows refuses a command that prints files of a repository with tracked secrets. A container hides a
+// tracked secret in the work tree, but not in the repository, so git would print the secret as removed.
 func (c *command) shows(sub string, texts, dirs []string) {
 	shown, objects := commands.GitShows(sub, texts)
 	for _, dir := range dirs {
@@ -119,8 +118,7 @@ func (c *command) subcommand(args []shell.Term, dirs []string) {
 	c.keeps(texts, args)
 }
 
-// lists reports whether git branch or git tag has no operand. Without an operand, the command only
-// lists.
+// lists reports whether git branch or git tag has no operand. Without an operand, the command only lists.
 func (c *command) lists(texts []string) bool {
 	return !slices.ContainsFunc(texts[1:], func(t string) bool { return !strings.HasPrefix(t, "-") }) || slices.Contains(texts, "--list")
 }

@@ -106,8 +106,7 @@ func (c *command) manages() {
 	}
 }
 
-// globalFlags returns the words before a subcommand. The argument rest has the words after the
-// subcommand.
+// globalFlags returns the words before a subcommand. The argument rest has the words after the subcommand.
 func (c *command) globalFlags(rest []shell.Term) []shell.Term {
 	return slices.Clone(c.args[:max(0, len(c.args)-len(rest)-1)])
 }
@@ -157,8 +156,7 @@ func (c *command) runs(sub string, rest []shell.Term) {
 	}
 }
 
-// farTargets are words in the names of targets and scripts that act outside the project or on a
-// database.
+// farTargets are words in the names of targets and scripts that act outside the project or on a database.
 var farTargets = []string{"deploy", "publish", "release", "push", "destroy", "drop", "flush", "fresh", "truncate", "erase", "migrate", "rollback", "reset", "seed", "purge", "wipe", "nuke", "prune", "uninstall", "prod", "upload", "ship", "sync-db"}
 
 func (c *command) targets() {
@@ -190,9 +188,8 @@ func (c *command) farTarget(name string) {
 
 var takesTargets = set("make gmake just task rake npm pnpm yarn bun gradle gradlew mvn mvnw ninja nx turbo invoke inv nox tox hatch pdm mix composer bundle sbt lein grunt gulp ant bazel cmake lerna deno cargo")
 
-// npx checks a command of npx, which fetches a package and runs it. A project usually has a known
-// runner, such as jest, already. For any other package, the command needs permission to reach npm's
-// hosts.
+// npx checks a command of npx, which fetches a package and runs it. A project usually has a known runner,
+// such as jest, already. For any other package, the command needs permission to reach npm's hosts.
 func (c *command) npx() {
 	_, operands := split(c.args, "-p", "--package")
 	before := slices.IndexFunc(c.args, func(t shell.Term) bool { return !strings.HasPrefix(t.Before(), "-") })

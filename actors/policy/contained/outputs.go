@@ -60,8 +60,7 @@ func (c *command) namedOutputs(args []shell.Term) {
 }
 
 // output checks a file or a directory that a flag makes a command write. The file's name must show
-// that no person wrote its content. A compiler may write a program, whose name often has no
-// extension.
+// that no person wrote its content. A compiler may write a program, whose name often has no extension.
 func (c *command) output(out shell.Term, compiler bool) {
 	if !out.Known {
 		c.refuse("writes a file whose path is not known")
@@ -97,9 +96,8 @@ var camel = lazyregexp.New(`([a-z])([A-Z])`)
 var outputFlag = lazyregexp.New(`(?i)^(?:.*[-_.])?(?:out|outs|outdir|outfile|outputs?|outputfile|outputdir|dest|destdir|destination|dst|save|write|dump|export|emit|backup|artifacts?|basetemp|logfile|cachedir|destdir|` +
 	`(?:coverage?|cover|cpu|mem|block|mutex)profile|trace|(?:target|log|report|reports|cache|build|install|scratch|temp|tmp|work|results?|stats|coverage|profile|declaration|bin|pack|gen|data|state|site|html|xml|json|junit|log-junit|test)[-_]?(?:dir|directory|file|path|folder|root|location|prefix|destination|name))(?:[-_](?:to|dir|directory|file|path|folder|name|prefix|location))?$`)
 
-// namedHarm checks a command that has no list of harmless flags. It refuses a flag or an operand
-// whose name says that the command deletes or overwrites files, or whose value is a dangerous
-// command line.
+// namedHarm checks a command that has no list of harmless flags. It refuses a flag or an operand whose
+// name says that the command deletes or overwrites files, or whose value is a dangerous command line.
 func (c *command) namedHarm(args []shell.Term) {
 	if slices.ContainsFunc(args, func(t shell.Term) bool { return t.Text == "--help" || t.Text == "--version" || t.Text == "--dry-run" }) {
 		return

@@ -63,6 +63,5 @@ func (c *command) readsProgram() {
 // programFlags are flags whose value is a file with code.
 var programFlags = set("--file --makefile --justfile --taskfile --script-shell --init-script --build-file --settings-file -f -P")
 
-// runsFiles are commands that run the file in their operand. Commands that take targets are not
-// listed.
+// runsFiles are commands that run the file in their operand. Commands that take targets are not listed.
 var runsFiles = set("tclsh wish expect go rscript julia elixir groovy guile racket octave pwsh powershell swift scala ocaml runghc runhaskell raku crystal dart r meson")

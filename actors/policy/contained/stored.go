@@ -21,8 +21,7 @@ var dataFile = lazyregexp.New(`(?i)^(?:.*\.(?:log|md|rst|csv|tsv|diff|patch|svg|
 	`[\w.-]*(?:out|result|report|response|data|coverage|log|dump|list|stats|before|after|diff|junit)[\w.-]*\.(?:json|jsonl|xml|txt)|` +
 	`[\w-]+\.txt|logs?|out|output|err|errors|results?|\.(?:git|docker|npm|prettier|eslint)ignore)$`)
 
-// codeNames matches names that look like names of data files, but that programs use for code or
-// settings.
+// codeNames matches names that look like names of data files, but that programs use for code or settings.
 var codeNames = lazyregexp.New(`(?i)^(?:cmakelists|requirements[\w-]*|constraints[\w-]*)\.txt$|config`)
 
 func isData(p string) bool {

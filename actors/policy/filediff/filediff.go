@@ -19,7 +19,7 @@ const (
 	contextLines = 3
 	maxContext   = 500       // the longest line of context, in bytes
 	maxPartial   = 2000      // the longest line, in bytes, if an edit replaces only a part of the line
-	maxEdited    = 4 << 20   // the longest text, in bytes, that an edit of a call may leave
+	maxEdited    = 4 << 20   // the longest text, in bytes, that may result from an edit
 	maxEdits     = 64        // the largest number of edits of a call
 	maxWork      = 8 << 20   // the total length, in bytes, of the texts in which the edits of a call search
 	maxLines     = 200_000   // the largest number of lines of a file and its replacement together
@@ -260,8 +260,7 @@ func (c *Comparison) Changes(ctx context.Context, before, after string) (changes
 	return changes, ""
 }
 
-// applies reports whether the edits are whole lines in order, and turn the text before into the text
-// after.
+// applies reports whether the edits are whole lines in order, and turn the text before into the text after.
 func applies(before, after string, edits []udiff.Edit) bool {
 	var made strings.Builder
 	at := 0

@@ -90,9 +90,8 @@ func (d *directory) lists(h *History, name []byte) bool {
 	return is
 }
 
-// Read reads the new commits of a repository. The argument common is the repository's common
-// directory. At the time until, Read stops and returns ErrUnfinished. After an error, listed files
-// may be missing.
+// Read reads the new commits of a repository. The argument common is the repository's common directory.
+// At the time until, Read stops and returns ErrUnfinished. After an error, listed files may be missing.
 func (h *History) Read(common string, until time.Time) error {
 	for {
 		if err := h.read(common, until); !errors.Is(err, errMoved) {
@@ -131,8 +130,7 @@ func (h *History) read(common string, until time.Time) error {
 		}
 		last := len(h.waiting) - 1
 		if err := h.commit(o, h.waiting[last]); errors.Is(err, errMissing) && !partial {
-			// git cannot show a missing tree. The tree was removed, or a shallow clone never
-			// fetched it.
+			// git cannot show a missing tree. The tree was removed, or a shallow clone never fetched it.
 		} else if err != nil {
 			return err
 		}

@@ -118,8 +118,7 @@ func Slashes(p string) string {
 	return p
 }
 
-// IsAbs reports whether p is an absolute path of Unix or Windows. The path must contain no
-// backslashes.
+// IsAbs reports whether p is an absolute path of Unix or Windows. The path must contain no backslashes.
 func IsAbs(p string) bool {
 	return strings.HasPrefix(p, "/") || len(p) > 2 && p[1] == ':' && p[2] == '/' && isAlnum(p[0])
 }

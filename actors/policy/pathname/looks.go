@@ -104,8 +104,7 @@ func (s Search) Top() string {
 	return path.Clean(s.Path)
 }
 
-// reads reports whether the search may read the file with this clean path. In doubt it returns
-// true.
+// reads reports whether the search may read the file with this clean path. In doubt it returns true.
 func (s Search) reads(file string) bool {
 	if !s.Pattern {
 		return Within(file, path.Clean(s.Path))

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Tracked lists the files with secrets that the repository of a directory tracks, now or in any
-// commit.
+// Tracked lists the files with secrets that the repository of a directory tracks, now or in any commit.
 type Tracked struct {
 	Dir      string        // the directory, without symbolic links
 	Top      string        // the top of the work tree, without symbolic links

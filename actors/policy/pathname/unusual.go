@@ -13,9 +13,8 @@ var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .pre
 // PlainDotName reports whether seg, which is in lower case, is one of dotNames.
 func PlainDotName(seg string) bool { return dotNames[seg] }
 
-// NeverRemembered are files that decide which programs run, or that make a directory a repository.
-// In every directory, git reads files such as HEAD, config and hooks. nod proposes no rule for
-// these files.
+// NeverRemembered are files that decide which programs run, or that make a directory a repository. In
+// every directory, git reads files such as HEAD, config and hooks. nod proposes no rule for these files.
 var NeverRemembered = Compile(NeverRememberedNames())
 
 // NeverRememberedNames returns the patterns of NeverRemembered.

@@ -60,8 +60,7 @@ func (in *ruleImport) leaveOut(list, rule, why string) {
 	in.left = append(in.left, NotImported{list, rule, why})
 }
 
-// takeRules imports the rules that nod can parse. It does not import allow rules that would allow
-// too much.
+// takeRules imports the rules that nod can parse. It does not import allow rules that would allow too much.
 func (in *ruleImport) takeRules(list string, rules ...string) {
 	into := map[string]*[]string{allowList: &in.rules.Allow, askList: &in.rules.Ask, denyList: &in.rules.Deny}[list]
 	for _, text := range rules {

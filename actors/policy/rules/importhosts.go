@@ -20,9 +20,8 @@ const onlyPrefixRules = "nod imports only rules about the beginning of a shell c
 // between the words.
 var plainPrefix = lazyregexp.New(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
 
-// dropDoubtfulAllows removes all allow rules if an ask or deny rule was not imported, because this
-// rule may be an exception to an allow rule. It returns the remaining rules, and all rules that are
-// not imported.
+// dropDoubtfulAllows removes all allow rules if an ask or deny rule was not imported, because this rule may
+// be an exception to an allow rule. It returns the remaining rules, and all rules that are not imported.
 func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, error) {
 	if slices.ContainsFunc(in.left, func(n NotImported) bool { return n.List != allowList }) {
 		for _, rule := range in.rules.Allow {
@@ -43,10 +42,9 @@ func (in *ruleImport) takePrefix(list, prefix, text string) {
 	in.takeRules(list, "Bash("+prefix+":*)")
 }
 
-// ImportGemini imports the shell commands that a settings.json of Gemini CLI allows, and returns the
-// other allowed tools as NotImported. The imported rules allow no more than Gemini CLI does, because
-// nod compares whole words and Gemini CLI compares letters. The error means that settings is not a
-// settings file.
+// ImportGemini imports the shell commands that a settings.json of Gemini CLI allows, and returns the other
+// allowed tools as NotImported. The imported rules allow no more than Gemini CLI does, because nod compares
+// whole words and Gemini CLI compares letters. The error means that settings is not a settings file.
 func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Tools struct {
@@ -134,9 +132,8 @@ func textList(v any) (all []string) {
 var codexRule = lazyregexp.New(`^prefix_rule\(\s*pattern\s*=\s*(\[[^\[\]]*\])\s*,\s*decision\s*=\s*"(allow|prompt|forbidden)"\s*,?\s*\)\s*(?:#.*)?$`)
 
 // ImportCodex imports the rules in a Codex rules file. Each rule must be on one line, in the form in
-// which Codex itself writes rules. It returns every other line as NotImported, except blank lines
-// and comments. It imports allow rules only if nod can read all lines and import every ask and deny
-// rule.
+// which Codex itself writes rules. It returns every other line as NotImported, except blank lines and
+// comments. It imports allow rules only if nod can read all lines and import every ask and deny rule.
 func ImportCodex(rules []byte) (schemas.Permissions, []NotImported, error) {
 	var in ruleImport
 	for line := range strings.Lines(string(rules)) {

@@ -186,9 +186,8 @@ func (r *Rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	return out, true
 }
 
-// CoversPath reports whether the rule covers p. An allow rule must match every path that p may
-// mean, and p must contain no wildcards. A deny or ask rule must match one of these paths, or a
-// directory above one.
+// CoversPath reports whether the rule covers p. An allow rule must match every path that p may mean, and p
+// must contain no wildcards. A deny or ask rule must match one of these paths, or a directory above one.
 func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	if r.paths == nil {
 		return true

@@ -8,9 +8,8 @@ import (
 )
 
 // harmlessHidden are hidden files and directories outside the project that agents read and that
-// contain no secrets. They are toolchains, module caches, and the agents' own instructions. nod
-// asks about all other hidden files, because no list of secrets is complete. A * stands for one
-// segment.
+// contain no secrets. They are toolchains, module caches, and the agents' own instructions. nod asks
+// about all other hidden files, because no list of secrets is complete. A * stands for one segment.
 var harmlessHidden = splitRows([]string{
 	// toolchains
 	".cargo/bin", ".rustup/toolchains", ".nvm/versions", ".fnm", ".volta/tools", ".pyenv/versions", ".rbenv/versions", ".rvm/rubies", ".asdf/installs", ".goenv/versions",
