@@ -28,8 +28,8 @@ func NewSystem(log *slog.Logger) *System {
 // Stop ends the system. The caller must stop the actors first. Further calls do nothing.
 func (s *System) Stop() { s.stop.Do(s.sys.Shutdown) }
 
-// resume returns the supervision of every actor. After a panic, the actor logs the panic and continues
-// with its next message, because a restart would lose the other messages in the actor's mailbox.
+// resume returns the supervision of every actor. After a panic, it logs the panic and lets the actor
+// continue with its next message, because a restart would lose the other messages in the actor's mailbox.
 func resume(log *slog.Logger) actor.SupervisorStrategy {
 	return actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {
 		log.Error("actors: a message was not handled, because its handler panicked", "panic", reason)

@@ -25,7 +25,7 @@ type Host struct {
 	log   *slog.Logger
 }
 
-// NewHost returns a Host for sessions of agent. conn must use that agent's key.
+// NewHost returns a Host for sessions of the agent with this name. conn must use this agent's key.
 func NewHost(sys *actors.System, conn *bus.Conn, agent string, log *slog.Logger) *Host {
 	return &Host{sys: sys, conn: conn, asker: bus.NewAsker(conn, agent), agent: agent, log: log}
 }
@@ -49,8 +49,8 @@ type (
 	listOpen       struct{ open chan []string }
 )
 
-// Join starts a session in this process. Join calls the function notice for one notice of the
-// session after another; notice may be nil. The error is VALIDATION_ERROR if id is malformed.
+// Join starts a session in this process. It calls the function notice for each notice of the session,
+// one at a time; notice may be nil. The error is VALIDATION_ERROR if id is malformed.
 func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	if !schemas.ValidID(id) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "session_id: must be 1 to 128 letters, digits, - or _")

@@ -32,7 +32,7 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	r.work(p)
 	defer close(p.freed)
 	r.ask()
-	next(r, p.entered) // wait until the carrier is called; this call does not return
+	next(r, p.entered) // the worker has called the carrier, and the call does not return yet
 	require.Equal(t, "bob", r.wait(p.sent).Recipient)
 	for range 10 {
 		r.ask()

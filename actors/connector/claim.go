@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// keepClaim runs the function call and renews the claim until call returns. A renewal never revives
-// a claim that has ended.
+// keepClaim runs the function named call, and renews the claim until the function returns. A renewal
+// never revives a claim that has ended.
 func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})

@@ -248,7 +248,7 @@ func (d *Desk) Now(ctx context.Context) (time.Time, error) {
 	return page.Now, err
 }
 
-// Hold reports that a client is present, or requests the input lock for that client.
+// Hold tells nod that a client is present, or requests the input lock for the client.
 func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error) {
 	p.Type = schemas.TypePresence
 	var lock schemas.Lock
@@ -291,8 +291,7 @@ func (d *Desk) askShown(ctx context.Context, s schemas.Shown) (schemas.Shown, er
 	return stored, err
 }
 
-// setShown writes the entry s. The error is CONFLICT if the stored entry has another revision
-// than s.Entry.
+// setShown writes the entry s. The error is CONFLICT if the revision of the stored entry is not s.Entry.
 func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
 	s.Op = schemas.ShownSet
 	return d.askShown(ctx, s)

@@ -209,7 +209,7 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	release := sync.OnceFunc(func() { close(slow) })
 	t.Cleanup(release) // stopping the worker, which happens later, waits for the channel
 	r.asks("rm first")
-	next(r, busy) // the outbox may send the prompts of different requests in another order
+	next(r, busy) // wait for the first prompt, because the outbox may send prompts of different requests in any order
 	ended := r.asks("rm second").Receipt
 	last := r.asks("rm third").Receipt
 	_, err := r.asker.Withdraw(r.ctx, ended.SessionID, ended.PendingID, "changed its mind")
@@ -222,7 +222,7 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 }
 
 // If a call ends at its host differently from nod's decision, the message with the outcome is
-// changed again.
+// changed a second time.
 func TestAShownOutcomeIsUpdatedWithTheAftermath(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()

@@ -48,8 +48,8 @@ func (ev *evaluation) contain(src string) {
 	}
 }
 
-// containHarmless notes in a verdict Allow that the harmless line may also run contained. The container
-// then must not write even the project. If the host cannot change the call, the line runs uncontained.
+// containHarmless notes in a verdict Allow that the harmless line may also run contained. The line then
+// must not write even the project. If the host cannot change the call, the line runs uncontained.
 func (ev *evaluation) containHarmless(src string) {
 	if c, _ := ev.containment(src); c != nil && len(c.needs) == 0 {
 		c.ReadOnly = true

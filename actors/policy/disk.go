@@ -113,9 +113,9 @@ func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// OnDisk is the Resolver of this machine. Like the kernel, it follows symbolic links for a program
-// that opens or creates p, even a dangling link to its target. If a part of p does not exist, this
-// part stays as it is. The result is valid only on this file system, and only until files are moved.
+// OnDisk is the Resolver of this machine. Like the kernel for a program that opens or creates p, it
+// follows symbolic links, even a dangling link. If a part of p does not exist, this part stays as it is.
+// The result is valid only on this file system, and only until files are moved.
 func OnDisk(p string) (string, error) {
 	if !path.IsAbs(p) {
 		return "", fmt.Errorf("find where %q leads: it is not absolute", p)
@@ -244,7 +244,8 @@ func gitDir(tree string) string {
 	return dir
 }
 
-// listsTree reports whether admin, the repository's directory for a work tree, names the work tree tree.
+// listsTree reports whether admin, the repository's directory for a work tree, names the work tree at
+// the path tree.
 func listsTree(admin, tree string) bool {
 	file, err := readGitFile(admin + "/gitdir")
 	return err == nil && sameFile(path.Dir(strings.TrimSpace(string(file))), tree)

@@ -64,7 +64,7 @@ func TestLinksAreFollowed(t *testing.T) {
 		"held/dangling":     {"other/not-yet", false}, // a program that opens this path creates other/not-yet
 		"held/far":          {"nowhere/at/all", false},
 		"held/far/x":        {"nowhere/at/all/x", false},
-		"held/deep/..":      {"other", false}, // other, because the link deep leads to other/deep
+		"held/deep/..":      {"other", false}, // the link deep leads to other/deep, so the .. after the link leads to other
 		"held/deep/../file": {"other/file", false},
 		"other/in/sub":      {"held/sub", true},
 		"held/../heldback":  {"heldback", false},

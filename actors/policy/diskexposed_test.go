@@ -91,8 +91,8 @@ func TestSearchesNameTheirPaths(t *testing.T) {
 	}
 }
 
-// nod does not read a .gitignore that is very long, or that is a link to a device without an end,
-// as a repository may contain it. The files that the .gitignore names count as exposed.
+// nod does not read a .gitignore that is very long, or that is a link to a device without an end. A
+// repository may contain such a file. The files that the .gitignore names count as exposed.
 func TestAnIgnoreFileThatIsNoFileIsNotRead(t *testing.T) {
 	for name, write := range map[string]func(at string) error{
 		"link": func(at string) error { return os.Symlink("/dev/zero", at) },

@@ -38,8 +38,8 @@ type linkFollower struct {
 	roots  [][2]string            // pairs of a directory as the call writes it and the directory's true path; the longest true path is first
 }
 
-// addRoot notes the directory dir if links lead to it. A path below dir without further links then
-// counts as unlinked.
+// addRoot notes the directory dir if links lead to it. A path below dir then counts as a path
+// without links if it contains no further link.
 func (f *linkFollower) addRoot(dir string) {
 	if !path.IsAbs(dir) || slices.ContainsFunc(f.roots, func(r [2]string) bool { return r[0] == dir }) {
 		return

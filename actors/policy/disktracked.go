@@ -107,7 +107,7 @@ func (r *Repositories) of(common string) *repository {
 			r.known = map[string]*repository{}
 		}
 		names := secrets.CompileTracked()
-		listed := func(file string) bool { return names.Listed("/project/" + file) } // any parent directory will do, because only the names below it count
+		listed := func(file string) bool { return names.Listed("/project/" + file) } // /project is arbitrary, because only the names below it count
 		r.known[common] = &repository{history: gitstore.NewHistory(listed), indexes: map[string]index{}}
 	}
 	return r.known[common]

@@ -96,8 +96,8 @@ func (p *Policy) locate(c *Call) pathname.Location {
 }
 
 // Harden rewrites a harmless command line so that git runs no program from the repository's
-// configuration, and so that searches exclude the files of LeavesOut. The new line is also harmless.
-// Harden returns false if nothing must change, or if the new line would not exclude these files.
+// configuration, and prints no file of LeavesOut. The new line is also harmless. Harden returns
+// false if nothing must change, or if the new line would print such a file.
 func (p *Policy) Harden(c Call) (string, bool) {
 	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return "", false

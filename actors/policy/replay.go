@@ -235,7 +235,7 @@ type answeredSession struct {
 	granted []Permission
 }
 
-// asks reports whether the earlier answers leave a question about a call. The argument v is the
+// asks reports whether nod asks about a call in spite of the earlier answers. The argument v is the
 // verdict without these answers. asks adds the widest answer that nod offers for the call.
 func (s *answeredSession) asks(c Call, v Verdict) bool {
 	if v.Containment != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 // Propose returns rules that would allow this call and similar calls, the narrowest first. It returns
-// rules only if nod asks about the call and can limit the effect of the rules. For inline code,
-// deletion and computed words, nod cannot limit it.
+// rules only if nod asks about the call and can limit the effect of the rules. nod cannot limit the
+// effect for inline code, deletion and computed words.
 func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -137,9 +137,9 @@ func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]
 	return out
 }
 
-// editDir returns the directory for which a rule may allow edits similar to an edit of p. This is the
-// top of the project or work tree that contains p. If the directory of p is hidden or outside the
-// project, it is this directory.
+// editDir returns the directory for which a rule may allow edits similar to an edit of p. Usually this
+// is the top of the project or work tree that contains p. If the directory of p is hidden or outside
+// the project, it is the directory of p.
 func editDir(p string, loc *pathname.Location) string {
 	dir := path.Dir(p)
 	if !loc.InTree(p) {

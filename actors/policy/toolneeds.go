@@ -20,9 +20,8 @@ var webTools = []string{
 	"anthropic_fetch", "firecrawl_fetch", "web_fetch",
 }
 
-// DefaultNeeds returns the access that a tool needs, by the tool's name. It has the tools to which
-// permissions apply: tools that read, search or write files, and tools that use the web. The caller
-// may add tools to the map.
+// DefaultNeeds returns the access that each tool needs, by the tool's name. The map has the tools to which
+// permissions apply. They read, search or write files, or use the web. The caller may add tools to the map.
 func DefaultNeeds() map[string]Access {
 	needs := make(map[string]Access)
 	for name, t := range tools.All() {

@@ -356,8 +356,8 @@ func TestACommandStartsSoonAfterItsDecisionOrNot(t *testing.T) {
 	}
 }
 
-// After one person's allow, a rule may demand two people before the contained command starts. The
-// command then does not start. It starts if two people allow the call.
+// After one person's allow, and before the contained command starts, a new rule may demand two people. The
+// command then starts only if two people allow the call.
 func TestAContainedCallOfOnePersonDoesNotStartIfTwoAreNeeded(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)

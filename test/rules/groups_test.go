@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// ofSecurity returns settings with a group named security, which has these members. A member must
-// allow each call. The argument condition adds further conditions, as JSON members.
+// ofSecurity returns settings with a group named security, which has these members. One of the members
+// must allow each call. The argument condition adds further conditions, as JSON members.
 func ofSecurity(condition string, members ...string) string {
 	groups := `"groups": [{"name": "security", "people": ["` + strings.Join(members, `", "`) + `"]}]}`
 	return `{"permissions": {"confirm": [{"risk": "low", "people": ["security"]` + condition + `}]}, ` + strings.TrimSuffix(people, "}") + `, ` + groups + `}`

@@ -19,9 +19,9 @@ func leaves(env *rig.Env, p *rig.Person, session string, risk schemas.Risk, seco
 	return g
 }
 
-// While an approver is away, a leave allows the session's calls up to its risk, and counts and logs each
-// call. It does not cover secrets, deny and ask rules, high risk, other sessions, questions and
-// permissions.
+// While an approver is away, a leave allows the session's calls up to the leave's risk, and counts and
+// logs each call. It does not cover secrets, deny and ask rules, high risk, other sessions, questions
+// and permissions.
 func TestALeaveCoversOnlyCallsWithinItsLimits(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })

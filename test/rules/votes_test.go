@@ -96,9 +96,9 @@ func TestTheFirstDenialEndsAVote(t *testing.T) {
 	env.Equal("changed my mind", func() string { env.Agent("ada").Withdraws("S", "2"); return q.Ends(schemas.Withdrawn).Message }())
 }
 
-// At the same time, three people allow a question, one of them on two channels, and one person
-// denies it. The answers reach two engines. An allowed decision has exactly two voters. Each person
-// gets the one decision, or the reply that the vote is stored.
+// At the same time, Ann and Bob allow a question, Ann on two channels, and Cleo denies it in some rounds.
+// The answers reach two engines. An allowed decision has exactly two voters. Each person gets the one
+// decision, or the reply that the vote is stored.
 func TestRacingVotesMakeOneDecision(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))

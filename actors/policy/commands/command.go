@@ -62,7 +62,7 @@ type Command struct {
 	runner      bool   // the command builds, tests, checks or shows the project; a remembered rule stores its first words and covers most later words
 	target      bool   // the word after the runner, such as build in "make build", is a target; a remembered rule stores the target too
 	manyTargets bool   // every operand of the runner is a target; a remembered rule for one target covers no second target
-	chooser     string // the flag of a runner with many targets whose next word is not a target
+	chooser     string // with manyTargets: the flag whose next word is not a target
 	outputs     string // the flags whose value is a file to write; only in lists of runner flags
 	plain       string // the flags whose value must be a plain name; only in lists of runner flags
 	behind      string // the name of the list for flags after the word --; only in lists of runner flags
@@ -79,7 +79,7 @@ const unlimited = 1 << 20
 
 // Secrets tells the checks of search commands, such as grep, which files contain secrets.
 type Secrets interface {
-	// SecretFilter reports whether a search whose file name filter is filter may include secrets.
+	// SecretFilter reports whether a search with this file name filter may include secrets.
 	SecretFilter(filter string) bool
 	// SearchesPrivate reports whether a search of these paths includes a home directory or a
 	// directory with known secrets. If paths is empty, the search is of the current directory.

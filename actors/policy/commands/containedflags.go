@@ -79,7 +79,7 @@ var containedLists = sync.OnceValue(func() map[string]containedList {
 	extended := map[string]*Command{}
 	adds := additions()
 	for name := range all {
-		if _, ok := adds[name]; !ok && name != "bd" { // bd keeps notes; the list has only the subcommands that read
+		if _, ok := adds[name]; !ok && name != "bd" { // the list of bd, a program for notes, has only subcommands that read
 			adds[name] = addition{}
 		}
 	}

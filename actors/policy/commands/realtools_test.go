@@ -198,8 +198,8 @@ func TestRunnersTakeTheWordsThatTheListsSay(t *testing.T) {
 	}
 }
 
-// The entry of awk and two versions of awk must agree that only the flag -F takes a value. The next
-// word is then the program.
+// The entry of awk must agree with two versions of awk that only the flag -F takes a value. nod can
+// then tell which word is the program.
 func TestAwkTakesTheWordsThatTheTableSays(t *testing.T) {
 	c := newTable()["awk"]
 	require.Equal(t, "F", c.value)

@@ -261,7 +261,7 @@ func (c *command) runsInput() {
 			return
 		}
 		if all := c.resolve(r.File); r.Kind == shell.ReadsFile && len(all) > 0 && !r.File.Glob {
-			for _, p := range all { // treat a file with code as if an operand named it
+			for _, p := range all { // check a file with code as if an operand named it
 				c.readsCode(p)
 			}
 			return

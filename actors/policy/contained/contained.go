@@ -93,7 +93,7 @@ type judge struct {
 	script *shell.Script
 	why    string
 	needs  []Need
-	edited []string // the files that the line changes to content that nod does not read
+	edited []string // files that the line changes, and whose new content nod does not read
 }
 
 func (j *judge) refuse(why string) {
@@ -297,7 +297,8 @@ func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	}
 }
 
-// other checks a command that has no entry in checks. The kernel limits the effects of the command.
+// other checks a command for which the map checks has no entry. The kernel limits the effects of the
+// command.
 func (c *command) other() {
 	switch {
 	case pureReaders[c.name]:

@@ -70,8 +70,8 @@ func (c *command) git() {
 	c.subcommand(args, dirs)
 }
 
-// shows refuses a command that prints files of a repository with tracked secrets. A container hides a
-// tracked secret in the work tree, but not in the repository, so git would print the secret as removed.
+// shows refuses a command that prints files of a repository with tracked secrets. A container hides such
+// a secret only in the work tree, so git would print it from the repository as removed text.
 func (c *command) shows(sub string, texts, dirs []string) {
 	shown, objects := commands.GitShows(sub, texts)
 	for _, dir := range dirs {

@@ -19,7 +19,8 @@ var buildOutput = map[string]bool{
 	".build": true, "DerivedData": true, ".eggs": true, ".nyc_output": true, ".coverage": true, "coverage.out": true, ".svelte-kit": true, ".angular": true,
 }
 
-// private reports whether a clean path is in a directory of which each contained process has its own.
+// private reports whether a clean path is in /tmp or /var/tmp. Each contained process has its own /tmp
+// and /var/tmp.
 func private(p string) bool {
 	return p == "/tmp" || strings.HasPrefix(p, "/tmp/") || strings.HasPrefix(p, "/var/tmp/")
 }
@@ -169,7 +170,7 @@ func (c *command) programPath(name shell.Term) {
 	}
 }
 
-// writes checks a file that a command writes. If over is true, the command deletes the earlier content.
+// writes checks a file that a command writes. If over is true, the file's earlier content is lost.
 func (c *command) writes(t shell.Term, over bool) {
 	if t.Known && device(t.Text) {
 		return

@@ -79,8 +79,8 @@ func (c *command) mayRunCode() bool {
 	return manages || c.name == "git" || interpreters[c.name] != nil || c.checks[c.name] == nil
 }
 
-// elsewhere checks a command that may run code. The command must not run in a directory, and must not
-// name a file, in which a line may have stored code.
+// elsewhere checks a command that may run code. The command must not run in /tmp, and must not name a
+// file into which a line may have put code.
 func (c *command) elsewhere() {
 	if !c.mayRunCode() {
 		return

@@ -35,8 +35,8 @@ func (c *command) inputOnly() []shell.Redirect {
 	return slices.DeleteFunc(slices.Clone(c.Redirects), func(r shell.Redirect) bool { return r.Kind == shell.Truncates || r.Kind == shell.Appends })
 }
 
-// wraps checks a wrapper, such as env. The wrapper's flags must be known, and the command that it
-// runs must be known.
+// wraps checks a wrapper, such as env. nod must know the wrapper's flags, and the command that the
+// wrapper runs.
 func (c *command) wraps() {
 	w := wrappers[c.name]
 	i := 0

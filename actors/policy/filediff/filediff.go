@@ -40,16 +40,16 @@ type Comparison struct {
 	repeated        int             // bytes of edits' texts in second and later places
 	work            int             // bytes of the texts that were compared so far
 	blurred         bool            // an edit changed lines that were not searched for secrets, so that nod does not know which lines have secrets
-	exposed         map[string]bool // lines that may contain a secret or, after an edit, a rest of one
+	exposed         map[string]bool // lines that may contain a secret, or the rest of a secret after an edit
 }
 
 // New returns a Comparison that has used none of its limits.
 func New() *Comparison { return &Comparison{exposed: map[string]bool{}} }
 
-// Edits returns the places of each edit in a text. The text of an edit is the result of the edits
-// before it. Hosts write line breaks in an edit as \n even if the file has \r\n, so Edits reads \r\n
-// in the file as \n. It does not compare a file with both kinds, because hosts differ in the places
-// that they find. Edits stops when ctx has ended.
+// Edits returns, for each edit of a call, its places in the text. Each edit applies to the result of the
+// edits before it. Hosts write line breaks in an edit as \n even if the file has \r\n, so Edits reads \r\n
+// in the file as \n. Edits does not compare a file with both kinds of line breaks, because hosts differ in
+// the places that they find. Edits stops when ctx has ended.
 func (c *Comparison) Edits(ctx context.Context, text string, edits []tools.TextEdit) []schemas.DiskEdit {
 	out := make([]schemas.DiskEdit, len(edits))
 	rest := "" // the note of all remaining edits
@@ -106,7 +106,7 @@ func misfit(text string, e tools.TextEdit) string {
 	return ""
 }
 
-// edit returns the places of an edit in a text that the edit fits, and the text after the edit.
+// edit returns the places of an edit in a text, and the text after the edit. The edit must fit the text.
 func (c *Comparison) edit(text string, e tools.TextEdit) (schemas.DiskEdit, string) {
 	if text == "" {
 		return schemas.DiskEdit{Count: 1, Hunks: []schemas.DiskHunk{{Line: 1, Around: []string{"", ""}}}}, e.New
@@ -124,7 +124,7 @@ func (c *Comparison) edit(text string, e tools.TextEdit) (schemas.DiskEdit, stri
 	return out, strings.ReplaceAll(text, e.Old, e.New)
 }
 
-// exposeRests notes the lines that an edit makes of lines with a possible secret. The new lines must
+// exposeRests marks the lines that an edit makes from lines that may contain a secret. Such new lines must
 // not be shown either.
 func (c *Comparison) exposeRests(f *file, places []place, with string) {
 	for i := 0; i < len(places); {

@@ -143,8 +143,8 @@ func (h *History) read(common string, until time.Time) error {
 	return nil
 }
 
-// tick is longer than the precision of times in file systems. A directory that has just changed may
-// change a second time within tick, and its time may stay the same.
+// tick is longer than the steps in which file systems note times. If a directory changes twice within
+// tick, its time may be the same after both changes.
 const tick = 100 * time.Millisecond
 
 // stamp describes the object files. It changes if an object or a pack is added or removed. If

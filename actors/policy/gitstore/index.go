@@ -81,8 +81,9 @@ func Index(file string, listed func(path string) bool, each func(Entry)) error {
 	return nil
 }
 
-// stripped reads how many bytes of the previous name a name in an index of version 4 drops. If size
-// is 0, the number is damaged.
+// stripped reads a number from an index of version 4, in which a name may begin like the previous
+// name. cut is how many bytes of the previous name to remove at its end. size is the length of the
+// number, or 0 if the number is damaged.
 func stripped(data []byte) (cut, size int) {
 	for i, b := range data[:min(len(data), 4)] {
 		if i > 0 {

@@ -44,7 +44,7 @@ const (
 	maxFile      = 512 << 20 // the largest index of a pack or of a work tree, in bytes
 	maxChain     = 4096      // the longest chain of deltas
 	maxCached    = 32 << 20  // the total size, in bytes, of the objects that are kept because other objects may be deltas of them
-	maxAlternate = 5         // the depth of alternates, which is git's limit
+	maxAlternate = 5         // the largest depth of alternates, as in git
 )
 
 // errMissing means that a repository does not have an object.

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Location describes the directories in which a call runs, and to which its relative paths and ~
-// refer. Paths are in the form of Clean, unless a field says otherwise.
+// Location describes the directories in which a call runs, and to which its relative paths and ~ refer.
+// The paths in Dirs, Project, Main, Tops, Exposed, Unsearched and Home are in the form of Clean.
 type Location struct {
 	Dirs          []string            // the directories in which the command may run; empty if unknown
 	Project       string              // the project's root, in the form of Clean; "" if unknown
@@ -19,7 +19,7 @@ type Location struct {
 	Exposed       []string            // files with secrets that a search of their directory would show
 	Unsearched    []string            // directories with too many names for nod to find all files that belong in Exposed
 	Searched      []Search            // the searches for which Exposed and Unsearched are complete; nil means all searches
-	Links         map[string][]string // maps a full path to the other paths to which symbolic links lead it
+	Links         map[string][]string // maps a full path to the other paths, in the form of Clean, to which symbolic links lead it
 	Looked        *Looks              // if not nil, it collects the paths that Follow and ExposedBelow are asked about
 	Tracked       map[string]Tracked  // maps a directory to the secrets that its repository tracks; nil means unknown
 	LookedIn      *[]string           // if not nil, it collects the directories that TrackedAt is asked about

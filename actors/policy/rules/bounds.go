@@ -31,7 +31,7 @@ func (r *Rule) bounded(argv []string, loc *pathname.Location) bool {
 	return commands.Bounded(shown, rest, loc)
 }
 
-// spells reports whether the rule contains the word, or a pattern that has a part of the word's text.
+// spells reports whether the rule contains the word, or a pattern other than * that matches the word.
 func (r *Rule) spells(w string) bool {
 	return slices.ContainsFunc(r.argv, func(own string) bool {
 		return own == w || strings.Trim(own, "*") != "" && pathname.Match(own, w)

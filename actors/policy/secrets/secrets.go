@@ -11,10 +11,10 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// secretNames are files and directories with secrets, or with settings that decide which programs
-// run. A name matches any segment of a path. A name with / matches consecutive segments, and a name
-// with a leading / matches from the root. Every path below a match also matches. Case does not
-// matter, because it does not on macOS and Windows.
+// secretNames are files and directories with secrets, or with settings that decide which programs run. A
+// name matches any segment of a path. A name with / matches consecutive segments, and a name with a
+// leading / matches from the root. Every path below a match also matches. Case does not matter, because
+// macOS and Windows ignore the case of file names.
 var secretNames = []string{
 	// key files
 	".ssh", ".gnupg", "id_rsa", "id_rsa*", "id_dsa", "id_dsa*", "id_ecdsa", "id_ecdsa*", "id_ed25519", "id_ed25519*", "secring.gpg",
@@ -209,8 +209,8 @@ func CompileProtected() *Protected {
 // Has reports whether the path rel, relative to the project and without patterns, is protected.
 func (p *Protected) Has(rel string) bool { return p.names.Has(literal.Replace(rel), false) }
 
-// MayLeadFrom reports whether a relative path may mean a secret although the path alone does not
-// look like a secret, because the path begins in one of the location's directories.
+// MayLeadFrom reports whether a relative path may mean a secret because of the directory in which it
+// begins, which is one of the location's directories. The path alone need not look like a secret.
 func (n *Names) MayLeadFrom(loc *pathname.Location) bool {
 	return n.secrets.MayLeadFrom(loc.Dirs) || slices.ContainsFunc(loc.Dirs, func(d string) bool { return !loc.InTree(d) })
 }

@@ -240,13 +240,13 @@ func (line *Line) SearchesExposed(paths []word.Word, skips func(file string) boo
 	return line.Location.ExposedBelow(searches, skips)
 }
 
-// SecretFilter reports whether a search whose file name filter is filter may include secrets.
+// SecretFilter reports whether a search with this file name filter may include secrets.
 func (line *Line) SecretFilter(filter string) bool {
 	return line.reader.Secrets.MayPass(filter)
 }
 
-// changeDir follows a cd command. The cd may fail, so later commands may run in the old directory
-// or in the new one. The results are as for checkCommand.
+// changeDir follows a cd command. The cd may fail, so later commands may run in the old directory or in the
+// new one. It returns the same results as checkCommand.
 func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	defer func() { line.Untracked = line.Untracked || why != "" }()
 	if len(words) > 0 && words[0].Text == "--" {

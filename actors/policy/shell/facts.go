@@ -31,8 +31,8 @@ type Facts struct {
 // maxFacts is the largest number of commands, and of words, in Facts. A line with more is Incomplete.
 const maxFacts = 400
 
-// maxOperands is the largest number of a wrapper's operands at which another command may begin. A
-// line with more operands is Incomplete. An example of a wrapper is sudo.
+// maxOperands limits the operands of a wrapper, such as sudo. Another command may begin at each
+// operand. A line with more operands is Incomplete.
 const maxOperands = 64
 
 // maxText is the length, in bytes, up to which Facts searches a line that nod cannot parse.

@@ -83,8 +83,8 @@ func (line *Line) git(words []word.Word) (string, bool) {
 	return why, false
 }
 
-// gitSecret reports whether a word after git may mean a secret. It expands patterns as git does,
-// and reads the forms REV:PATH and :(magic)PATH.
+// gitSecret reports whether a word after git may mean a secret. The word may be a pattern, which
+// git itself expands, or may have the form REV:PATH or :(magic)PATH.
 func (line *Line) gitSecret(t string) bool {
 	if strings.HasPrefix(t, ":!") || strings.HasPrefix(t, ":^") || strings.HasPrefix(t, "--") && !strings.Contains(t, "=") {
 		return false // such a word excludes a path, or is a flag without a value

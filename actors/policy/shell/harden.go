@@ -58,9 +58,9 @@ func argumentsOf(call *syntax.CallExpr, src string) []word.Word {
 	return words
 }
 
-// differSubcommand returns the last word of git's subcommand, and flags. With these flags, the
-// subcommand does not run a configured program for comparing files. For a subcommand that never
-// runs such a program, the result is nil.
+// differSubcommand returns the last word of git's subcommand, and flags that keep the subcommand
+// from running a configured program for comparing files. It returns nil if the subcommand never
+// runs such a program.
 func differSubcommand(call *syntax.CallExpr, src string) (*syntax.Word, string) {
 	for i := 1; i < len(call.Args); i++ {
 		switch w, _ := word.Known(call.Args[i], src); {

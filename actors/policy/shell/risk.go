@@ -95,7 +95,8 @@ func (f *Facts) unseen() (all []string) {
 var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
 
 // secretReason returns the reason that the line names, or may name, a secret or settings. The reason
-// includes the word that does so. If no word does, secretReason returns "".
+// includes the word for the secret if the word is plain. If there is no such reason, secretReason returns
+// "".
 func (f *Facts) secretReason(line *Line) string {
 	certain, maybe := "", ""
 	for _, w := range f.Words {
