@@ -15,7 +15,7 @@ type Answers struct {
 	index   sync.Once
 	byWords map[string][]int // the rules for commands, as indexes in the slice all; a key is the words of a command, each followed by wordEnd
 	longest int              // the number of words of the longest command in byWords
-	others  []int            // the other rules, as indexes in the slice all
+	others  []int            // the rules that are not for commands, as indexes in the slice all
 }
 
 // NewAnswers returns an index of the rules in all. It does not copy this slice, so the caller

@@ -460,8 +460,8 @@ func TestTheRequesterIsNeitherOfTwo(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-// Rules limit the conditions to some calls. Conditions about people do not apply to questions.
-// Permissions also take the votes.
+// Rules limit the conditions to some calls. Conditions about people do not apply to questions. A
+// permission, like a call, takes the votes.
 func TestVotesAreForSomeCalls(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"confirm": [{"risk": "low", "rules": ["Bash(terraform apply:*)", "Deploy"], "votes": 2}, {"risk": "high", "votes": 2}]}, `+people+`}`)
