@@ -77,7 +77,8 @@ func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []s
 
 // EachDecided calls f with one page after another of the decided requests of a session. If session is
 // empty, the pages hold the requests of all sessions. A record is listed for 24 h after its decision;
-// Logged lists earlier records. Requests that no person decided mostly have no record, only log entries.
+// Logged lists earlier records. Most requests that are decided at once, without a person, have only log
+// entries and no record.
 func (d *Desk) EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error {
 	return d.eachPage(ctx, schemas.QueryHistory, schemas.Query{SessionID: session}, f)
 }

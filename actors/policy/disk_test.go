@@ -113,7 +113,7 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 				dirs = append(dirs, p)
 			}
 		case 2:
-			_ = os.WriteFile(p, nil, 0o600) // fails if the name is taken by a directory
+			_ = os.WriteFile(p, nil, 0o600) // may fail, because a directory may have the same name
 		default:
 			target := dirs[rng.IntN(len(dirs))]
 			if rng.IntN(2) == 0 {

@@ -196,9 +196,9 @@ func withDir(dirs []string, dir string) []string {
 	return append(dirs, dir)
 }
 
-// ExecScope returns the permissions of a command that a session starts. The command has access to
-// the session's working directory and has the permissions in tags. The error means that the session
-// lacks one of these permissions.
+// ExecScope returns the permissions of a command that a session starts. The command has only access to
+// the session's working directory and the permissions in tags. The error means that the session lacks
+// one of these permissions.
 func ExecScope(set schemas.SessionPermissions, tags []string, resolve Resolver) (schemas.SessionPermissions, error) {
 	scope := schemas.SessionPermissions{WorkingDir: set.WorkingDir}
 	for _, tag := range tags {

@@ -126,8 +126,8 @@ func subcommandOf(args []shell.Term) (shell.Term, []shell.Term) {
 	return shell.Term{Known: true}, nil
 }
 
-// remoteSource refuses a package from an address, because only packages from the registry are
-// allowed. It reports whether it has refused a package.
+// remoteSource refuses a package that comes from an address instead of the registry. It reports whether it
+// has refused a package.
 func (c *command) remoteSource(rest []shell.Term) bool {
 	for _, t := range rest {
 		if strings.Contains(t.Text, "://") || strings.Contains(t.Text, "git+") {

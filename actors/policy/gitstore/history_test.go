@@ -88,7 +88,7 @@ func found(h *gitstore.History) (blobs []string) {
 
 func all(string) bool { return true }
 
-// read reads all commits. It repeats the reading until no change can leave the stamp unchanged.
+// read reads all commits. It repeats the reading until there is no error.
 func (r repository) read(h *gitstore.History) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool { return h.Read(r.dir+"/.git", time.Now().Add(time.Minute)) == nil }, 30*time.Second, time.Millisecond)

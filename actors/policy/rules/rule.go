@@ -234,8 +234,8 @@ func (r *Rule) MayLieBelow(p string, loc *pathname.Location) bool {
 	})
 }
 
-// SpellsOut reports whether the rule contains the unusual segments of p, such as hidden names. A rule must
-// contain them to cover p, because the author of a rule for all files did not mean hooks and settings.
+// SpellsOut reports whether the rule contains the unusual segments of p, such as hidden names. The
+// segments matter, because the author of a rule for all files did not mean hooks and settings.
 func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	for _, full := range loc.Resolve(p) {
 		for _, seg := range pathname.Unusual(loc.Relative(full)) {
