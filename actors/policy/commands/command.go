@@ -23,11 +23,11 @@ const (
 	levelApproved // for commands with known flags that only a person or a rule may allow
 )
 
-// Command is an entry of the command table. It describes the words that may follow a command, the
-// harm that the command may do, and how a rule may limit the command.
+// Command is an entry of the command table. It describes the words that may follow a command, the harm
+// that the command may do, and how a rule may limit the command.
 //
-// If the entry does not list a flag, or lists it only under a longer name, nod asks, because the
-// flag may write or execute.
+// nod asks about a flag that the entry does not list, and about an abbreviation of a listed flag,
+// because such flags may write or execute.
 type Command struct {
 	level Level // the first preset that allows the command
 
