@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Harm is a harm that a command may do: its risk, and the reason that people see.
+// Harm is a harm that a command may do. It has a risk, and a reason for people.
 type Harm struct {
 	Risk schemas.Risk
 	Why  string
@@ -90,7 +90,7 @@ func harms(argv []string) []Harm {
 	case h == Harm{}, gitRead && h == changesRepository: // the command does no known harm, or is a git command that only reads
 	case h == deletes:
 		out = append(out, deletion(argv[1:]))
-	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // the reason below says it better
+	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // runsInlineCode is added below, because it says more
 	case h == runsInlineCode && (known.Interprets || name == "." || name == "source"):
 		out = append(out, interpretation(name, argv[1:]))
 	case h == changesSystems && slices.ContainsFunc(argv[1:], deletesData), h == usesNetwork && deletesByRequest(name, argv[1:]):
@@ -196,11 +196,11 @@ func interpretation(name string, args []string) Harm {
 // deletionVerb matches verbs of deletion as words of a command line, of SQL, or of an API call such as delete-object.
 var deletionVerb = lazyregexp.New(`(?i)(^|[^a-z])(delete|destroy|drop|truncate|terminate|purge|rm|rb|flushall|flushdb)([^a-z]|$)`)
 
-// deletesData reports whether a word of a command for other systems says that it deletes.
+// deletesData reports whether a word of a command for other systems is a verb of deletion.
 func deletesData(w string) bool { return deletionVerb.MatchString(w) }
 
-// harmOfUse returns the harm of a use of a program that does less harm than the program's other
-// uses. ok is false for the other uses.
+// harmOfUse returns the harm of a use of a program that does less harm than the program's entry says. For
+// every other use, ok is false.
 func harmOfUse(name string, args []string) (h Harm, ok bool) {
 	switch {
 	case name == "git" && len(args) > 1 && args[0] == "config":
@@ -219,8 +219,8 @@ func harmOfUse(name string, args []string) (h Harm, ok bool) {
 	return Harm{}, false
 }
 
-// harmOfKubectl returns the harm of a subcommand that only reads. ok is false for every other
-// use, and for a use that names secrets.
+// harmOfKubectl returns the harm of a kubectl subcommand that only reads. For every other subcommand, and for
+// words that name secrets, ok is false.
 func harmOfKubectl(args []string) (h Harm, ok bool) {
 	for len(args) > 2 && slices.Contains([]string{"-n", "--namespace", "--context"}, args[0]) {
 		args = args[2:]
@@ -238,7 +238,7 @@ var worldWritable = lazyregexp.New(`^(0?[0-7]{2}[2367]|[1-7][0-7]{2}[2367]|[augo
 
 func opensToAll(mode string) bool { return worldWritable.MatchString(mode) }
 
-// deletion returns the harm of a command that deletes files, according to its flags.
+// deletion returns the harm of a command that deletes files. The flags decide which harm it is.
 func deletion(args []string) Harm {
 	h := deletes
 	for _, a := range args {
@@ -255,10 +255,9 @@ func deletion(args []string) Harm {
 	return h
 }
 
-// Boundable reports whether nod knows the effects of a command, so that a rule may allow exactly
-// this command. The name must be plain, and no word may contain code or set a variable. The
-// harms must be known, none of high risk, and none about deleting files, using the network,
-// installing software or stopping processes.
+// Boundable reports whether nod knows the effects of a command, so that a rule may allow exactly this
+// command. The name must be plain, and no word may contain code or set a variable. nod must know the harms.
+// None of the harms may have a high risk, delete files, use the network, install software or stop processes.
 func Boundable(argv []string) bool {
 	name := ProgramName(argv[0])
 	known := Entry(name)

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// Objects returns the words of a command on which it does a harm: paths of files, or names such as the
-// host of an address. It is for people: a word that it leaves out is not harmless.
+// Objects returns the words of a command that the harm h affects: paths of files, or names such as the
+// host of an address. The words are shown to people. Other words of the command may also be harmful.
 func Objects(argv []string, h Harm) (files, names []string) {
 	name, args := ProgramName(argv[0]), argv[1:]
 	switch {
@@ -104,7 +104,7 @@ var valueFlags = map[string][]string{
 	"rsync": {"e", "rsh", "exclude", "include", "filter"}, "cp": {"S"}, "mv": {"S"}, "ln": {"S"},
 }
 
-// operands returns the words that are no flags and no values of the flags in takeValue.
+// operands returns the words that are neither flags nor values of the flags in takeValue.
 func operands(args []string, takeValue ...string) (all []string) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -175,7 +175,7 @@ var bareHost = lazyregexp.New(`^(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)(:[0-
 // remoteFile matches a file on another machine, as scp names it: ann@host:path.
 var remoteFile = lazyregexp.New(`^(?:[^/:@]+@)?([^/:@]+):`)
 
-// remoteFiles returns the hosts of the files on other machines.
+// remoteFiles returns the hosts of the words that name files on other machines.
 func remoteFiles(args []string) (all []string) {
 	for _, a := range operands(args, "c", "D", "F", "i", "J", "l", "o", "P", "S", "X") {
 		if m := remoteFile.FindStringSubmatch(a); m != nil && !strings.Contains(a, "://") && !slices.Contains(all, m[1]) {
@@ -185,7 +185,7 @@ func remoteFiles(args []string) (all []string) {
 	return all
 }
 
-// outsideWords are the flags that let an installer write outside the project.
+// outsideWords are the words that make an installer write outside the project.
 var outsideWords = []string{"--user", "-g", "--global", "--location=global", "--system", "--break-system-packages"}
 
 // homeInstallers and systemInstallers are the programs that always install outside the project.
@@ -194,8 +194,8 @@ var (
 	systemInstallers = []string{"apt", "apt-get", "brew", "dnf", "yum", "pacman", "apk", "snap"}
 )
 
-// OutsideOf describes the place outside the project, without a path among its words, that a command
-// changes, such as "your crontab"; or "".
+// OutsideOf describes a place outside the project that a command changes although no word names its
+// path, such as "your crontab". If there is no such place, OutsideOf returns "".
 func OutsideOf(argv []string) string {
 	name, args := ProgramName(argv[0]), argv[1:]
 	first := name
@@ -219,33 +219,35 @@ func OutsideOf(argv []string) string {
 	return ""
 }
 
-// buildOutputs are the names of directories that builds and tests make anew.
+// buildOutputs are the names of directories that builds and tests can make again.
 var buildOutputs = []string{
 	"build", "dist", "out", "target", "node_modules", "coverage", "htmlcov", "__pycache__", ".pytest_cache", ".mypy_cache",
 	".ruff_cache", ".next", ".nuxt", ".turbo", ".parcel-cache", ".gradle", ".tox", ".nyc_output", "cmake-build-debug",
 	"cmake-build-release", "DerivedData",
 }
 
-// IsBuildOutput reports whether a directory with this name usually holds only what builds make anew.
+// IsBuildOutput reports whether a directory with this name usually holds only files that a build can
+// make again.
 func IsBuildOutput(name string) bool { return slices.Contains(buildOutputs, name) }
 
-// IsDeletion reports whether the harm is a deletion of files by name.
+// IsDeletion reports whether the harm is a deletion of named files.
 func (h Harm) IsDeletion() bool {
 	return h == deletes || h == deletesUnasked || h == deletesDirectories
 }
 
-// Downloads reports whether a command may fetch code by the network.
+// Downloads reports whether a command uses the network and may thus fetch code.
 func Downloads(argv []string) bool { return slices.Contains(Harms(argv), usesNetwork) }
 
-// Input says where a command may get code from that its words do not contain.
+// Input tells from where, besides its words, a command may get code.
 type Input struct {
-	Piped      bool // the command reads the output of another one
+	Piped      bool // the command reads the output of another command
 	Computed   bool // a word is the output of another command
 	Downloaded bool // another command of the line uses the network
 }
 
 // Unseen describes code that the command runs and that its words do not contain, such as "the script
-// deploy.sh"; or "". The code of a project's own build or tests is no such code.
+// deploy.sh". If there is no such code, Unseen returns "". The code of the project's own build or
+// tests does not count.
 func Unseen(argv []string, in Input) string {
 	name := ProgramName(argv[0])
 	known, harms := Entry(name), Harms(argv)

@@ -10,13 +10,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// riskRank returns the rank of a risk, higher for a worse one, and -1 for an unknown one.
+// riskRank returns the rank of a risk. A worse risk has a higher rank, and an unknown risk has the rank -1.
 func riskRank(r schemas.Risk) int {
 	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, r)
 }
 
-// Assessment is the risk of a command line, for people: the reasons for all its risks, the objects of
-// these reasons, and the code that the line runs and does not contain.
+// Assessment describes the risk of a command line for people. It has the reasons for all risks of the
+// line, the objects of these reasons, and the code that the line runs but does not contain.
 type Assessment struct {
 	Risk    schemas.Risk
 	Reasons []string
@@ -85,7 +85,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 	return Assessment{worst, why, on.all, f.unseen()}
 }
 
-// unseen describes the code that the line runs and does not contain.
+// unseen describes the code that the line runs but does not contain.
 func (f *Facts) unseen() (all []string) {
 	downloads := slices.ContainsFunc(f.Commands, commands.Downloads)
 	for i, argv := range f.Commands {
@@ -102,7 +102,7 @@ func (f *Facts) unseen() (all []string) {
 	return all
 }
 
-// plainWord matches a word that cannot be mistaken for a text of nod.
+// plainWord matches a word that people cannot mistake for nod's own text.
 var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
 
 // secretReason returns the reason that the line names, or may name, a secret or settings, with the word
