@@ -83,13 +83,18 @@ func (s *scene) asksOnce(r *run) request {
 	return all[0]
 }
 
-// stops waits until the agent's turn is over, or until it asks its own user.
-func (s *scene) stops(r *run) (alone bool) {
+// stops waits until the agent's turn is over.
+func (s *scene) stops(r *run) {
+	s.until("the turn is over", func() bool { return r.over() || r.hasEnded() })
+}
+
+// stopsOrAsks waits until the agent's turn is over, or until it asks its own user.
+func (s *scene) stopsOrAsks(r *run) (alone bool) {
 	s.until("the turn is over", func() bool {
 		alone = r.alone != nil && r.alone()
 		return r.over() || r.hasEnded() || alone
 	})
-	return alone
+	return alone && !r.over()
 }
 
 // left returns the content of a file that a call leaves in the project, and "" if there is none.

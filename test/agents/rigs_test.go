@@ -103,6 +103,11 @@ func printRigs() []printRig {
 		}, func(x *machine, program string) *exec.Cmd {
 			return x.pi(program)
 		}},
+		{hook.OpenClaw(), npm.OpenClaw, openClawShell, func(x *machine, _ string) {
+			x.openClawAsksNod()
+		}, func(x *machine, program string) *exec.Cmd {
+			return x.openClaw(program)
+		}},
 	}
 }
 
@@ -215,7 +220,7 @@ func ways() []way {
 	var all []way
 	reads := map[string]func(string) call{
 		"claude-code": readBy("Read", "file_path"), "gemini": readBy("read_file", "file_path"), "qwen-code": readBy("read_file", "file_path"),
-		"copilot": readBy("view", "path"), "pi": readBy("read", "path"),
+		"copilot": readBy("view", "path"), "pi": readBy("read", "path"), "openclaw": readBy("read", "path"),
 	}
 	for _, r := range printRigs() {
 		title := r.host.Agent + ", `nod install " + r.host.Name + "`"

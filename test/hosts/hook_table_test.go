@@ -53,6 +53,10 @@ func gates() map[string]gate {
 			"pi", `{"hook_event_name":"PreToolUse","tool_use_id":"ID",` + strings.Replace(shell, "Bash", "bash", 1) + `}`,
 			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`, preTool,
 		},
+		"openclaw PreToolUse": {
+			"openclaw", `{"hook_event_name":"PreToolUse","tool_use_id":"ID","session_id":"SESSION","tool_name":"exec","tool_input":{"command":"COMMAND"}}`,
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`, preTool,
+		},
 		"cursor preToolUse": {
 			"cursor", `{"conversation_id":"SESSION","hook_event_name":"preToolUse","workspace_roots":["/srv/app"],"tool_name":"Shell","tool_input":{"command":"COMMAND","cwd":"/srv/app"},"tool_use_id":"ID","cwd":""}`,
 			`{"permission":"allow"}`, `{"agent_message":"REASON","permission":"deny","user_message":"REASON"}`,
