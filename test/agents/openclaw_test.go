@@ -46,7 +46,7 @@ func TestOpenClawByHook(t *testing.T) {
 				x.openClawAsksNod()
 				a := x.starts(x.openClaw(program))
 				r := x.asked(a)
-				assert.Equal(t, "exec", r.Tool)
+				assert.Equal(t, "Bash", r.Tool)
 				x.does(answer, r.ID, "-m", "said by Ann")
 				x.ends(a)
 				x.shows(answer, "said by Ann")

@@ -155,6 +155,9 @@ func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "24s") // start all hooks now, because each of them waits 12 s
 	}
 	for name, g := range gates() {
+		if g.host == "openclaw" {
+			continue // it names no directory and no project, so that nod offers no rule for a command
+		}
 		t.Run("always "+name, func(t *testing.T) {
 			s := session(name, "always")
 			own := "make " + s // a different command for each subtest, because the rule applies in every session

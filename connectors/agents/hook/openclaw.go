@@ -66,6 +66,9 @@ func (openClaw) Read(input []byte) (Call, error) {
 	if !known || call.Action != schemas.ActionCommand && !plainPath(call.Input) {
 		call.Action = schemas.ActionMCPTool
 	}
+	if call.Action == schemas.ActionCommand {
+		call.ToolName = "Bash" // rules do not know a tool exec, because other agents' tools of this name run no shell
+	}
 	return call, nil
 }
 

@@ -5,11 +5,13 @@ async function decide(event: any, ctx: any) {
 	if (hooks.length === 0) {
 		return { block: true, blockReason: "nod's hook is missing in its plugin: run nod install openclaw" };
 	}
+	// Some calls of exec run JavaScript: their kind makes them another tool.
+	const toolName = event.toolKind || event.toolInputKind ? `${event.toolName}.${event.toolKind || event.toolInputKind}` : event.toolName;
 	let params = event.params;
 	for (const hook of hooks) {
 		let reply: Reply;
 		try {
-			const input = { ...told("PreToolUse", ctx), tool_use_id: event.toolCallId ?? ctx.toolCallId, tool_name: event.toolName, tool_input: params };
+			const input = { ...told("PreToolUse", ctx), tool_use_id: event.toolCallId ?? ctx.toolCallId, tool_name: toolName, tool_input: params };
 			reply = JSON.parse(await run(hook, input, ctx.abortSignal)).hookSpecificOutput;
 		} catch (error) {
 			return { block: true, blockReason: `nod did not decide this call: ${(error as Error).message}` };

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/schemas"
 )
 
 // OpenClaw's settings get nod's plugin and lose it again, and keep all else to the byte.
@@ -65,4 +66,24 @@ func TestOpenClawsSettingsMayLeaveThePluginOut(t *testing.T) {
 	change, err := hook.LoadPlugin(filepath.Join(t.TempDir(), "nod.ts"), true)
 	require.NoError(t, err)
 	assert.False(t, change.Changed(), "there are no settings to change")
+}
+
+// A call of OpenClaw is a command or a file for rules only if no argument moves it elsewhere.
+func TestOpenClawsCallsThatRulesCover(t *testing.T) {
+	for input, action := range map[string]schemas.ActionType{
+		`"exec","tool_input":{"command":"ls","title":"look","background":true}`: schemas.ActionCommand,
+		`"exec","tool_input":{"command":"ls","host":"node"}`:                    schemas.ActionMCPTool,
+		`"exec","tool_input":{"command":"ls","elevated":true}`:                  schemas.ActionMCPTool,
+		`"exec","tool_input":{"command":"ls","workdir":"/"}`:                    schemas.ActionMCPTool,
+		`"exec","tool_input":{"command":"ls","env":{"PATH":"."}}`:               schemas.ActionMCPTool,
+		`"exec.code_mode_exec","tool_input":{"command":"ls"}`:                   schemas.ActionMCPTool,
+		`"read","tool_input":{"path":"/a"}`:                                     schemas.ActionFileRead,
+		`"read","tool_input":{"path":"~/a"}`:                                    schemas.ActionMCPTool,
+		`"write","tool_input":{"path":"a","content":"b"}`:                       schemas.ActionFileWrite,
+		`"openclaw","tool_input":{}`:                                            schemas.ActionMCPTool,
+	} {
+		call, err := hook.OpenClaw().Dialect.Read([]byte(`{"hook_event_name":"PreToolUse","session_id":"s","tool_use_id":"1","tool_name":` + input + `}`))
+		require.NoError(t, err)
+		assert.Equal(t, action, call.Action, input)
+	}
 }
