@@ -82,9 +82,11 @@ func printRigs() []printRig {
 			}
 			return x.codex(program, append(args, "go on")...)
 		}},
-		{hook.Gemini(), geminiPackage, geminiShell, func(x *machine, _ string) {
+		{hook.Gemini(), geminiPackage, geminiShell, func(x *machine, program string) {
 			x.geminiUsesAKey()
-			x.does("install", "gemini")
+			install := x.command(x.nod, "install", "gemini")
+			install.Env = append(install.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // what the hook may change depends on the version
+			require.NoError(x.t, install.Run())
 		}, func(x *machine, program string) *exec.Cmd {
 			return x.gemini(program, "--yolo", "-p", "go on")
 		}},
