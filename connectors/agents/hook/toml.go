@@ -238,8 +238,7 @@ func (f *tomlFile) find(path ...string) (tomlKey, bool) {
 	return f.keys[i], true
 }
 
-func (f *tomlFile) of(k tomlKey) string      { return string(f.text[k.start:k.end]) }
-func (f *tomlFile) valueOf(k tomlKey) string { return string(f.text[k.value:k.end]) }
+func (f *tomlFile) of(k tomlKey) string { return string(f.text[k.start:k.end]) }
 
 // tomlEdit replaces a part of the text.
 type tomlEdit struct {
