@@ -3,9 +3,11 @@ package hook
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/BurntSushi/toml"
 )
@@ -256,4 +258,104 @@ func (f *tomlFile) edited(edits []tomlEdit) []byte {
 		at = e.end
 	}
 	return append(out, f.text[at:]...)
+}
+
+// removal returns the edit that removes a key with its line.
+func (f *tomlFile) removal(k tomlKey) tomlEdit {
+	if bytes.HasSuffix(f.text[:k.next], []byte("\n")) || k.line == 0 {
+		return tomlEdit{k.line, k.next, ""}
+	}
+	start := k.line - 1
+	if start > 0 && f.text[start-1] == '\r' {
+		start--
+	}
+	return tomlEdit{start, k.next, ""}
+}
+
+// prepended returns a key whose list has words before its elements, in the layout of the first of them.
+func (f *tomlFile) prepended(k tomlKey, words []string) (string, error) {
+	places, err := f.elements(k)
+	if err != nil {
+		return "", err
+	}
+	list := strings.Trim(tomlList(words), "[]")
+	if len(places) == 0 {
+		return string(f.text[k.start:k.value+1]) + list + string(f.text[k.value+1:k.end]), nil
+	}
+	first, between := places[0][0], ", "
+	if line := bytes.LastIndexByte(f.text[k.value:first], '\n'); line >= 0 {
+		indent := f.text[k.value+line+1 : first]
+		if len(bytes.TrimSpace(indent)) == 0 {
+			between = "," + f.newline() + string(indent)
+		}
+	}
+	var added strings.Builder
+	for _, word := range words {
+		added.WriteString(tomlText(word) + between)
+	}
+	return string(f.text[k.start:first]) + added.String() + string(f.text[first:k.end]), nil
+}
+
+// keyText returns a key with the sign = after it.
+func (f *tomlFile) keyText(k tomlKey) string { return string(f.text[k.start:k.value]) }
+
+// renamed returns another key of the same table, in the form of k, with the sign = after it.
+func (f *tomlFile) renamed(k tomlKey, name string) string {
+	text := f.keyText(k)
+	last := k.path[len(k.path)-1]
+	if i := strings.LastIndex(text, last); i >= 0 {
+		before, after := text[:i], text[i+len(last):]
+		if n := len(before); n > 0 && (before[n-1] == '"' || before[n-1] == '\'') {
+			before, after = before[:n-1], after[1:]
+		}
+		return before + name + after
+	}
+	return name + " = "
+}
+
+func (f *tomlFile) newline() string {
+	if bytes.Contains(f.text, []byte("\r\n")) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+func tomlText(s string) string {
+	out, _ := json.Marshal(s) // a text can always be encoded
+	return strings.ReplaceAll(string(out), "\x7f", `\u007f`)
+}
+
+func tomlList(words []string) string {
+	var all []string
+	for _, word := range words {
+		all = append(all, tomlText(word))
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+// texts returns a list of texts as it was decoded; ok is false if it is something else. A missing list is empty.
+func texts(v any) (all []string, ok bool) {
+	if v == nil {
+		return nil, true
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, false
+	}
+	for _, e := range list {
+		s, isText := e.(string)
+		if !isText {
+			return nil, false
+		}
+		all = append(all, s)
+	}
+	return all, true
+}
+
+func anys(words []string) []any {
+	all := make([]any, 0, len(words))
+	for _, word := range words {
+		all = append(all, word)
+	}
+	return all
 }
