@@ -89,6 +89,7 @@ var shellFields = map[string]bool{
 	"command": true, "cmd": true, "description": true, "timeout": true, "timeout_ms": true, "cwd": true, "workdir": true, "directory": true,
 	"dir_path": true, "yield_time_ms": true, "max_output_tokens": true, "run_in_background": true, "is_background": true, "login": true,
 	"tty": true, "justification": true, "explanation": true, "initial_wait": true, "mode": true, "sessionId": true,
+	"title": true, "yieldMs": true, "background": true, "timeoutSeconds": true, "pty": true,
 }
 
 // KeepsShell reports whether the command runs in a shell that the agent has used before. An
