@@ -28,8 +28,9 @@ const (
 // Event is the engine's next action on a pending record. The record's timer fires at the time
 // At.
 type Event struct {
-	At   time.Time `json:"at"`
-	Kind EventKind `json:"kind"`
+	At    time.Time `json:"at"`
+	Kind  EventKind `json:"kind"`
+	Later Later     `json:"-"`
 }
 
 // Route is one recipient on one connector. A record keeps its routes, so that the outcome goes
@@ -40,7 +41,8 @@ type Route struct {
 	// AfterSeconds is how long after the request the recipient is asked; 0 means at once.
 	AfterSeconds int `json:"after_seconds,omitempty"`
 	// Failed means that the prompt could not be shown on this route. nod does not try again.
-	Failed bool `json:"failed,omitempty"`
+	Failed bool  `json:"failed,omitempty"`
+	Later  Later `json:"-"`
 }
 
 // Vote is one person's allow of a request that several people must allow. It allows nothing by
@@ -54,6 +56,7 @@ type Vote struct {
 	Waiters int       `json:"waiters,omitempty"`
 	Message string    `json:"message,omitempty"` // the person's message to the agent, at most MaxVoteMessage bytes
 	At      time.Time `json:"at"`
+	Later   Later     `json:"-"`
 }
 
 // MaxVoteMessage is the longest message of a vote, in bytes. A record contains the messages of
@@ -106,6 +109,7 @@ type Record struct {
 	// Aftermath lists the calls whose end at the host differs from the decision. It is added
 	// after the decision and leaves the decision unchanged.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
+	Later     Later       `json:"-"`
 }
 
 // AftermathKind is the difference between a decision and the call's end at its host.
@@ -130,6 +134,7 @@ type Aftermath struct {
 	Kind      AftermathKind `json:"kind"`
 	Reason    string        `json:"reason"` // a reason for people, such as "answered at the terminal"
 	At        time.Time     `json:"at"`
+	Later     Later         `json:"-"`
 }
 
 // Terminal reports whether the record has its decision.
@@ -154,6 +159,7 @@ type Waiter struct {
 	SplitOff bool `json:"stays,omitempty"`
 	// Decision is the decision about this call alone, while the question is pending.
 	Decision *Decision `json:"decision,omitempty"`
+	Later    Later     `json:"-"`
 }
 
 // Open reports whether the record's decision will cover the waiter: it has no decision of its

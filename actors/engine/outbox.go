@@ -18,11 +18,26 @@ func (e *effects) takeVersion(d *bus.Delivery) {
 		return
 	}
 	if err != nil {
-		e.Log.Error("engine: a record cannot be read, so its version has no effects", "subject", d.Subject, "error", err)
-		d.Refuse()
+		e.leaveToOthers(d, err)
 		return
 	}
 	e.outbox.Send(entry.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleVersion(ctx, entry) }})
+}
+
+const (
+	// othersAfter and othersTries bound how often a version of a record that this engine cannot read is
+	// offered again: another engine may be of the later version that wrote it.
+	othersAfter = 2 * time.Second
+	othersTries = 30
+)
+
+func (e *effects) leaveToOthers(d *bus.Delivery, err error) {
+	if d.Times < othersTries {
+		d.Again(othersAfter)
+		return
+	}
+	e.Log.Error("engine: a record cannot be read, so its version has no effects; update this engine", "subject", d.Subject, "error", err)
+	d.Refuse()
 }
 
 // handleVersion publishes the effects of one version of a record, at least once: to the agent,
