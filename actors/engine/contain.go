@@ -337,11 +337,10 @@ func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Pr
 	}
 	report := *run.Report
 	report.Changed = nil
-	_, _, err := e.store.Log.Append(ctx, entry.Key+".ran."+run.RunID, schemas.LogEntry{
+	return e.appendOnce(ctx, entry.Key+".ran."+run.RunID, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: report.EndedAt, Kind: schemas.LogRan, SessionID: prompt.SessionID, PendingID: prompt.PendingID,
 		Actor: entry.Record.Agent, ToolName: prompt.Request.ToolName, Digest: entry.Record.Digest, Run: &report,
-	})
-	return err
+	}, report.EndedAt)
 }
 
 // contain returns the verdict on a call that may run contained. If the call cannot run

@@ -118,8 +118,7 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 	if d.By.Kind == schemas.ByPolicy {
 		line.Rule = d.By.Name
 	}
-	_, _, err := e.store.Log.Append(ctx, entry.Key+"."+d.DecisionID+".decided", line)
-	return err
+	return e.appendOnce(ctx, entry.Key+"."+d.DecisionID+".decided", line, d.DecidedAt)
 }
 
 // logAsked logs a question once. A question that is decided before the delivery of its first version
@@ -136,7 +135,7 @@ func (e *effects) logAsked(ctx context.Context, entry bus.Entry, line schemas.Lo
 	if e.settings.now().settings.Log.Payloads {
 		line.Request = rec.Request
 	}
-	_, _, err := e.store.Log.Append(ctx, id, line)
+	err := e.appendOnce(ctx, id, line, createdAt(rec))
 	if err == nil && d == nil {
 		e.asked.add(id)
 	}
