@@ -266,6 +266,8 @@ func TestTenRollingRestartsOfMixedVersions(t *testing.T) {
 		r.keeps()
 		r.running()
 		switch step {
+		case 0: // two versions run
+			r.examines(true, "is version "+previousVersion+", and this nod 0.0.0-dev", "2 run")
 		case 7: // only engines of the next version run
 			conditional = r.leaves("conditional")
 			r.grants("conditional")

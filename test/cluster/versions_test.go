@@ -45,6 +45,9 @@ func threeVersions(t *testing.T) versions {
 
 var errNoHistory = errors.New("the git history does not have the commit in testdata/previous-version (a shallow clone or an archive)")
 
+// previousVersion is the version that the previous program reports. The present one is built without a tag.
+const previousVersion = "0.1.0"
+
 // buildPrevious builds nod from the commit in testdata/previous-version.
 func buildPrevious(dir, program string) error {
 	commit, err := os.ReadFile("testdata/previous-version")
@@ -62,7 +65,15 @@ func buildPrevious(dir, program string) error {
 	if err := unpack(archive, source); err != nil {
 		return err
 	}
-	return goBuild(source, "-o", program, "./cmd/nod")
+	// A tag of its own gives this build a version of its own.
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "previous"}, {"tag", "v" + previousVersion}} {
+		git := exec.Command("git", append([]string{"-c", "user.name=nod", "-c", "user.email=nod@localhost", "-c", "commit.gpgsign=false"}, args...)...)
+		git.Dir = source
+		if out, err := git.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %s in %s: %w\n%s", args[0], source, err, out)
+		}
+	}
+	return goBuild(source, "-buildvcs=true", "-trimpath", "-o", program, "./cmd/nod") // -trimpath: the directory is not part of the cache's key
 }
 
 func unpack(archive []byte, into string) error {
@@ -133,11 +144,11 @@ func buildNext(dir, program string) error {
 	if err := os.WriteFile(list, text, 0o600); err != nil {
 		return err
 	}
-	return goBuild(root, "-overlay", list, "-o", program, "./cmd/nod")
+	return goBuild(root, "-buildvcs=false", "-overlay", list, "-o", program, "./cmd/nod")
 }
 
 func goBuild(dir string, args ...string) error {
-	build := exec.Command("go", append([]string{"build", "-buildvcs=false"}, args...)...)
+	build := exec.Command("go", append([]string{"build"}, args...)...)
 	build.Dir = dir
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build nod in %s: %w\n%s", dir, err, out)
