@@ -39,7 +39,7 @@ func TestTheClusterIsExamined(t *testing.T) {
 
 	// One server has an older accounts.conf, without the observer.
 	accounts := c.withoutKey(roles.ID{Role: roles.Observer}, 1)
-	c.examines(false, "the NATS server at "+strings.Split(c.urls, ",")[1]+" refused these credentials")
+	c.examines(false, "the NATS server at "+strings.Split(c.urls, ",")[1]+" refused the key of observer", "reload it")
 	c.reloads(1, accounts)
 	c.examines(true, "n1 at "+strings.Split(c.urls, ",")[1]+" runs")
 
