@@ -311,11 +311,11 @@ func (c *Conn) Subscribe(subject string, handle func(Message)) (stop func(), err
 }
 
 // ServerInfo describes the server of a connection.
-type ServerInfo struct{ Name, Cluster, Version string }
+type ServerInfo struct{ Name, Cluster, Version, URL string }
 
 // ServerInfo returns the server to which c is connected.
 func (c *Conn) ServerInfo() ServerInfo {
-	return ServerInfo{c.nc.ConnectedServerName(), c.nc.ConnectedClusterName(), c.nc.ConnectedServerVersion()}
+	return ServerInfo{c.nc.ConnectedServerName(), c.nc.ConnectedClusterName(), c.nc.ConnectedServerVersion(), c.nc.ConnectedUrl()}
 }
 
 // Flush waits until the server has received all messages that were sent before.

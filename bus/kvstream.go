@@ -25,7 +25,7 @@ var (
 	// ErrFull means that the servers have no room for the message, or that the stores are at a
 	// limit. Nothing was written. Once there is room, the next try succeeds.
 	ErrFull = errors.New("the stores have no room")
-	// ErrUnreadable means that this version of nod cannot decode the stored record.
+	// ErrUnreadable means that this version of nod cannot decode the stored value.
 	ErrUnreadable = errors.New("not readable")
 )
 
