@@ -45,7 +45,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 		}
 		for _, h := range commands.Harms(argv) {
 			if !(sent.by[i] && h.OnlyTransfers()) {
-				add(on.ofCommand(argv, f.inexact[i], h))
+				add(on.ofCommand(i, h))
 			}
 		}
 	}

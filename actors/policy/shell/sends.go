@@ -74,8 +74,9 @@ func (f *Facts) hides(name string) bool {
 	if name == "" {
 		return true
 	}
+	_, value, _ := strings.Cut(name, " ") // in "context prod", prod
 	for w := range f.partial {
-		if strings.HasSuffix(name, w) && w != "" || w != "" && name != commands.Unknown && strings.Contains(w, name) {
+		if w != "" && name != commands.Unknown && !commands.InUse(name) && (strings.HasSuffix(name, w) || strings.Contains(w, name) || value != "" && strings.Contains(w, value)) {
 			return true
 		}
 	}
@@ -91,9 +92,22 @@ func (f *Facts) destination(i int) string {
 			places[k] = commands.Unknown
 		}
 	}
-	if len(places) == 0 {
+	if len(places) == 0 || f.mayGoElsewhere(i) {
 		places = append(places, commands.Unknown)
 	}
 	slices.Sort(places)
 	return strings.Join(slices.Compact(places), " and ")
+}
+
+// renamers are the commands after which a name may mean another program.
+var renamers = []string{"alias", "hash", "enable", "source", ".", "trap", "read"}
+
+// mayGoElsewhere reports whether a command may act on another place than its words seem to name.
+func (f *Facts) mayGoElsewhere(i int) bool {
+	argv := f.Commands[i]
+	if _, _, ok := commands.Remote(argv); ok {
+		return f.renamed
+	}
+	return f.moved || f.renamed || f.loose[i] || commands.MayGoElsewhere(argv) ||
+		slices.ContainsFunc(f.Commands, func(argv []string) bool { return slices.Contains(renamers, argv[0]) && !isOperandDot(argv) })
 }
