@@ -65,6 +65,9 @@ func placesOf(name string, argv []string) []string {
 		return append([]string{orAddress(remote)}, rest...)
 	}
 	plain := withoutGlobals(argv)
+	if len(plain) > 2 && plain[1] == "image" {
+		plain = plain[1:]
+	}
 	if (name == "docker" || name == "podman") && len(plain) > 1 && plain[1] == "push" {
 		var images []string
 		for _, image := range operands(plain[2:]) {
@@ -112,7 +115,7 @@ var valueFlags = map[string][]string{
 		"resolve", "connect-to", "x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "unix-socket", "abstract-unix-socket", "K", "config", "doh-url"},
 	"wget": {"O", "output-document", "o", "output-file", "P", "directory-prefix", "header", "post-data", "post-file", "body-data", "body-file", "method", "U", "user-agent", "T", "timeout", "t", "tries", "user", "password", "l", "level", "A", "R", "D", "a", "i"},
 	"ssh":  sshValues, "scp": sshValues, "sftp": sshValues,
-	"nc": {"p", "w", "s", "i", "q", "X", "x", "e", "c", "I", "O", "T", "proxy", "proxy-type"}, "ncat": {"p", "w", "s", "i", "e", "c", "proxy", "proxy-type"},
+	"nc": {"p", "w", "s", "i", "q", "X", "x", "e", "c", "I", "O", "T", "proxy", "proxy-type"}, "ncat": {"p", "w", "s", "i", "e", "c", "proxy", "proxy-type", "exec", "sh-exec", "lua-exec"},
 	"truncate": {"s", "r", "size", "reference"}, "mkdir": {"m", "mode"}, "touch": {"d", "t", "r", "date", "reference"},
 	"unzip": {"d", "P", "x"}, "shred": {"n", "s", "iterations", "size"}, "install": {"m", "o", "g", "mode", "owner", "group"},
 	"rsync": {"e", "rsh", "exclude", "include", "filter"}, "cp": {"S"}, "mv": {"S"}, "ln": {"S"},
