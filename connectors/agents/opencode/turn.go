@@ -171,10 +171,20 @@ func (f *follower) askForPrompt(ctx context.Context, q *turnQuestion) error {
 		return err
 	}
 	prompt, ok := agents.Reply(r, d)
-	if !ok || !f.claims(&r) {
+	if !ok {
 		return nil
 	}
-	if err := f.sendReply(ctx, q, last, prompt); err != nil {
+	done, err := f.claim(ctx, &r)
+	if errors.Is(err, ErrClaimTaken) || err != nil && ctx.Err() != nil {
+		return nil
+	}
+	if err == nil {
+		defer done()
+		err = f.sendReply(ctx, q, last, prompt)
+	} else if now, failure := f.host.lastMessage(ctx, q.session); failure == nil && now.id != last.id {
+		return nil // the process that was killed had sent the reply
+	}
+	if err != nil {
 		f.opts.Log.Warn("a reply did not reach the agent", "request", r.PendingID, "error", err)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 		defer cancel()
@@ -218,16 +228,19 @@ func (f *follower) askTurn(ctx context.Context, r *schemas.Request) (schemas.Dec
 	return d, err
 }
 
-// claims reports whether this process, and no other one, sends the reply to a question.
-func (f *follower) claims(r *schemas.Request) bool {
+// ErrClaimTaken and ErrClaimLost are the errors of Options.Claim if another process has handled the reply,
+// and if it was killed while it did.
+var (
+	ErrClaimTaken = errors.New("another process has handled the reply")
+	ErrClaimLost  = errors.New("the process that was to send the reply was killed; the agent may not have it")
+)
+
+// claim claims the reply to a question for this process.
+func (f *follower) claim(ctx context.Context, r *schemas.Request) (done func(), err error) {
 	if f.opts.Claim == nil {
-		return true
+		return func() {}, nil
 	}
-	mine, err := f.opts.Claim(r.SessionID, r.PendingID)
-	if err != nil {
-		f.opts.Log.Warn("a reply was not sent to the agent", "request", r.PendingID, "error", err)
-	}
-	return mine && err == nil
+	return f.opts.Claim(ctx, r.SessionID, r.PendingID)
 }
 
 // sendReply sends a person's reply to q's session, if last is still its last message and q was not ended.

@@ -1,6 +1,7 @@
 package opencode_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/connectors/agents/opencode"
 	"github.com/nodbus/nod/nodtest"
 	"github.com/nodbus/nod/schemas"
 )
@@ -25,11 +27,13 @@ func turnRig(t *testing.T) *rig {
 }
 
 // claims returns a Claim for several connectors.
-func claims() func(session, id string) (bool, error) {
+func claims() func(ctx context.Context, session, id string) (func(), error) {
 	var taken sync.Map
-	return func(session, id string) (bool, error) {
-		_, again := taken.LoadOrStore(session+" "+id, true)
-		return !again, nil
+	return func(_ context.Context, session, id string) (func(), error) {
+		if _, again := taken.LoadOrStore(session+" "+id, true); again {
+			return nil, opencode.ErrClaimTaken
+		}
+		return func() {}, nil
 	}
 }
 
@@ -65,6 +69,23 @@ func TestTwoConnectorsAskOnce(t *testing.T) {
 	assert.Equal(t, second.Request.ActionDetails, again.Request.ActionDetails)
 	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "go on"})
 	assert.Equal(t, "prompt ses_1 go on", r.replied())
+	r.nothingReplied()
+}
+
+// If the process that was to send a reply was killed, people read that it may not have reached the agent,
+// and nobody sends it again.
+func TestAReplyOfAKilledProcessIsReported(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.writes("msg_1", "All done")
+	r := newRig(t, f)
+	r.options.Turns = true
+	r.options.Claim = func(context.Context, string, string) (func(), error) { return nil, opencode.ErrClaimLost }
+	r.run()
+	r.idle("ses_1")
+	r.asked()
+	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "now the tests"})
+	require.Eventually(t, func() bool { return r.abandoned.Load() == 1 }, waitAtMost, time.Millisecond)
 	r.nothingReplied()
 }
 
