@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,6 +208,42 @@ func maySubscribe(t *testing.T, nc *nats.Conn, subject string) bool {
 	require.NoError(t, err)
 	defer func() { _ = sub.Unsubscribe() }() // after a refused Subscribe, Unsubscribe fails too
 	return !refusedSince(t, nc, before)
+}
+
+var refusalText = regexp.MustCompile(`Violation for (Publish|Subscription) to "([^"]*)"`)
+
+// rightsOf publishes and subscribes to all these subjects, closes nc, and returns those that the server
+// accepted. It waits once for most refusals, so it is much cheaper than mayPublish for each subject. The
+// refusal of a subject that the server maps to another names that other one: these are tried one by one.
+func rightsOf(t *testing.T, nc *nats.Conn, publishes, subscribes []string) (pub, sub []string) {
+	t.Helper()
+	refused := map[string]bool{}   // by the verb and the subject
+	handled := make(chan struct{}) // closed after the last error
+	nc.SetClosedHandler(func(*nats.Conn) { close(handled) })
+	for _, subject := range publishes {
+		if strings.HasPrefix(subject, "$JS.API.") {
+			refused["Publish "+subject] = !mayPublish(t, nc, subject)
+		}
+	}
+	nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		for _, m := range refusalText.FindAllStringSubmatch(err.Error(), -1) {
+			refused[m[1]+" "+m[2]] = true
+		}
+	})
+	for _, subject := range publishes {
+		if !strings.HasPrefix(subject, "$JS.API.") {
+			require.NoError(t, nc.Publish(subject, nil))
+		}
+	}
+	for _, subject := range subscribes {
+		_, err := nc.SubscribeSync(subject)
+		require.NoError(t, err)
+	}
+	require.NoError(t, nc.Flush())
+	nc.Close()
+	<-handled
+	pub = slices.DeleteFunc(slices.Clone(publishes), func(s string) bool { return refused["Publish "+s] })
+	return pub, slices.DeleteFunc(slices.Clone(subscribes), func(s string) bool { return refused["Subscription "+s] })
 }
 
 func refusedSince(t *testing.T, nc *nats.Conn, before error) bool {
