@@ -197,6 +197,16 @@ func TestKeysOfOperatorModeSayWhatToDo(t *testing.T) {
 	does("keys", "add", "agent-ci", "--jwt")
 	require.Contains(t, does("keys", "revoke", "agent-ci"), "nod keys push")
 	require.Contains(t, fails("keys", "push"), "--nats-url")
+
+	does("keys", "config")
+	require.Contains(t, fails("keys", "revoke", "engine"), "nod keys rotate engine")
+	require.NoError(t, os.Remove(filepath.Join(m.Dir, "keys", "engine.creds"))) // moved to the engine's machine, or lost
+	for _, verb := range []string{"rotate", "add"} {
+		require.Contains(t, fails("keys", verb, "engine"), "nod keys revoke engine")
+	}
+	does("keys", "revoke", "engine")
+	does("keys", "add", "engine")
+
 	require.Contains(t, fails("up", "-q"), "operator mode")
 	require.Contains(t, fails("invite", "laptop"), "nod keys add agent-laptop")
 	c := configureKeys(t, 1, ".creds")
