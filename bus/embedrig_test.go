@@ -214,14 +214,15 @@ var refusalText = regexp.MustCompile(`Violation for (Publish|Subscription) to "(
 
 // rightsOf publishes and subscribes to all these subjects, closes nc, and returns those that the server
 // accepted. It waits once for most refusals, so it is much cheaper than mayPublish for each subject. The
-// refusal of a subject that the server maps to another names that other one: these are tried one by one.
-func rightsOf(t *testing.T, nc *nats.Conn, publishes, subscribes []string) (pub, sub []string) {
+// refusal of a subject that the account maps to another names that other one: the subjects that begin with
+// mapped are tried one by one.
+func rightsOf(t *testing.T, nc *nats.Conn, mapped string, publishes, subscribes []string) (pub, sub []string) {
 	t.Helper()
 	refused := map[string]bool{}   // by the verb and the subject
 	handled := make(chan struct{}) // closed after the last error
 	nc.SetClosedHandler(func(*nats.Conn) { close(handled) })
 	for _, subject := range publishes {
-		if strings.HasPrefix(subject, "$JS.API.") {
+		if strings.HasPrefix(subject, mapped) {
 			refused["Publish "+subject] = !mayPublish(t, nc, subject)
 		}
 	}
@@ -231,7 +232,7 @@ func rightsOf(t *testing.T, nc *nats.Conn, publishes, subscribes []string) (pub,
 		}
 	})
 	for _, subject := range publishes {
-		if !strings.HasPrefix(subject, "$JS.API.") {
+		if !strings.HasPrefix(subject, mapped) {
 			require.NoError(t, nc.Publish(subject, nil))
 		}
 	}
@@ -244,6 +245,14 @@ func rightsOf(t *testing.T, nc *nats.Conn, publishes, subscribes []string) (pub,
 	<-handled
 	pub = slices.DeleteFunc(slices.Clone(publishes), func(s string) bool { return refused["Publish "+s] })
 	return pub, slices.DeleteFunc(slices.Clone(subscribes), func(s string) bool { return refused["Subscription "+s] })
+}
+
+// mappedFor returns how the subjects begin that the account of id maps to others.
+func mappedFor(id roles.ID) string {
+	if id.Account() == roles.Observe {
+		return "$JS.API."
+	}
+	return "$JS.API.CONSUMER.INFO."
 }
 
 func refusedSince(t *testing.T, nc *nats.Conn, before error) bool {

@@ -156,14 +156,14 @@ func TestRightsOfEveryRole(t *testing.T) {
 func requireRights(t *testing.T, g *guarded, publishes, subscribes []string) {
 	for id, r := range rightsTable {
 		t.Run(id.String(), func(t *testing.T) {
-			pub, sub := rightsOf(t, g.as(id), publishes, subscribes)
+			pub, sub := rightsOf(t, g.as(id), mappedFor(id), publishes, subscribes)
 			require.Equal(t, distinct(strings.Fields(r.pub)), pub)
 			require.Equal(t, distinct(strings.Fields(r.sub)), sub)
 		})
 	}
 	t.Run(asOwnerStore.String(), func(t *testing.T) {
 		publishes := slices.DeleteFunc(slices.Clone(publishes), func(s string) bool { return strings.HasPrefix(s, "$JS.API.STREAM.DELETE") })
-		pub, sub := rightsOf(t, g.as(asOwnerStore), publishes, subscribes)
+		pub, sub := rightsOf(t, g.as(asOwnerStore), mappedFor(asOwnerStore), publishes, subscribes)
 		require.Equal(t, publishes, pub)
 		require.Equal(t, subscribes, sub)
 	})
