@@ -178,7 +178,7 @@ func (g *guarded) as(id roles.ID) *nats.Conn {
 		key, err = nats.NkeyOptionFromSeed(g.keys.Path(id))
 		require.NoError(g.t, err)
 	}
-	nc, err := nats.Connect(g.url, key, nats.CustomInboxPrefix(id.InboxPrefix()),
+	nc, err := nats.Connect(g.url, key, nats.CustomInboxPrefix(id.InboxPrefix()), nats.Timeout(30*time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	require.NoError(g.t, err, "connect as %s", id)
 	g.t.Cleanup(nc.Close)
