@@ -5,11 +5,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nats-io/jwt/v2"
 )
 
 // MaxPayload is the longest message that the server accepts. It is above
 // schemas.MaxPayloadBytes.
 const MaxPayload = 1 << 20
+
+// ConnectionTypes lists how a key may connect: as a client. A leaf node of the same key would have more
+// rights, because the server takes each acknowledgement of a prompt from it ($JS.ACK.>), also those of
+// other connectors.
+func ConnectionTypes() []string {
+	return []string{jwt.ConnectionTypeStandard, jwt.ConnectionTypeWebsocket, jwt.ConnectionTypeInProcess}
+}
 
 // Config is a nats-server configuration: the users with their rights, and the directory of the
 // streams. The embedded server and separate NATS servers read the same text.
@@ -95,9 +104,11 @@ func writeBlock(b *strings.Builder, begin string, lines *strings.Builder, end st
 
 func writeUser(b *strings.Builder, u User, inProcess bool) {
 	fmt.Fprintf(b, "      # %s\n      {nkey: %s", u.ID, u.PublicKey)
+	types := ConnectionTypes()
 	if inProcess {
-		b.WriteString(", allowed_connection_types: [IN_PROCESS]")
+		types = []string{jwt.ConnectionTypeInProcess}
 	}
+	fmt.Fprintf(b, ", allowed_connection_types: [%s]", strings.Join(types, ", "))
 	if p := u.Permissions(); !p.All {
 		b.WriteString(", permissions: {\n")
 		writeSubjects(b, "publish", p.Publish, p.DenyPublish)

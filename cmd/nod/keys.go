@@ -95,7 +95,7 @@ func (c *keysAddCmd) Run(e *env) error {
 	defer unlock()
 	_, err = keys.Add(id)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s has a key already, %s: nod keys rotate %s replaces it, nod keys revoke %s takes it away wherever it is", id, keys.Path(id), id, id)
+		return keyElsewhere(keys, id, fmt.Errorf("%s has a key already, %s: nod keys rotate %s replaces it, nod keys revoke %s takes it away", id, keys.Path(id), id, id))
 	}
 	if err != nil {
 		return err
@@ -111,6 +111,18 @@ func (c *keysAddCmd) Run(e *env) error {
 	return e.keysInForce(keys, func() (bool, error) { return e.accepts(id, keys.Path(id)) })
 }
 
+// keyElsewhere returns err, or what to do if the file of a key was moved.
+func keyElsewhere(keys *roles.Keys, id roles.ID, err error) error {
+	elsewhere, listed := keys.Elsewhere()
+	if listed != nil {
+		return errors.Join(err, listed)
+	}
+	if _, stat := os.Stat(keys.Path(id)); stat == nil || !slices.ContainsFunc(elsewhere, func(u roles.User) bool { return u.ID == id }) {
+		return err
+	}
+	return fmt.Errorf("the key of %s is not in this directory: put it back to %s, or take it away with nod keys revoke %s and make another with nod keys add %s", id, keys.Path(id), id, id)
+}
+
 type keysRevokeCmd struct {
 	Name string `arg:"" help:"The key, as nod keys list names it."`
 }
@@ -122,14 +134,14 @@ func (c *keysRevokeCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(roles.First(), id) && id.Role != roles.Agent {
-		return fmt.Errorf("nod itself needs the key %s: nod keys rotate %s replaces it", id, id)
-	}
 	keys, unlock, err := e.lockedKeys(operatorFlag{})
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if _, err := os.Stat(keys.Path(id)); err == nil && slices.Contains(roles.First(), id) && id.Role != roles.Agent {
+		return fmt.Errorf("nod itself needs the key %s: nod keys rotate %s replaces it", id, id)
+	}
 	old, err := os.CreateTemp("", "nod-revoked-*") // the key, to see that the server refuses it
 	if err != nil {
 		return fmt.Errorf("copy the key, to see that it is refused: %w", err)
@@ -187,7 +199,7 @@ func (c *keysRotateCmd) Run(e *env) error {
 	defer unlock()
 	_, until, err := keys.Rotate(id, c.Overlap)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no key here: nod keys add %s makes one", id, id)
+		return keyElsewhere(keys, id, fmt.Errorf("%s has no key here: nod keys add %s makes one", id, id))
 	}
 	if err != nil {
 		return err
