@@ -3,9 +3,7 @@ package schemas
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 )
 
@@ -54,57 +52,111 @@ func hasParts(t reflect.Type) bool {
 	return t != timeType && t != rawType && (t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer)
 }
 
-// keepLater sets each Later in v, which was decoded from data.
-func keepLater(data []byte, v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			keepLater(data, v.Elem())
+// keepLater sets each Later in v, which encoding/json has decoded from data. It returns false if data
+// has parts that nod never writes, such as a name that occurs twice.
+func (p *plan) keepLater(data []byte, v reflect.Value) bool {
+	d := planDecoder{scanner{data: data}}
+	d.space()
+	return d.keep(p, v)
+}
+
+// keep is keepLater for the value at the current offset.
+func (d *planDecoder) keep(p *plan, v reflect.Value) bool {
+	for p.kind == planPointer && !v.IsNil() {
+		p, v = p.item, v.Elem()
+	}
+	switch {
+	case p.kind == planStruct && d.next('{'):
+		return d.keepMembers(p, v)
+	case p.kind == planList && p.item.kind >= planStruct && d.next('['):
+		n := 0
+		return d.each(']', func() bool {
+			if n++; n > v.Len() {
+				return false
+			}
+			return d.keep(p.item, v.Index(n-1))
+		})
+	}
+	return d.past()
+}
+
+// keepMembers is keep for the members of an object.
+func (d *planDecoder) keepMembers(p *plan, v reflect.Value) bool {
+	var later bytes.Buffer
+	at := 0
+	ok := d.each('}', func() bool {
+		name, _, ok := d.text()
+		if d.space(); !ok || !d.next(':') {
+			return false
 		}
-	case reflect.Slice:
-		var items []json.RawMessage
-		if !hasParts(v.Type().Elem()) || json.Unmarshal(data, &items) != nil || len(items) != v.Len() {
-			return
+		d.space()
+		if i := p.field(string(name), at); i >= 0 {
+			at = i + 1
+			return d.keep(p.fields[i].plan, v.Field(p.fields[i].index))
 		}
-		for i, item := range items {
-			keepLater(item, v.Index(i))
+		from := d.at
+		if !d.past() {
+			return false
 		}
-	case reflect.Struct:
-		var members map[string]json.RawMessage
-		if !hasParts(v.Type()) || json.Unmarshal(data, &members) != nil {
-			return
+		if later.Len() > 0 {
+			later.WriteByte(',')
 		}
-		keepMembers(members, v)
+		later.WriteString(`"` + string(name) + `":`)
+		return json.Compact(&later, d.data[from:d.at]) == nil
+	})
+	if ok && later.Len() > 0 && p.later >= 0 {
+		v.Field(p.later).SetString(later.String())
+	}
+	return ok
+}
+
+// each calls one at each item of a list or an object, up to its end.
+func (d *planDecoder) each(end byte, one func() bool) bool {
+	d.space()
+	if d.next(end) {
+		return true
+	}
+	for {
+		if !one() {
+			return false
+		}
+		d.space()
+		if d.next(end) {
+			return true
+		}
+		if !d.next(',') {
+			return false
+		}
+		d.space()
 	}
 }
 
-// keepMembers is keepLater for a struct. It removes the known members from members.
-func keepMembers(members map[string]json.RawMessage, v reflect.Value) {
-	later := reflect.Value{}
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.Type == laterType {
-			later = v.Field(i)
+// past moves past any valid value. Unlike skip, it has no limits.
+func (d *planDecoder) past() bool {
+	for open := 0; ; {
+		switch d.peek() {
+		case 0:
+			return false
+		case '"':
+			if _, _, ok := d.text(); !ok {
+				return false
+			}
+		case '{', '[':
+			open++
+			d.at++
+		case '}', ']':
+			open--
+			d.at++
+		case ',', ':', ' ', '\t', '\n', '\r':
+			d.at++
 			continue
-		}
-		known, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		for name, value := range members {
-			if strings.EqualFold(name, known) { // encoding/json takes such a name for the field
-				keepLater(value, v.Field(i))
-				delete(members, name)
+		default:
+			for d.at < len(d.data) && !strings.ContainsRune(",]} \t\n\r", rune(d.data[d.at])) {
+				d.at++
 			}
 		}
-	}
-	if !later.IsValid() || len(members) == 0 {
-		return
-	}
-	var text bytes.Buffer
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if text.Len() > 0 {
-			text.WriteByte(',')
+		if open == 0 {
+			return true
 		}
-		text.Write(append(appendText(nil, name), ':'))
-		_ = json.Compact(&text, members[name]) // json.Unmarshal has checked the value
 	}
-	later.SetString(text.String())
 }

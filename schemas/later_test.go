@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ func TestEveryStoredStructKeepsLaterMembers(t *testing.T) {
 			later, ok := typ.FieldByName("Later")
 			assert.True(t, ok && later.Type == laterType, "%s needs the field Later", typ)
 			assert.NotNil(t, writerOf(typ), "%s has no writer", typ)
+			assert.NotNil(t, newPlan(typ, nil), "%s has no plan", typ)
 			for i := range typ.NumField() {
 				walk(typ.Field(i).Type)
 			}
@@ -112,4 +114,31 @@ func TestDecodeKeepsNoUnknownMembers(t *testing.T) {
 	var s Session
 	require.NoError(t, Decode(text, &s))
 	assert.False(t, HasLater(&s))
+}
+
+// Nothing in an agent's own request hides later members or makes its record unreadable: many members,
+// escaped names, a name twice, or deep nesting.
+func TestLaterMembersBesideAnyRequest(t *testing.T) {
+	many := []string{}
+	for i := range 40 {
+		many = append(many, fmt.Sprintf(`"\u0061%d\"" : -1.5e3`, i))
+	}
+	for name, request := range map[string]string{
+		"many members": "{" + strings.Join(many, ",") + "}", "twice": `{"a":[1,{}],"a":[]}`,
+		"deep": strings.Repeat(`{"a":[`, 300) + strings.Repeat("]}", 300), "blanks": " {\n\t} ",
+	} {
+		text := fmt.Appendf(nil, `{"type":"nod.v1.record","agent":"\"","request":%s,"only":[ true , "x" ],"digest":"d","routes":[],"votes":null,"decision":null}`, request)
+		var rec Record
+		require.NoError(t, Load(text, &rec), name)
+		assert.Equal(t, Later(`"only":[true,"x"]`), rec.Later, name)
+		again, err := Encode(&rec)
+		require.NoError(t, err, name)
+		assert.JSONEq(t, `[true,"x"]`, string(memberOf(t, again, "only")), name)
+	}
+}
+
+func memberOf(t *testing.T, object []byte, name string) json.RawMessage {
+	var all map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(object, &all))
+	return all[name]
 }
