@@ -40,8 +40,6 @@ type Stats struct {
 // away delays no request: the queue is bounded, and spans that do not fit are dropped.
 type Exporter struct {
 	config   Config
-	resource []byte
-	scope    []byte
 	client   *http.Client
 	chooser  *chooser
 	queue    chan traces.Span
@@ -60,7 +58,7 @@ var _ traces.Tracer = (*Exporter)(nil)
 // Open starts an exporter. The caller must Close it.
 func Open(c Config, log *slog.Logger) *Exporter {
 	e := &Exporter{
-		config: c, resource: encodeResource(c.Resource), scope: encodeScope(c.Version), chooser: newChooser(c.Sampler),
+		config: c, chooser: newChooser(c.Sampler),
 		queue: make(chan traces.Span, c.Queue), ended: make(chan struct{}), log: log,
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -157,7 +155,12 @@ func (e *Exporter) batch() (batch []traces.Span, more bool) {
 
 // export sends a batch, several times if the collector is away or busy, and counts its spans.
 func (e *Exporter) export(batch []traces.Span) error {
-	body, pause := encode(e.resource, e.scope, batch), retryFirst
+	body, err := e.encode(batch)
+	if err != nil {
+		e.failed.Add(uint64(len(batch)))
+		return err
+	}
+	pause := retryFirst
 	for try := 1; ; try++ {
 		refused, again, err := e.send(body)
 		if err == nil {
