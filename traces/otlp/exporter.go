@@ -61,8 +61,7 @@ func Open(c Config, log *slog.Logger) *Exporter {
 		config: c, chooser: newChooser(c.Sampler),
 		queue: make(chan traces.Span, c.Queue), ended: make(chan struct{}), log: log,
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = c.TLS
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.TLS, ForceAttemptHTTP2: true}
 	e.client = &http.Client{Transport: transport, Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	e.stopping, e.stop = context.WithCancel(context.Background())
 	go e.run()
@@ -204,13 +203,13 @@ func (e *Exporter) send(body []byte) (refused uint64, again bool, err error) {
 		return 0, true, fmt.Errorf("send spans: %w", withoutURL(err))
 	}
 	defer response.Body.Close()
-	reply, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	reply, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse)) // a reply that breaks off does not undo the success
 	switch code := response.StatusCode; {
 	case code >= 200 && code < 300:
-		return rejected(reply), false, nil // a reply that breaks off does not undo the success
+		return rejected(reply), false, nil
 	case code == http.StatusTooManyRequests, code >= http.StatusBadGateway && code <= http.StatusGatewayTimeout:
 		return 0, true, fmt.Errorf("send spans: the collector replied %s", response.Status)
 	default:
-		return 0, err != nil, fmt.Errorf("send spans: the collector replied %s", response.Status)
+		return 0, false, fmt.Errorf("send spans: the collector replied %s", response.Status)
 	}
 }
