@@ -75,7 +75,7 @@ func of(env *rig.Env, c *testcollector.Collector, id string, want ...string) (ro
 			ids[s.ID] = true
 		}
 		found := names(all)
-		return !slices.ContainsFunc(all, func(s testcollector.Span) bool { return s.ID != root.ID && !ids[s.Parent] }) &&
+		return !slices.ContainsFunc(all, func(s testcollector.Span) bool { return s.Name != root.Name && !ids[s.Parent] }) &&
 			!slices.ContainsFunc(want, func(name string) bool { return !slices.Contains(found, name) })
 	})
 	return root, all
@@ -198,6 +198,42 @@ func TestTheSpansOfEachEndOfARequest(t *testing.T) {
 	root, _ = of(env, c, "refused")
 	env.True(root.Failed)
 	env.Equal("UNDELIVERABLE", root.Attributes["error.type"])
+}
+
+// Whatever headers an agent sends, its request is decided as without them, and no span has them.
+func TestHostileHeadersChangeNoDecision(t *testing.T) {
+	t.Parallel()
+	c, traced := tracing(t)
+	env := rig.Start(t, traced)
+	env.Agent("ada")
+	raw := env.RawConn(roles.AgentID("ada"))
+	good, id := parent(1)
+	for i, header := range []nats.Header{
+		{"traceparent": {good}, "tracestate": {"a=\xff\xfe"}, "baggage": {"hostile=1"}},
+		{"traceparent": {good}, "tracestate": {strings.Repeat("hostile=1,", 10_000)}},
+		{"traceparent": {"01-" + id + "-00f067aa0ba902b7-01-" + strings.Repeat("hostile", 10_000)}},
+		{"traceparent": slices.Repeat([]string{"hostile"}, 1000)},
+		{"traceparent": {""}, "tracestate": {"hostile=1"}},
+		{"traceparent": {"00-hostile\x00-00f067aa0ba902b7-01"}},
+	} {
+		r := rig.Lookup("S", fmt.Sprint("hostile", i))
+		r.Type = schemas.TypeRequest
+		data, err := schemas.Encode(&r)
+		env.NoError(err)
+		reply, err := raw.RequestMsg(&nats.Msg{Subject: schemas.RequestSubject("ada", "S", r.PendingID), Data: data, Header: header}, rig.Patience)
+		env.NoError(err)
+		var d schemas.Decision
+		env.NoError(schemas.Decode(reply.Data, &d), "%s", reply.Data)
+		env.Equal(schemas.Allowed, d.Outcome)
+		root, _ := of(env, c, r.PendingID)
+		env.Equal(i < 2, root.Trace == id, i)
+		env.Empty(root.State)
+	}
+	bodies, _ := c.Received()
+	for _, body := range bodies {
+		env.NotContains(string(body), "hostile=")
+		env.NotContains(string(body), "hostilehostile")
+	}
 }
 
 // A request that is sent again stays in its trace, whatever trace the second message names.
