@@ -119,7 +119,7 @@ func (e *Exporter) run() {
 		if len(batch) > 0 {
 			if err := e.export(batch); err != nil && time.Since(complained) > complainEvery {
 				complained = time.Now()
-				e.log.Warn("traces: the collector took no spans; requests go on without them", "endpoint", e.config.shown(), "error", err)
+				e.log.Warn("traces: the collector took no spans, and requests go on without them; check that it runs at OTEL_EXPORTER_OTLP_ENDPOINT", "endpoint", e.config.shown(), "error", err)
 			}
 		}
 		if !more {

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -59,9 +60,17 @@ func TestAnAgentCannotJoinTheTraceOfAnother(t *testing.T) {
 	require.NotEqual(t, foreign.Span.TraceID(), mine.Span.TraceID(), "a trace that nod began belongs to its agent too")
 }
 
+// slow is a sampler that lets other goroutines go on meanwhile.
+type slow struct{ sdktrace.Sampler }
+
+func (s slow) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	runtime.Gosched()
+	return s.Sampler.ShouldSample(p)
+}
+
 // Of agents that name one trace at the same time, one gets it.
 func TestOneOfManyAgentsGetsATrace(t *testing.T) {
-	c := newChooser(sdktrace.ParentBased(sdktrace.AlwaysSample()))
+	c := newChooser(slow{sdktrace.AlwaysSample()})
 	const traced, agents = 200, 4
 	var got [traced]atomic.Int32
 	var all sync.WaitGroup
