@@ -106,8 +106,8 @@ func (c *call) askWithoutWaiting(ctx context.Context, r schemas.Request) *mcp.Ca
 	return one.resultWithin(ctx, decidedAtOnce)
 }
 
-// decideLater waits for the decision about r, until the server stops. It then withdraws r.
-// life is the server's context, with the trace of the call.
+// decideLater waits for the decision about r, until life, the server's context with the trace of the
+// call, ends. It then withdraws r.
 func (s *Server) decideLater(life context.Context, one *polled, r schemas.Request) {
 	defer s.polling.waiting.Done()
 	one.result = failed(errors.New("nod failed on this request and refused it"))
