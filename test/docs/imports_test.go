@@ -129,6 +129,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/nats-io/nats.go":            {"bus/...", "internal/bench", "test/..."},
 		"golang.org/x/net":                      {"connectors/agents/contain/egress"},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
+		"github.com/nats-io/jwt":                {"bus/...", "test/..."},
 		"github.com/minio/highwayhash":          {"bus"}, // the checksum of nats-server's descriptions
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
