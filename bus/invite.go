@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -138,16 +139,20 @@ func (p Place) Joined() (url string, joined bool, err error) {
 	return i.URL, true, nil
 }
 
-// Agent returns the default agent name: the name in the data directory's invitation, or "local"
-// without an invitation or if p has a URL.
+// Agent returns the default agent name: the name in the data directory's invitation. Without an
+// invitation or if p has a URL, it is NOD_AGENT, or else "local". A token needs NOD_AGENT.
 func (p Place) Agent() (string, error) {
 	p, err := p.WithDefaults()
 	if err != nil {
 		return "", err
 	}
+	name := os.Getenv("NOD_AGENT")
+	if p.TokenFile != "" && name == "" {
+		return "", errors.New("a token admits one agent: set NOD_AGENT to its name")
+	}
 	i, err := readInvitation(p.DataDir)
 	if p.URL != "" || i == nil {
-		return "local", err
+		return cmp.Or(name, "local"), err
 	}
 	return i.Agent, nil
 }

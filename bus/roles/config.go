@@ -41,12 +41,20 @@ func storeFields() string {
 
 func edgeFields() string { return edgeImports + "    exports: [\n" + edgeObserved() + "    ]\n" }
 
+type accountFields struct {
+	name   Account
+	fields string
+}
+
 // Config is a nats-server configuration: the users with their rights, and the directory of the
 // streams. The embedded server and separate NATS servers read the same text.
 type Config struct {
 	// Users are the users that may connect, each with its key. Without users the server
 	// requires no keys and has one account.
 	Users []User
+	// Admitting are those users of the token service that the server asks about clients without a
+	// key. A server takes a change of them only at its start.
+	Admitting []User
 	// StoreDir is the directory of the streams. If it is empty, the file that includes this
 	// text configures JetStream.
 	StoreDir string
@@ -71,11 +79,13 @@ func (c Config) String() string {
 	if len(c.Users) == 0 {
 		return b.String()
 	}
+	accounts := []accountFields{{Store, storeFields()}, {Edge, edgeFields()}, {Observe, observeFields()}}
+	if callout := c.callout(); callout != "" {
+		b.WriteString(callout)
+		accounts = append(accounts, accountFields{name: Tokens})
+	}
 	b.WriteString("accounts {\n")
-	for _, a := range []struct {
-		name   Account
-		fields string
-	}{{Store, storeFields()}, {Edge, edgeFields()}, {Observe, observeFields()}} {
+	for _, a := range accounts {
 		fmt.Fprintf(&b, "  %s {\n%s    users: [\n", a.name, a.fields)
 		for _, u := range c.Users {
 			if u.Account() == a.name {

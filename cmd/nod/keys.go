@@ -257,6 +257,6 @@ func (keysConfigCmd) Run(e *env) error {
 	for _, u := range earlier {
 		fmt.Fprintf(e.stderr, "the earlier key of %s is in the text until %s: print it anew after that\n", u.ID, u.Until.Local().Format(time.DateTime))
 	}
-	_, err = fmt.Fprint(e.stdout, roles.Config{Users: append(users, earlier...)}.String())
+	_, err = fmt.Fprint(e.stdout, roles.Config{Users: append(users, earlier...), Admitting: roles.TokenServices(users)}.String())
 	return err
 }

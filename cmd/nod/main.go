@@ -35,10 +35,11 @@ const (
 
 // globals are the flags that all commands have.
 type globals struct {
-	NatsURL string `name:"nats-url" placeholder:"URL,…" help:"NATS servers to use instead of the nod that runs here (NOD_URL)."`
-	Creds   string `placeholder:"FILE" type:"path" help:"Key file for those servers (NOD_CREDS)."`
-	Data    string `placeholder:"DIR" type:"path" help:"Data directory (NOD_DATA)."`
-	Verbose bool   `short:"v" help:"Log more."`
+	NatsURL   string `name:"nats-url" placeholder:"URL,…" help:"NATS servers to use instead of the nod that runs here (NOD_URL)."`
+	Creds     string `placeholder:"FILE" type:"path" help:"Key file for those servers (NOD_CREDS)."`
+	TokenFile string `name:"token-file" placeholder:"FILE" type:"path" help:"File with an agent's OIDC token, in place of a key (NOD_TOKEN_FILE; the name is NOD_AGENT)."`
+	Data      string `placeholder:"DIR" type:"path" help:"Data directory (NOD_DATA)."`
+	Verbose   bool   `short:"v" help:"Log more."`
 
 	VersionFlag versionFlag `name:"version" help:"Print the version."`
 }
@@ -184,7 +185,7 @@ func commandOf(args []string) (command string, own []string) {
 	for i := 0; i < len(args); i++ {
 		name, _, hasValue := strings.Cut(args[i], "=")
 		switch {
-		case slices.Contains([]string{"--data", "--nats-url", "--creds"}, name):
+		case slices.Contains([]string{"--data", "--nats-url", "--creds", "--token-file"}, name):
 			if !hasValue {
 				i++
 			}
@@ -240,7 +241,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	e := &env{
 		ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr,
 		args:  args,
-		place: bus.Place{URL: c.NatsURL, Creds: c.Creds, DataDir: c.Data},
+		place: bus.Place{URL: c.NatsURL, Creds: c.Creds, TokenFile: c.TokenFile, DataDir: c.Data},
 		log:   slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})),
 	}
 	var code exit
