@@ -328,7 +328,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 		if err != nil {
 			return o, fmt.Errorf("find the token file: %w", err)
 		}
-		o.Args = append(o.Args, "--token-file", token)
+		o.Args = append(o.Args, "--oidc-token-file", token)
 	}
 	if c.DeferAfter > 0 {
 		if c.Agent != hook.ClaudeCode().Name || !c.Strict {

@@ -65,7 +65,7 @@ func (c *keysListCmd) Run(e *env) error {
 }
 
 type keysAddCmd struct {
-	Name string `arg:"" help:"The role and name: agent-NAME, connector-NAME, web or observer."`
+	Name string `arg:"" help:"The role and name: agent-NAME, connector-NAME, web, observer or token-service."`
 }
 
 // Run creates a key. A running nod of this data directory accepts it before Run returns.
@@ -78,6 +78,9 @@ func (c *keysAddCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if err := e.checkJobs(keys, id); err != nil {
+		return err
+	}
 	_, err = keys.Add(id)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s has a key already, %s: nod keys rotate %s replaces it", id, keys.Path(id), id)
@@ -88,6 +91,10 @@ func (c *keysAddCmd) Run(e *env) error {
 	fmt.Fprintln(e.stdout, keys.Path(id))
 	if id.Role == roles.Observer {
 		fmt.Fprintf(e.stderr, "with the nats command: nats --nkey %s --inbox-prefix %s …\n", keys.Path(id), id.InboxPrefix())
+	}
+	if id.Role == roles.TokenService {
+		fmt.Fprintln(e.stderr, "a NATS server learns of a token service only at its start: start nod up again, or your own servers with the new text of nod keys config, one after another")
+		return nil
 	}
 	return e.keysInForce(keys, func() (bool, error) { return e.accepts(id, keys.Path(id)) })
 }
@@ -244,6 +251,9 @@ func (keysConfigCmd) Run(e *env) error {
 		return err
 	}
 	if err := keys.Ensure(roles.First()...); err != nil {
+		return err
+	}
+	if err := e.checkJobs(keys); err != nil {
 		return err
 	}
 	users, err := keys.Users()
