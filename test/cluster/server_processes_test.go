@@ -55,14 +55,14 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// configure writes the keys and the configuration of a cluster. It starts no server.
-func configure(t *testing.T, servers int) *cluster {
+// configure writes the keys and the configuration of a cluster, with further keys. It starts no server.
+func configure(t *testing.T, servers int, more ...roles.ID) *cluster {
 	server, err := natsServer()
 	require.NoError(t, err)
 	c := &cluster{t: t, dir: t.TempDir(), nod: rig.Binary, server: server}
 	keys, err := roles.OpenKeys(c.dir)
 	require.NoError(t, err)
-	require.NoError(t, keys.Ensure(append(roles.First(), roles.ConnectorID("tg"), roles.ID{Role: roles.Observer})...))
+	require.NoError(t, keys.Ensure(append(append(roles.First(), roles.ConnectorID("tg"), roles.ID{Role: roles.Observer}), more...)...))
 	accounts, err := exec.Command(rig.Binary, "keys", "config", "--data", c.dir).Output()
 	require.NoError(t, err)
 	ports := testports.Free(t, 2*servers)
