@@ -87,6 +87,13 @@ func byName(ctx context.Context, agent, token string) (time.Time, error) {
 	return time.Time{}, errors.New("unknown token")
 }
 
+func tellsWhatItIsAsked(asked chan<- string) bus.TokenCheck {
+	return func(_ context.Context, _, token string) (time.Time, error) {
+		asked <- token
+		return time.Now().Add(time.Hour), nil
+	}
+}
+
 func TestAnAgentWithATokenHasTheRightsOfThatAgent(t *testing.T) {
 	t.Parallel()
 	a := startAdmitting(t)

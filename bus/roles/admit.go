@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -119,15 +120,27 @@ func (k *Keys) removeAdmitting(id ID) error {
 	return nil
 }
 
-// AdmitKeys returns the keys with which the token service admits agents.
-func (k *Keys) AdmitKeys() (keys AdmitKeys, err error) {
-	if keys.Issuer, err = k.admitKey(issuerSuffix, nkeys.PrefixByteAccount); err != nil {
+// ReadAdmitKeys reads the keys with which the token service admits agents. They are beside the key with
+// which it connects, in files of the same name.
+func ReadAdmitKeys(keyFile string) (keys AdmitKeys, err error) {
+	name := strings.TrimSuffix(keyFile, keySuffix)
+	if keys.Issuer, err = readAdmitKey(name+issuerSuffix, nkeys.PrefixByteAccount); err != nil {
 		return AdmitKeys{}, err
 	}
-	if keys.XKey, err = k.admitKey(xkeySuffix, nkeys.PrefixByteCurve); err != nil {
+	if keys.XKey, err = readAdmitKey(name+xkeySuffix, nkeys.PrefixByteCurve); err != nil {
 		return AdmitKeys{}, err
 	}
 	return keys, nil
+}
+
+// AdmitKeys is ReadAdmitKeys for the keys in the directory. It refuses files that others may read.
+func (k *Keys) AdmitKeys() (AdmitKeys, error) {
+	for _, suffix := range []string{issuerSuffix, xkeySuffix} {
+		if info, err := os.Stat(k.admitPath(suffix)); err == nil && exposed(info) {
+			return AdmitKeys{}, fmt.Errorf("other users may read the key %s (mode %04o): chmod 600 it, or make new ones (nod keys revoke token-service) if others had access", k.admitPath(suffix), info.Mode().Perm())
+		}
+	}
+	return ReadAdmitKeys(k.Path(ID{Role: TokenService}))
 }
 
 func (k *Keys) admits(id ID) (a Admits, err error) {
@@ -146,36 +159,25 @@ func (k *Keys) admits(id ID) (a Admits, err error) {
 	return a, err
 }
 
-func (k *Keys) admitKey(suffix string, kind nkeys.PrefixByte) (nkeys.KeyPair, error) {
-	path := k.admitPath(suffix)
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("the token service lacks a key: %w: nod keys revoke token-service, then nod keys add token-service", err)
-	}
-	if exposed(info) {
-		return nil, fmt.Errorf("other users may read the key %s (mode %04o): chmod 600 it, or make new ones (nod keys revoke token-service) if others had access", path, info.Mode().Perm())
-	}
+func readAdmitKey(path string, kind nkeys.PrefixByte) (pair nkeys.KeyPair, err error) {
+	const again = "nod keys revoke token-service, then nod keys add token-service"
 	seed, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read a key of the token service: %w", err)
+		return nil, fmt.Errorf("the token service lacks a key: %w: copy it beside the others, or %s", err, again)
 	}
 	defer clear(seed)
-	trimmed := []byte(strings.TrimSpace(string(seed)))
-	damaged := fmt.Errorf("the key %s is damaged: restore it, or nod keys revoke token-service, then nod keys add token-service", path)
+	trimmed := bytes.TrimSpace(seed)
 	prefix, _, err := nkeys.DecodeSeed(trimmed)
-	if err != nil || prefix != kind { // the library's error may quote the seed, so it is left out
-		return nil, damaged
+	switch {
+	case err != nil || prefix != kind:
+		err = nkeys.ErrIncompatibleKey
+	case kind == nkeys.PrefixByteCurve:
+		pair, err = nkeys.FromCurveSeed(trimmed)
+	default:
+		pair, err = nkeys.FromSeed(bytes.Clone(trimmed)) // the pair keeps the seed
 	}
-	if kind == nkeys.PrefixByteCurve {
-		pair, err := nkeys.FromCurveSeed(trimmed)
-		if err != nil {
-			return nil, damaged
-		}
-		return pair, nil
-	}
-	pair, err := nkeys.FromSeed(trimmed)
-	if err != nil {
-		return nil, damaged
+	if err != nil { // the library's error may quote the seed, so it is left out
+		return nil, fmt.Errorf("the key %s is damaged: restore it, or %s", path, again)
 	}
 	return pair, nil
 }

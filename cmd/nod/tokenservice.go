@@ -30,12 +30,18 @@ func (c *tokenServiceCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	keys, err := roles.OpenKeys(place.DataDir)
-	if err != nil {
-		return err
-	}
-	if err := noJobHasAKey(settings, keys); err != nil {
-		return err
+	id := roles.ID{Role: roles.TokenService}
+	if place.Creds == "" {
+		keys, err := roles.OpenKeys(place.DataDir)
+		if err != nil {
+			return err
+		}
+		if err := noJobHasAKey(settings, keys); err != nil {
+			return err
+		}
+		if place.URL != "" {
+			place.Creds = keys.Path(id)
+		}
 	}
 	service, err := tokens.New(settings, e.log)
 	if err != nil {
@@ -45,15 +51,11 @@ func (c *tokenServiceCmd) Run(e *env) error {
 		fmt.Fprintln(e.stdout, "the settings are valid")
 		return nil
 	}
-	admit, err := keys.AdmitKeys()
+	admit, err := admitKeys(place)
 	if err != nil {
 		return err
 	}
-	id := roles.ID{Role: roles.TokenService}
 	place.TokenFile = "" // the service itself has a key
-	if place.URL != "" {
-		place.Creds = cmp.Or(place.Creds, keys.Path(id))
-	}
 	conn, err := bus.JoinWait(e.ctx, place, id, e.log, waitForServers)
 	if err != nil {
 		return err
@@ -73,6 +75,17 @@ func (c *tokenServiceCmd) Run(e *env) error {
 	fmt.Fprintf(e.stdout, "the token service is up on %s\n", conn.URL())
 	<-e.ctx.Done()
 	return nil
+}
+
+func admitKeys(place bus.Place) (roles.AdmitKeys, error) {
+	if place.Creds != "" {
+		return roles.ReadAdmitKeys(place.Creds)
+	}
+	keys, err := roles.OpenKeys(place.DataDir)
+	if err != nil {
+		return roles.AdmitKeys{}, err
+	}
+	return keys.AdmitKeys()
 }
 
 func tokenSettings(dataDir string) string { return filepath.Join(dataDir, "tokens.json") }

@@ -30,10 +30,12 @@ type site struct {
 }
 
 func newSite(t *testing.T) *site {
+	t.Helper()
 	s := &site{Machine: rig.NewMachine(t), issuer: tokenstest.New(t)}
 	jobs := fmt.Sprintf(`{"jobs": [{"issuer": %q, "audience": "nod", "match": {"repository": "acme/web"}, "agent": "ci-web"}]}`, s.issuer.URL)
 	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, "tokens.json"), []byte(jobs), 0o600))
 	require.Contains(t, does(s.Machine, "keys", "add", "token-service"), "only at its start")
+	does(s.Machine, "invite", "elsewhere", "--address", "nod.example:4222") // the server now speaks TLS
 	s.StartNod()
 	s.startService()
 	return s
@@ -139,6 +141,9 @@ func TestAJobAsksByItsToken(t *testing.T) {
 	_, stderr, code := nameless.Run(rig.Ask("S", "never")...)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "set NOD_AGENT")
+	j.write(s.issuer.Token(nil))
+	found, _, _ := j.Run("doctor")
+	require.Contains(t, found, "the server accepts the token of agent-ci-web")
 	_, stderr, code = j.Run("pending")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "which may only ask")
