@@ -203,6 +203,29 @@ func TestWithoutATokenServiceTokensAreRefusedAndKeysWork(t *testing.T) {
 	refused("with other keys")
 }
 
+// The service may be connected to another server of the cluster than the agent.
+func TestEveryServerOfAClusterAsksTheTokenService(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	keys, users := keysOf(t, dir, append(everybody(), asTokenService)...)
+	options := members(t, 2)
+	for i := range options {
+		options[i].Users = users
+	}
+	servers := embeds(t, options...)
+	a := &admitting{&guarded{t: t, url: servers[0].URL(), keys: keys}, servers[0], dir, users}
+	a.serve(byName)
+	a.url = servers[1].URL()
+	require.Eventually(t, func() bool { // the servers need a moment to know of each other
+		_, err := a.join("ada", "ada's token")
+		return err == nil
+	}, 30*time.Second, 10*time.Millisecond)
+	nc, err := a.join("ada", "ada's token")
+	require.NoError(t, err)
+	require.True(t, mayPublish(t, nc, "nod.v1.request.ada.s.1"))
+	require.False(t, mayPublish(t, nc, "nod.v1.request.bob.s.1"))
+}
+
 func TestAConnectionEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	a := startAdmitting(t)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"net/url"
 	"os"
@@ -30,23 +31,33 @@ func (c *Conn) tokenLogin(o Options) ([]nats.Option, error) {
 	if _, err := readToken(o.TokenFile); err != nil {
 		return nil, err
 	}
-	login := nats.UserInfoHandler(func() (string, string) {
+	user := nats.UserInfoHandler(func() (string, string) {
 		token, err := readToken(o.TokenFile)
 		if err != nil {
 			c.log.Warn("bus: no token for the next connection", "connection", o.Name, "error", err)
 		}
 		return o.Agent, token
 	})
+	login := []nats.Option{user, nats.CustomReconnectDelay(tokenRetry)}
 	if o.Server != nil {
-		return []nats.Option{login}, nil
+		return login, nil
 	}
 	for _, address := range strings.Split(o.URL, ",") {
 		at, err := url.Parse(strings.TrimSpace(address))
 		if err != nil || !onThisMachine(at.Hostname()) {
-			return []nats.Option{login, nats.Secure()}, nil
+			return append(login, nats.Secure()), nil
 		}
 	}
-	return []nats.Option{login, nats.IgnoreDiscoveredServers()}, nil // those possibly run on other machines, without TLS
+	return append(login, nats.IgnoreDiscoveredServers()), nil // those possibly run on other machines, without TLS
+}
+
+// tokenRetryMax is the longest pause between tries to connect by a token. After it has ended, a client
+// tries until there is another token.
+const tokenRetryMax = 5 * time.Second
+
+func tokenRetry(tries int) time.Duration {
+	wait := min(200*time.Millisecond<<min(tries, 10), tokenRetryMax)
+	return wait/2 + rand.N(wait/2)
 }
 
 func onThisMachine(host string) bool {
