@@ -143,22 +143,26 @@ const (
 
 func TestRightsOfEveryRole(t *testing.T) {
 	t.Parallel()
-	g := startGuarded(t)
-	for id := range rightsTable {
-		t.Run(id.String(), func(t *testing.T) { requireRights(t, g.as(id), id) })
-	}
-	publishes, subscribes := allSubjects()
-	t.Run(asOwnerStore.String(), func(t *testing.T) {
-		nc := g.as(asOwnerStore)
-		for _, subject := range publishes {
-			if !strings.HasPrefix(subject, "$JS.API.STREAM.DELETE") {
-				require.True(t, mayPublish(t, nc, subject), "publish %s", subject)
-			}
+	inBothModes(t, func(t *testing.T, m mode) {
+		g := startIn(t, m)
+		for id := range rightsTable {
+			t.Run(id.String(), func(t *testing.T) { requireRights(t, g.as(id), id) })
 		}
-		for _, subject := range subscribes {
-			require.True(t, maySubscribe(t, nc, subject), "subscribe %s", subject)
-		}
+		t.Run(asOwnerStore.String(), func(t *testing.T) { requireAllRights(t, g.as(asOwnerStore)) })
 	})
+}
+
+func requireAllRights(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	publishes, subscribes := allSubjects()
+	for _, subject := range publishes {
+		if !strings.HasPrefix(subject, "$JS.API.STREAM.DELETE") {
+			require.True(t, mayPublish(t, nc, subject), "publish %s", subject)
+		}
+	}
+	for _, subject := range subscribes {
+		require.True(t, maySubscribe(t, nc, subject), "subscribe %s", subject)
+	}
 }
 
 func allSubjects() (publishes, subscribes []string) {

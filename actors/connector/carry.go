@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
@@ -38,10 +40,13 @@ var errClaimed = errors.New("another worker has claimed it")
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt
-	try    string // the id of this attempt; its claim contains the id
+	try    string            // the id of this attempt; its claim contains the id
+	trace  trace.SpanContext // the request's own span; invalid if the request is not traced
 }
 
-func (w *Worker) newAttempt(p schemas.Prompt) showAttempt { return showAttempt{w, p, bus.NewID()} }
+func (w *Worker) newAttempt(p schemas.Prompt) showAttempt {
+	return showAttempt{Worker: w, prompt: p, try: bus.NewID()}
+}
 
 // promptJob shows a prompt from the queue.
 type promptJob struct {
@@ -112,6 +117,7 @@ func (q promptJob) finish(ctx context.Context, err error) {
 // deliver shows this version of a prompt or its outcome, unless the version is already shown.
 // The error is errClaimed if another worker is showing the prompt.
 func (c showAttempt) deliver(ctx context.Context) error {
+	began := time.Now()
 	shown, err := c.desk.claim(ctx, &c.prompt, c.id, c.try)
 	switch {
 	case err != nil:
@@ -120,6 +126,15 @@ func (c showAttempt) deliver(ctx context.Context) error {
 		return nil
 	case shown.Claim.Try != c.try:
 		return errClaimed
+	}
+	err = c.show(ctx, shown)
+	c.traceShow(began, err)
+	return err
+}
+
+// show shows the prompt or its outcome during the attempt's claim, which the entry shown has.
+func (c showAttempt) show(ctx context.Context, shown schemas.Shown) error {
+	switch {
 	case c.prompt.Decision != nil:
 		return c.showOutcome(ctx, shown)
 	case shown.Revision > 0:

@@ -13,6 +13,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces"
 )
 
 const (
@@ -34,6 +35,7 @@ type Worker struct {
 	desk    *Desk
 	carrier people.Carrier
 	log     *slog.Logger
+	spans   traces.Writer // nil if nothing is traced
 	id      string
 	// renewClaimEvery is the interval at which a prompt's claim is renewed until the channel
 	// replies.
@@ -49,11 +51,14 @@ type Worker struct {
 }
 
 // Work starts a worker. It returns once the worker is registered and receives prompts. After an
-// error, no worker runs.
-func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, carrier people.Carrier, log *slog.Logger) (*Worker, error) {
+// error, no worker runs. The first of spans, if there is one, gets the spans of traced requests.
+func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, carrier people.Carrier, log *slog.Logger, spans ...traces.Writer) (*Worker, error) {
 	w := &Worker{
 		desk: NewDesk(conn, connector), carrier: carrier, log: log.With("connector", connector), id: bus.NewID(),
 		lanes: sys.Lanes("connector-" + connector),
+	}
+	if len(spans) > 0 {
+		w.spans = spans[0]
 	}
 	w.recording, w.endRecording = context.WithCancel(context.Background())
 	if err := w.start(ctx, conn); err != nil {
@@ -164,6 +169,9 @@ func (w *Worker) accept(d *bus.Delivery) {
 		return
 	}
 	job := promptJob{w.newAttempt(p), d}
+	if w.spans != nil {
+		job.trace = d.Trace()
+	}
 	if needless, found := w.turns.supersede(job); found {
 		needless.Done()
 		return

@@ -175,7 +175,7 @@ func (ev *evaluation) evaluateOther(in tools.Input) {
 	default:
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"has effects that nod does not know"}}
 		if verb := tools.GraveVerb(ev.call.ToolName); verb != "" {
-			ev.verdict.Risk, ev.verdict.Reasons = schemas.RiskHigh, []string{"has effects that nod does not know, and the name " + verb}
+			ev.verdict.Risk, ev.verdict.Reasons = schemas.RiskHigh, []string{"has effects that nod does not know, and a name that says " + verb}
 		}
 	}
 	ev.applyRules(&ruleSubject{url: url})

@@ -86,7 +86,7 @@ func (c *Call) location() pathname.Location {
 		loc.Unsearched = append(loc.Unsearched, pathname.Clean(dir))
 	}
 	loc.Searched, loc.Links, loc.Looked = c.Seen.Searched, c.Seen.Links, c.looked
-	loc.Tracked, loc.Changeable = c.Seen.Tracked, c.Changeable
+	loc.Tracked, loc.Changeable, loc.Remotes = c.Seen.Tracked, c.Changeable, c.Seen.Remotes
 	if c.looked != nil {
 		loc.LookedIn = &c.looked.Repositories
 	}

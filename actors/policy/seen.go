@@ -28,6 +28,9 @@ type Seen struct {
 	// for the repository. If a directory is missing here, nod asks about git commands that print
 	// files of its repository. nil means that nothing is known about repositories.
 	Tracked map[string]Tracked
+	// Remotes has the remotes of repositories, by the directory in which git looks for the repository.
+	// They only describe the call to people.
+	Remotes map[string]pathname.Remotes
 	// Links maps each path of the call that leads through symbolic links to the true paths.
 	Links map[string][]string
 }
@@ -70,9 +73,14 @@ func (ThisDisk) Look(p *Policy, c Call, walk func(s Search) (files []string, who
 func (r *Repositories) Look(p *Policy, c Call, walk func(s Search) (files []string, whole bool)) Seen {
 	d := ThisDisk{}
 	looks := p.Looks(c)
-	seen := Seen{Links: d.Follow(p, c, looks.Paths), Searched: []Search{}, Tracked: map[string]Tracked{}}
+	seen := Seen{Links: d.Follow(p, c, looks.Paths), Searched: []Search{}, Tracked: map[string]Tracked{}, Remotes: map[string]pathname.Remotes{}}
 	for _, dir := range looks.Repositories {
 		seen.Tracked[dir] = r.Tracked(dir)
+	}
+	for _, dir := range looks.Remotes {
+		if _, known := seen.Remotes[dir]; !known && len(seen.Remotes) < maxIncomplete {
+			seen.Remotes[dir] = d.Remotes(c, dir)
+		}
 	}
 	for _, s := range looks.Searches {
 		if len(seen.Searched) == maxSearches || len(seen.Unsearched) == maxIncomplete {

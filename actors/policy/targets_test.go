@@ -109,7 +109,7 @@ func TestUnseenCodeIsNamed(t *testing.T) {
 	} {
 		assert.Contains(t, checkCommand(t, command, "/home/ann").Unseen, want, command)
 	}
-	for _, command := range []string{"bash -c 'rm x'", "python3 -c 'print(1)'", "make test", "rm -rf build", "curl https://x.test"} {
+	for _, command := range []string{"bash -c 'rm x'", "python3 -c 'print(1)'", "find . -name '*.orig' -delete", "make test", "rm -rf build", "curl https://x.test"} {
 		assert.Empty(t, checkCommand(t, command, "/home/ann").Unseen, command)
 	}
 }

@@ -219,7 +219,8 @@ func harmful() map[string]*Command {
 		"telnet": {Harm: usesNetwork}, "ftp": {Harm: usesNetwork}, "sftp": {Harm: usesNetwork, runsAny: true}, "ping": {Harm: usesNetwork},
 		"dig": {Harm: usesNetwork}, "nslookup": {Harm: usesNetwork}, "host": {Harm: usesNetwork}, "git pull": {Harm: usesNetwork},
 		"git clone": {Harm: usesNetwork}, "git ls-remote": {Harm: usesNetwork}, "gh": {Harm: usesNetwork}, "glab": {Harm: usesNetwork},
-		"http": {Harm: usesNetwork}, "openssl": {Harm: usesNetwork},
+		"http": {Harm: usesNetwork}, "openssl": {Harm: usesNetwork}, "mail": {Harm: usesNetwork, runsAny: true}, "mailx": {Harm: usesNetwork, runsAny: true},
+		"mutt": {Harm: usesNetwork, runsAny: true}, "sendmail": {Harm: usesNetwork, runsAny: true}, "lftp": {Harm: usesNetwork, runsAny: true}, "socat": {Harm: usesNetwork, runsAny: true},
 		"ssh": {Harm: runsRemotely, Interprets: true}, "scp": {Harm: copiesRemotely, runsAny: true}, "mosh": {Harm: runsRemotely},
 		"ansible": {Harm: runsRemotely}, "ansible-playbook": {Harm: runsRemotely},
 		"git push": {Harm: publishes}, "npm publish": {Harm: publishes}, "cargo publish": {Harm: publishes}, "twine": {Harm: publishes},
@@ -293,7 +294,8 @@ func hazardous() map[string]*Command {
 		"colima":  {Harm: controlsContainers},
 		"kubectl": {Harm: changesSystems, runsAny: true}, "helm": {Harm: changesSystems}, "terraform": {Harm: changesSystems}, "tofu": {Harm: changesSystems},
 		"pulumi": {Harm: changesSystems}, "aws": {Harm: changesSystems}, "gcloud": {Harm: changesSystems}, "az": {Harm: changesSystems},
-		"heroku": {Harm: changesSystems}, "fly": {Harm: changesSystems}, "vercel": {Harm: changesSystems}, "netlify": {Harm: changesSystems},
+		"heroku": {Harm: changesSystems}, "fly": {Harm: changesSystems}, "flyctl": {Harm: changesSystems}, "eb": {Harm: changesSystems}, "railway": {Harm: changesSystems},
+		"firebase": {Harm: changesSystems}, "doctl": {Harm: changesSystems}, "gsutil": {Harm: changesSystems}, "rclone": {Harm: changesSystems, runsAny: true}, "vercel": {Harm: changesSystems}, "netlify": {Harm: changesSystems},
 		"wrangler": {Harm: changesSystems}, "psql": {Harm: changesSystems}, "mysql": {Harm: changesSystems}, "mongo": {Harm: changesSystems},
 		"mongosh": {Harm: changesSystems}, "redis-cli": {Harm: changesSystems}, "sqlite3": {Harm: changesSystems},
 		"printenv": {Harm: showsSecrets}, "env": {Harm: showsSecrets, Wraps: true, Interprets: true}, "set": {Harm: showsSecrets},
@@ -314,7 +316,7 @@ func wrappers() map[string]*Command {
 		"nod": {Wraps: true}, "ed": {runsAny: true}, "emacs": {runsAny: true}, "erl": {runsAny: true}, "expect": {runsAny: true}, "fd": {runsAny: true},
 		"gawk": {runsAny: true}, "gdb": {runsAny: true}, "gem": {runsAny: true}, "go": {runsAny: true}, "iex": {runsAny: true},
 		"java": {runsAny: true}, "less": {runsAny: true}, "lldb": {runsAny: true}, "man": {runsAny: true}, "mawk": {runsAny: true}, "more": {runsAny: true},
-		"nawk": {runsAny: true}, "npm": {runsAny: true}, "nvim": {runsAny: true}, "pip": {runsAny: true}, "screen": {runsAny: true}, "socat": {runsAny: true},
+		"nawk": {runsAny: true}, "npm": {runsAny: true}, "nvim": {runsAny: true}, "pip": {runsAny: true}, "screen": {runsAny: true},
 		"tclsh": {runsAny: true}, "tmux": {runsAny: true}, "uv": {runsAny: true}, "vi": {runsAny: true}, "view": {runsAny: true}, "vim": {runsAny: true},
 	}
 }

@@ -14,6 +14,7 @@ type Looks struct {
 	Searches []Search // paths that the call's searches read
 
 	Repositories []string // directories in which git looks for a repository, and prints its files
+	Remotes      []string // directories whose repository exchanges commits with other machines
 }
 
 // Search is a path that a search reads, with all files below it.

@@ -26,6 +26,10 @@ type Facts struct {
 	// commands nested too deeply. A deny rule could cover a part that Facts lacks.
 	Incomplete bool
 	secrets    *secrets.Names
+	fed        [][]string      // by index in Commands: the words of what the command reads from a pipe, a redirection or another command
+	partial    map[string]bool // what is known of words whose value only the shell knows
+	feeding    []string        // the words for the next command in fed
+	gitMoved   bool            // a variable may lead git to other settings
 }
 
 // maxFacts bounds the commands, and the words, in Facts. A line with more is Incomplete.
@@ -87,10 +91,20 @@ func allCalls(n syntax.Node) (calls []*syntax.CallExpr) {
 }
 
 func (f *Facts) walk(file *syntax.File, src string, depth int) {
+	in := flows{src: src, into: map[*syntax.CallExpr][]string{}}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
+			in.callExpr(n)
+			outer := f.feeding
+			f.feeding = append(outer[:len(outer):len(outer)], in.into[n]...)
 			f.callExpr(n, src, depth)
+			f.feeding = outer
+		case *syntax.Stmt:
+			in.redirects(n)
+			f.sockets(n, &in)
+		case *syntax.Assign:
+			f.gitMoved = f.gitMoved || n.Name == nil || strings.HasPrefix(n.Name.Value, "GIT_") || n.Name.Value == "HOME" || n.Name.Value == "XDG_CONFIG_HOME"
 		case *syntax.Redirect:
 			w, _ := word.Known(n.Word, src)
 			switch n.Op {
@@ -108,6 +122,7 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 			f.subst = true
 		case *syntax.BinaryCmd:
 			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
+				in.feed(n.Y, in.words(n.X))
 				if c, ok := n.Y.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 {
 					w, _ := word.Known(c.Args[0], src)
 					f.piped = append(f.piped, w)
@@ -123,6 +138,12 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	for _, a := range c.Args {
 		w, known := word.Known(a, src)
 		argv, inexact = append(argv, w), inexact || !known
+		if !known {
+			if f.partial == nil {
+				f.partial = map[string]bool{}
+			}
+			f.partial[w] = true
+		}
 	}
 	f.addCommand(argv, inexact, depth)
 }
@@ -195,5 +216,5 @@ func (f *Facts) addOne(argv []string, inexact bool) {
 		f.Incomplete = true
 		return
 	}
-	f.Commands, f.inexact = append(f.Commands, argv), append(f.inexact, inexact)
+	f.Commands, f.inexact, f.fed = append(f.Commands, argv), append(f.inexact, inexact), append(f.fed, f.feeding)
 }

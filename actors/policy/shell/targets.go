@@ -50,6 +50,9 @@ func (t *targets) add(target schemas.Target) {
 // its words.
 func (t *targets) ofCommand(argv []string, inexact bool, h commands.Harm) commands.Harm {
 	files, names := commands.Objects(argv, h)
+	if remote, _, ok := commands.Remote(argv); ok && len(names) > 0 && !t.facts.partial[remote] {
+		names[0] = t.remote(argv, remote, names[0])
+	}
 	mild := h.IsDeletion() && h.Risk == schemas.RiskHigh && !inexact && len(files) > 0
 	var found []schemas.Target
 	for _, w := range files {
@@ -65,7 +68,15 @@ func (t *targets) ofCommand(argv []string, inexact bool, h commands.Harm) comman
 		target.Does = h.Why
 		t.add(target)
 	}
-	for _, name := range names {
+	_, _, remote := commands.Remote(argv)
+	for i, name := range names {
+		switch {
+		case !t.facts.hides(name):
+		case remote && i > 0: // the name of a branch
+			continue
+		default:
+			name = commands.Unknown
+		}
 		t.add(schemas.Target{Does: h.Why, Name: name})
 	}
 	if where := commands.OutsideOf(argv); where != "" {
