@@ -89,7 +89,7 @@ func (a *admitter) answer(m *nats.Msg) {
 	user, until, err := a.admit(ctx, q, id)
 	host := q.ClientInformation.Host
 	if err != nil {
-		a.log.Warn("refused", "agent", id.Name, "host", host, "reason", err)
+		a.refused(id.Name, host, err)
 		user = ""
 	}
 	if err := a.reply(m, q, user); err != nil {
@@ -99,6 +99,15 @@ func (a *admitter) answer(m *nats.Msg) {
 	if user != "" {
 		a.log.Info("admitted", "agent", id.Name, "host", host, "until", until)
 	}
+}
+
+// refused logs why a client is refused. A name that is no agent's is left out: it may be the token of a
+// job that has put it into the wrong field.
+func (a *admitter) refused(agent, host string, reason error) {
+	if !schemas.ValidID(agent) {
+		agent = ""
+	}
+	a.log.Warn("refused", "agent", agent, "host", host, "reason", reason)
 }
 
 // question decrypts and checks a server's question.

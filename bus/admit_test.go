@@ -1,8 +1,11 @@
 package bus_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +29,7 @@ type admitting struct {
 	server *bus.Server
 	dir    string
 	users  []roles.User
+	log    *slog.Logger // of the token service; nil means quiet
 }
 
 func startAdmitting(t *testing.T) *admitting {
@@ -35,7 +39,7 @@ func startAdmitting(t *testing.T) *admitting {
 	server, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet(), SyncInterval: bus.SyncAlways})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	return &admitting{&guarded{t: t, url: server.URL(), keys: keys}, server, dir, users}
+	return &admitting{guarded: &guarded{t: t, url: server.URL(), keys: keys}, server: server, dir: dir, users: users}
 }
 
 // serve runs a token service. Its tokens are "<agent>'s token".
@@ -48,7 +52,7 @@ func (a *admitting) serve(check bus.TokenCheck) (stop func()) {
 
 func (a *admitting) serveWith(keys roles.AdmitKeys, check bus.TokenCheck) (stop func()) {
 	a.t.Helper()
-	o := bus.Options{URL: a.url, Creds: a.keys.Path(asTokenService), Inbox: asTokenService.InboxPrefix(), Log: quiet()}
+	o := bus.Options{URL: a.url, Creds: a.keys.Path(asTokenService), Inbox: asTokenService.InboxPrefix(), Log: cmp.Or(a.log, quiet())}
 	if a.users == nil { // a server without users has no keys
 		o.Creds = ""
 	}
@@ -160,6 +164,23 @@ func TestATokenServiceRefuses(t *testing.T) {
 	}
 }
 
+// A job may put its token into any field, and the log must not have it.
+func TestTheLogOfTheTokenServiceHasNoToken(t *testing.T) {
+	t.Parallel()
+	a := startAdmitting(t)
+	var log bytes.Buffer
+	a.log = slog.New(slog.NewTextHandler(&log, nil))
+	stop := a.serve(byName)
+	const token = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJ4In0.c2lnbmF0dXJl"
+	for _, login := range [][2]string{{token, ""}, {token, token}, {"ada", token}, {"", token}} {
+		_, err := a.join(login[0], login[1])
+		require.ErrorIs(t, err, nats.ErrAuthorization)
+	}
+	stop()
+	require.Equal(t, 4, strings.Count(log.String(), "msg=refused"))
+	require.NotContains(t, log.String(), "eyJ")
+}
+
 func foreignKey(t *testing.T) nats.Option {
 	pair, err := nkeys.CreateUser()
 	require.NoError(t, err)
@@ -213,7 +234,7 @@ func TestEveryServerOfAClusterAsksTheTokenService(t *testing.T) {
 		options[i].Users = users
 	}
 	servers := embeds(t, options...)
-	a := &admitting{&guarded{t: t, url: servers[0].URL(), keys: keys}, servers[0], dir, users}
+	a := &admitting{guarded: &guarded{t: t, url: servers[0].URL(), keys: keys}, users: users}
 	a.serve(byName)
 	a.url = servers[1].URL()
 	require.Eventually(t, func() bool { // the servers need a moment to know of each other
@@ -274,7 +295,7 @@ func TestForgedQuestionsAreNotAnswered(t *testing.T) {
 	open, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Log: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, open.Close()) })
-	a := &admitting{&guarded{t: t, url: open.URL(), keys: keys}, open, dir, nil}
+	a := &admitting{guarded: &guarded{t: t, url: open.URL(), keys: keys}}
 	a.serve(byName)
 	admits, err := keys.User(asTokenService)
 	require.NoError(t, err)
