@@ -62,8 +62,8 @@ func DataHome() (string, error) {
 // Join connects to the bus at p as id. If p.URL is set, Join connects to that address with
 // p.Creds. Otherwise, if p.DataDir contains an invitation, it connects to the nod that invited
 // this machine. Otherwise it connects to the nod that runs on p.DataDir, with p.Creds or the
-// key of id in that directory. An agent connects with p.TokenFile if that is set. If that nod restarts, the connection follows it to its new
-// address.
+// key of id in that directory. If that nod restarts, the connection follows it to its new address.
+// An agent connects with p.TokenFile if that is set.
 func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, error) {
 	return JoinWait(ctx, p, id, log, 0)
 }

@@ -142,8 +142,9 @@ func (p Place) Joined() (url string, joined bool, err error) {
 	return i.URL, true, nil
 }
 
-// Agent returns the default agent name: the name in the data directory's invitation. Without an
-// invitation or if p has a URL, it is NOD_AGENT, or else "local". A token needs NOD_AGENT.
+// Agent returns the default agent name. With a token it is NOD_AGENT; with a URL, NOD_AGENT or else
+// "local"; otherwise the name in the data directory's invitation, or else "local". NOD_AGENT chooses
+// none of the keys in the data directory: whoever sets a hook's environment would choose them.
 func (p Place) Agent() (string, error) {
 	p, err := p.WithDefaults()
 	if err != nil {
@@ -153,9 +154,12 @@ func (p Place) Agent() (string, error) {
 	if p.TokenFile != "" && name == "" {
 		return "", errors.New("a token admits one agent: set NOD_AGENT to its name")
 	}
+	if p.TokenFile != "" || p.URL != "" {
+		return cmp.Or(name, "local"), nil
+	}
 	i, err := readInvitation(p.DataDir)
-	if p.URL != "" || i == nil {
-		return cmp.Or(name, "local"), err
+	if i == nil {
+		return "local", err
 	}
 	return i.Agent, nil
 }

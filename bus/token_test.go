@@ -62,6 +62,21 @@ func TestATokenFileThatCannotBeUsedIsNamed(t *testing.T) {
 	requireOneLineError(t, err, "name one of them")
 }
 
+// Whoever sets the environment of a hook must not choose among the keys of the data directory.
+func TestTheEnvironmentChoosesNoKeyOfTheDataDirectory(t *testing.T) {
+	t.Setenv("NOD_AGENT", "other")
+	for name, p := range map[string]bus.Place{"local": {}, "other": {TokenFile: "token"}} {
+		p.DataDir = t.TempDir()
+		agent, err := p.Agent()
+		require.NoError(t, err)
+		require.Equal(t, name, agent)
+		p.URL = "nats://127.0.0.1:1"
+		agent, err = p.Agent()
+		require.NoError(t, err)
+		require.Equal(t, "other", agent)
+	}
+}
+
 func requireOneLineError(t *testing.T, err error, words ...string) {
 	t.Helper()
 	require.Error(t, err)
