@@ -31,7 +31,8 @@ const maxControlLine = 16 << 10
 // shorter than the 2 s after which the server pings the client, which would take the ping for a fault.
 const AdmitWithin = 1500 * time.Millisecond
 
-var errNoTokens = errors.New("servers in operator mode admit no agents by tokens: give each job a key (nod keys add agent-NAME), or use servers with plain keys")
+// ErrNoTokens means that the keys are for servers in operator mode.
+var ErrNoTokens = errors.New("servers in operator mode admit no agents by tokens: give each job a key (nod keys add agent-NAME), or use servers with plain keys")
 
 // tokenService returns the rights of the token service in its own account, in which only the servers
 // send messages: to hear their questions and to reply.

@@ -73,7 +73,7 @@ func (k *Keys) Add(id ID) (User, error) {
 		return User{}, err
 	}
 	if k.operator != nil && id.Role == TokenService {
-		return User{}, errNoTokens
+		return User{}, ErrNoTokens
 	}
 	if issued, err := k.issued(id); err != nil {
 		return User{}, err

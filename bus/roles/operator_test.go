@@ -255,7 +255,7 @@ func TestAnOperatorDirectoryHasNoTokenService(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, keys.ForOperator())
 	_, err = keys.Add(roles.ID{Role: roles.TokenService})
-	require.ErrorContains(t, err, "operator mode admit no agents by tokens")
+	require.ErrorIs(t, err, roles.ErrNoTokens)
 	require.NotContains(t, err.Error(), "\n")
 	files, err := filepath.Glob(filepath.Join(keys.Dir(), "token-service*"))
 	require.NoError(t, err)

@@ -36,6 +36,9 @@ func (c *tokenServiceCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
+		if keys.Operator() {
+			return roles.ErrNoTokens
+		}
 		if err := noJobHasAKey(settings, keys); err != nil {
 			return err
 		}
