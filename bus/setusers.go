@@ -15,7 +15,8 @@ import (
 // before it returns, and leaves the other connections open. After an error the earlier users stay.
 //
 // A server that was started without users stays open. A server asks only the token service whose key
-// it had at its start.
+// it had at its start. It closes all connections that the token service has admitted; their clients
+// connect again.
 func (s *Server) SetUsers(users []roles.User) error {
 	s.usersMu.Lock()
 	defer s.usersMu.Unlock()

@@ -279,7 +279,7 @@ func (e *env) accepts(id roles.ID, creds string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	place.Creds = creds
+	place.Creds, place.TokenFile = creds, ""
 	ctx, cancel := context.WithTimeout(e.ctx, 5*time.Second)
 	defer cancel()
 	conn, err := bus.Join(ctx, place, id, e.log)

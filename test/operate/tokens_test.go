@@ -148,6 +148,11 @@ func TestAJobAsksByItsToken(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "which may only ask")
 	s.Asked(t, "by-key", "--session", "K", "--tool", "Frobnicate")
+
+	ask = j.waiting("during-a-change")
+	require.Contains(t, does(j.Machine, "keys", "add", "agent-later"), "in force") // closes connections by tokens
+	does(s.Machine, "allow", "during-a-change", "--yes")
+	require.NoError(t, ask.Wait())
 }
 
 // Without the token service a job is refused. What waits goes on waiting, also after the service was
@@ -207,7 +212,7 @@ func TestNoJobIsNamedAsAnAgentWithAKey(t *testing.T) {
 	does(m, "keys", "add", "agent-ci-7")
 	jobs := `{"jobs": [{"issuer": "https://token.actions.githubusercontent.com", "audience": "nod", "match": {"repository_owner_id": "1"}, "agent": "ci-{{repository_id}}"}]}`
 	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "tokens.json"), []byte(jobs), 0o600))
-	for _, args := range [][]string{{"keys", "add", "agent-ci-8"}, {"keys", "config"}, {"token-service", "--check"}} {
+	for _, args := range [][]string{{"keys", "add", "agent-ci-8"}, {"invite", "ci-8", "--address", "nod.example:4222"}, {"keys", "config"}, {"token-service", "--check"}} {
 		_, stderr, code := m.Run(args...)
 		require.Equal(t, 1, code, args)
 		require.Contains(t, stderr, "has a key", args)
