@@ -87,9 +87,10 @@ func (k *Keys) admitPath(suffix string) string {
 	return strings.TrimSuffix(k.Path(ID{Role: TokenService}), keySuffix) + suffix
 }
 
-// addAdmitting makes the missing further keys of the token service. For other roles it does nothing.
+// addAdmitting makes the further keys of the token service, unless it has its first key. For other
+// roles it does nothing.
 func (k *Keys) addAdmitting(id ID) error {
-	if id.Role != TokenService {
+	if _, err := os.Stat(k.Path(id)); id.Role != TokenService || err == nil {
 		return nil
 	}
 	for suffix, create := range map[string]func() (nkeys.KeyPair, error){issuerSuffix: nkeys.CreateAccount, xkeySuffix: nkeys.CreateCurveKeys} {
