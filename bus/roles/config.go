@@ -26,6 +26,9 @@ type Config struct {
 	// Users are the users that may connect, each with its key. Without users the server
 	// requires no keys and has one account.
 	Users []User
+	// Admitting are those users of the token service that the server asks about clients without a
+	// key. A server takes a change of them only at its start.
+	Admitting []User
 	// StoreDir is the directory of the streams. If it is empty, the file that includes this
 	// text configures JetStream.
 	StoreDir string
@@ -50,8 +53,13 @@ func (c Config) String() string {
 	if len(c.Users) == 0 {
 		return b.String()
 	}
+	accounts := []Account{Store, Edge, Observe}
+	if callout := c.callout(); callout != "" {
+		b.WriteString(callout)
+		accounts = append(accounts, Tokens)
+	}
 	b.WriteString("accounts {\n")
-	for _, a := range []Account{Store, Edge, Observe} {
+	for _, a := range accounts {
 		fmt.Fprintf(&b, "  %s {\n", a)
 		writeAccount(&b, a)
 		b.WriteString("    users: [\n")

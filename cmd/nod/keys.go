@@ -78,7 +78,7 @@ func (c *keysListCmd) Run(e *env) error {
 }
 
 type keysAddCmd struct {
-	Name string `arg:"" help:"The role and name: agent-NAME, connector-NAME, web or observer."`
+	Name string `arg:"" help:"The role and name: agent-NAME, connector-NAME, web, observer or token-service."`
 	operatorFlag
 }
 
@@ -93,6 +93,9 @@ func (c *keysAddCmd) Run(e *env) error {
 		return err
 	}
 	defer unlock()
+	if err := e.checkJobs(keys, id); err != nil {
+		return err
+	}
 	_, err = keys.Add(id)
 	if errors.Is(err, fs.ErrExist) {
 		return keyElsewhere(keys, id, fmt.Errorf("%s has a key already, %s: nod keys rotate %s replaces it, nod keys revoke %s takes it away", id, keys.Path(id), id, id))
@@ -107,6 +110,10 @@ func (c *keysAddCmd) Run(e *env) error {
 			flag = "--creds"
 		}
 		fmt.Fprintf(e.stderr, "with the nats command: nats %s %s --inbox-prefix %s …\n", flag, keys.Path(id), id.InboxPrefix())
+	}
+	if id.Role == roles.TokenService {
+		fmt.Fprintln(e.stderr, "a NATS server learns of a token service only at its start: start nod up again, or your own servers with the new text of nod keys config, one after another")
+		return nil
 	}
 	return e.keysInForce(keys, func() (bool, error) { return e.accepts(id, keys.Path(id)) })
 }
@@ -284,7 +291,7 @@ func (e *env) accepts(id roles.ID, creds string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	place.Creds = creds
+	place.Creds, place.TokenFile = creds, ""
 	ctx, cancel := context.WithTimeout(e.ctx, 5*time.Second)
 	defer cancel()
 	conn, err := bus.Join(ctx, place, id, e.log)
@@ -318,6 +325,9 @@ func (c *keysConfigCmd) Run(e *env) error {
 	if err := keys.Ensure(roles.First()...); err != nil {
 		return err
 	}
+	if err := e.checkJobs(keys); err != nil {
+		return err
+	}
 	earlier, err := keys.Earlier(time.Now())
 	if err != nil {
 		return err
@@ -332,6 +342,6 @@ func (c *keysConfigCmd) Run(e *env) error {
 	for _, u := range earlier {
 		fmt.Fprintf(e.stderr, "the earlier key of %s is in the text until %s: print it anew after that\n", u.ID, u.Until.Local().Format(time.DateTime))
 	}
-	_, err = fmt.Fprint(e.stdout, roles.Config{Users: append(users, earlier...)}.String())
+	_, err = fmt.Fprint(e.stdout, roles.Config{Users: append(users, earlier...), Admitting: roles.TokenServices(users)}.String())
 	return err
 }
