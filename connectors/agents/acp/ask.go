@@ -156,8 +156,8 @@ func causeOr(ctx context.Context, err error) error {
 	return err
 }
 
-// leave ends the request of a by calling how, which is Nod.Withdraw or Nod.Abandon. It gives as reason
-// why a's context ended or, if it has not ended, err.
+// leave ends the request of a by the function how, which is Nod.Withdraw or Nod.Abandon. The reason is
+// the cause for which a's context ended or, if the context has not ended, err.
 func (s *sidecar) leave(how func(ctx context.Context, sessionID, pendingID, reason string) error, a *ask, err error) {
 	if cause := context.Cause(a.ctx); cause != nil {
 		err = cause

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The editor shows the notices of a session while a request waits, in the agent's thoughts. That a
-// question is shown is news only for the request itself, and only during a turn.
+// The editor shows a session's notices as the agent's thoughts while a request waits. It hears that
+// a question is shown only if the question is this request, and only during a turn.
 func TestNoticesReachTheEditor(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{})

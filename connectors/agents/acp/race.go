@@ -49,8 +49,8 @@ func (s *sidecar) takeLocked(a *ask, why error) {
 }
 
 // showInEditor passes the agent's request to the editor too, while nod asks a person. It does nothing
-// if the editor still owes the answer to an earlier request with the same id: the sidecar would take
-// that answer for the answer to this request.
+// if the editor has not answered an earlier request with the same id, because the sidecar could not
+// tell the two answers apart.
 func (s *sidecar) showInEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a || s.late[a.key] {
@@ -65,7 +65,7 @@ func (s *sidecar) showInEditor(a *ask) {
 // cancelInEditor tells the editor to close its prompt for a request. Some editors ignore this message
 // and answer later; editorAnswered then drops the answer.
 func (s *sidecar) cancelInEditor(a *ask) {
-	if !a.shown { // reading without the lock is safe, because a.shown changes only while the request is open
+	if !a.shown { // safe without the lock, because a.shown changes only while the request is open
 		return
 	}
 	if line, err := withdrawal(a.id); err == nil {

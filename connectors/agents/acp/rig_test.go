@@ -29,8 +29,8 @@ type fakeNod struct {
 	notices     chan schemas.Notice
 
 	mu        sync.Mutex
-	seen      map[string]int  // by pending_id: 1 if the request was submitted, 2 if it was also withdrawn
-	abandoned map[string]bool // by pending_id: the sidecar said that the call never runs
+	seen      map[string]int  // by pending_id: 1 after the submission, 2 after the withdrawal
+	abandoned map[string]bool // by pending_id: whether the sidecar said that the call never runs
 }
 
 type withdrawal struct{ pendingID, reason string }

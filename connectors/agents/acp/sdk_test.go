@@ -18,7 +18,7 @@ import (
 )
 
 // programmer is an agent built with the protocol's SDK. It asks for permission to run its prompt as a
-// command, and sends the outcome of that request as its message.
+// command, and replies with the outcome of that request.
 type programmer struct {
 	sdk.Agent // a nil interface: no test calls the methods that programmer does not define
 	conn      *sdk.AgentSideConnection

@@ -152,7 +152,8 @@ func (s *sidecar) endAll(why error) {
 
 func (s *sidecar) abandon(ctx context.Context, r *schemas.Request) { s.leave(ctx, r, s.nod.Abandon) }
 
-// leave ends r by how, a method of s.nod, with ctx's cause as the reason. It works even if ctx has ended.
+// leave ends r by the function how, a method of s.nod, with ctx's cause as the reason. leave works even
+// if ctx has ended.
 func (s *sidecar) leave(ctx context.Context, r *schemas.Request, how func(ctx context.Context, sessionID, pendingID, reason string) error) {
 	why := "nod could not be asked"
 	if cause := context.Cause(ctx); cause != nil {

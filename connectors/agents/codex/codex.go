@@ -94,7 +94,7 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 	_ = cmd.Wait() // cmd.ProcessState also has the result
 	s.endAll(errServerGone)
 	s.asks.Wait()
-	s.passToClient(s.half) // pass on the unfinished line of a Codex that ended in the middle of it
+	s.passToClient(s.half) // if Codex ended in the middle of a line, pass the unfinished line on
 	return exitCode(cmd), nil
 }
 
@@ -183,7 +183,7 @@ func (s *sidecar) fromClient(in io.Reader, stdin io.Closer) {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil { // first stop all answers: after an unfinished last line of the client, an answer would become the end of that line
+		if err != nil { // stop all answers first, because an answer would continue an unfinished last line of the client
 			s.endAll(errClientGone)
 		}
 		s.tellCodex(line)

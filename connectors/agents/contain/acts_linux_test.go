@@ -65,7 +65,7 @@ func play(what string, args []string) error {
 	case "signal":
 		pid, _ := strconv.Atoi(args[0])
 		return unix.Kill(pid, 0)
-	case "files": // fails if a file is open beside the standard streams and Go's own files
+	case "files": // fails if any file is open except the standard streams and Go's own files
 		return openFiles()
 	}
 	return playCall(what, args)

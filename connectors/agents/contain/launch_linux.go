@@ -51,9 +51,9 @@ var innerCapabilities = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_ADMIN, unix.CAP_MKNOD,
 }
 
-// launch starts the inner process, calls plan with its process id while that process starts, gives it
-// the plan, and waits until the command has ended. An error of plan is returned unchanged, and nothing
-// has run then.
+// launch starts the inner process and calls plan with its process id. It gives the inner process the
+// plan, and waits until the command has ended. If plan fails, launch returns the error unchanged and
+// runs nothing.
 func launch(ctx context.Context, s *Spec, level Level, plan func(pid int) (*inner.Plan, error), proxy *egress.Proxy) (ending, error) {
 	// Keep this thread: the kernel kills the inner process when the thread that started it ends.
 	runtime.LockOSThread()
@@ -76,7 +76,7 @@ func launch(ctx context.Context, s *Spec, level Level, plan func(pid int) (*inne
 	}
 	p, err := plan(j.process.Pid)
 	if err != nil {
-		_ = j.process.Kill() // it waits for the plan, and ends by itself too once control is closed
+		_ = j.process.Kill() // only to save time: the inner process waits for the plan, and ends once control is closed
 		_, _ = j.process.Wait()
 		return ending{}, err
 	}
@@ -86,7 +86,7 @@ func launch(ctx context.Context, s *Spec, level Level, plan func(pid int) (*inne
 
 func innerAttributes(s *Spec, level Level) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true}
-	if level != Namespaces { // without namespaces, the inner process must survive nod, to kill the command's processes
+	if level != Namespaces { // without namespaces, the inner process must outlive nod, so that it can kill the command's processes
 		return a
 	}
 	a.Pdeathsig = syscall.SIGKILL
@@ -107,7 +107,7 @@ type job struct {
 	proxy      *egress.Proxy
 	control    *os.File
 	process    *os.Process
-	foreground bool // the command is the foreground job of the terminal, which sends it signals directly
+	foreground bool // the command is the terminal's foreground job, so the terminal sends it signals directly
 	stopped    bool
 }
 
@@ -231,8 +231,8 @@ func readWithFiles(fd int, b, oob []byte) (n, oobn int, err error) {
 	return n, oobn, nil
 }
 
-// serve starts the proxy on the sockets from a message. It ignores errors. That is safe: without the
-// proxy the command has no network at all.
+// serve starts the proxy on the sockets from a message. It may ignore errors, because a command
+// without the proxy has no network at all.
 func (j *job) serve(oob []byte) {
 	parts, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(parts) != 1 {

@@ -21,12 +21,12 @@ type layout struct {
 	home    string // the command's home directory; "" if the project contains it
 	scratch string // the directory for changes to caches; on disk or in memory
 	steps   []inner.Step
-	made    map[string]bool // directories that steps create, and mount points
+	made    map[string]bool // the directories that steps create, and the mount points
 	shown   []string        // paths of the host that the command sees
 }
 
-// In its own network namespace the command reaches no name server but the proxy, which resolves no
-// names and notes them.
+// A command in its own network namespace has only the proxy as a name server. The proxy resolves no
+// names but notes them.
 const (
 	resolverFile = "/etc/resolv.conf"
 	resolver     = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
@@ -136,7 +136,7 @@ func (l *layout) showLink(p string, attr uint64) error {
 func (l *layout) system() error {
 	paths := slices.Concat(readable.System(), readable.ContainedSystem())
 	slices.Sort(paths)
-	usr := func(p string) int { // first, because other directories link to it
+	usr := func(p string) int { // /usr comes first, because other directories link to it
 		if within(p, "/usr") || within(p, "/nix") {
 			return 0
 		}
@@ -191,7 +191,7 @@ func (l *layout) homeDir() error {
 	if l.home != "" {
 		l.memory(l.home, "mode=0700")
 	}
-	tools := map[string]bool{} // the directories; the value is true for a cache
+	tools := map[string]bool{} // by directory, whether it is a cache
 	for _, name := range toolVariables {
 		tools[variable(env, name)] = false
 	}

@@ -58,7 +58,7 @@ func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 		if v.Effect == Allow { // an empty reply lets the call run, because Codex does not support "allow" at this event
 			return []byte("{}"), 0
 		}
-		// Codex does not support "ask" at this event either, so AskHost becomes a refusal.
+		// Codex does not support "ask" at PreToolUse, so AskHost becomes a refusal.
 		return jsonReply(map[string]any{"hookSpecificOutput": claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}})
 	}
 	return claudeBlock(v.Reason)
