@@ -33,7 +33,7 @@ var gatedFiles = map[string]string{
 	"escapes":           `{"mcpServers":{"f\u0073":{"command":"n\u0070x","args":["\u00e9"]}}}`,
 }
 
-// The gate comes before each server, and leaves the file as it was, byte for byte.
+// GateServers puts the gate before each server, and UngateServers restores the file byte for byte.
 func TestTheGateComesAndGoes(t *testing.T) {
 	for name, text := range gatedFiles {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTheGateComesAndGoes(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, text, string(was))
 
-			// Without the record of the installation, the servers run as before.
+			// Without the record of the installation, UngateServers makes the servers run as before.
 			require.NoError(t, os.WriteFile(file, []byte(is), 0o640))
 			_, err = hook.UngateServers(o, nil)
 			require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestTheGateComesAndGoes(t *testing.T) {
 	}
 }
 
-// A gated server starts through nod mcp gate, with its own words after --.
+// A gated server starts through nod mcp gate, with the server's own command after --.
 func TestAGatedServer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".mcp.json")
 	text := `{"mcpServers": {"fs": {"command": "npx", "args": ["-y", "server-fs"]}, "a b": {"command": "x"}, "web": {"type": "http", "url": "https://x"}, "nod": {"command": "/opt/nod", "args": ["mcp"]}, "odd": 7}}`
@@ -83,7 +83,7 @@ func TestAGatedServer(t *testing.T) {
 	assert.Equal(t, "left alone: web (no command starts it: see nod mcp gate --upstream), nod (it is nod itself), odd (it is not an object)", change.Note)
 	require.Len(t, gated, 2)
 
-	// A server that the user has edited since loses the gate alone.
+	// If the user has edited a gated server, UngateServers removes only the gate.
 	edited := strings.Replace(string(change.After), `"server-fs"`, `"server-fs", "/home"`, 1)
 	require.NoError(t, os.WriteFile(file, []byte(edited), 0o640))
 	change, err = hook.UngateServers(hook.InstallOptions{Settings: file}, gated)
@@ -91,8 +91,8 @@ func TestAGatedServer(t *testing.T) {
 	assert.Equal(t, strings.Replace(text, `"server-fs"`, `"server-fs", "/home"`, 1), string(change.After))
 }
 
-// A program that only looks like nod is not taken for it: its server is named to the user or gets the gate,
-// and its entry stays when the gate goes.
+// nod does not take a program that only looks like nod for itself. GateServers names the program's server
+// to the user or puts the gate before it. UngateServers keeps the server's entry.
 func TestAProgramThatLooksLikeNod(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".mcp.json")
 	text := `{"mcpServers": {"a": {"command": "./evil", "args": ["mcp", "gate", "--", "x"]}, "b": {"command": "./nod", "args": ["mcp"]}}}`

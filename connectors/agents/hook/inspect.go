@@ -58,8 +58,8 @@ type Inspection struct {
 	Path   string // the file, with links resolved
 	Exists bool
 	Hooks  []Installed
-	// Signals are the hooks that decide no call by themselves: for events by which the host only reports
-	// that it has continued or denied a call, and those with ApprovedFlag.
+	// Signals are the hooks that decide no call by themselves. They are the hooks for events at which
+	// the host only reports that it has continued or denied a call, and the hooks with ApprovedFlag.
 	Signals []Installed
 	// Off is the name of the setting that turns off all hooks, if the file sets it to true. Otherwise
 	// Off is empty.
@@ -97,7 +97,7 @@ func inspect(host Host, path string, data []byte) (Inspection, error) {
 		return found, err
 	}
 	if doc.stale {
-		return found, nil // a script that was changed may ask nod nothing
+		return found, nil // a changed script may not ask nod, so return no hooks
 	}
 	if doc.isTrue(host.Setup.Off) {
 		found.Off = host.Setup.Off
