@@ -39,7 +39,7 @@ const (
 	statelessSince = "2026-07-28"
 
 	headerWithin  = 10 * time.Second
-	idleFor       = 24 * time.Hour // the server ends its session with a client after this time without a request
+	idleFor       = 24 * time.Hour // if a client sends no request for this time, the server ends its session with the client
 	answersWithin = 5 * time.Second
 )
 
@@ -58,8 +58,8 @@ func Listen(ctx context.Context, addr string, hosts []string) (net.Listener, err
 	return l, nil
 }
 
-// Serve serves clients on l until ctx ends. It then stops the server and returns nil. By then, every
-// call has an answer or was withdrawn. Serve returns an error if o is invalid or l fails.
+// Serve serves clients on l until ctx ends. It then stops the server and returns nil, after every call
+// has an answer or was withdrawn. It returns an error if o is invalid or l fails.
 func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	handler, err := s.Handler(o)
 	if err != nil {
@@ -150,9 +150,9 @@ func thisMachine(name string) bool {
 	return name == "localhost" || net.ParseIP(name).IsLoopback()
 }
 
-// clientHost returns the name of the client's machine, for people. For this machine it is s.opts.Host,
-// otherwise the client's address. If a proxy on this machine forwarded the request, the address is
-// unknown and the name is "elsewhere".
+// clientHost returns the name of the client's machine, for people. The name of this machine is
+// s.opts.Host. The name of another machine is its address. If a proxy on this machine forwarded the
+// request, the address is unknown and the name is "elsewhere".
 func (s *Server) clientHost(r *http.Request) string {
 	switch at := nameOf(r.RemoteAddr); {
 	case !thisMachine(at):

@@ -75,8 +75,8 @@ func TestAPermissionIsAskedForWithoutWaiting(t *testing.T) {
 	})
 }
 
-// A session cannot read the answer to another session's request. When the server stops, requests
-// without a waiting agent are withdrawn.
+// A session cannot read the answer to another session's request. When the server stops, it
+// withdraws the requests whose agents do not wait.
 func TestAPolledRequestBelongsToItsSession(t *testing.T) {
 	t.Parallel()
 	client := nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { return nodtest.Answer{} })
