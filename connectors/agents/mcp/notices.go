@@ -58,7 +58,7 @@ func (c *call) tellNotices(ctx context.Context, id string) {
 		if n.Kind == schemas.NoticeUndeliverable || n.Kind == schemas.NoticeGate {
 			level = "warning"
 		}
-		ctx := context.WithoutCancel(ctx)                                                                              // ctx may have ended, but nod no longer has this notice, so send it
+		ctx := context.WithoutCancel(ctx)                                                                              // ctx may have ended, but nod has forgotten this notice
 		_ = c.Session.Log(ctx, &mcp.LoggingMessageParams{Logger: "nod", Level: level, Data: agents.DescribeNotice(n)}) // fails if the client is gone
 	})
 	if err != nil && ctx.Err() == nil {

@@ -34,8 +34,8 @@ var actions = map[string]schemas.ActionType{
 	"todowrite": schemas.ActionOther, "todoread": schemas.ActionOther,
 }
 
-// request returns the request for p. The same p always gets the same ids. After a crash, `nod
-// opencode` therefore waits for the same request again.
+// request returns the request for p. The same p always gets the same ids, so that `nod opencode`
+// waits for the same request again after a crash.
 func (f *follower) request(p permission, c call, own, root session) (*schemas.Request, error) {
 	r := &schemas.Request{
 		Type: schemas.TypeRequest, Kind: schemas.KindToolCall,
@@ -50,8 +50,7 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	if name, ok := alwaysName(p); ok {
 		r.Options = append(r.Options, schemas.Option{OptionID: alwaysOption, Name: name, Kind: schemas.AllowAlways})
 	}
-	// A doom_loop permission is about a repetition of calls. The input of one call does not describe
-	// the repetition.
+	// A doom_loop permission is about a repetition of calls, which the input of one call does not describe.
 	details, ok := withCwd(c.Input, own.Directory)
 	if ok && c.Tool != "" && p.Name != "doom_loop" {
 		r.ToolName, r.ActionDetails = c.Tool, details
