@@ -18,8 +18,8 @@ import (
 type Asker interface {
 	// Ask sends r and blocks until r is decided, without a time limit. If nod has stored r already,
 	// Ask waits for the decision about the stored request. If nod refuses r, the error is a
-	// *schemas.Error; its code is UNAVAILABLE if nod does not accept r in time. When ctx ends, Ask
-	// returns an error and r may stay pending. The caller must then Withdraw r.
+	// *schemas.Error. Its code is UNAVAILABLE if nod does not accept r in time. When ctx ends, Ask
+	// returns an error and r may stay pending. The caller must then withdraw r.
 	Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error)
 	// Withdraw ends a request that its agent no longer waits for. It also has an effect if the request
 	// has not reached nod yet. If the request was decided before, the decision stays and Withdraw

@@ -56,8 +56,8 @@ type Options struct {
 	// Race makes the editor also show each request that waits for a person. The first answer counts.
 	Race bool
 	// Deny makes the sidecar refuse a request after each failure of nod. Without Deny, the editor asks its
-	// own user if nod is unavailable, and with Race after any failure. Without Deny and Race, the sidecar
-	// refuses after the other failures.
+	// own user if nod is unavailable or, with Race, after any failure. After the remaining failures, the
+	// sidecar refuses the request.
 	Deny bool
 	// Turns makes the sidecar ask people for a session's next prompt when a turn of the agent is over.
 	Turns bool
@@ -181,7 +181,7 @@ func (s *sidecar) fromEditor(line []byte) error {
 // pass passes a line of the editor on to the agent.
 func (s *sidecar) pass(line []byte, m message) {
 	s.cache.recordRequest(m)
-	if err := s.toAgent.WriteLine(line); err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
+	if err := s.toAgent.WriteLine(line); err != nil { // only log the error, because Run ends when the output of an agent that is gone ends
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
 }
@@ -199,7 +199,7 @@ func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 	if err == nil {
 		err = s.toAgent.WriteLine(line)
 	}
-	if err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
+	if err != nil { // only log the error, because Run ends when the output of an agent that is gone ends
 		s.opts.Log.Debug("acp: a decision could not be sent to the agent", "error", err)
 	}
 }

@@ -19,7 +19,7 @@ type noticeParams struct {
 }
 
 // tellNotices passes the notices of the request's session on to the editor until the request has its
-// answer. It passes on that a question is shown only if the question is this request, and only
+// answer. The notice that a question is shown passes only if it is about this request, and only
 // during a turn.
 func (s *sidecar) tellNotices(nod Nod, a *ask) {
 	err := nod.Notices(a.ctx, a.request.SessionID, func(n schemas.Notice) {

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The editor shows a session's notices as the agent's thoughts while a request waits. It hears that
-// a question is shown only if the question is this request, and only during a turn.
+// While a request waits, the editor shows its session's notices as the agent's thoughts. The notice
+// that a question is shown reaches the editor only if it is about this request, and only during a turn.
 func TestNoticesReachTheEditor(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{})

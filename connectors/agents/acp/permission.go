@@ -41,8 +41,8 @@ var errQuestion = errors.New("the request is a question, not a permission")
 // run.
 var errOver = errors.New("the agent has ended the call, or dropped it after a denial")
 
-// readPermission parses a permission request. It returns errOver if the agent has ended the call. It
-// returns another error if nod cannot show the request to a person in full; the editor then handles
+// readPermission parses a permission request. It returns errOver if the agent has ended the call. If
+// nod cannot show the request to a person in full, it returns another error, and the editor handles
 // the request.
 func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	params := object(m.params)

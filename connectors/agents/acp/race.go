@@ -63,7 +63,7 @@ func (s *sidecar) showInEditor(a *ask) {
 }
 
 // cancelInEditor tells the editor to close its prompt for a request. Some editors ignore this message
-// and answer later; editorAnswered then drops the answer.
+// and answer later. editorAnswered drops such a late answer.
 func (s *sidecar) cancelInEditor(a *ask) {
 	if !a.shown { // safe without the lock, because a.shown changes only while the request is open
 		return
@@ -168,8 +168,8 @@ func (s *sidecar) takeMatching(why error, match func(*ask) bool) (taken []*ask) 
 	return taken
 }
 
-// dropRequest handles a request that the agent cancelled: it withdraws the request and answers it with
-// "cancelled". It sends the editor nothing, because the editor gets the agent's own cancellation.
+// dropRequest withdraws a request that the agent cancelled, and answers it with "cancelled". It sends
+// the editor nothing, because the editor gets the agent's own cancellation.
 func (s *sidecar) dropRequest(key string) {
 	s.mu.Lock()
 	a := s.open[key]

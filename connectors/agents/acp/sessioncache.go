@@ -26,7 +26,8 @@ type toolCall struct {
 // larger input by its kind, so that no rule for the agent's own tools applies.
 const maxInput = 64 << 10
 
-// actions maps ACP's kinds of tools to action types; the other kinds are ActionOther.
+// actions maps ACP's kinds of tools to action types. A kind that is not in the map has the type
+// ActionOther.
 var actions = map[string]schemas.ActionType{
 	"execute": schemas.ActionCommand, "fetch": schemas.ActionNetwork,
 	"read": schemas.ActionFileRead, "search": schemas.ActionFileRead,

@@ -61,8 +61,8 @@ type sidecar struct {
 	mu    sync.Mutex
 	gone  bool              // Codex or its client is gone, so the sidecar cannot deliver an answer
 	open  map[string]*ask   // the approval requests without an answer, by JSON-RPC id as Codex wrote it
-	items map[string]item   // the file changes that Codex has started, by itemKey; a full map drops entries, and the client is asked about a dropped change
-	dirs  map[string]string // working directories, by thread; a full map drops entries, and a person is asked if the directory was dropped
+	items map[string]item   // the file changes that Codex has started, by itemKey; if a full map has dropped a change, the sidecar asks the client
+	dirs  map[string]string // working directories, by thread; if a full map has dropped a directory, nod asks a person
 }
 
 // Run starts Codex's app-server with the command argv and connects it to the client at in and out.

@@ -77,7 +77,7 @@ type rig struct {
 	answers   chan nodtest.Answer
 	abandoned atomic.Int32                                   // calls of Abandon
 	missing   atomic.Bool                                    // the connector's calls to nod fail as if nod were not running
-	decides   func(schemas.Request) (schemas.Decision, bool) // if set, decides instead of nod; if it returns false, nod decides
+	decides   func(schemas.Request) (schemas.Decision, bool) // decides requests instead of nod; nod decides if the function is nil or returns false
 	in        *io.PipeWriter
 	out       *bufio.Reader
 	cancel    context.CancelFunc

@@ -90,8 +90,8 @@ type Spec struct {
 	// clone make protected files for a moment.
 	ReviewEvery time.Duration
 
-	// AllowLandlockAlone lets Run use the level LandlockAlone if the machine allows no namespaces. If
-	// it is false, Run refuses the command on such a machine.
+	// AllowLandlockAlone lets Run use the level LandlockAlone if the machine allows no namespaces. Without
+	// AllowLandlockAlone, Run refuses the command on such a machine.
 	AllowLandlockAlone bool
 
 	Stdin, Stdout, Stderr *os.File // nil means the standard stream of this process

@@ -66,7 +66,8 @@ func corpusLines(t *testing.T) (lines []string) {
 	return lines
 }
 
-// mutated returns a line with some words replaced or extended by words, or two lines joined to one.
+// mutated returns a changed copy of a line. A change replaces or extends a word by one of words, or
+// appends another line.
 func mutated(rnd *rand.Rand, lines, words []string) string {
 	line := lines[rnd.IntN(len(lines))]
 	for range rnd.IntN(4) {
@@ -113,7 +114,7 @@ func bait(t *testing.T) (words []string, reached *atomic.Int64) {
 
 // The preset contained runs some lines without a question. These lines print no secret, reach no
 // host and change nothing outside the project. A line that only reads changes no file at all. The
-// test generates the lines from real lines; the flag -differential is their number.
+// test generates the lines from real lines. The flag -differential is the number of generated lines.
 func TestLinesThatRunUnaskedLeakNothing(t *testing.T) {
 	p, err := policy.New(schemas.Permissions{Preset: policy.PresetContained})
 	require.NoError(t, err)

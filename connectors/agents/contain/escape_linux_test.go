@@ -123,8 +123,8 @@ func TestNoActEscapes(t *testing.T) {
 	})
 }
 
-// listeners starts servers outside the container: on a Unix socket in the project, on an abstract Unix
-// socket, and on TCP.
+// listeners starts three servers outside the container: one on a Unix socket in the project, one on an
+// abstract Unix socket, and one on TCP.
 func (r *rig) listeners() (path, abstract, tcp string) {
 	path, abstract = "allowed.sock", "@nod-contain-"+strconv.Itoa(os.Getpid())+filepath.Base(r.top)
 	for _, at := range [][2]string{{"unix", r.project + "/" + path}, {"unix", abstract}, {"tcp", "127.0.0.1:0"}} {

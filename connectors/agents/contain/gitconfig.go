@@ -11,8 +11,8 @@ import (
 // gitSetting is one line of a git configuration file.
 type gitSetting struct{ section, key, value string }
 
-// parseGitConfig returns the settings of a git configuration file. It is more tolerant than git: it
-// may also return a setting from a line that git refuses.
+// parseGitConfig returns the settings of a git configuration file. It may also return a setting
+// from a line that git refuses, because it is more tolerant than git.
 func parseGitConfig(data string) []gitSetting {
 	var all []gitSetting
 	section := ""

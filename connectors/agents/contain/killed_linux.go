@@ -75,8 +75,8 @@ func (v *view) note(pid int, before time.Time) (over func(), err error) {
 	return over, nil
 }
 
-// addOthers adds to the view the links to secrets from the notes of other commands, because those commands
-// may have removed the links. It also adds the files to which the links led.
+// addOthers adds to the view the links to secrets from the notes of other commands, and the files to which
+// the links led. The other commands may have removed the links.
 func (v *view) addOthers() error {
 	if v.spec.Recent == nil {
 		return nil

@@ -55,7 +55,7 @@ var innerCapabilities = []uintptr{
 // plan, and waits until the command has ended. If plan fails, launch returns the error unchanged and
 // runs nothing.
 func launch(ctx context.Context, s *Spec, level Level, plan func(pid int) (*inner.Plan, error), proxy *egress.Proxy) (ending, error) {
-	// Keep this thread: the kernel kills the inner process when the thread that started it ends.
+	// Keep this thread, because the kernel kills the inner process when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	j := &job{spec: s, proxy: proxy, foreground: ownsTerminal(s)}
@@ -115,8 +115,8 @@ func (j *job) run(ctx context.Context, p *inner.Plan) (ending, error) {
 	signals := watchSignals()
 	defer signals.stop()
 	defer j.proxy.Close()
-	// Write in a goroutine: a plan can be larger than the socket's buffer, and the inner process may
-	// send its first message before it has read the whole plan.
+	// Write in a goroutine, because a plan can be larger than the socket's buffer, and the inner
+	// process may send its first message before it has read the whole plan.
 	go func() { _, _ = j.control.Write(p.Encode()) }()
 	messages := make(chan inner.Message)
 	go j.receive(messages)

@@ -21,10 +21,9 @@ type keptSupport struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// KnownSupport returns the same as Support, and keeps the result in the directory dir, which it
-// makes if it is missing. It calls Support again after a change that nod can notice: another boot,
-// user, program, namespace or limit. The kept result may still be outdated, so Run never relies on
-// it.
+// KnownSupport returns the same as Support, and stores the result in the directory dir, which it
+// makes if necessary. It calls Support again after a change that nod can notice: another boot, user,
+// program, namespace or limit. The stored result may still be outdated, so Run never relies on it.
 func KnownSupport(dir string) (Level, error) {
 	state := machineState()
 	file := filepath.Join(dir, supportFile)

@@ -146,8 +146,8 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 }
 
 // pin opens p. It returns a path that leads to this file even if p is renamed or replaced, and reports
-// whether the file is a directory. With RESOLVE_NO_SYMLINKS, a symbolic link in p is an error: the
-// permitted paths had no links when nod checked them, so a link may be an attempt to escape.
+// whether the file is a directory. If p contains a symbolic link, RESOLVE_NO_SYMLINKS makes pin fail.
+// The permitted paths had no links when nod checked them, so a link may be an attempt to escape.
 func pin(p string, resolve uint64) (at string, dir bool, err error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if errors.Is(err, unix.ELOOP) {

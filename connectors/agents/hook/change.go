@@ -91,8 +91,8 @@ func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 // Creates reports whether the file does not exist yet.
 func (c Change) Creates() bool { return c.isNew }
 
-// Write replaces the file atomically: a crash leaves the old file or the new one. If another program
-// has changed the file since it was read, Write fails and changes nothing.
+// Write replaces the file atomically, so that a crash leaves the old file or the new one. If another
+// program has changed the file since nod read it, Write fails and changes nothing.
 func (c Change) Write() error {
 	if !c.Changed() {
 		return nil

@@ -24,7 +24,8 @@ const (
 
 // With these events, Claude Code reports the end of a call, a turn or a session, or a new prompt of the
 // user. If a call ran without nod's decision, the user allowed it at the terminal. PreToolUse is not in the
-// list, because the calls of a turn run in parallel: when one call starts, another call may still wait.
+// list, because the calls of a turn run in parallel, and an earlier call may still wait when the next call
+// starts.
 const (
 	postToolUse        = "PostToolUse"
 	postToolUseFailure = "PostToolUseFailure"

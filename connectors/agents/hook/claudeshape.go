@@ -60,7 +60,7 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	call.Input, call.Cwd, call.TaskID, call.Transcript = in.ToolInput, in.Cwd, in.AgentID, in.Transcript
 	call.nameTool(in.ToolName, questions)
 	if len(in.MCPContext) > 0 && string(in.MCPContext) != "null" {
-		call.Action, call.Ignore = schemas.ActionMCPTool, "" // an MCP server may give its tool the name of one of the host's own tools
+		call.Action, call.Ignore = schemas.ActionMCPTool, "" // count the tool as an MCP tool, because an MCP server may give its tool the name of one of the host's own tools
 	}
 	return call, in, nil
 }

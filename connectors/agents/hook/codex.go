@@ -36,7 +36,7 @@ const interrupted = "Interrupt"
 func (codex) Read(input []byte) (Call, error) {
 	call, err := readProgram(Codex(), input, []string{"request_user_input"})
 	if call.Project = call.Cwd; err == nil && !call.Signal && call.Action == schemas.ActionCommand {
-		call.Cwd, _ = call.commandDir() // if the directory is unknown, allow rules that depend on it do not apply
+		call.Cwd, _ = call.commandDir() // an unknown directory is "", so that allow rules that depend on the directory do not apply
 	}
 	return call, err
 }

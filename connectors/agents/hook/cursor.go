@@ -56,7 +56,7 @@ type cursorInput struct {
 }
 
 // cursorActions are Cursor's own tools that rules cover. A tool of an MCP server has a name with "MCP:",
-// without the server's name. nod does not know the other tools.
+// without the server's name. A tool with any other name is unknown to nod.
 var cursorActions = map[string]schemas.ActionType{
 	"Shell": schemas.ActionCommand, "Read": schemas.ActionFileRead, "Grep": schemas.ActionFileRead, "Write": schemas.ActionFileWrite,
 }

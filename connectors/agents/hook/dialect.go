@@ -117,10 +117,10 @@ type Effect int
 const (
 	Deny    Effect = iota
 	Allow          // the host runs the call
-	AskHost        // nod cannot be reached: the host asks its own user, or refuses
-	Leave          // nod does not decide this call: the host continues as if it had no hook
+	AskHost        // nod cannot be reached, so the host asks its own user or refuses the call
+	Leave          // nod does not decide this call, so the host continues as if it had no hook
 	Prompt         // the agent's turn is over (see Call.LastMessage), and Reason is its next prompt
-	Defer          // no decision yet, and the turn is Alone (see Turn): the host ends its run and repeats the call later
+	Defer          // nod has not decided yet, and the turn is Alone (see Turn), so the host ends its run and repeats the call later
 )
 
 // Verdict is nod's reply to a host.

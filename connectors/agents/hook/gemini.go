@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// beforeTool is the hook event of Gemini CLI that nod answers. nod installs no hook for BeforeAgent:
-// if such a hook fails, Gemini CLI accepts no prompt at all.
+// beforeTool is the hook event of Gemini CLI that nod answers. nod installs no hook for the event
+// BeforeAgent, because Gemini CLI accepts no prompt at all if that hook fails.
 const beforeTool = "BeforeTool"
 
 // Gemini describes Google's Gemini CLI. Gemini CLI runs its hook for every call, before its own

@@ -50,10 +50,9 @@ type Options struct {
 	Nod schemas.NodProgram
 	// ChangesInput is true if the host's version is Host.ChangesSince or newer.
 	ChangesInput bool
-	// DeferAfter is how long the hook waits for a decision; zero means without limit. After
-	// that time, in an Alone turn (see Turn), the hook tells the host to end its run and
-	// repeat the call later. In a Shared turn it denies the call instead, and the request
-	// stays pending.
+	// DeferAfter is how long the hook waits for a decision; zero means without limit. After that time, the
+	// hook tells the host to end its run and repeat the call later, if the turn is Alone (see Turn). If the
+	// turn is Shared, the hook denies the call, and the request stays pending.
 	DeferAfter time.Duration
 	// ApprovedOnly makes the hook ask nod only about calls that a hook at Setup.Denied has noted as possibly
 	// approved (see Unsettled). The hook leaves every other call to the host, and also a call for which it
@@ -116,8 +115,8 @@ type Nod interface {
 	TakeNotices(ctx context.Context, sessionID string) ([]schemas.Notice, error)
 }
 
-// Connect connects to nod. If nod is not running, the error is a *schemas.Error with code UNAVAILABLE.
-// ctx limits only the time to connect: the connection stays open after ctx ends.
+// Connect connects to nod. If nod is not running, the error is a *schemas.Error with code UNAVAILABLE. ctx
+// limits only the time to connect. The connection stays open after ctx ends.
 type Connect func(context.Context) (Nod, error)
 
 var (

@@ -145,7 +145,7 @@ func TestAHookRecordsThatItWaits(t *testing.T) {
 	}
 }
 
-// onWrite is a function that serves as stdout: every write calls the function.
+// onWrite is a function that serves as stdout. Every write calls the function.
 type onWrite func()
 
 func (w onWrite) Write(data []byte) (int, error) {

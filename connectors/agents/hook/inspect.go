@@ -23,8 +23,8 @@ type Installed struct {
 	Group, Index int
 }
 
-// Program returns the program that the hook's command runs: the first word, or the word after byShell.
-// It returns "" if that word has quotes other than single quotes around it.
+// Program returns the program that the hook's command runs. It is the first word, or the word after
+// byShell. If the word has quotes other than single quotes around it, Program returns "".
 func (i Installed) Program() string {
 	word := firstWord.FindString(strings.TrimPrefix(strings.TrimSpace(i.Command), byShell))
 	if inner, quoted := strings.CutPrefix(word, "'"); quoted {
@@ -35,8 +35,8 @@ func (i Installed) Program() string {
 
 var firstWord = lazyregexp.New(`^(?:'(?:[^']|'\\'')*'|[A-Za-z0-9_./+,:@%=-]+)`)
 
-// Present reports whether the host is installed on this machine: its program is in PATH, or its
-// settings directory exists (see Setup.DirEnv and Setup.Dir).
+// Present reports whether the host is installed on this machine. It looks for the host's program in
+// PATH and for the host's settings directory (see Setup.DirEnv and Setup.Dir).
 func (h Host) Present() bool {
 	if _, err := exec.LookPath(h.Program); err == nil {
 		return true

@@ -19,11 +19,11 @@ import (
 
 // InstallOptions describe an installation of a hook.
 type InstallOptions struct {
-	// Settings is the file to change. If it is empty, Install changes the host's usual file: the file
-	// of the project in the current directory if Project is true, otherwise the file of the user.
+	// Settings is the file to change. If it is empty, Install changes the host's usual file. If Project is
+	// true, this is the file of the project in the current directory, and otherwise the file of the user.
 	Settings  string
 	Project   bool
-	Strict    bool // check every tool call, not only those that the host would ask about
+	Strict    bool // check every tool call; without Strict, nod checks the calls about which the host would ask its user
 	Uninstall bool
 	// KeepEmptyHooks makes an uninstallation leave an empty list of hooks in the file, because the file
 	// had an empty list before the installation.
@@ -44,9 +44,9 @@ type InstallOptions struct {
 	Args []string
 }
 
-// Install adds nod's hooks to host's settings, or removes them, and returns the change. It is
-// idempotent, keeps every other byte of the file, and changes nothing after an error. It never makes
-// an installation less strict: it keeps and updates the hooks of an earlier strict installation.
+// Install adds nod's hooks to host's settings, or removes them, and returns the change. It is idempotent,
+// keeps every other byte of the file, and changes nothing after an error. It keeps and updates the hooks
+// of an earlier strict installation, so that it never makes an installation less strict.
 func Install(host Host, o InstallOptions) (Change, error) {
 	path, err := settingsPath(host, o)
 	if err != nil {

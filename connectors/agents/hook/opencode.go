@@ -34,8 +34,8 @@ func OpenCodeKinds() []OpenCodeKind { return []OpenCodeKind{OpenCode, Kilo} }
 
 const openCodeSetting = "permission"
 
-// askRules is a permission setting of OpenCode: pairs of a tool and an effect. OpenCode applies the
-// last pair that matches.
+// askRules is a permission setting of OpenCode, a list of pairs of a tool and an effect. OpenCode applies
+// the last pair that matches.
 type askRules [][2]string
 
 var (

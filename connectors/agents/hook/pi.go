@@ -41,7 +41,7 @@ var piActions = map[string]schemas.ActionType{
 	"bash": schemas.ActionCommand, "read": schemas.ActionFileRead, "grep": schemas.ActionFileRead, "write": schemas.ActionFileWrite, "edit": schemas.ActionFileWrite,
 }
 
-// Read parses an input. pi changes some paths before it uses them: it removes an @ at the beginning,
+// Read parses an input. pi changes some paths before it uses them. It removes an @ at the beginning,
 // replaces ~ by the home directory and unusual spaces by plain ones, and tries other spellings of names
 // with an apostrophe or outside ASCII. Read treats a call with such a path as a call of an unknown tool,
 // so that no rule allows it.

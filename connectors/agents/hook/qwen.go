@@ -26,8 +26,8 @@ func Qwen() Host {
 
 type qwen struct{}
 
-// qwenTools are Qwen Code's own tools that rules cover. Tools of MCP servers have names with mcp__. nod
-// does not know the other tools.
+// qwenTools are Qwen Code's own tools that rules cover. A tool of an MCP server has a name with mcp__. A
+// tool with any other name is unknown to nod.
 var qwenTools = map[string]bool{
 	"run_shell_command": true, "read_file": true, "list_directory": true, "glob": true, "grep_search": true,
 	"write_file": true, "edit": true, "web_fetch": true, "ask_user_question": true, "exit_plan_mode": true,

@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is the interface to nod that the server needs. If nod refuses a call, the error is a
-// *schemas.Error. If nod is not running, a method returns an error; a later call may succeed.
+// Nod is the interface to nod that the server needs. If nod refuses a call, the error is a *schemas.Error.
+// If nod is not running, a method returns an error, but a later call may succeed.
 type Nod interface {
 	agents.Asker
 	// Share grants permissions of the session s.SessionID to another session, and returns the grant.
@@ -157,7 +157,7 @@ type call struct {
 func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	c := &call{CallToolRequest: req, server: s, exchange: s.exchanges.find(req), session: s.opts.Session}
 	if id := req.Session.ID(); id != "" {
-		c.session = agents.ID("mcp session " + id) // people see nod's session id, and with the protocol's id they could join the client's session, so the two ids must differ
+		c.session = agents.ID("mcp session " + id) // the two ids must differ, because people see nod's session id, and could join the client's session with the protocol's id
 	}
 	if c.exchange != nil && c.exchange.session != "" {
 		c.session = agents.ID(c.exchange.session)

@@ -44,8 +44,8 @@ func (c *call) wantsLogs() bool {
 }
 
 // tellNotices sends the notices of the call's session to the client, as log messages, until ctx ends. If
-// the client does not ask for log messages, nod keeps the notices. tellNotices sends that a question is
-// shown only if id is the id of that question.
+// the client does not ask for log messages, nod keeps the notices. The client gets the notice that a
+// question is shown only if it is about the request id.
 func (c *call) tellNotices(ctx context.Context, id string) {
 	if !c.wantsLogs() {
 		return

@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// call is a tools/call without a decision. It gets only one answer: a goroutine may answer it, or send
-// it to the server, only after taking it out of gate.open.
+// call is a tools/call without a decision. It gets only one answer, because a goroutine must remove the call
+// from gate.open before it answers the call or sends it to the server.
 type call struct {
 	id       json.RawMessage
 	key      string

@@ -154,8 +154,8 @@ type call struct {
 	Input  json.RawMessage
 }
 
-// finished reports whether the call has ended. Its permission then needs no answer, even if OpenCode
-// still lists it as pending.
+// finished reports whether the call has ended. The call's permission then needs no answer, even if
+// OpenCode still lists the permission as pending.
 func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
 // call reads the tool call that needs p from OpenCode. The result is empty if p has no call id, or if

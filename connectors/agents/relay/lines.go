@@ -1,5 +1,5 @@
-// Package relay contains code for the programs that nod puts between a host and its agent or
-// server: lines, JSON-RPC ids, and the process of the agent or server.
+// Package relay contains code for the programs that nod puts between a host and its agent or server.
+// It handles lines, JSON-RPC ids, and the process of the agent or server.
 package relay
 
 import (

@@ -70,8 +70,8 @@ type Step struct {
 	Dev, Ino uint64
 }
 
-// The kinds of messages on the control connection. The inner process sends the first five, and nod the
-// others.
+// The kinds of messages on the control connection. The inner process sends the first five kinds, and
+// nod sends the rest.
 const (
 	Failed   = 'E' // the command did not start: Text is the reason, Value the errno
 	NotRun   = 'N' // the program could not be executed; Value is the errno

@@ -20,7 +20,7 @@ func serve(p *Plan) int {
 		switch {
 		case err == syscall.EINTR, err == nil && got != pid:
 		case err == syscall.ECHILD:
-			select {} // block forever: follow has killed the command and ends this process
+			select {} // block forever, because follow has killed the command and ends this process
 		case err != nil:
 			return report(Failed, fail("wait for the command", err))
 		case status.Stopped():
