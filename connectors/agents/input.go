@@ -84,7 +84,7 @@ func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 	if err != nil {
 		return hujson.Value{}, nil, err
 	}
-	return v, v.Value.(*hujson.Object), nil // IsObject has checked the type
+	return v, v.Value.(*hujson.Object), nil // the type is certain, because IsObject has checked raw
 }
 
 // Member returns the index of the member with this name, or -1. If several members have the name, it

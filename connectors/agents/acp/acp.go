@@ -33,7 +33,7 @@ type Nod interface {
 	// Abandon withdraws the request of a call that never runs. If the request was allowed before, its
 	// record gets the aftermath that the call never ran.
 	Abandon(ctx context.Context, sessionID, pendingID, reason string) error
-	// Notices calls heard for each notice of a session, one after another, until ctx ends.
+	// Notices calls the function heard for each notice of a session, one after another, until ctx ends.
 	Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error
 }
 

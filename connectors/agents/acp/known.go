@@ -26,8 +26,8 @@ type drops int
 
 const (
 	dropsNone  drops = iota
-	dropsCalls       // the calls that the agent has announced in the session
-	dropsTurn        // all calls until the end of the turn
+	dropsCalls       // the agent gives up all calls that it has announced in the session
+	dropsTurn        // the agent gives up all calls until the end of the turn
 )
 
 // knownAgent describes an agent that nod recognizes by the name in its response to initialize. For all

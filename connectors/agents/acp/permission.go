@@ -28,8 +28,8 @@ type permission struct {
 // The limits in the JSON Schema of a request: lengths in characters, and the number of options.
 const (
 	maxTitle   = 512
-	maxName    = 256 // an option's name
-	maxID      = 256 // the id of an option or tool call
+	maxName    = 256 // maximum length of an option's name
+	maxID      = 256 // maximum length of the id of an option or tool call
 	maxOptions = 16
 )
 
@@ -181,7 +181,7 @@ func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := v.Value.(*hujson.Object) // object above has checked that this is a JSON object
+	o := v.Value.(*hujson.Object) // cannot fail, because object has found a JSON object
 	for i := range o.Members {
 		if name, ok := o.Members[i].Name.Value.(hujson.Literal); ok && name.String() == "cwd" {
 			o.Members[i].Name.Value = hujson.String("cwd, in the input")

@@ -87,7 +87,7 @@ func (s *sidecar) leaveToEditor(a *ask) {
 	s.mu.Unlock()
 	switch {
 	case a.shown:
-	case late: // see refuseIfLate
+	case late: // refuseIfLate says why
 		s.tellAgent(a.id, a.refused())
 	default:
 		s.tellEditor(a.line)

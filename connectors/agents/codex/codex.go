@@ -52,7 +52,7 @@ type sidecar struct {
 	opts Options
 	nod  agents.CallAsker
 	asks sync.WaitGroup
-	half []byte // the end of Codex's output that is not a complete line yet
+	half []byte // the unfinished last line of Codex's output
 
 	// Do not hold mu while writing to a peer. A peer may stop reading until the sidecar reads the
 	// peer's output, and for that the sidecar needs mu.

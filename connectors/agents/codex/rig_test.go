@@ -50,7 +50,7 @@ func fakeCodex() int {
 			Exit *int    `json:"exit"`
 			Die  bool    `json:"die"`
 		}
-		_ = json.Unmarshal([]byte(line), &m) // a line that is not JSON is no order
+		_ = json.Unmarshal([]byte(line), &m) // ignore a line that is not JSON
 		switch {
 		case m.Say != nil:
 			fmt.Print(*m.Say)

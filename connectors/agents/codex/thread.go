@@ -12,9 +12,8 @@ func (s *sidecar) threadResult(result map[string]json.RawMessage) {
 	s.setDir(text(object(result["thread"])["id"]), text(result["cwd"]))
 }
 
-// threadStarted stores the directory of a new thread. If the agent of another thread started the new
-// thread, the other thread is the parent. threadStarted then stores the parent's directory, so that
-// both threads belong to one project.
+// threadStarted stores the directory of a new thread. If another thread's agent started the new thread,
+// threadStarted stores the other thread's directory, so that both threads belong to one project.
 func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	dir := text(thread["cwd"])
 	if parent := text(thread["parentThreadId"]); parent != "" {

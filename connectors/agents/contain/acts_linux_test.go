@@ -78,7 +78,7 @@ func openFiles() error {
 	}
 	for _, e := range entries {
 		to, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if err == nil && e.Name() > "2" && to[0] == '/' && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/fs/cgroup/") { // the excluded paths are files that Go itself opens
+		if err == nil && e.Name() > "2" && to[0] == '/' && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/fs/cgroup/") { // ignore files that Go itself opens
 			return nil
 		}
 	}

@@ -70,7 +70,7 @@ func filter(families ...uint32) []byte {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
 	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
-	unless := func(jump uint16, k uint32, skip uint8) unix.SockFilter { // the filter runs the next skip instructions only if the comparison is true
+	unless := func(jump uint16, k uint32, skip uint8) unix.SockFilter { // if the comparison is false, the filter skips as many instructions as skip says
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | jump, K: k, Jf: skip}
 	}
 	program := []unix.SockFilter{

@@ -82,7 +82,7 @@ func (g *gitNames) readConfig(file string) {
 				at := g.resolve(word, g.top)
 				info, err := os.Stat(at)
 				byItself := s.section != "alias" && strings.Contains(word, "/") && !strings.HasPrefix(word, "-")
-				if err == nil && info.Mode().IsRegular() || os.IsNotExist(err) && byItself { // a program that does not exist is listed too, because the command must not create it
+				if err == nil && info.Mode().IsRegular() || os.IsNotExist(err) && byItself { // list a missing program too, because the command must not create it
 					g.paths = append(g.paths, at)
 				}
 			}

@@ -179,7 +179,7 @@ func notRun(m inner.Message) error {
 }
 
 func (j *job) kill() {
-	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // the inner process then reads the end of the connection, kills the command and ends
+	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // after this, the inner process reads the end of the connection, kills the command and ends
 	go func() {
 		time.Sleep(2 * time.Second)
 		_ = j.process.Kill()

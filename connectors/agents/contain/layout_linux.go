@@ -105,7 +105,7 @@ func (l *layout) showLink(p string, attr uint64) error {
 	target, err := os.Readlink(p)
 	real, realErr := filepath.EvalSymlinks(p)
 	if err != nil || realErr != nil || l.made[p] || l.visible(p) {
-		return nil // a dangling link, or one that exists already
+		return nil // the link is dangling, or the path exists already
 	}
 	info, err := os.Stat(real)
 	if err != nil {
@@ -191,7 +191,7 @@ func (l *layout) homeDir() error {
 	if l.home != "" {
 		l.memory(l.home, "mode=0700")
 	}
-	tools := map[string]bool{} // by directory, whether it is a cache
+	tools := map[string]bool{} // whether a directory is a cache, by directory
 	for _, name := range toolVariables {
 		tools[variable(env, name)] = false
 	}
@@ -244,7 +244,7 @@ func (l *layout) tool(dir string, cache bool) error {
 		return l.show(dir, harmless|inner.ReadOnly)
 	}
 	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
-		return nil // a symbolic link may lead to the home directory
+		return nil // do not show a symbolic link, because it may lead to the home directory
 	}
 	if !cache || strings.ContainsAny(dir, `,:\`) {
 		return l.show(dir, harmless|inner.ReadOnly)

@@ -240,7 +240,7 @@ func (r *rig) acts(acts [][]string) []string {
 	require.NoError(r.t, err)
 	cmd, file := r.nod(r.self, "acts")
 	cmd.Stdin = bytes.NewReader(list)
-	if open, err := os.Open(r.outside); err == nil { // nod inherits open files of the directory outside, and the command must not inherit them
+	if open, err := os.Open(r.outside); err == nil { // nod has files of the directory outside open, which the command must not inherit
 		defer open.Close()
 		cmd.ExtraFiles = []*os.File{open, open}
 	}
@@ -251,7 +251,7 @@ func (r *rig) acts(acts [][]string) []string {
 	return said
 }
 
-// playActs is the contained command that acts starts.
+// playActs is the contained command that the method acts starts.
 func playActs() int {
 	var list [][]string
 	if err := json.NewDecoder(os.Stdin).Decode(&list); err != nil {

@@ -391,8 +391,8 @@ func (v *view) finish(p *inner.Plan) *inner.Plan {
 		families = append(families, unix.AF_INET, unix.AF_INET6)
 	}
 	p.Filter = filter(families...)
-	// A core limit of 1 also prevents the kernel from passing a core dump to a program outside the
-	// container.
+	// A core limit of 1, unlike 0, prevents the kernel from passing a core dump to a program outside
+	// the container.
 	p.Limits = []inner.Limit{{Resource: unix.RLIMIT_CORE, Value: 1}}
 	if s.Limits.Memory > 0 {
 		p.Limits = append(p.Limits, inner.Limit{Resource: unix.RLIMIT_DATA, Value: s.Limits.Memory})

@@ -105,7 +105,7 @@ type subdir struct {
 type scanner struct {
 	names *names
 	top   string
-	depth int // how many levels below top to read; 0 means all
+	depth int // the number of levels below top to read; 0 means all
 
 	mu      sync.Mutex
 	wake    *sync.Cond
@@ -211,7 +211,7 @@ func (s *scanner) directory(dir string, buf []byte) (sub []subdir, found []findi
 		return ignoreGone(err)
 	})
 	if errors.Is(err, fs.ErrPermission) && dir != s.top {
-		err = nil // the command cannot read this directory either
+		err = nil // skip this directory, because the command cannot read it either
 	}
 	return sub, found, entries, ignoreGone(err)
 }

@@ -42,7 +42,7 @@ func KnownSupport(dir string) (Level, error) {
 	if data, err := json.Marshal(kept); err == nil && os.MkdirAll(dir, 0o700) == nil {
 		temporary := file + "." + strconv.Itoa(os.Getpid())
 		if os.WriteFile(temporary, data, 0o600) != nil || os.Rename(temporary, file) != nil {
-			_ = os.Remove(temporary) // the next call of KnownSupport calls Support again
+			_ = os.Remove(temporary) // without the file, the next call of KnownSupport calls Support again
 		}
 	}
 	return level, why

@@ -70,7 +70,7 @@ func Run(c Command) error {
 		}
 		fmt.Fprintf(c.Stderr, "nod: warning: %s\n", missing)
 	}
-	runtime.LockOSThread() // never unlocked, because this thread becomes the command
+	runtime.LockOSThread() // never unlock, because this thread becomes the command
 	if err := confine(c.Scope, c.Stderr); err != nil {
 		return refused("restrict the command to its permissions: %w", err)
 	}

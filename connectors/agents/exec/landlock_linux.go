@@ -112,7 +112,7 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 		switch {
 		case !dir:
 			return landlock.RWFiles(at).WithIoctlDev()
-		case version < abiRefer: // on an older kernel WithRefer would turn off all restrictions
+		case version < abiRefer: // on an older kernel, WithRefer would turn off all restrictions
 			return landlock.RWDirs(at).WithIoctlDev()
 		}
 		return landlock.RWDirs(at).WithRefer().WithIoctlDev().WithResolveUnix()

@@ -68,7 +68,7 @@ func TestAKilledOrMissingHookBlocks(t *testing.T) {
 						cmd := exec.Command(shell, "-c", commands[event])
 						var out, errs strings.Builder
 						cmd.Stdout, cmd.Stderr = &out, &errs
-						_ = cmd.Run() // the test checks the exit code below
+						_ = cmd.Run() // the error is the exit code, which the test checks below
 						assert.Equal(t, c.exit, cmd.ProcessState.ExitCode(), errs.String())
 						assert.Equal(t, c.stdout, out.String())
 						assert.Contains(t, errs.String(), c.says)

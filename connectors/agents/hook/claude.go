@@ -243,7 +243,7 @@ func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 		}
 		return jsonReply(map[string]string{"decision": "block", "reason": "The user's next prompt, by nod: " + v.Reason})
 	case permissionDenied:
-		if v.Effect != Allow { // Claude Code's own denial stays
+		if v.Effect != Allow { // leave Claude Code's own denial in force
 			return []byte("{}"), 0
 		}
 		specific = claudeSpecific{Event: permissionDenied, Retry: true}

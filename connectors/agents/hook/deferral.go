@@ -32,7 +32,7 @@ func (h *run) untilDeferred(ctx context.Context) (context.Context, context.Cance
 				give(errDefer)
 			case Shared:
 				give(errShared)
-			case Attended: // a user at the terminal waits without a limit
+			case Attended: // a user is at the terminal, so the hook waits without a limit
 				return
 			}
 		}

@@ -124,7 +124,7 @@ func TestEveryDialectHasEveryOutcome(t *testing.T) {
 			require.NoError(t, err)
 			var tr transcript
 			require.NoError(t, json.Unmarshal(data, &tr))
-			call, _ := host.Dialect.Read(tr.Stdin) // after an error, the call may still have its event
+			call, _ := host.Dialect.Read(tr.Stdin) // after an error, call may still contain the event
 			_, outcome, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "-")
 			there[call.Event+" "+outcome] = true
 		}

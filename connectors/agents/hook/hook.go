@@ -23,8 +23,8 @@ type OnUnavailable string
 
 // The values of OnUnavailable. An empty value means UnavailableAsk. Any unknown value means UnavailableDeny.
 const (
-	UnavailableAsk  OnUnavailable = "ask"  // the host asks its own user
-	UnavailableDeny OnUnavailable = "deny" // the call is refused
+	UnavailableAsk  OnUnavailable = "ask"  // if nod is not running, the host asks its own user
+	UnavailableDeny OnUnavailable = "deny" // if nod is not running, the hook refuses the call
 )
 
 // Options configure a hook.

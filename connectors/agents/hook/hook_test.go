@@ -370,7 +370,7 @@ func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 	const typed = `{"type":"queue-operation","operation":"enqueue","sessionId":"s1","content":"go on"}` + "\n"
 	transcript := filepath.Join(t.TempDir(), "t.jsonl")
 	sent := strings.Replace(typed, "enqueue", "dequeue", 1)
-	require.NoError(t, os.WriteFile(transcript, []byte(typed+sent), 0o600)) // an earlier prompt
+	require.NoError(t, os.WriteFile(transcript, []byte(typed+sent), 0o600)) // a prompt from before the hook started
 	nod := &fakeNod{t: t}
 	nod.ask = func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 		f, err := os.OpenFile(transcript, os.O_APPEND|os.O_WRONLY, 0)
@@ -386,7 +386,7 @@ func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 	assert.Zero(t, got.exit)
 	assert.Equal(t, "the user continued at the terminal", nod.withdrawn())
 
-	ahead := &fakeNod{t: t} // the prompt was written before the turn was over
+	ahead := &fakeNod{t: t} // this time the user wrote the prompt before the turn was over
 	got = run(t, t.Context(), bytes.NewReader(input), ahead.connect, hook.Options{Turns: true, InTerminal: true, HostTimeout: time.Hour})
 	assert.Equal(t, "{}\n", got.stdout)
 	assert.Nil(t, ahead.asked())

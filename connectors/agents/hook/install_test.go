@@ -284,7 +284,7 @@ func TestInstallKeepsLinkAndMode(t *testing.T) {
 }
 
 func TestInstallFailsIfItCannotWrite(t *testing.T) {
-	blocked := filepath.Join(settings(t, "{}"), "settings.json") // a path below a regular file
+	blocked := filepath.Join(settings(t, "{}"), "settings.json") // a path below a regular file, where no file can be
 	readOnly := filepath.Dir(settings(t, others))
 	require.NoError(t, os.Chmod(readOnly, 0o500))
 	t.Cleanup(func() { _ = os.Chmod(readOnly, 0o700) })

@@ -101,5 +101,5 @@ func (h Host) BlocksWhenGone(i Installed) bool {
 			return strings.HasPrefix(i.Command, byShell) && strings.HasSuffix(i.Command, orBlock)
 		}
 	}
-	return true // at other events the host asks its own user if the hook fails
+	return true // at other events, the host asks its own user if the hook fails
 }

@@ -62,7 +62,7 @@ func (h *run) askPlan(ctx context.Context, nod Nod) int {
 	switch answer, ok := agents.AnswerToPlan(r, d); {
 	case !ok:
 		return h.reply(Verdict{Effect: Leave})
-	case answer.Approved: // Claude Code ignores an allow of a plan without an input
+	case answer.Approved: // reply with the input, because Claude Code ignores an allow of a plan without an input
 		return h.reply(Verdict{Effect: Allow, Input: h.call.Input, Update: answer.Update})
 	default:
 		return h.reply(deny(answer.Message))

@@ -54,7 +54,7 @@ func (h *run) takeNotices(ctx context.Context) (lines []string) {
 	notices, err := callUntil(ctx, "reading nod's notices", func(ctx context.Context) ([]schemas.Notice, error) {
 		return nod.TakeNotices(ctx, agents.ID(h.call.SessionID))
 	})
-	if err != nil && ctx.Err() == nil { // an older nod does not reply
+	if err != nil && ctx.Err() == nil { // do not log a timeout, because an older nod does not reply
 		h.log(err)
 	}
 	for _, n := range notices {

@@ -47,7 +47,7 @@ func claudeTurn(in claudeInput) Turn {
 		return Unsure
 	}
 	turn, message := Unsure, ""
-	calls := map[string]map[string]bool{} // sets of tool call ids, by message id
+	calls := map[string]map[string]bool{} // by message id, the set of its tool call ids
 	unfinished := map[string]bool{}
 	for _, l := range lines {
 		switch ours := in.PromptID != "" && l.PromptID == in.PromptID; {
@@ -118,7 +118,7 @@ func queued(line []byte, waiting int) int {
 	case "popAll":
 		return 0
 	}
-	return max(0, waiting-1) // dequeue, remove
+	return max(0, waiting-1) // the operation is dequeue or remove
 }
 
 // unattended reports whether the line is a prompt of an unattended run. Such a prompt comes from the

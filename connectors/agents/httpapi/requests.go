@@ -95,7 +95,7 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 func withDefaults(body []byte) (whole []byte, named bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
-		return body, false // schemas.Decode later refuses this body and returns the reason
+		return body, false // return the body unchanged; schemas.Decode refuses it and returns the reason
 	}
 	var missing []string
 	for name, value := range map[string]string{

@@ -117,7 +117,7 @@ func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err erro
 	r.PendingID, r.ToolCallID = agents.ID(use.id), use.id
 	r.Kind, r.ToolName, r.ActionType = schemas.KindToolCall, use.tool, agents.ActionOf(use.tool)
 	r.Title = agents.Title(r.ActionType)
-	r.Rejoin = use.id != "" // after a restart the client may send the same call again
+	r.Rejoin = use.id != "" // after a restart, the client may send the same call again
 	r.ActionDetails, err = agents.WithCwd(use.input, cwd)
 	return r, cwd, err
 }

@@ -52,7 +52,7 @@ func Listen(ctx context.Context, addr string, hosts []string) (net.Listener, err
 		return nil, fmt.Errorf("listen at %s: %w: give a free address, such as 127.0.0.1:4281", addr, err)
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); len(hosts) == 0 && !(ok && at.IP.IsLoopback()) {
-		_ = l.Close() // no connection was accepted yet, so an error has no effect
+		_ = l.Close() // an error has no effect, because the listener has accepted no connection
 		return nil, fmt.Errorf("%s can be reached from other machines: listen at 127.0.0.1, or allow the name that they use for this machine with --allow-host", addr)
 	}
 	return l, nil
@@ -93,7 +93,7 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			Stateless: stateless, SessionTimeout: idleFor,
-			DisableLocalhostProtection: true, // authorize makes a stricter check of the host name
+			DisableLocalhostProtection: true, // authorize checks the host name more strictly
 		})
 	}
 	sessions, stateless := serve(false), serve(true)
@@ -176,7 +176,7 @@ func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Reque
 		defer every(s.opts.SignOfLife, func(int) { v.comment() })()
 	}
 	r = r.WithContext(ctx)
-	r.Header.Set(exchangeHeader, s.exchanges.add(v)) // replaces any value from the client
+	r.Header.Set(exchangeHeader, s.exchanges.add(v)) // Set replaces any value from the client
 	defer s.exchanges.remove(r.Header.Get(exchangeHeader))
 	next.ServeHTTP(v, r)
 }

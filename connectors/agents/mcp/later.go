@@ -46,7 +46,7 @@ func (p *polled) isDecided() bool {
 type polling struct {
 	mu      sync.Mutex
 	all     []*polled
-	waiting sync.WaitGroup // one for each pending request
+	waiting sync.WaitGroup // counts the pending requests
 }
 
 // add adds a request. If the session has maxPolled requests, add removes the oldest decided one. If all of

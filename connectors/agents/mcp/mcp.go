@@ -29,7 +29,7 @@ type Nod interface {
 	Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error)
 	// Session returns a session's permissions and every grant that applies to it.
 	Session(ctx context.Context, id string) (schemas.Session, error)
-	// Notices calls heard for each notice of a session, one after another, until ctx ends.
+	// Notices calls the function heard for each notice of a session, one after another, until ctx ends.
 	Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error
 }
 

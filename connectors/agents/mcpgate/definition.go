@@ -76,7 +76,7 @@ type tools struct {
 	// changed contains the definitions that differ from the allowed ones. If a later list has the allowed
 	// definition again, the changed definition stays, because the model has read it.
 	changed map[string]change
-	pinned  map[string]string // by tool, the text of the allowed definition, if dir is empty
+	pinned  map[string]string // the texts of the allowed definitions, by tool; used if dir is empty
 }
 
 // change is a definition that differs from the definition with which nod last allowed a call.

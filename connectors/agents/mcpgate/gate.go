@@ -164,7 +164,7 @@ func (g *gate) receive(m message) {
 
 // send writes a line to the server. The caller must hold sending.
 func (g *gate) send(line []byte) {
-	if _, err := g.toServer.Write(append(line, '\n')); err != nil { // if the server is gone, its output ends, and that ends Run
+	if _, err := g.toServer.Write(append(line, '\n')); err != nil { // if the server is gone, its output ends, and so Run ends
 		g.opts.Log.Debug("mcp gate: the server does not read any more", "error", err)
 	}
 }

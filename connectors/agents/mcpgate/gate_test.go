@@ -312,7 +312,7 @@ func TestQuestionsEndWithTheirPeers(t *testing.T) {
 			row.goes(r)
 			assert.Equal(t, left{q.PendingID, row.reason, false}, <-r.nod.left)
 			q.decisions <- allow()
-			rest, _ := r.server.out.ReadString('\n') // the server's input ends
+			rest, _ := r.server.out.ReadString('\n') // ReadString returns at the end of the server's input
 			assert.Empty(t, rest)
 			assert.Empty(t, r.ends())
 		})

@@ -151,7 +151,7 @@ func onceEach(raw json.RawMessage) error {
 	for {
 		token, err := d.Token()
 		if err != nil {
-			return nil // Token has reached the end, because raw is valid
+			return nil // this is the end, because raw is valid
 		}
 		at := len(open) - 1
 		switch {

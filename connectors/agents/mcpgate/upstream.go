@@ -72,7 +72,7 @@ type link struct {
 	http    *http.Client
 	streams sync.WaitGroup
 
-	writing sync.Mutex // guards the order of lines in answers
+	writing sync.Mutex // held while a line is written to answers
 	answers *io.PipeWriter
 
 	mu               sync.Mutex
@@ -101,7 +101,7 @@ func (l *link) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close ends the connection. Requests without a response get none.
+// Close ends the connection. Open requests get no response.
 func (l *link) Close() error {
 	l.cancel()
 	return nil
@@ -318,7 +318,7 @@ func reasonOf(err error) string {
 }
 
 func text(raw json.RawMessage) (s string) {
-	_ = json.Unmarshal(raw, &s) // another value than a string is no text
+	_ = json.Unmarshal(raw, &s) // if the member is not a string, the result is ""
 	return s
 }
 

@@ -143,7 +143,7 @@ func (f *follower) reply(ctx context.Context, p permission, says reply, message 
 	})
 	var answered status
 	if errors.As(err, &answered) && answered == http.StatusNotFound {
-		return false, nil // p already has an answer
+		return false, nil // status 404 means that p already has an answer
 	}
 	return err == nil, err
 }

@@ -152,7 +152,7 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if err != nil {
 		return cause(ctx, err)
 	}
-	defer func() { _ = stream.Close() }() // an error has no effect, because the follower reads nothing more from the stream
+	defer func() { _ = stream.Close() }() // the error does not matter, because the follower reads nothing more from the stream
 	if err := f.catchUp(ctx); err != nil {
 		return cause(ctx, err)
 	}

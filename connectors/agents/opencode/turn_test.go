@@ -95,7 +95,7 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	assert.Equal(t, "Title of ses_1", p.Request.SessionLabel)
 	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "now the tests"})
 	assert.Equal(t, "prompt ses_1 now the tests", r.replied())
-	r.idle("ses_1") // without a new message there is no new turn
+	r.idle("ses_1") // the session has no new message, so the connector asks nobody
 	r.nothingReplied()
 
 	r.writes("msg_2", "Done again")

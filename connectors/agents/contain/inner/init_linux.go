@@ -34,7 +34,7 @@ type failure struct {
 }
 
 func fail(what string, err error) *failure {
-	errno, ok := err.(syscall.Errno) // not errors.As, because this package imports only syscall
+	errno, ok := err.(syscall.Errno) // errors.As would need another import than syscall
 	if !ok {
 		errno = syscall.EINVAL
 	}

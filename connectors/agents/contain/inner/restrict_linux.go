@@ -77,7 +77,7 @@ func dropCapabilities(namespaces bool) error {
 		for power := uintptr(0); ; power++ {
 			err := prctl(prCapBoundDrop, power, 0)
 			if err == syscall.EINVAL {
-				break // this number is above the kernel's last capability
+				break // the kernel has no capability with this number
 			}
 			if err != nil {
 				return err

@@ -101,7 +101,7 @@ func follow(pid int) {
 // that signal during the call.
 func takeInput(group int) {
 	const block, setMask = 0, 2
-	runtime.LockOSThread() // the signal mask belongs to the thread
+	runtime.LockOSThread() // keep the thread, because each thread has its own signal mask
 	defer runtime.UnlockOSThread()
 	var old, mask uint64
 	mask = 1 << (syscall.SIGTTOU - 1)

@@ -149,7 +149,7 @@ func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 // TakeNotices returns no notices.
 func (n *Nod) TakeNotices(context.Context, string) ([]schemas.Notice, error) { return nil, nil }
 
-// Notices never calls heard.
+// Notices never calls the function heard.
 func (n *Nod) Notices(context.Context, string, func(schemas.Notice)) error { return nil }
 
 // unplayed returns the requests, withdrawals and calls of HostResolved for which the transcript had no
