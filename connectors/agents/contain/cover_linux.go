@@ -136,8 +136,7 @@ func exists(p string) bool {
 	return err == nil
 }
 
-// modules protects the repositories of submodules. Submodules with a / in their names have nested
-// directories.
+// modules protects the repositories of submodules. These repositories may lie in nested directories.
 func (c *covers) modules(dir string, depth int) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || depth > 8 {

@@ -17,10 +17,10 @@ import (
 
 // The Landlock ABI versions in which each restriction was added.
 const (
-	abiRefer    = 2 // restricts moving files between directories
+	abiRefer    = 2 // restricts moves of files between directories
 	abiTruncate = 3
 	abiTCP      = 4
-	abiUnix     = 9 // restricts connecting to Unix sockets in the file system
+	abiUnix     = 9 // restricts connections to Unix sockets in the file system
 	abiUDP      = 10
 )
 

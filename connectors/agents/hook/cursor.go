@@ -95,7 +95,7 @@ func (cursor) Read(input []byte) (Call, error) {
 	call.Action = cursorActions[in.ToolName]
 	switch call.Action {
 	case "":
-		call.Action = schemas.ActionMCPTool // so that no rule for another agent's tool of this name applies
+		call.Action = schemas.ActionMCPTool // count the tool as an MCP tool, so that no rule for another agent's tool of this name applies
 	case schemas.ActionCommand:
 		call.takeOwnDir()
 	}
