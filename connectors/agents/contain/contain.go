@@ -76,8 +76,7 @@ type Spec struct {
 	// Note stores a note for ReviewKilled, in case nod is killed before Run has reviewed the command's
 	// changes. Run calls Note before the command starts, and over after the review. If linger is true, the
 	// function Recent of other commands returns the note for some time after over. If Note fails, the
-	// command does not run. If Note is nil and nod is killed, the protected files that the command made
-	// remain.
+	// command does not run. If Note is nil and nod is killed, the command's new protected files remain.
 	Note func(note []byte, linger bool) (over func(), err error)
 	// Recent returns the notes of all running commands, and of the commands that ended while this Run
 	// searched the project for secrets. A file may be secret only because a link such as .env leads to it.

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// unreviewed is a note about a command. If nod is killed before the command's review, a later review needs
-// the note.
+// unreviewed is a note for the review of a command whose nod was killed before that review.
 type unreviewed struct {
 	PID      int       `json:"pid"`     // the inner process
 	Started  string    `json:"started"` // its start time; a later process with the same id has another one
@@ -45,8 +44,7 @@ func (f oldFinding) finding() finding {
 	return finding{path: f.Path, kind: f.Kind, dir: f.Dir, dev: f.Dev, ino: f.Ino, target: f.Target, leads: f.Leads}
 }
 
-// note calls Spec.Note if the command may write anything. The note contains the data for a later review of
-// the project.
+// note calls Spec.Note with the data for a later review, if the command may write anything.
 func (v *view) note(pid int, before time.Time) (over func(), err error) {
 	s := v.spec
 	if s.Note == nil || s.ReadOnly && len(s.Write) == 0 {

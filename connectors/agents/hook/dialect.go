@@ -42,8 +42,7 @@ type Dialect interface {
 	Reply(c Call, v Verdict) (output []byte, exit int)
 }
 
-// Call is one input of a hook. It is a tool call that the host asks about. If Signal is true, it is a report
-// instead.
+// Call is one input of a hook. It is a report if Signal is true, and otherwise a call to decide about.
 type Call struct {
 	Event string // the host's hook event; empty if the input was unreadable
 	// Ignore is the reason why nod does not decide this call; empty if nod decides it.
