@@ -37,7 +37,7 @@ func claims() func(ctx context.Context, session, id string) (func(), error) {
 	}
 }
 
-// second starts another connector beside the first one, as a second process does. stop ends it.
+// second starts a second connector, as a second process does. stop ends this connector.
 func (r *rig) second() (stop func()) {
 	r.t.Helper()
 	other := &rig{fakeOpenCode: r.fakeOpenCode, nod: r.nod, options: r.options, stop: func() {}}
@@ -45,8 +45,8 @@ func (r *rig) second() (stop func()) {
 	return other.stop
 }
 
-// Two connectors beside one server ask one question about a turn, and send one reply. If one of them ends
-// and withdraws the question, the other one asks again.
+// Two connectors that follow one server ask one question about a turn, and send one reply. If one
+// connector ends and withdraws the question, the other connector asks again.
 func TestTwoConnectorsAskOnce(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -105,7 +105,7 @@ func (f *fakeOpenCode) busy(session string) {
 	f.say("session.status", map[string]any{"sessionID": session, "status": map[string]any{"type": "busy"}})
 }
 
-// A reply to the end of a turn becomes the session's next prompt.
+// A person's reply after a turn becomes the session's next prompt.
 func TestAReplyIsTheNextPrompt(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -116,20 +116,20 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	assert.Equal(t, "Title of ses_1", p.Request.SessionLabel)
 	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "now the tests"})
 	assert.Equal(t, "prompt ses_1 now the tests", r.replied())
-	r.idle("ses_1") // without a new message there is no new turn
+	r.idle("ses_1") // the session has no new message, so the connector asks nobody
 	r.nothingReplied()
 
 	r.writes("msg_2", "Done again")
 	r.idle("ses_1")
 	r.asked()
-	r.says(nodtest.Deny("")) // the person leaves it
+	r.says(nodtest.Deny("")) // the person chooses to give no reply
 	r.writes("msg_3", "Done once more")
 	r.idle("ses_1")
 	r.asked()
 	r.nothingReplied()
 }
 
-// The question about a failed turn contains the reason. The connector asks no people about a turn that the
+// The question about a failed turn contains the reason. The connector asks nobody about a turn that the
 // user has stopped, or about the turn of a sub-agent.
 func TestAFailedTurn(t *testing.T) {
 	t.Parallel()
@@ -146,8 +146,8 @@ func TestAFailedTurn(t *testing.T) {
 	assert.Equal(t, "ses_1", p.SessionID)
 }
 
-// A session that goes on without the reply ends the question, and a reply that was under way by then is
-// not sent.
+// If a session goes on without the reply, its question ends. The connector does not send a reply that
+// comes too late.
 func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -155,7 +155,7 @@ func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	p := r.asked()
 	r.busy("ses_1")
 	assert.Equal(t, "the agent has its next prompt", r.ended(p))
-	r.says(nodtest.Answer{}) // the first prompt's approver has no answer
+	r.says(nodtest.Answer{}) // end the approver's wait for the first prompt
 
 	r.idle("ses_1")
 	r.asked()
@@ -166,7 +166,7 @@ func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	r.nothingReplied()
 }
 
-// The process is recorded as one that waits, as long as it does.
+// While the connector waits for a reply, Options.Waits has a record of its process.
 func TestAQuestionEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -186,7 +186,7 @@ func TestAQuestionEndsWithItsProcess(t *testing.T) {
 	assert.Empty(t, <-waits)
 }
 
-// The connector asks no people about turns if Options.Turns is not set.
+// The connector asks nobody about turns if Options.Turns is not set.
 func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -198,7 +198,7 @@ func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	assert.Equal(t, schemas.KindToolCall, r.asked().Request.Kind)
 }
 
-// A session that goes on while OpenCode cannot be reached ends the question too.
+// If a session goes on while the connector cannot reach OpenCode, the session's question ends too.
 func TestATurnThatGoesOnUnheardEndsTheQuestion(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -209,11 +209,12 @@ func TestATurnThatGoesOnUnheardEndsTheQuestion(t *testing.T) {
 	assert.Equal(t, "the agent has its next prompt", r.ended(p))
 }
 
-// People are asked about a limited number of turns at a time, and about sessions with long titles too.
+// The connector asks people about a limited number of turns at a time. It also asks about a session with a
+// long title.
 func TestManyTurns(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
-	r.idle("ses_" + strings.Repeat("x", 600)) // its title contains its id
+	r.idle("ses_" + strings.Repeat("x", 600)) // the title contains the session's id
 	assert.Len(t, []rune(r.asked().Request.SessionLabel), 512)
 	r.says(nodtest.Answer{})
 	for i := range 50 {
