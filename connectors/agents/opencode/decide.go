@@ -72,17 +72,17 @@ func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Re
 }
 
 // decide asks nod and waits for the decision. It retries while nod is unavailable, unless
-// DenyUnavailable is true. If an earlier `nod opencode` withdrew the same request, decide sends a new
-// request and changes r.PendingID.
+// DenyUnavailable is true. If the same request was withdrawn when an earlier `nod opencode` ended,
+// decide sends a new request and changes r.PendingID.
 func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
 	warned := false
 	err = retry(ctx, func() (bool, error) {
-		d, err = f.nod.Ask(ctx, *r)
+		d, err = f.ask(ctx, r)
 		if err == nil && d.Outcome == schemas.Withdrawn && ctx.Err() == nil {
-			// An earlier `nod opencode` withdrew this request when it stopped, but OpenCode still
+			// This request was withdrawn when an earlier `nod opencode` ended, but OpenCode still
 			// waits for an answer. Send a new request.
 			r.PendingID, r.Rejoin = agents.NewID(), false
-			d, err = f.nod.Ask(ctx, *r)
+			d, err = f.ask(ctx, r)
 		}
 		if err != nil && !warned && ctx.Err() == nil {
 			warned = true
@@ -91,6 +91,18 @@ func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.De
 		return !f.opts.DenyUnavailable && !refused(err), err
 	})
 	return d, err
+}
+
+// ask asks nod, and is recorded as waiting meanwhile.
+func (f *follower) ask(ctx context.Context, r *schemas.Request) (schemas.Decision, error) {
+	if f.opts.Waits != nil {
+		if unregister, err := f.opts.Waits(r.SessionID, r.PendingID); err != nil {
+			f.opts.Log.Warn("if this program is killed, a request stays open until its deadline", "request", r.PendingID, "error", err)
+		} else {
+			defer unregister()
+		}
+	}
+	return f.nod.Ask(ctx, *r)
 }
 
 // refused reports whether nod refused the request. A retry would then fail too.

@@ -34,10 +34,10 @@ type Options struct {
 	// Turns makes the connector tell people that a turn of the agent is over, and send a person's reply to
 	// OpenCode as the session's next prompt.
 	Turns bool
-	// Waits records that this process waits for the reply to such a question, so that nod can withdraw the
-	// question if the process dies. unregister ends the record. Waits may be nil.
+	// Waits records that this process waits for a decision or a reply, so that nod can withdraw the request
+	// if the process dies. unregister ends the record. Waits may be nil.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
-	// Claim reports whether this process sends the reply to such a question, once: several processes may
+	// Claim reports whether this process sends the reply to a question about a turn, once: several processes may
 	// follow one server. Claim may be nil; then this process sends each reply.
 	Claim      func(sessionID, pendingID string) (mine bool, err error)
 	Host, User string // the names of the machine and its user, shown to people

@@ -146,7 +146,7 @@ func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 }
 
 // The process is recorded as one that waits, as long as it does.
-func TestAQuestionEndsWithItsProcess(t *testing.T) {
+func TestARequestEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	f.writes("msg_1", "All done")
@@ -161,6 +161,13 @@ func TestAQuestionEndsWithItsProcess(t *testing.T) {
 	r.idle("ses_1")
 	p := r.asked()
 	assert.Equal(t, "ses_1 "+p.PendingID, <-waits)
+	r.says(nodtest.Deny(""))
+	assert.Empty(t, <-waits)
+
+	f.runs("msg_2", release)
+	f.asks(permits("per_1", "bash", "msg_2"))
+	p = r.asked()
+	assert.Equal(t, "ses_1 "+p.PendingID, <-waits, "a permission too")
 	r.says(nodtest.Deny(""))
 	assert.Empty(t, <-waits)
 }
