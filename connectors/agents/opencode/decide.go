@@ -52,13 +52,17 @@ func (f *follower) rejected(ctx context.Context) bool {
 
 // readRequest reads from OpenCode the tool call to which the permission p belongs, and returns the
 // request for nod. It retries until OpenCode replies or reports a permanent error, or until ctx
-// ends. over is true if the call has ended or cannot be read, so that there is nothing to ask nod.
+// ends. It waits up to storedWithin for a call that OpenCode has not stored yet. over is true if the call has ended or cannot be read, so that there is nothing to ask nod.
 func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
+	late := time.Now().Add(storedWithin)
 	err = retry(ctx, func() (bool, error) {
 		var err error
-		if c, err = f.host.call(ctx, p); err == nil {
+		if c, err = f.host.call(ctx, p); err == nil && p.CallID != "" && !c.stored() && time.Now().Before(late) {
+			return true, errors.New("the tool call is not stored yet")
+		}
+		if err == nil {
 			own, root, err = f.host.sessions(ctx, p.SessionID)
 		}
 		var answered status

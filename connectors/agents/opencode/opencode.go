@@ -58,6 +58,7 @@ const (
 	retryMin       = 500 * time.Millisecond
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
+	storedWithin   = time.Second
 	// repliedWithin bounds the wait for the event about a permission that OpenCode no longer has.
 	repliedWithin = 5 * time.Second
 )
