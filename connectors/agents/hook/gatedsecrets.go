@@ -62,11 +62,10 @@ func concealTOML(path string, content []byte) ([]byte, error) {
 	}
 	var edits []tomlEdit
 	for _, k := range f.keys {
-		if k.path[0] != tomlServers {
-			continue
-		}
-		secret := len(k.path) < 3 || slices.Contains(secretMembers, k.path[2]) // a table in one line may have headers
-		if !secret && k.path[2] == "url" {
+		secret := slices.ContainsFunc(k.path, func(name string) bool { return slices.Contains(secretMembers, name) })
+		if k.path[0] == tomlServers && len(k.path) < 3 { // a table in one line may have headers
+			secret = true
+		} else if k.path[0] == tomlServers && k.path[2] == "url" {
 			server, _ := servers[k.path[1]].(map[string]any)
 			upstream, _ := server["url"].(string)
 			secret = hasURLSecret(upstream)
