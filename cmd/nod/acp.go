@@ -71,7 +71,7 @@ func (c *acpCmd) options(e *env) acp.Options {
 		name = u.Username
 	}
 	return acp.Options{
-		Race: c.Race, Turns: c.Turns, Waits: e.waits(), Deny: c.OnUnavailable == "deny", AgentName: c.AgentName, Host: hostname, User: name,
+		Race: c.Race, Turns: c.Turns, Waits: e.waits(false), Deny: c.OnUnavailable == "deny", AgentName: c.AgentName, Host: hostname, User: name,
 		Stream: acp.NewStream(), Log: e.log,
 	}
 }

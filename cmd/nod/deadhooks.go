@@ -15,13 +15,13 @@ const sweepEvery = 2 * time.Second
 
 const sweepWithin = 5 * time.Second
 
-// sweepHooks withdraws each request of this machine whose hook died while it waited. If client is nil,
+// sweepHooks withdraws each request of this machine whose hook or sidecar died while it waited. If client is nil,
 // it opens a connection for each such request. After an error, the next sweep withdraws the requests
 // that remain.
 func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
-	return hookwait.Sweep(dataDir, func(sessionID, pendingID string) error {
+	return hookwait.Sweep(dataDir, func(w hookwait.Wait) error {
 		if client == nil {
 			own, err := nod.Connect(ctx, nod.Options{Place: e.place, Log: e.log})
 			if err != nil {
@@ -31,19 +31,25 @@ func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client
 			client = own
 			defer func() { client = nil }()
 		}
-		_, err := client.HostResolved(ctx, schemas.HostResolved{SessionID: sessionID, PendingID: pendingID, Reason: "the agent's hook was stopped"})
+		if w.Resumable { // a decision that is stored already stays without an aftermath: the sidecar may be started again and reply with it
+			_, err := client.Withdraw(ctx, w.SessionID, w.PendingID, "nod's program beside the agent was killed")
+			return err
+		}
+		_, err := client.HostResolved(ctx, schemas.HostResolved{SessionID: w.SessionID, PendingID: w.PendingID, Reason: "the agent's hook was stopped"})
 		return err
 	})
 }
 
-// waits returns a function that records that this process waits for a request; see hookwait.Hold. It
+// waits returns a function that records that this process waits for a request; see hookwait.Wait. It
 // returns nil if the data directory is unknown.
-func (e *env) waits() func(sessionID, pendingID string) (func(), error) {
+func (e *env) waits(resumable bool) func(sessionID, pendingID string) (func(), error) {
 	dir, err := e.dataDir()
 	if err != nil {
 		return nil
 	}
-	return func(sessionID, pendingID string) (func(), error) { return hookwait.Hold(dir, sessionID, pendingID) }
+	return func(sessionID, pendingID string) (func(), error) {
+		return hookwait.Hold(dir, hookwait.Wait{SessionID: sessionID, PendingID: pendingID, Resumable: resumable})
+	}
 }
 
 func (e *env) runSweeps(ctx context.Context, dataDir string) {

@@ -77,7 +77,7 @@ func (c *hookCmd) Run(e *env) error {
 	possible, program := containable(e.place, project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: project, Waits: e.waits(), Unsettled: notes, Stderr: e.stderr,
+		Host: hostname, User: name, Project: project, Waits: e.waits(false), Unsettled: notes, Stderr: e.stderr,
 		ChangesInput: c.ChangesInput, ApprovedOnly: c.ApprovedOnly,
 		Turns: c.Turns, InTerminal: os.Getenv("CLAUDE_CODE_ENTRYPOINT") == "cli",
 		Contain: possible, Nod: program,

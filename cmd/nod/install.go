@@ -197,6 +197,9 @@ func (c *installCmd) loads(made *installed) (err error) {
 		err = made.trust.Write()
 	}
 	if err != nil {
+		if c.Uninstall {
+			return fmt.Errorf("OpenClaw's settings still name nod's plugin: %w", err)
+		}
 		return fmt.Errorf("OpenClaw does not load nod's plugin yet: %w", err)
 	}
 	made.Warning = made.trust.Warning

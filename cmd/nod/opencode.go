@@ -58,7 +58,7 @@ func (c *opencodeCmd) follow(e *env, kind hook.OpenCodeKind) error {
 		Agent:    kind.Title,
 		Username: cmp.Or(os.Getenv(variables+"USERNAME"), kind.Name), Password: os.Getenv(variables + "PASSWORD"),
 		DenyUnavailable: c.OnUnavailable == string(hook.UnavailableDeny),
-		Turns:           c.Turns, Waits: e.waits(), Claim: e.claimReply,
+		Turns:           c.Turns, Waits: e.waits(true), Claim: e.claimReply,
 		Host: hostname, User: name, Log: e.log,
 		Connected: func() { fmt.Fprintf(e.stdout, "nod gets the permission prompts of %s at %s\n", kind.Title, c.URL) },
 	})

@@ -230,7 +230,8 @@ func lasts(s *scene) string {
 // The model makes two calls in one message. A person allows the second and denies the first.
 func asksTwice(s *scene) string {
 	r := s.begins([]call{s.shell(touch), s.shell("echo two > two")})
-	s.question(r, 2, 4*time.Second) // some agents ask one after another
+	s.question(r, 1, patience)
+	s.question(r, 2, 10*time.Second) // some agents ask one after another
 	together := len(s.pending())
 	s.until("the turn is over", func() bool {
 		for _, q := range s.pending() {

@@ -16,15 +16,26 @@ import (
 
 func openClawShell(line string) call { return call{"exec", map[string]any{"command": line}} }
 
+// otherPlugin is a plugin of OpenClaw that changes every command.
+const otherPlugin = `export default {
+	id: "other", name: "other",
+	register(api: any) { api.on("before_tool_call", async () => ({ params: { command: "echo other > ran" } })); },
+};
+`
+
 // openClawAsksNod makes OpenClaw use the fake model, and installs nod's plugin.
-func (x *machine) openClawAsksNod() {
+func (x *machine) openClawAsksNod() { x.openClawHas("{}") }
+
+// openClawHas is openClawAsksNod with these settings of plugins.
+func (x *machine) openClawHas(plugins string) {
 	settings := filepath.Join(x.home, ".openclaw", "openclaw.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
 	require.NoError(x.t, os.WriteFile(settings, fmt.Appendf(nil, `{
   "models": {"providers": {"fake": {"baseUrl": %q, "apiKey": "none", "api": "anthropic-messages", "models": [{"id": "m", "name": "M", "contextWindow": 200000, "maxTokens": 1000}]}}},
-  "agents": {"defaults": {"model": {"primary": "fake/m"}, "workspace": %q, "skipBootstrap": true}}
+  "agents": {"defaults": {"model": {"primary": "fake/m"}, "workspace": %q, "skipBootstrap": true}},
+  "plugins": %s
 }
-`, x.model.URL, x.project), 0o600))
+`, x.model.URL, x.project, plugins), 0o600))
 	x.does("install", "openclaw")
 }
 
@@ -52,13 +63,18 @@ func TestOpenClawByHook(t *testing.T) {
 				x.shows(answer, "said by Ann")
 			})
 		}
+		// A person removes an argument, and another plugin changes the command.
 		t.Run("edit", func(t *testing.T) {
-			x := newMachine(t, newModel(t, openClawShell("./absent")))
-			x.openClawAsksNod()
+			x := newMachine(t, newModel(t, call{"exec", map[string]any{"command": "./absent", "workdir": t.TempDir()}}))
+			other := filepath.Join(x.home, "other.ts")
+			require.NoError(t, os.WriteFile(other, []byte(otherPlugin), 0o600))
+			x.openClawHas(fmt.Sprintf(`{"load": {"paths": [%q]}, "entries": {"other": {"enabled": true}}}`, other))
 			a := x.starts(x.openClaw(program))
 			x.does("allow", x.asked(a).ID, "--input", `{"command":"`+touch+`"}`)
 			x.ends(a)
-			assert.FileExists(t, x.ran)
+			ran, err := os.ReadFile(x.ran)
+			require.NoError(t, err)
+			assert.Equal(t, "yes\n", string(ran))
 		})
 	})
 }

@@ -114,6 +114,18 @@ func TestAKilledSidecarsTurnIsWithdrawn(t *testing.T) {
 	m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil && p.Decision.Outcome == schemas.Withdrawn })
 }
 
+// TestAKilledSidecarsRequestIsWithdrawn: nod withdraws the request of a nod acp that has been killed.
+func TestAKilledSidecarsRequestIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	a := acp(m, "acp-killed")
+	id := m.Pending("acp-killed")
+	require.NoError(t, a.cmd.Process.Kill())
+	_ = a.cmd.Wait() // fails, because the process was killed
+	m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil && p.Decision.Outcome == schemas.Withdrawn })
+}
+
 // TestACPRace: with --race, the editor and nod's approvers are asked at the same time, and the
 // editor answers first. The agent gets the editor's answer, and nod acp withdraws nod's
 // request.

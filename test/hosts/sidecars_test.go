@@ -137,6 +137,29 @@ func TestAKilledOpencodesQuestionIsWithdrawn(t *testing.T) {
 	assert.Contains(t, stdout, "Withdrawn")
 }
 
+// TestAKilledOpencodesPermissionIsAskedAgain: nod withdraws a request after nod opencode has been killed.
+// nod opencode started again asks anew about the permission that is still open.
+func TestAKilledOpencodesPermissionIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	o := newOpenCode(t)
+	follow := o.followedBy(m)
+	o.asks("per_1")
+	require.Equal(t, "per_1", m.Pending("ses_1"))
+	require.NoError(t, follow.Process.Kill())
+	m.Shown("per_1", func(p schemas.Prompt) bool { return p.Decision != nil })
+	stdout, _, _ := m.Run("show", "per_1")
+	assert.Contains(t, stdout, "Withdrawn")
+	o.followedBy(m)
+	o.asks("per_1")
+	id := m.Pending("ses_1")
+	assert.NotEqual(t, "per_1", id)
+	_, stderr, code := m.Run("allow", id)
+	require.Zero(t, code, stderr)
+	assert.Equal(t, `per_1 {"reply":"once"}`, o.replied())
+}
+
 // TestNodInstallOpencode: nod install changes OpenCode's settings file, and a second run changes
 // nothing. install --uninstall restores the file byte for byte.
 func TestNodInstallOpencode(t *testing.T) {

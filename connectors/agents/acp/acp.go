@@ -61,8 +61,8 @@ type Options struct {
 	Deny bool
 	// Turns makes the sidecar ask people for a session's next prompt when a turn of the agent is over.
 	Turns bool
-	// Waits records that this process waits for a person's next prompt, so that nod can withdraw its
-	// question if the process dies. unregister ends the record. Waits may be nil.
+	// Waits records that this process waits for a decision or a reply, so that nod can withdraw the request
+	// if the process dies. unregister ends the record. Waits may be nil.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.

@@ -65,6 +65,7 @@ func (s *sidecar) run(a *ask) {
 			s.answer(a, a.refused())
 		}
 	}()
+	defer s.registerWait(a)()
 	var d schemas.Decision
 	nod, w, err := s.submit(a)
 	if err == nil {
@@ -80,8 +81,21 @@ func (s *sidecar) run(a *ask) {
 	}
 }
 
-// neverRuns reports whether the call certainly never runs if nod's decision does not reach the agent.
-// The call may run if the editor answered the request, or has yet to answer it.
+// registerWait records that this process waits for a, until unregister is called.
+func (s *sidecar) registerWait(a *ask) (unregister func()) {
+	if s.opts.Waits == nil {
+		return func() {}
+	}
+	unregister, err := s.opts.Waits(a.request.SessionID, a.request.PendingID)
+	if err != nil {
+		s.opts.Log.Warn("acp: if this program is killed, a request stays open until its deadline", "reason", err)
+		return func() {}
+	}
+	return unregister
+}
+
+// neverRuns reports whether it is certain that the call never runs, although nod's decision did not
+// reach the agent. The call may still run if the editor answered the request, or has yet to answer it.
 func (a *ask) neverRuns() bool {
 	cause := context.Cause(a.ctx)
 	return cause != nil && !errors.Is(cause, errInEditor)

@@ -194,14 +194,7 @@ func (s *sidecar) askForPrompt(a *ask, turn agents.Turn) {
 		s.opts.Log.Warn("acp: nobody was asked for the agent's next prompt", "reason", err)
 		return
 	}
-	if s.opts.Waits != nil {
-		unregister, err := s.opts.Waits(a.request.SessionID, a.request.PendingID)
-		if err != nil {
-			s.opts.Log.Warn("acp: nobody was asked for the agent's next prompt", "reason", err)
-			return
-		}
-		defer unregister()
-	}
+	defer s.registerWait(a)()
 	nod, w, err := s.submit(a)
 	var d schemas.Decision
 	if err == nil {

@@ -28,8 +28,8 @@ type Change struct {
 	// Note holds advice for the user after an installation; may be empty.
 	Note string
 
-	// secrets are parts of both contents that Diff does not show.
-	secrets []string
+	// conceal returns a content without the secrets that Diff must not show. It may be nil.
+	conceal func(content []byte) []byte
 
 	isNew bool
 	mode  fs.FileMode
@@ -162,7 +162,11 @@ func (c Change) Diff() string {
 		return ""
 	}
 	const context = 3
-	was, is := splitLines(c.shown(c.Before)), splitLines(c.shown(c.After))
+	before, after := c.Before, c.After
+	if c.conceal != nil {
+		before, after = c.conceal(before), c.conceal(after)
+	}
+	was, is := splitLines(before), splitLines(after)
 	head := 0
 	for head < min(len(was), len(is)) && was[head] == is[head] {
 		head++
@@ -195,16 +199,6 @@ func (c Change) Diff() string {
 	write("+", is[head:isEnd])
 	write(" ", was[wasEnd:wasEnd+shown])
 	return b.String()
-}
-
-// shown returns a content of the file without its secrets.
-func (c Change) shown(text []byte) []byte {
-	for _, secret := range c.secrets {
-		for _, as := range []string{secret, strings.Trim(tomlText(secret), `"`)} {
-			text = bytes.ReplaceAll(text, []byte(as), []byte("…"))
-		}
-	}
-	return text
 }
 
 func splitLines(data []byte) []string {

@@ -25,7 +25,6 @@ type document struct {
 	// other parts.
 	head, tail string
 	stale      bool
-	secrets    []string // values of the file that no one may be shown
 }
 
 // scriptBegin and scriptEnd enclose the settings in a Setup.Script.

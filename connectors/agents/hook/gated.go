@@ -40,6 +40,7 @@ func GateServers(o InstallOptions, validName func(string) error) (Change, []Gate
 	if isTOML(change.Path) {
 		gate = gateTOML
 	}
+	change.conceal = concealServers(change.Path)
 	gated, alone, err := gate(&change, o, validName)
 	if err != nil {
 		return Change{}, nil, err
@@ -82,7 +83,7 @@ func gateJSON(change *Change, o InstallOptions, validName func(string) error) (g
 	if err == nil && !found {
 		err = fmt.Errorf("%s lists no MCP servers under %s: name the client's file with --settings, or put nod mcp gate before each server yourself", change.Path, strings.Join(gatedLists, " or "))
 	}
-	change.After, change.secrets = doc.bytes(), doc.secrets
+	change.After = doc.bytes()
 	return gated, alone, err
 }
 
@@ -97,6 +98,7 @@ func UngateServers(o InstallOptions, known []GatedServer) (Change, error) {
 	if isTOML(change.Path) {
 		ungate = ungateTOML
 	}
+	change.conceal = concealServers(change.Path)
 	if err := ungate(&change, known); err != nil {
 		return Change{}, err
 	}
@@ -134,7 +136,6 @@ func ungateJSON(change *Change, known []GatedServer) error {
 	if change.After = change.Before; changed {
 		change.After = doc.bytes()
 	}
-	change.secrets = doc.secrets
 	return err
 }
 
@@ -190,14 +191,17 @@ func (d *document) eachServer(f func(list, name string, entry *hujson.Value) err
 // gate puts the gate before one server. left is the reason why the server stays unchanged. If the server
 // has nod's gate already, it stays unchanged and left is "".
 func (d *document) gate(value *hujson.Value, name string, o InstallOptions, validName func(string) error) (left string, err error) {
-	if entry, _, command := gatedEntry(*value); entry != nil {
-		return foreignGate(command, o.Program), nil
-	}
 	entry, ok := value.Value.(*hujson.Object)
 	if !ok {
 		return "it is not an object", nil
 	}
 	at := agents.Member(entry, "command")
+	if at >= 0 && slices.ContainsFunc(urlMembers, func(name string) bool { return agents.Member(entry, name) >= 0 }) {
+		return bothWays, nil
+	}
+	if gated, _, command := gatedEntry(*value); gated != nil {
+		return foreignGate(command, o.Program), nil
+	}
 	words := gateWords(o, name, validName)
 	if at < 0 {
 		return d.gateURL(entry, o.Program, words)
@@ -225,6 +229,9 @@ func (d *document) gate(value *hujson.Value, name string, o InstallOptions, vali
 	entry.Members[at].Value.Value = hujson.String(o.Program)
 	return "", nil
 }
+
+// bothWays is why a server with a command and a URL stays as it is.
+const bothWays = "it has a command and a URL, and its client could use the one that has no gate: remove one of them"
 
 // gateWords returns the arguments of nod for the gate of a server, without those that name the server.
 func gateWords(o InstallOptions, name string, validName func(string) error) []string {

@@ -116,6 +116,10 @@ func TestAGatedURL(t *testing.T) {
 	assert.JSONEq(t, `{"type": "stdio", "command": "/opt/nod", "args": ["mcp", "gate", "--name", "web", "--bind", "--upstream", "https://h/mcp"], "env": {"NOD_MCP_HEADERS": "Authorization: Bearer a\"b\nX-Key: ${KEY}"}}`, is)
 	assert.Empty(t, change.Note)
 	assert.NotContains(t, change.Diff(), `a\"b`)
+	_, change = gate("mcp.json", `{"url": "https://h/mcp", "headers": {"A": "e", "B": "swordf\u0069sh", "C": "ab\/cd"}}, "left": {"type": "sse", "url": "https://h?key=hunter2", "headers": {"A": "hunter2"}}, "last": {"url": "https://h/mcp", "headers": {"A": "hunter2"}}`)
+	for _, secret := range []string{"sword", "sh\"", "ab", "hunter2"} {
+		assert.NotContains(t, change.Diff(), secret)
+	}
 	_, change = gate("mcp.json", `{"url": "https://h/mcp"}`)
 	assert.Contains(t, change.Note, "its client cannot log in to a server behind the gate: if web needs that")
 
@@ -129,12 +133,18 @@ func TestAGatedURL(t *testing.T) {
 		`{"url": "https://h", "headers": {"A": "c\nB: d"}}`: "cannot be carried",
 		`{"url": "https://h", "headers": {"A": 7}}`:         "not texts",
 		`{"url": "https://h", "headers": 7}`:                "not an object",
+		`{"url": "https://h", "command": "x"}`:              "a command and a URL",
 		`{"description": "none"}`:                           "it has no URL",
 	} {
 		is, change := gate("mcp.json", entry)
 		assert.Equal(t, entry, is)
 		assert.Contains(t, change.Note, why)
 	}
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"mcpServers": {"web": {"url": "https://h", "command": "/opt/nod", "args": ["mcp", "gate", "--", "x"]}}}`), 0o600))
+	change, _, err := hook.GateServers(hook.InstallOptions{Settings: file, Program: "/opt/nod"}, validServer)
+	require.NoError(t, err)
+	assert.Contains(t, change.Note, "a command and a URL", "a gate of nod does not gate the URL beside it")
 	_, change = gate(".gemini/settings.json", `{"url": "https://h/mcp"}`)
 	assert.Contains(t, change.Note, "write httpUrl if it is")
 }

@@ -26,12 +26,11 @@ type tomlPart struct {
 
 // tomlGate is the change of one server in a TOML file.
 type tomlGate struct {
-	file    *tomlFile
-	name    string
-	entry   map[string]any // the server as it will be
-	edits   []tomlEdit
-	parts   []tomlPart
-	secrets []string
+	file  *tomlFile
+	name  string
+	entry map[string]any // the server as it will be
+	edits []tomlEdit
+	parts []tomlPart
 }
 
 func decodeTOMLServers(text []byte) (all, servers map[string]any, err error) {
@@ -70,18 +69,18 @@ func gateTOML(change *Change, o InstallOptions, validName func(string) error) (g
 		if len(g.edits) > 0 {
 			servers[name], edits = g.entry, append(edits, g.edits...)
 			gated = append(gated, g.record())
-			change.secrets = append(change.secrets, g.secrets...)
 		}
 	}
 	change.After = f.edited(edits)
-	return gated, alone, sameTOML(change, all)
+	return gated, alone, sameTOML(change, all, "put nod mcp gate before each server yourself")
 }
 
-// sameTOML returns an error unless the changed file has exactly these values.
-func sameTOML(change *Change, want map[string]any) error {
+// sameTOML returns an error unless the changed file has exactly these values. The error tells the user to do
+// the change by hand.
+func sameTOML(change *Change, want map[string]any, byHand string) error {
 	is, _, err := decodeTOMLServers(change.After)
 	if err != nil || !reflect.DeepEqual(is, want) {
-		return fmt.Errorf("the layout of %s cannot be changed safely: put nod mcp gate before each server yourself; nothing was changed", change.Path)
+		return fmt.Errorf("the layout of %s cannot be changed safely: %s; nothing was changed", change.Path, byHand)
 	}
 	return nil
 }
@@ -91,6 +90,9 @@ func sameTOML(change *Change, want map[string]any) error {
 func (g *tomlGate) gate(o InstallOptions, validName func(string) error) (left string) {
 	command, _ := g.entry["command"].(string)
 	args, argsOK := texts(g.entry["args"])
+	if command != "" && g.entry["url"] != nil {
+		return bothWays
+	}
 	if isGated(args) {
 		return foreignGate(command, o.Program)
 	}
@@ -173,11 +175,10 @@ func (g *tomlGate) gateURL(program string, words []string) (left string) {
 		if !found {
 			return "its http_headers have a table of their own: write them as http_headers = { … }"
 		}
-		lines, values, err := headerLines(v)
+		lines, err := headerLines(v)
 		if err != nil {
 			return err.Error()
 		}
-		g.secrets = values
 		g.replace(k, "env", g.file.renamed(k, "env")+"{ "+HeadersVariable+" = "+tomlText(lines)+" }")
 		g.entry["env"] = map[string]any{HeadersVariable: lines}
 	}
@@ -260,7 +261,7 @@ func ungateTOML(change *Change, known []GatedServer) error {
 		if g.restore(known) {
 			restored = append(restored, name)
 		} else if err := g.ungate(args); err != nil {
-			return fmt.Errorf("%s: the server %s was edited since the installation: write its own url or command again; nothing was changed", change.Path, name)
+			return fmt.Errorf("%s: the server %s was edited since the installation: write its own url or command again in place of nod mcp gate; nothing was changed", change.Path, name)
 		}
 		servers[name], edits = g.entry, append(edits, g.edits...)
 	}
@@ -271,7 +272,7 @@ func ungateTOML(change *Change, known []GatedServer) error {
 			servers[name] = is[name]
 		}
 	}
-	return sameTOML(change, all)
+	return sameTOML(change, all, "take nod mcp gate out of each server yourself")
 }
 
 // restore plans that a server that was not edited since the installation gets its earlier bytes.

@@ -29,6 +29,7 @@ var gatedTOML = map[string]string{
 	"marked":         "\ufeff[mcp_servers.fs]\ncommand = \"npx\"\n",
 	"url":            "[mcp_servers.fs]\nurl = \"https://h/mcp\" # there\n",
 	"url, headers":   "[mcp_servers.fs]\n# tickets\nhttp_headers = { \"X-Key\" = \"hunter2\", Authorization = \"Bearer swordfish\" } # secret\nurl = 'https://h/mcp'\ntool_timeout_sec = 9\r\n",
+	"url, escapes":   "[mcp_servers.fs]\nurl = \"https://h/mcp\"\nhttp_headers = { A = \"s\", B = \"sword\\u0066ish\", C = 'hunter2' }\n[mcp_servers.other]\nurl = \"https://h\"\nscopes = []\nhttp_headers.A = \"hunter2\"\n[mcp_servers.zip]\ncommand = \"x\"\nenv = { A = \"hunter2\" }\n",
 	"url, variables": "[mcp_servers.fs]\nurl = \"https://h/mcp\"\nenv_http_headers = { \"X-Key\" = \"KEY\" }",
 	"url, token":     "[mcp_servers]\nfs.url = \"https://h/mcp\"\nfs.bearer_token_env_var = \"TOKEN\"\nfs.enabled = true\n",
 }
@@ -69,7 +70,7 @@ func TestTheGateComesAndGoesInTOML(t *testing.T) {
 			} else {
 				assert.Equal(t, []string{"--upstream", "https://h/mcp"}, server.Args[7:9])
 			}
-			for _, secret := range []string{"hunter2", "swordfish"} {
+			for _, secret := range []string{"hunter2", "swordfish", "sword", "fish"} {
 				assert.NotContains(t, change.Diff(), secret)
 				assert.NotContains(t, strings.Join(server.Args, " "), secret)
 			}
@@ -131,6 +132,7 @@ func TestAServerThatTheTOMLGateLeavesAlone(t *testing.T) {
 		"[mcp_servers.fs]\ncommand = \"x\"\nargs = [1]\n":                                                   "not a list of texts",
 		"[mcp_servers.fs]\ncommand = \"nod\"\nargs = [\"mcp\"]\n":                                           "it is nod itself",
 		"[mcp_servers.fs]\ncommand = \"./evil\"\nargs = [\"mcp\", \"gate\", \"--\", \"x\"]\n":               "another program, ./evil",
+		"[mcp_servers.fs]\ncommand = \"x\"\nurl = \"https://h\"\n":                                          "a command and a URL",
 		"[mcp_servers.fs]\nenabled = true\n":                                                                "it has no URL",
 		"[mcp_servers.fs]\nurl = \"https://h\"\nhttp_headers = { A = \"b\\n\" }\n":                          "cannot be carried",
 		"[mcp_servers.fs]\nurl = \"ftp://h\"\n":                                                             "not one of HTTP",

@@ -82,7 +82,7 @@ func (d *document) gateHeaders(entry *hujson.Object) (left string, err error) {
 		}
 		headers[literal(m.Name)] = literal(m.Value)
 	}
-	lines, values, err := headerLines(headers)
+	lines, err := headerLines(headers)
 	if err != nil {
 		return err.Error(), nil
 	}
@@ -90,7 +90,6 @@ func (d *document) gateHeaders(entry *hujson.Object) (left string, err error) {
 	if err != nil {
 		return "", err
 	}
-	d.secrets = append(d.secrets, values...)
 	entry.Members[at].Name.Value = hujson.String("env")
 	entry.Members[at].Value.Value = v.Value
 	return "", nil
@@ -123,7 +122,6 @@ func (d *document) ungateURL(entry *hujson.Object, args *hujson.Array) error {
 	if err != nil {
 		return err
 	}
-	d.secrets = append(d.secrets, slices.Collect(maps.Values(headers))...)
 	entry.Members[i].Name.Value, entry.Members[i].Value.Value = hujson.String("headers"), v.Value
 	return nil
 }
@@ -144,23 +142,20 @@ func upstreamProblem(text string) string {
 
 var headerName = lazyregexp.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-// headerLines returns headers as HeadersVariable has them, and their values.
-func headerLines(v any) (lines string, values []string, err error) {
+// headerLines returns headers as HeadersVariable has them.
+func headerLines(v any) (lines string, err error) {
 	headers, ok := v.(map[string]any)
 	if !ok {
-		return "", nil, errors.New("its headers are not a table")
+		return "", errors.New("its headers are not a table")
 	}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		value, ok := headers[name].(string)
 		if !ok || !headerName.MatchString(name) || strings.ContainsAny(value, "\r\n") || strings.TrimSpace(value) != value {
-			return "", nil, fmt.Errorf("its header %q cannot be carried", name)
+			return "", fmt.Errorf("its header %q cannot be carried", name)
 		}
 		lines += name + ": " + value + "\n"
-		if value != "" {
-			values = append(values, value)
-		}
 	}
-	return strings.TrimSuffix(lines, "\n"), values, nil
+	return strings.TrimSuffix(lines, "\n"), nil
 }
 
 // upstreams returns the names of those gated servers that have a URL.

@@ -21,7 +21,9 @@ async function decide(event: any, ctx: any) {
 		}
 		params = reply.updatedInput ?? params;
 	}
-	return { params };
+	// OpenClaw lays a changed input over the earlier one: an argument that a person has removed must be named too.
+	const removed = Object.fromEntries(Object.keys(event.params).map((name) => [name, undefined]));
+	return { params: { ...removed, ...params } };
 }
 
 function told(event: string, ctx: any) {
@@ -32,8 +34,16 @@ export default {
 	id: "nod",
 	name: "nod",
 	register(api: any) {
-		// The last handler's parameters count, so that no other plugin changes what nod has allowed.
-		api.on("before_tool_call", decide, { priority: -1000000, timeoutMs: 24 * 60 * 60 * 1000 });
+		// nod decides first: after a plugin that has OpenClaw ask its user, OpenClaw ignores the input of later
+		// handlers. nod gives the same input again at the end, because without such a plugin the last one counts.
+		const decided = new WeakMap<object, { params?: unknown }>();
+		const timeoutMs = 24 * 60 * 60 * 1000;
+		api.on("before_tool_call", async (event: any, ctx: any) => {
+			const decision = await decide(event, ctx);
+			decided.set(ctx, decision);
+			return decision;
+		}, { priority: Number.MAX_SAFE_INTEGER, timeoutMs });
+		api.on("before_tool_call", async (event: any, ctx: any) => decided.get(ctx) ?? decide(event, ctx), { priority: Number.MIN_SAFE_INTEGER, timeoutMs });
 		api.on("session_end", async (_event: any, ctx: any) => {
 			for (const hook of hooksAt("SessionEnd")) {
 				await run(hook, told("SessionEnd", ctx)).catch(() => {}); // OpenClaw goes on all the same

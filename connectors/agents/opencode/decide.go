@@ -51,14 +51,18 @@ func (f *follower) rejected(ctx context.Context) bool {
 }
 
 // readRequest reads from OpenCode the tool call to which the permission p belongs, and returns the
-// request for nod. It retries until OpenCode replies or reports a permanent error, or until ctx ends.
-// over is true if there is nothing to ask nod, because the call has ended or cannot be read.
+// request for nod. It retries until OpenCode replies or reports a permanent error, or until ctx
+// ends. It waits up to storedWithin for a call that OpenCode has not stored yet. over is true if the call has ended or cannot be read, so that there is nothing to ask nod.
 func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
+	late := time.Now().Add(storedWithin)
 	err = retry(ctx, func() (bool, error) {
 		var err error
-		if c, err = f.host.call(ctx, p); err == nil {
+		if c, err = f.host.call(ctx, p); err == nil && p.CallID != "" && !c.stored() && time.Now().Before(late) {
+			return true, errors.New("the tool call is not stored yet")
+		}
+		if err == nil {
 			own, root, err = f.host.sessions(ctx, p.SessionID)
 		}
 		var answered status
@@ -72,17 +76,17 @@ func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Re
 }
 
 // decide asks nod and waits for the decision. It retries while nod is unavailable, unless
-// DenyUnavailable is true. If an earlier `nod opencode` withdrew the same request, decide sends a new
-// request and changes r.PendingID.
+// DenyUnavailable is true. If the same request was withdrawn when an earlier `nod opencode` ended,
+// decide sends a new request and changes r.PendingID.
 func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
 	warned := false
 	err = retry(ctx, func() (bool, error) {
-		d, err = f.nod.Ask(ctx, *r)
+		d, err = f.ask(ctx, r)
 		if err == nil && d.Outcome == schemas.Withdrawn && ctx.Err() == nil {
-			// An earlier `nod opencode` withdrew this request when it stopped, but OpenCode still
+			// This request was withdrawn when an earlier `nod opencode` ended, but OpenCode still
 			// waits for an answer. Send a new request.
 			r.PendingID, r.Rejoin = agents.NewID(), false
-			d, err = f.nod.Ask(ctx, *r)
+			d, err = f.ask(ctx, r)
 		}
 		if err != nil && !warned && ctx.Err() == nil {
 			warned = true
@@ -93,7 +97,19 @@ func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.De
 	return d, err
 }
 
-// refused reports whether nod refused the request, so that a retry would also fail.
+// ask asks nod, and is recorded as waiting meanwhile.
+func (f *follower) ask(ctx context.Context, r *schemas.Request) (schemas.Decision, error) {
+	if f.opts.Waits != nil {
+		if unregister, err := f.opts.Waits(r.SessionID, r.PendingID); err != nil {
+			f.opts.Log.Warn("if this program is killed, a request stays open until its deadline", "request", r.PendingID, "error", err)
+		} else {
+			defer unregister()
+		}
+	}
+	return f.nod.Ask(ctx, *r)
+}
+
+// refused reports whether nod refused the request. A retry would then fail too.
 func refused(err error) bool {
 	var own *schemas.Error
 	return errors.As(err, &own) && own.Code != schemas.CodeUnavailable && own.Code != schemas.CodeInternal

@@ -36,6 +36,7 @@ type fakeOpenCode struct {
 	replies   []string         // the replies so far, each as "id reply message"; a prompt is "prompt session text"
 	messages  []map[string]any // the messages of each session, as OpenCode lists them
 	streams   map[chan string]bool
+	unstored  int // number of reads of a message that do not show its call's input yet
 	failReply int // number of replies to refuse with 503
 	tooLate   int // number of replies to permissions that were not pending
 
@@ -248,6 +249,10 @@ func (f *fakeOpenCode) message(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		w.WriteHeader(http.StatusNotFound)
 		return
+	}
+	if f.unstored > 0 {
+		f.unstored--
+		c.status, c.input = "pending", "{}"
 	}
 	tool := fmt.Sprintf(`{"type":"tool","callID":"call_1","tool":%q,"state":{"status":%q,"input":%s}}`, c.tool, c.status, c.input)
 	f.json(w, map[string]any{"info": map[string]any{}, "parts": []any{map[string]any{"type": "step-start"}, json.RawMessage(tool)}})

@@ -34,8 +34,8 @@ type Options struct {
 	// Turns makes the connector tell people that a turn of the agent is over, and send a person's reply to
 	// OpenCode as the session's next prompt.
 	Turns bool
-	// Waits records that this process waits for the reply to a question about a turn, so that nod can
-	// withdraw the question if the process dies. unregister ends the record. Waits may be nil.
+	// Waits records that this process waits for a decision or a reply, so that nod can withdraw the request
+	// if the process dies. unregister ends the record. Waits may be nil.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
 	// Claim claims the sending of the reply to such a question, because several processes may follow one
 	// server. done ends the claim of this process. Claim returns ErrClaimTaken if another process has handled
@@ -59,6 +59,7 @@ const (
 	retryMin       = 500 * time.Millisecond
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
+	storedWithin   = time.Second
 	// repliedWithin is the longest wait for the event about the end of a permission.
 	repliedWithin = 5 * time.Second
 )

@@ -18,6 +18,21 @@ import (
 
 var release = part{"bash", "running", `{"command":"make release","description":"Releases"}`}
 
+// A call whose input is stored after its permission is shown with its input, so that rules apply.
+func TestACallIsStoredAfterItsPermission(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.unstored = 1
+	r := newRig(t, f)
+	r.run()
+	f.runs("msg_1", release)
+	f.asks(permits("per_1", "bash", "msg_1"))
+	p := r.asked()
+	r.says(nodtest.Allow())
+	assert.Equal(t, "per_1 once", f.replied())
+	assert.JSONEq(t, `{"command":"make release","description":"Releases","cwd":"/p"}`, string(p.Request.ActionDetails))
+}
+
 func TestOpenCodeGetsThePersonsAnswer(t *testing.T) {
 	t.Parallel()
 	always := nodtest.Answer{Kind: schemas.AllowAlways}

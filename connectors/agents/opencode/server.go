@@ -158,6 +158,9 @@ type call struct {
 // OpenCode still lists the permission as pending.
 func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
+// stored reports whether the input of the call is known. Kilo sometimes asks for a permission before.
+func (c call) stored() bool { return c.Tool != "" && c.Status != "pending" }
+
 // call reads the tool call that needs p from OpenCode. The result is empty if p has no call id, or if
 // p's message does not contain the call.
 func (s *server) call(ctx context.Context, p permission) (call, error) {

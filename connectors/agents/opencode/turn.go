@@ -216,14 +216,7 @@ func (f *follower) askOnce(ctx context.Context, q *turnQuestion, r *schemas.Requ
 }
 
 func (f *follower) askTurn(ctx context.Context, r *schemas.Request) (schemas.Decision, error) {
-	if f.opts.Waits != nil {
-		unregister, err := f.opts.Waits(r.SessionID, r.PendingID)
-		if err != nil {
-			return schemas.Decision{}, err
-		}
-		defer unregister()
-	}
-	d, err := f.nod.Ask(ctx, *r)
+	d, err := f.ask(ctx, r)
 	if err != nil && agents.MayBeOpen(err) {
 		f.leave(ctx, r)
 	}

@@ -166,8 +166,8 @@ func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	r.nothingReplied()
 }
 
-// While the connector waits for a reply, Options.Waits has a record of its process.
-func TestAQuestionEndsWithItsProcess(t *testing.T) {
+// The process is recorded as one that waits, as long as it does.
+func TestARequestEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	f.writes("msg_1", "All done")
@@ -182,6 +182,13 @@ func TestAQuestionEndsWithItsProcess(t *testing.T) {
 	r.idle("ses_1")
 	p := r.asked()
 	assert.Equal(t, "ses_1 "+p.PendingID, <-waits)
+	r.says(nodtest.Deny(""))
+	assert.Empty(t, <-waits)
+
+	f.runs("msg_2", release)
+	f.asks(permits("per_1", "bash", "msg_2"))
+	p = r.asked()
+	assert.Equal(t, "ses_1 "+p.PendingID, <-waits, "a permission too")
 	r.says(nodtest.Deny(""))
 	assert.Empty(t, <-waits)
 }

@@ -1,5 +1,5 @@
-// Package hookwait finds requests on this machine whose hook died while it waited. An agent program that
-// kills its hook leaves no other sign than the note that a waiting hook holds.
+// Package hookwait finds requests on this machine whose hook or sidecar died while it waited. An agent
+// program that kills its hook leaves no other sign than the note that a waiting hook holds.
 package hookwait
 
 import (
@@ -16,21 +16,37 @@ func notes(dataDir string) held.Notes { return held.Notes{Dir: Dir(dataDir)} }
 // Dir returns the folder of the notes in a data directory.
 func Dir(dataDir string) string { return filepath.Join(dataDir, "waiting") }
 
+// Wait is a process's wait for a request.
+type Wait struct {
+	SessionID, PendingID string
+	// Resumable is true if the process may be started again and then wait for the same request, because
+	// the host keeps the call open.
+	Resumable bool
+}
+
+// resumable is the last part of the note of a Wait that is resumable.
+const resumable = ".resumable"
+
 // Hold records that this process waits for a request. The wait ends when over is called
 // or the process ends.
-func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
-	if over, err = notes(dataDir).Hold([]byte(schemas.Key(sessionID, pendingID)), false); err != nil {
+func Hold(dataDir string, w Wait) (over func(), err error) {
+	note := schemas.Key(w.SessionID, w.PendingID)
+	if w.Resumable {
+		note += resumable
+	}
+	if over, err = notes(dataDir).Hold([]byte(note), false); err != nil {
 		return nil, fmt.Errorf("record that a hook waits: %w", err)
 	}
 	return over, nil
 }
 
-// Sweep calls the function report for each request whose hook has died. If report fails for a request,
+// Sweep calls the function report for each request whose process has died. If report fails for a request,
 // Sweep goes on with the other requests, and the next sweep reports that request again.
-func Sweep(dataDir string, report func(sessionID, pendingID string) error) error {
+func Sweep(dataDir string, report func(Wait) error) error {
 	return notes(dataDir).Sweep(func(note []byte) error {
-		if session, id, ok := strings.Cut(string(note), "."); ok && schemas.ValidID(session) && schemas.ValidID(id) {
-			return report(session, id)
+		key, again := strings.CutSuffix(string(note), resumable)
+		if session, id, ok := strings.Cut(key, "."); ok && schemas.ValidID(session) && schemas.ValidID(id) {
+			return report(Wait{session, id, again})
 		}
 		return nil
 	})

@@ -19,8 +19,10 @@ const asHook = "NOD_TEST_WAITS_IN"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(asHook); dir != "" {
-		if _, err := hookwait.Hold(dir, "S", "killed"); err != nil {
-			panic(err)
+		for _, w := range []hookwait.Wait{{SessionID: "S", PendingID: "killed"}, {SessionID: "S", PendingID: "sidecar", Resumable: true}} {
+			if _, err := hookwait.Hold(dir, w); err != nil {
+				panic(err)
+			}
 		}
 		fmt.Println("waits")
 		select {}
@@ -28,12 +30,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func swept(t *testing.T, dir string, err error) (keys []string) {
-	require.ErrorIs(t, hookwait.Sweep(dir, func(session, id string) error {
-		keys = append(keys, session+"."+id)
+func swept(t *testing.T, dir string, err error) (waits []string) {
+	require.ErrorIs(t, hookwait.Sweep(dir, func(w hookwait.Wait) error {
+		waits = append(waits, fmt.Sprintf("%s.%s %v", w.SessionID, w.PendingID, w.Resumable))
 		return err
 	}), err)
-	return keys
+	return waits
 }
 
 // A sweep does not report a waiting hook. It reports a dead hook at each sweep until the report
@@ -41,7 +43,7 @@ func swept(t *testing.T, dir string, err error) (keys []string) {
 func TestAHookThatIsKilledIsReported(t *testing.T) {
 	dir := t.TempDir()
 	require.Empty(t, swept(t, dir, nil), "nobody ever waited")
-	over, err := hookwait.Hold(dir, "S", "waits")
+	over, err := hookwait.Hold(dir, hookwait.Wait{SessionID: "S", PendingID: "waits"})
 	require.NoError(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asHook+"="+dir)
@@ -54,8 +56,10 @@ func TestAHookThatIsKilledIsReported(t *testing.T) {
 
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
-	require.Equal(t, []string{"S.killed"}, swept(t, dir, errors.New("nod is not there")))
-	require.Equal(t, []string{"S.killed"}, swept(t, dir, nil))
+	both := []string{"S.killed false", "S.sidecar true"}
+	gone := errors.New("nod is not there")
+	require.ElementsMatch(t, both, swept(t, dir, gone))
+	require.ElementsMatch(t, both, swept(t, dir, nil))
 	require.Empty(t, swept(t, dir, nil))
 	over()
 	require.Empty(t, swept(t, dir, nil))
