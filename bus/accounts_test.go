@@ -115,32 +115,48 @@ func TestOwnerFindsTheServices(t *testing.T) {
 
 func TestAccountsInACluster(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
-	keyDir := t.TempDir()
-	keys, users := keysOf(t, keyDir, everybody()...)
-	options := members(t, 3)
+	inBothModes(t, func(t *testing.T, m mode) {
+		members := startCluster(t, m, 3)
+		engine := members[0].jetstream(asEngineStore)
+		var stream jetstream.Stream
+		require.Eventually(t, func() bool { // CreateStream fails until the cluster has a leader
+			s, err := engine.CreateStream(context.Background(), jetstream.StreamConfig{
+				Name: "permission_prompts", Retention: jetstream.WorkQueuePolicy, Subjects: []string{"nod.v1.prompt.>"}, Replicas: 3,
+			})
+			stream = s
+			return err == nil
+		}, 30*time.Second, 10*time.Millisecond)
+		_, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "tg", AckPolicy: jetstream.AckExplicitPolicy})
+		require.NoError(t, err)
+
+		for _, at := range members {
+			own, err := at.jetstream(asTg).Consumer(t.Context(), "permission_prompts", "tg")
+			require.NoError(t, err)
+			members[0].feed(engine)
+			prompt, err := own.Next()
+			require.NoError(t, err)
+			require.NoError(t, prompt.DoubleAck(t.Context()))
+		}
+	})
+}
+
+// startCluster runs the servers of a cluster, with keys for all roles.
+func startCluster(t *testing.T, m mode, n int) (at []*guarded) {
+	t.Helper()
+	if m == operatorMode {
+		g, _, _ := startOperatorCluster(t, n)
+		for url := range strings.SplitSeq(g.url, ",") {
+			at = append(at, &guarded{t: t, dir: g.dir, url: url, keys: g.keys})
+		}
+		return at
+	}
+	keys, users := keysOf(t, t.TempDir(), everybody()...)
+	options := members(t, n)
 	for i := range options {
 		options[i].Users = users
 	}
-	servers := embeds(t, options...)
-	at := func(i int) *guarded { return &guarded{t: t, url: servers[i].URL(), keys: keys} }
-	engine := at(0).jetstream(asEngineStore)
-	var stream jetstream.Stream
-	require.Eventually(t, func() bool { // CreateStream fails until the cluster has a leader
-		s, err := engine.CreateStream(context.Background(), jetstream.StreamConfig{
-			Name: "permission_prompts", Retention: jetstream.WorkQueuePolicy, Subjects: []string{"nod.v1.prompt.>"}, Replicas: 3,
-		})
-		stream = s
-		return err == nil
-	}, 30*time.Second, 10*time.Millisecond)
-	_, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "tg", AckPolicy: jetstream.AckExplicitPolicy})
-	require.NoError(t, err)
-
-	for i := range servers {
-		own, err := at(i).jetstream(asTg).Consumer(t.Context(), "permission_prompts", "tg")
-		require.NoError(t, err)
-		at(0).feed(engine)
-		prompt, err := own.Next()
-		require.NoError(t, err)
-		require.NoError(t, prompt.DoubleAck(t.Context()))
+	for _, s := range embeds(t, options...) {
+		at = append(at, &guarded{t: t, url: s.URL(), keys: keys})
 	}
+	return at
 }

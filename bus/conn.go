@@ -29,6 +29,10 @@ type Options struct {
 	// Creds is a file with an nkey seed or with NATS credentials; empty on a server
 	// without authentication.
 	Creds string
+	// TokenFile is a file with an OIDC token, by which the token service admits the client as Agent.
+	// It takes the place of Creds.
+	TokenFile string
+	Agent     string
 	// Inbox is the inbox prefix of the client's role. The role's key may subscribe to no other
 	// inbox.
 	Inbox string
@@ -133,6 +137,10 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	if o.trust != nil {
 		opts = append(opts, trustAuthority(o.trust))
 	}
+	if o.TokenFile != "" {
+		login, err := c.tokenLogin(o)
+		return append(opts, login...), err
+	}
 	if o.Creds == "" {
 		return opts, nil
 	}
@@ -193,8 +201,14 @@ func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 			c.nc = nc
 			return nil
 		}
-		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
+		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || o.TokenFile != "" && pingedEarly(err) {
+			if o.TokenFile != "" {
+				return tokenRefused(o, c.where(o))
+			}
 			return fmt.Errorf("the NATS server at %s %w: name others with --creds or NOD_CREDS", c.where(o), ErrRefused)
+		}
+		if o.TokenFile != "" && errors.Is(err, nats.ErrSecureConnWanted) {
+			return fmt.Errorf("the NATS server at %s does not speak TLS, and a token must not cross the network in the clear: set up TLS there, or use a key (--creds)", c.where(o))
 		}
 		if !time.Now().Add(wait).Before(deadline) {
 			return fmt.Errorf("%w at %s (%v): start it, or name another with --nats-url or NOD_URL", ErrNoServer, c.where(o), err)
@@ -311,11 +325,11 @@ func (c *Conn) Subscribe(subject string, handle func(Message)) (stop func(), err
 }
 
 // ServerInfo describes the server of a connection.
-type ServerInfo struct{ Name, Cluster, Version string }
+type ServerInfo struct{ Name, Cluster, Version, URL string }
 
 // ServerInfo returns the server to which c is connected.
 func (c *Conn) ServerInfo() ServerInfo {
-	return ServerInfo{c.nc.ConnectedServerName(), c.nc.ConnectedClusterName(), c.nc.ConnectedServerVersion()}
+	return ServerInfo{c.nc.ConnectedServerName(), c.nc.ConnectedClusterName(), c.nc.ConnectedServerVersion(), c.nc.ConnectedUrl()}
 }
 
 // Flush waits until the server has received all messages that were sent before.

@@ -47,7 +47,8 @@ type EmbedOptions struct {
 	Users []roles.User
 	// Prepare, if set, returns the Users. It is called while the data directory is locked and
 	// before the server reads it. If Prepare fails, the server does not start.
-	Prepare func(context.Context) ([]roles.User, error)
+	Prepare   func(context.Context) ([]roles.User, error)
+	admitting []roles.User // of a running server: the users of the token service at its start
 	// Version is written to run.json.
 	Version string
 	// Log receives the server's warnings and errors; nil means slog.Default.
@@ -214,7 +215,11 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 		}
 		opts.TLSTimeout = tlsWithin.Seconds()
 	}
-	text := roles.Config{Users: o.Users, StoreDir: dir, SyncInterval: max(o.SyncInterval, 0), EngineInProcess: o.groupsSyncs()}.String()
+	admitting := o.admitting
+	if admitting == nil {
+		admitting = roles.TokenServices(o.Users)
+	}
+	text := roles.Config{Users: o.Users, Admitting: admitting, StoreDir: dir, SyncInterval: max(o.SyncInterval, 0), EngineInProcess: o.groupsSyncs()}.String()
 	if err := opts.ProcessConfigString(text); err != nil { // the server's error has one line for each fault
 		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 	}

@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,7 +178,7 @@ func (g *guarded) as(id roles.ID) *nats.Conn {
 		key, err = nats.NkeyOptionFromSeed(g.keys.Path(id))
 		require.NoError(g.t, err)
 	}
-	nc, err := nats.Connect(g.url, key, nats.CustomInboxPrefix(id.InboxPrefix()),
+	nc, err := nats.Connect(g.url, key, nats.CustomInboxPrefix(id.InboxPrefix()), nats.Timeout(30*time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	require.NoError(g.t, err, "connect as %s", id)
 	g.t.Cleanup(nc.Close)
@@ -205,6 +208,51 @@ func maySubscribe(t *testing.T, nc *nats.Conn, subject string) bool {
 	require.NoError(t, err)
 	defer func() { _ = sub.Unsubscribe() }() // after a refused Subscribe, Unsubscribe fails too
 	return !refusedSince(t, nc, before)
+}
+
+var refusalText = regexp.MustCompile(`Violation for (Publish|Subscription) to "([^"]*)"`)
+
+// rightsOf publishes and subscribes to all these subjects, closes nc, and returns those that the server
+// accepted. It waits once for most refusals, so it is much cheaper than mayPublish for each subject. The
+// refusal of a subject that the account maps to another names that other one: the subjects that begin with
+// mapped are tried one by one.
+func rightsOf(t *testing.T, nc *nats.Conn, mapped string, publishes, subscribes []string) (pub, sub []string) {
+	t.Helper()
+	refused := map[string]bool{}   // by the verb and the subject
+	handled := make(chan struct{}) // closed after the last error
+	nc.SetClosedHandler(func(*nats.Conn) { close(handled) })
+	for _, subject := range publishes {
+		if strings.HasPrefix(subject, mapped) {
+			refused["Publish "+subject] = !mayPublish(t, nc, subject)
+		}
+	}
+	nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		for _, m := range refusalText.FindAllStringSubmatch(err.Error(), -1) {
+			refused[m[1]+" "+m[2]] = true
+		}
+	})
+	for _, subject := range publishes {
+		if !strings.HasPrefix(subject, mapped) {
+			require.NoError(t, nc.Publish(subject, nil))
+		}
+	}
+	for _, subject := range subscribes {
+		_, err := nc.SubscribeSync(subject)
+		require.NoError(t, err)
+	}
+	require.NoError(t, nc.Flush())
+	nc.Close()
+	<-handled
+	pub = slices.DeleteFunc(slices.Clone(publishes), func(s string) bool { return refused["Publish "+s] })
+	return pub, slices.DeleteFunc(slices.Clone(subscribes), func(s string) bool { return refused["Subscription "+s] })
+}
+
+// mappedFor returns how the subjects begin that the account of id maps to others.
+func mappedFor(id roles.ID) string {
+	if id.Account() == roles.Observe {
+		return "$JS.API."
+	}
+	return "$JS.API.CONSUMER.INFO."
 }
 
 func refusedSince(t *testing.T, nc *nats.Conn, before error) bool {

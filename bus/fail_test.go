@@ -27,7 +27,7 @@ func TestErrorsAreSentWithTheirCodes(t *testing.T) {
 		&jetstream.APIError{Code: 503, ErrorCode: 10008}:      schemas.CodeUnavailable,
 		&jetstream.APIError{Code: 400, ErrorCode: 10003}:      schemas.CodeInternal,
 		errors.New("the inside"):                              schemas.CodeInternal,
-		errors.Join(errors.New("the inside"), ErrUnreadable):  schemas.CodeInternal,
+		errors.Join(errors.New("the inside"), ErrUnreadable):  schemas.CodeUnavailable,
 		errors.Join(nil, nats.ErrTimeout, errors.New("both")): schemas.CodeUnavailable,
 	} {
 		told := toWireError(fmt.Errorf("do something: %w", err))

@@ -15,12 +15,13 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Place names a bus. Environment variables replace empty fields: NOD_URL, NOD_CREDS and
-// NOD_DATA.
+// Place names a bus. Environment variables replace empty fields: NOD_URL, NOD_CREDS or
+// NOD_TOKEN_FILE, and NOD_DATA.
 type Place struct {
-	URL     string // addresses of NATS servers, comma-separated
-	Creds   string // the name of a key file
-	DataDir string // the data directory of a running nod; its run.json contains the address
+	URL       string // addresses of NATS servers, comma-separated
+	Creds     string // the name of a key file
+	TokenFile string // the name of a file with an agent's OIDC token, in place of Creds
+	DataDir   string // the data directory of a running nod; its run.json contains the address
 }
 
 // WithDefaults returns p with its empty fields filled from the environment. DataDir is DataHome
@@ -29,8 +30,8 @@ func (p Place) WithDefaults() (Place, error) {
 	if p.URL == "" {
 		p.URL = os.Getenv("NOD_URL")
 	}
-	if p.Creds == "" {
-		p.Creds = os.Getenv("NOD_CREDS")
+	if p.Creds == "" && p.TokenFile == "" {
+		p.Creds, p.TokenFile = os.Getenv("NOD_CREDS"), os.Getenv("NOD_TOKEN_FILE")
 	}
 	if p.DataDir == "" {
 		p.DataDir = os.Getenv("NOD_DATA")
@@ -61,8 +62,8 @@ func DataHome() (string, error) {
 // Join connects to the bus at p as id. If p.URL is set, Join connects to that address with
 // p.Creds. Otherwise, if p.DataDir contains an invitation, it connects to the nod that invited
 // this machine. Otherwise it connects to the nod that runs on p.DataDir, with p.Creds or the
-// key of id in that directory. If that nod restarts, the connection follows it to its new
-// address.
+// key of id in that directory. If that nod restarts, the connection follows it to its new address.
+// An agent connects with p.TokenFile if that is set.
 func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, error) {
 	return JoinWait(ctx, p, id, log, 0)
 }
@@ -75,12 +76,18 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 		return nil, err
 	}
 	o := Options{URL: p.URL, Creds: p.Creds, Name: "nod " + id.String(), Inbox: id.InboxPrefix(), Wait: wait, Log: log}
+	if err := p.withToken(&o, id); err != nil {
+		return nil, err
+	}
 	if o.URL != "" {
 		return Connect(ctx, o)
 	}
 	invited, err := readInvitation(p.DataDir)
 	if err != nil {
 		return nil, err
+	}
+	if invited != nil && p.TokenFile != "" {
+		return nil, fmt.Errorf("%s has joined the nod at %s by an invitation, which has a key: leave out the token, or name the servers with --nats-url", p.DataDir, invited.URL)
 	}
 	if invited != nil {
 		return joinElsewhere(ctx, o, invited, p.DataDir, id)
@@ -91,7 +98,7 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 	}
 	o.URL, o.follow = run.URL, p.DataDir
 	o.trust = func() ([]byte, error) { return os.ReadFile(caPath(p.DataDir)) }
-	if o.Creds == "" {
+	if o.Creds == "" && o.TokenFile == "" {
 		keys, err := roles.OpenKeys(p.DataDir)
 		if err != nil {
 			return nil, err

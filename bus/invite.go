@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -141,15 +142,23 @@ func (p Place) Joined() (url string, joined bool, err error) {
 	return i.URL, true, nil
 }
 
-// Agent returns the default agent name: the name in the data directory's invitation, or "local"
-// without an invitation or if p has a URL.
+// Agent returns the default agent name. With a token it is NOD_AGENT; with a URL, NOD_AGENT or else
+// "local"; otherwise the name in the data directory's invitation, or else "local". NOD_AGENT chooses
+// none of the keys in the data directory: whoever sets a hook's environment would choose them.
 func (p Place) Agent() (string, error) {
 	p, err := p.WithDefaults()
 	if err != nil {
 		return "", err
 	}
+	name := os.Getenv("NOD_AGENT")
+	if p.TokenFile != "" && name == "" {
+		return "", errors.New("a token admits one agent: set NOD_AGENT to its name")
+	}
+	if p.TokenFile != "" || p.URL != "" {
+		return cmp.Or(name, "local"), nil
+	}
 	i, err := readInvitation(p.DataDir)
-	if p.URL != "" || i == nil {
+	if i == nil {
 		return "local", err
 	}
 	return i.Agent, nil

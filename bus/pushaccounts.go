@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// pushQuiet is how long PushAccounts waits for the reply of a further server: no client can know how
-// many there are.
+// pushQuiet is how long PushAccounts waits for the reply of a further server, once those that have
+// replied have stored all accounts: no client can know how many servers there are.
 const pushQuiet = time.Second
 
 // PushAccounts sends accounts to the servers at url, with the key file creds, and returns the names of the
@@ -37,18 +37,22 @@ func PushAccounts(ctx context.Context, url, creds string, accounts []roles.Accou
 		}
 	}
 	stored := map[string]int{}
-	for wait := hopTimeout; ; wait = pushQuiet {
+	for {
+		wait := pushQuiet
+		if servers, err = storedBy(stored, len(accounts), url); err != nil { // at least one server has to reply again
+			wait = hopTimeout
+		}
 		soon, cancel := context.WithTimeout(ctx, wait)
-		msg, err := replies.NextMsgWithContext(soon)
+		msg, next := replies.NextMsgWithContext(soon)
 		cancel()
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("send accounts: %w", ctx.Err())
 		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			return storedBy(stored, len(accounts), url)
+		if errors.Is(next, context.DeadlineExceeded) {
+			return servers, err
 		}
-		if err != nil {
-			return nil, fmt.Errorf("send accounts: %w", err)
+		if next != nil {
+			return nil, fmt.Errorf("send accounts: %w", next)
 		}
 		server, err := pushed(msg)
 		if err != nil {

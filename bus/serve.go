@@ -62,6 +62,8 @@ func toWireError(err error) *schemas.Error {
 	var e *schemas.Error
 	var low *lowDisk
 	switch {
+	case errors.Is(err, ErrUnreadable): // another engine may be of the version that can read it
+		return schemas.Errorf(schemas.CodeUnavailable, "a later version of nod wrote what this engine needs; ask again, or update this engine")
 	case errors.As(err, &e):
 		return e
 	case errors.As(err, &low):

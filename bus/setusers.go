@@ -14,7 +14,9 @@ import (
 // SetUsers replaces the users of a running server. It closes the connections of users that are gone
 // before it returns, and leaves the other connections open. After an error the earlier users stay.
 //
-// A server that was started without users stays open.
+// A server that was started without users stays open. A server asks only the token service whose key
+// it had at its start. It closes all connections that the token service has admitted; their clients
+// connect again.
 func (s *Server) SetUsers(users []roles.User) error {
 	s.usersMu.Lock()
 	defer s.usersMu.Unlock()
@@ -41,5 +43,6 @@ func (s *Server) SetUsers(users []roles.User) error {
 // remember keeps the options with which the server has started.
 func (s *Server) remember(o EmbedOptions, opts *server.Options) {
 	s.started, s.users = o, o.Users
+	s.started.admitting = append([]roles.User{}, roles.TokenServices(o.Users)...)
 	s.tls, s.tlsTimeout = opts.TLSConfig, opts.TLSTimeout
 }

@@ -191,7 +191,7 @@ func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, e
 		return val.revision, err
 	}
 	if err := schemas.Load(val.data, v); err != nil {
-		return val.revision, fmt.Errorf("read %s of %s: %w", key, b.name, err)
+		return val.revision, fmt.Errorf("read %s of %s: %w: %w", key, b.name, ErrUnreadable, err)
 	}
 	return val.revision, nil
 }

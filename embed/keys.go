@@ -41,7 +41,7 @@ func (n *Nod) users(now time.Time) ([]roles.User, error) {
 // even after it was replaced, until nod up is started again.
 func UsesKey(id roles.ID) bool {
 	switch id.Role {
-	case roles.Agent, roles.Observer, roles.Owner, roles.OwnerStore:
+	case roles.Agent, roles.Observer, roles.Owner, roles.OwnerStore, roles.TokenService:
 		return false
 	}
 	return true

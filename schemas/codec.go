@@ -84,6 +84,9 @@ func (n *noun) load(data []byte, v any) error {
 		if err := json.Unmarshal(data, v); err != nil {
 			return invalid(n.label, "is not as expected: %v", err)
 		}
+		if p != nil && !p.keepLater(data, reflect.ValueOf(v).Elem()) {
+			return invalid(n.label, "is not as expected")
+		}
 	}
 	if typ := reflect.ValueOf(v).Elem().FieldByName("Type").String(); typ != n.typ && (n.team == "" || typ != n.team) {
 		return invalid("type", "is %s, but %s is expected", quote(typ), n.typ)

@@ -39,6 +39,7 @@ type By struct {
 	Kind      ByKind `json:"kind"`
 	Name      string `json:"name,omitempty"`
 	Connector string `json:"connector,omitempty"`
+	Later     Later  `json:"-"`
 }
 
 // DescribeRule describes for agents and people the cause of a decision without a person, such
@@ -80,6 +81,7 @@ type Decision struct {
 	// SettingsRevision is the revision of the settings in force at the decision.
 	SettingsRevision uint64    `json:"settings_revision,omitempty"`
 	DecidedAt        time.Time `json:"decided_at"` // the time of the decision, in broker time
+	Later            Later     `json:"-"`
 }
 
 // Lasts reports whether d also allows later calls: its grant has rules or permissions.

@@ -20,6 +20,7 @@ type DiskFile struct {
 	// Changes are the differences between the file and the text that a call writes in its place,
 	// in the order of the lines. All other lines of that text are the same in the file.
 	Changes []DiskChange `json:"changes,omitempty"`
+	Later   Later        `json:"-"`
 }
 
 // DiskEdit tells where an edit applies in a file. An edit with a Note is not compared with the
@@ -28,6 +29,7 @@ type DiskEdit struct {
 	Note  string     `json:"note,omitempty"`
 	Count int        `json:"count,omitempty"` // how often the old text occurs; all of them are replaced
 	Hunks []DiskHunk `json:"hunks,omitempty"` // the first places, as many as fit
+	Later Later      `json:"-"`
 }
 
 // DiskHunk is a piece of a file around one or more places of an edit's old text.
@@ -37,6 +39,7 @@ type DiskHunk struct {
 	// Joined by the old text they are the file's text, and joined by the new text what the edit
 	// makes of it.
 	Around []string `json:"around"`
+	Later  Later    `json:"-"`
 }
 
 // DiskChange is a block of lines of a file that other lines replace.
@@ -45,4 +48,5 @@ type DiskChange struct {
 	Removed string `json:"removed,omitempty"` // the first removed lines; lines with secrets are "[redacted]"
 	More    int    `json:"more,omitempty"`    // the number of further removed lines
 	Added   int    `json:"added,omitempty"`   // the number of added lines
+	Later   Later  `json:"-"`
 }

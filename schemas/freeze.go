@@ -26,6 +26,7 @@ type Freeze struct {
 	Reason    string    `json:"reason,omitempty"`
 	By        By        `json:"by"`
 	At        time.Time `json:"at"`
+	Later     Later     `json:"-"`
 }
 
 // Covers reports whether the freeze applies to a session of an agent.
@@ -55,6 +56,7 @@ type FreezeState struct {
 	Revision uint64 `json:"revision,omitempty"`
 	// Laggards names the engines that did not confirm in time that they obey the new freeze.
 	Laggards []string `json:"laggards,omitempty"`
+	Later    Later    `json:"-"`
 }
 
 // Of returns the first freeze that covers a session of an agent, or nil if none does.

@@ -21,6 +21,7 @@ const (
 type Reach struct {
 	Rules       []RememberedRule `json:"rules,omitempty"`
 	Permissions []string         `json:"permissions,omitempty"`
+	Later       Later            `json:"-"`
 }
 
 // String returns the reach as people see it.
@@ -79,6 +80,7 @@ type StandingAnswer struct {
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // the time at which the answer ends; zero means that it lasts until it is revoked
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	RevokedBy string    `json:"revoked_by,omitempty"`
+	Later     Later     `json:"-"`
 }
 
 // ExactCall is one exact call of a session.
@@ -90,6 +92,7 @@ type ExactCall struct {
 	// Container. Without a Container, as an older nod stored it, the approval allows nothing.
 	Contained bool       `json:"contained,omitempty"`
 	Container *Container `json:"container,omitempty"`
+	Later     Later      `json:"-"`
 }
 
 // SameContainer reports whether the approvals c and o allow their call in a container with the same
@@ -107,6 +110,7 @@ type Use struct {
 	At        time.Time `json:"at"`
 	// Title is the call for people, shortened; set if the answer is a Leave.
 	Title string `json:"title,omitempty"`
+	Later Later  `json:"-"`
 }
 
 // Denies reports whether the answer denies the calls that it covers.
@@ -125,7 +129,7 @@ func (g *StandingAnswer) Reach() string {
 	case g.Leave != nil:
 		return g.Leave.String()
 	}
-	r := Reach{g.Rules, g.Permissions}
+	r := Reach{Rules: g.Rules, Permissions: g.Permissions}
 	return r.String()
 }
 
@@ -142,6 +146,7 @@ type Grants struct {
 	Type   string           `json:"type"`
 	Grants []StandingAnswer `json:"grants"`
 	Next   string           `json:"next,omitempty"` // the After of the query for the next page; empty on the last page
+	Later  Later            `json:"-"`
 }
 
 // Revoke ends a grant. After the reply, no engine allows a new request by it.

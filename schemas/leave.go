@@ -31,6 +31,7 @@ type Leave struct {
 	MaxCalls int  `json:"max_calls"`
 	// Freezes is the revision of the stored freezes when the leave began. Any freeze ends it.
 	Freezes uint64 `json:"freezes,omitempty"`
+	Later   Later  `json:"-"`
 }
 
 // String describes the covered calls for people.

@@ -34,4 +34,5 @@ type LoginCode struct {
 	UserID string    `json:"user_id,omitempty"`
 	URL    string    `json:"url,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
+	Later  Later     `json:"-"`
 }

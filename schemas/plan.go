@@ -18,6 +18,7 @@ type plan struct {
 	kind    planKind
 	typ     reflect.Type
 	fields  []planField // the fields of a struct, in the order of its definition
+	later   int         // the index of a struct's Later; -1 if it has none
 	require uint64      // a bit for each field that must be there
 	item    *plan       // the plan for the items of a list, or for a pointer's target
 	null    bool        // null is accepted, for a nil list or pointer
@@ -64,7 +65,7 @@ var (
 // newPlan returns the plan for a type, with the checks of a schema unless the schema is nil.
 // It returns nil if the type or the schema has a part that plans do not know.
 func newPlan(t reflect.Type, s *schema) *plan {
-	p := &plan{typ: t, checked: s != nil}
+	p := &plan{typ: t, later: -1, checked: s != nil}
 	if s != nil {
 		var ok bool
 		if s, ok = p.limit(s); !ok {
@@ -135,6 +136,9 @@ func (p *plan) addFields(t reflect.Type, s *schema) bool {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" {
+			if f.Type == laterType {
+				p.later = i
+			}
 			continue
 		}
 		if f.Anonymous || !f.IsExported() || name == "" || strings.Contains(f.Tag.Get("json"), ",string") {

@@ -28,8 +28,9 @@ const (
 // Event is the engine's next action on a pending record. The record's timer fires at the time
 // At.
 type Event struct {
-	At   time.Time `json:"at"`
-	Kind EventKind `json:"kind"`
+	At    time.Time `json:"at"`
+	Kind  EventKind `json:"kind"`
+	Later Later     `json:"-"`
 }
 
 // Route is one recipient on one connector. A record keeps its routes, so that the outcome goes
@@ -40,7 +41,8 @@ type Route struct {
 	// AfterSeconds is how long after the request the recipient is asked; 0 means at once.
 	AfterSeconds int `json:"after_seconds,omitempty"`
 	// Failed means that the prompt could not be shown on this route. nod does not try again.
-	Failed bool `json:"failed,omitempty"`
+	Failed bool  `json:"failed,omitempty"`
+	Later  Later `json:"-"`
 }
 
 // Vote is one person's allow of a request that several people must allow. It allows nothing by
@@ -54,6 +56,7 @@ type Vote struct {
 	Waiters int       `json:"waiters,omitempty"`
 	Message string    `json:"message,omitempty"` // the person's message to the agent, at most MaxVoteMessage bytes
 	At      time.Time `json:"at"`
+	Later   Later     `json:"-"`
 }
 
 // MaxVoteMessage is the longest message of a vote, in bytes. A record contains the messages of
@@ -108,6 +111,7 @@ type Record struct {
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
 	// Trace is not nil if the request is traced.
 	Trace *Trace `json:"trace,omitempty"`
+	Later Later  `json:"-"`
 }
 
 // Trace is the place of a request in an OpenTelemetry trace. The record keeps it, so that a span
@@ -123,6 +127,7 @@ type Trace struct {
 	// continue, and of the question that the request has joined.
 	Links []string  `json:"links,omitempty"`
 	At    time.Time `json:"at"` // when the engine got the request, in broker time
+	Later Later     `json:"-"`
 }
 
 // AftermathKind is the difference between a decision and the call's end at its host.
@@ -147,6 +152,7 @@ type Aftermath struct {
 	Kind      AftermathKind `json:"kind"`
 	Reason    string        `json:"reason"` // a reason for people, such as "answered at the terminal"
 	At        time.Time     `json:"at"`
+	Later     Later         `json:"-"`
 }
 
 // Terminal reports whether the record has its decision.
@@ -171,6 +177,7 @@ type Waiter struct {
 	SplitOff bool `json:"stays,omitempty"`
 	// Decision is the decision about this call alone, while the question is pending.
 	Decision *Decision `json:"decision,omitempty"`
+	Later    Later     `json:"-"`
 }
 
 // Open reports whether the record's decision will cover the waiter: it has no decision of its

@@ -22,7 +22,8 @@ type RememberedRule struct {
 	Dirs []string `json:"dirs,omitempty"`
 	// Elsewhere means that the rule also covers the command if the agent does not tell the
 	// directory in which it runs. Such a rule covers exactly the words in Argv.
-	Elsewhere bool `json:"elsewhere,omitempty"`
+	Elsewhere bool  `json:"elsewhere,omitempty"`
+	Later     Later `json:"-"`
 }
 
 // String returns the rule as people see it and as settings contain it:

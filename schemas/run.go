@@ -18,11 +18,12 @@ type Container struct {
 	ReadOnly bool   `json:"read_only,omitempty"` // the command has no right to write the project
 	// Permissions are the granted tags that the command needs besides the project.
 	Permissions []string `json:"permissions,omitempty"`
+	Later       Later    `json:"-"`
 }
 
 // Equal reports whether two containers set the same limits.
 func (c Container) Equal(o Container) bool {
-	return c.Dir == o.Dir && c.Project == o.Project && c.ReadOnly == o.ReadOnly && slices.Equal(c.Permissions, o.Permissions)
+	return c.Dir == o.Dir && c.Project == o.Project && c.ReadOnly == o.ReadOnly && slices.Equal(c.Permissions, o.Permissions) && c.Later == o.Later
 }
 
 // ContainedRun is the one start of a call that runs contained. In a pending record it describes
@@ -34,6 +35,7 @@ type ContainedRun struct {
 	RunID     string     `json:"run_id,omitempty"`    // an id for the start; empty until the command starts
 	StartedAt time.Time  `json:"started_at,omitzero"` // the start of the command, in broker time
 	Report    *RunReport `json:"report,omitempty"`    // nil until the command has ended
+	Later     Later      `json:"-"`
 }
 
 // RunReport describes the end and the effects of a contained command.
@@ -44,6 +46,7 @@ type RunReport struct {
 	Changed  []string  `json:"changed,omitempty"` // files of the project that changed, at most MaxChangedFiles
 	Changes  int       `json:"changes,omitempty"` // the number of all changed files; Changed may list fewer
 	Partial  bool      `json:"partial,omitempty"` // some changed files may be missing
+	Later    Later     `json:"-"`
 }
 
 // The largest lengths of the lists in a RunReport.

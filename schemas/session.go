@@ -28,6 +28,7 @@ type Session struct {
 	ActiveAt  time.Time        `json:"active_at"` // the time of the last request, stored once a day and so up to a day old
 	// Revision is the revision of the stored session. Only replies set it.
 	Revision uint64 `json:"revision,omitempty"`
+	Later    Later  `json:"-"`
 }
 
 // SessionPermissions is the access of a managed session. Paths are absolute. nod's owner must
@@ -38,6 +39,7 @@ type SessionPermissions struct {
 	WriteDirs  []string `json:"write_dirs,omitempty"` // directories that the session may read and write
 	Network    bool     `json:"network"`
 	Hosts      []string `json:"hosts,omitempty"` // each is a HOST:PORT, for contained commands; other commands need the whole network
+	Later      Later    `json:"-"`
 }
 
 // SessionChange changes the properties of a session that nod's owner sets. A property whose

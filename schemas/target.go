@@ -20,4 +20,5 @@ type Target struct {
 	// file, or if nod cannot tell the path.
 	Path  string `json:"path,omitempty"`
 	Place Place  `json:"place,omitempty"`
+	Later Later  `json:"-"`
 }

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/json"
 	"reflect"
@@ -17,6 +18,7 @@ import (
 type writer struct {
 	kind   planKind
 	fields []writerField // the fields of a struct
+	later  int           // the index of a struct's Later; -1 if it has none
 	item   *writer       // the writer for the items of a list, or for a pointer's target
 	length atomic.Int64  // the length of the last encoded value
 }
@@ -54,13 +56,16 @@ func newWriter(t reflect.Type) *writer {
 	if _, own := t.MethodByName("IsZero"); own && t != timeType || !p.setKind(t) {
 		return nil
 	}
-	w := &writer{kind: p.kind}
+	w := &writer{kind: p.kind, later: -1}
 	switch w.kind {
 	case planStruct:
 		for i := range t.NumField() {
 			f := t.Field(i)
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name == "-" {
+				if f.Type == laterType {
+					w.later = i
+				}
 				continue
 			}
 			field := writerField{index: i, omitEmpty: options == "omitempty", omitZero: options == "omitzero", writer: newWriter(f.Type)}
@@ -140,6 +145,14 @@ func (w *writer) appendStruct(to []byte, v reflect.Value) (_ []byte, ok bool) {
 			return nil, false
 		}
 	}
+	if w.later >= 0 {
+		if later := v.Field(w.later).String(); later != "" {
+			if !first {
+				to = append(to, ',')
+			}
+			to = append(to, later...)
+		}
+	}
 	return append(to, '}'), true
 }
 
@@ -178,16 +191,21 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// appendRaw appends JSON that is valid and has no blanks between its parts.
+// appendRaw appends JSON without the blanks between its parts. It returns false if the JSON is
+// not valid.
 func appendRaw(to []byte, raw json.RawMessage) ([]byte, bool) {
 	if raw == nil {
 		return append(to, "null"...), true
 	}
 	s := scanner{data: raw, compact: true, maxDepth: plannedDepth}
-	if !s.skip(0) || s.at != len(raw) {
+	if s.skip(0) && s.at == len(raw) {
+		return append(to, raw...), true
+	}
+	compact := bytes.NewBuffer(to)
+	if err := json.Compact(compact, raw); err != nil {
 		return nil, false
 	}
-	return append(to, raw...), true
+	return compact.Bytes(), true
 }
 
 const hexDigits = "0123456789abcdef"

@@ -4,7 +4,9 @@ package traces
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -30,11 +32,18 @@ const (
 // traceparent gives an invalid context, and a malformed or overlong tracestate is left out: neither
 // is an error of the request. Baggage is never read.
 func Parse(traceparent, tracestate string) trace.SpanContext {
-	switch {
-	case traceparent == "", len(traceparent) > maxParent:
+	if traceparent == "" || len(traceparent) > maxParent {
 		return trace.SpanContext{}
-	case strings.HasPrefix(traceparent, "00-") && len(traceparent) != parentLength: // the library ignores further fields, which only later versions have
-		return trace.SpanContext{}
+	}
+	if strings.HasPrefix(traceparent, "00-") { // the library is laxer about its length than W3C Trace Context, and refuses flags that were added later
+		if len(traceparent) != parentLength {
+			return trace.SpanContext{}
+		}
+		flags, err := strconv.ParseUint(traceparent[parentLength-2:], 16, 8)
+		if err != nil {
+			return trace.SpanContext{}
+		}
+		traceparent = fmt.Sprintf("%s%02x", traceparent[:parentLength-2], flags&uint64(trace.FlagsSampled))
 	}
 	carrier := propagation.MapCarrier{ParentField: traceparent}
 	if len(tracestate) <= maxState {

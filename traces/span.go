@@ -26,8 +26,12 @@ type Span struct {
 	Error string
 }
 
-// Child returns a span with a new id below parent.
+// Child returns a span with a new id below parent. A span that would end before its start has no
+// length: the broker's clock, as two engines know it, differs by milliseconds.
 func Child(parent trace.SpanContext, name string, start, end time.Time, attributes ...attribute.KeyValue) Span {
+	if end.Before(start) {
+		end = start
+	}
 	return Span{
 		Trace: parent.TraceID(), ID: NewSpanID(), Parent: parent.SpanID(), State: parent.TraceState().String(),
 		Name: name, Kind: trace.SpanKindInternal, Start: start, End: end, Attributes: attributes,

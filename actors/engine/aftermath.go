@@ -179,11 +179,11 @@ func (e *withdrawals) withdrawAbandoned(ctx context.Context, agent string, p *sc
 
 func (e *effects) logAftermath(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	for _, a := range entry.Record.Aftermath {
-		_, _, err := e.store.Log.Append(ctx, entry.Key+"."+a.PendingID+"."+string(a.Kind)+"."+entry.Record.Decision.DecisionID, schemas.LogEntry{
+		_, err := e.appendOnce(ctx, entry.Key+"."+a.PendingID+"."+string(a.Kind)+"."+entry.Record.Decision.DecisionID, schemas.LogEntry{
 			Type: schemas.TypeLogEntry, At: a.At, Kind: schemas.LogAftermath,
 			SessionID: prompt.SessionID, PendingID: a.PendingID, Actor: entry.Record.Agent, ToolName: prompt.Request.ToolName,
 			Digest: entry.Record.Digest, Outcome: entry.Record.Decision.Outcome, Aftermath: &a,
-		})
+		}, a.At)
 		if err != nil {
 			return err
 		}

@@ -189,7 +189,7 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
 		if !rec.Terminal() {
-			if err := errors.Join(frozen(rec.Agent, request.SessionID), c.mayAllow(who, connector), c.checkCodeWord(a.CodeWord), c.checkVote(a, option)); err != nil {
+			if err := errors.Join(frozen(rec.Agent, request.SessionID), e.refuseStale(), c.mayAllow(who, connector), c.checkCodeWord(a.CodeWord), c.checkVote(a, option)); err != nil {
 				return nil, err
 			}
 		}

@@ -96,7 +96,7 @@ func (e *intake) receive(ctx context.Context, c *caller, r *schemas.Request) (*a
 	if err != nil {
 		return nil, err
 	}
-	s.managed, s.ignores = session.Permissions != nil, session.Uncontained
+	s.setSession(&session)
 	e.recordActivity(session)
 	return s, nil
 }

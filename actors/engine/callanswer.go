@@ -143,7 +143,7 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 // was given for other limits.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
-		if old.Denies() || !old.RevokedAt.IsZero() || old.Call != nil && !old.Call.SameContainer(g.Call) || len(old.Votes) < len(g.Votes) {
+		if limitedLater(old) || old.Denies() || !old.RevokedAt.IsZero() || old.Call != nil && !old.Call.SameContainer(g.Call) || len(old.Votes) < len(g.Votes) {
 			if !old.CreatedAt.Before(g.CreatedAt) || !old.RevokedAt.Before(g.CreatedAt) {
 				return false
 			}
@@ -227,7 +227,7 @@ func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 // stopped waiting, and counts one use.
 func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error) {
 	a := s.callAnswer
-	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the approval is for this request itself, so only the request's record could use the approval, and that record has expired
+	if a == nil || s.later || s.settings.stale() || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the approval is for this request itself, so only the request's record could use the approval, and that record has expired
 		return result{}, nil
 	}
 	run, input := s.planRun(s.rules.verdict.Containment)
@@ -262,7 +262,7 @@ func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID
 	}
 	_, err = e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(now *schemas.StandingAnswer) bool {
 		used = false
-		if !now.Limited || now.Denies() || g.Call == nil || now.Call == nil || !now.Call.SameContainer(g.Call) {
+		if !now.Limited || limitedLater(now) || now.Denies() || g.Call == nil || now.Call == nil || !now.Call.SameContainer(g.Call) {
 			return false
 		}
 		at := e.clock.now()

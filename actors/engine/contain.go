@@ -182,6 +182,9 @@ func (e *intake) withDecision(ctx context.Context, entry bus.Entry) (bus.Entry, 
 // mayStart returns the reason why a decided command must not start, or nil.
 func (e *intake) mayStart(entry *bus.Entry, r *schemas.Run) error {
 	run, d := entry.Record.Run, ownDecision(entry)
+	if err := refuseLater(entry, d); err != nil {
+		return err
+	}
 	switch {
 	case run == nil || d == nil || d.Outcome != schemas.Allowed:
 		return schemas.Errorf(schemas.CodeForbidden, "%s was not allowed to run contained: make the call again", r.Key())
@@ -214,7 +217,7 @@ func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Rec
 	if err != nil {
 		return err
 	}
-	s.managed, s.ignores = session.Permissions != nil, session.Uncontained
+	s.setSession(&session)
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
 	c.afterReply(leave)
@@ -243,7 +246,7 @@ func (e *intake) stillApproved(ctx context.Context, d *schemas.Decision) (bool, 
 		return true, nil
 	}
 	g, err := e.holdings.readEntry(ctx, standingKey(ownerOf(d.Grant), d.Grant.GrantID))
-	return err == nil && g != nil && g.Live(e.clock.now()), err
+	return err == nil && g != nil && !limitedLater(&g.StandingAnswer) && g.Live(e.clock.now()), err
 }
 
 // sameRun reports whether two plans run the same words in the same container.
@@ -334,10 +337,10 @@ func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Pr
 	}
 	report := *run.Report
 	report.Changed = nil
-	_, _, err := e.store.Log.Append(ctx, entry.Key+".ran."+run.RunID, schemas.LogEntry{
+	_, err := e.appendOnce(ctx, entry.Key+".ran."+run.RunID, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: report.EndedAt, Kind: schemas.LogRan, SessionID: prompt.SessionID, PendingID: prompt.PendingID,
 		Actor: entry.Record.Agent, ToolName: prompt.Request.ToolName, Digest: entry.Record.Digest, Run: &report,
-	})
+	}, report.EndedAt)
 	return err
 }
 

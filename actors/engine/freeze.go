@@ -104,6 +104,9 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 	if thaw {
 		err = e.mayThaw(ctx, &approver, connector, b.CodeWord)
 		if err == nil {
+			err = e.refuseStale()
+		}
+		if err == nil {
 			err = e.denyBeforeThaw(ctx)
 		}
 	}
@@ -150,7 +153,11 @@ func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (s
 			z.Reason = cmp.Or(z.Reason, f.Freezes[i].Reason) // a freeze without a reason keeps the reason of the earlier freeze
 		}
 		all := thaw && z.Agent == "" && z.SessionID == ""
-		f.Freezes = slices.DeleteFunc(f.Freezes, func(old schemas.Freeze) bool { return all || same(old) })
+		ends := func(old schemas.Freeze) bool { return all || same(old) }
+		if thaw && slices.ContainsFunc(f.Freezes, func(old schemas.Freeze) bool { return ends(old) && schemas.HasLater(&old) }) {
+			return bus.Edit{}, schemas.Errorf(schemas.CodeUnavailable, "a later version of nod made this freeze, with conditions that this engine does not know: let an engine of that version thaw it")
+		}
+		f.Freezes = slices.DeleteFunc(f.Freezes, ends)
 		switch {
 		case thaw && len(f.Freezes) == before:
 			return bus.Edit{}, schemas.Errorf(schemas.CodeNotFound, "there is no such freeze")

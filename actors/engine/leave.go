@@ -128,7 +128,7 @@ func (e *intake) useLeave(ctx context.Context, s *askState, risk schemas.Risk) (
 		if again {
 			live.Uses = max(live.Uses, 1) // the request has its use already
 		}
-		if used = now.Leave != nil && live.Live(at) && e.leaveCovers(s, now, risk); !used {
+		if used = now.Leave != nil && !limitedLater(now) && live.Live(at) && e.leaveCovers(s, now, risk); !used {
 			return false
 		}
 		by = now.By.Name

@@ -18,11 +18,26 @@ func (e *effects) takeVersion(d *bus.Delivery) {
 		return
 	}
 	if err != nil {
-		e.Log.Error("engine: a record cannot be read, so its version has no effects", "subject", d.Subject, "error", err)
-		d.Refuse()
+		e.leaveToOthers(d, err)
 		return
 	}
 	e.outbox.Send(entry.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleVersion(ctx, entry) }})
+}
+
+const (
+	// othersAfter and othersTries bound how often a version of a record that this engine cannot read is
+	// offered again: another engine may be of the later version that wrote it.
+	othersAfter = 2 * time.Second
+	othersTries = 30
+)
+
+func (e *effects) leaveToOthers(d *bus.Delivery, err error) {
+	if d.Times < othersTries {
+		d.Again(othersAfter)
+		return
+	}
+	e.Log.Error("engine: a record cannot be read, so its version has no effects; update this engine", "subject", d.Subject, "error", err)
+	d.Refuse()
 }
 
 // handleVersion publishes the effects of one version of a record, at least once: to the agent,
@@ -105,7 +120,7 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 	if d.By.Kind == schemas.ByPolicy {
 		line.Rule = d.By.Name
 	}
-	_, first, err := e.store.Log.Append(ctx, entry.Key+"."+d.DecisionID+".decided", line)
+	first, err := e.appendOnce(ctx, entry.Key+"."+d.DecisionID+".decided", line, d.DecidedAt)
 	if err == nil && first {
 		e.traceDecided(&entry, &prompt.Request, d, told)
 	}
@@ -126,7 +141,7 @@ func (e *effects) logAsked(ctx context.Context, entry bus.Entry, line schemas.Lo
 	if e.settings.now().settings.Log.Payloads {
 		line.Request = rec.Request
 	}
-	_, _, err := e.store.Log.Append(ctx, id, line)
+	_, err := e.appendOnce(ctx, id, line, createdAt(rec))
 	if err == nil && d == nil {
 		e.asked.add(id)
 	}

@@ -238,7 +238,7 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 	if s.permissions.missing, err = policy.Missing(&set, perms, resolve); err != nil {
 		return result{}, schemas.Errorf(schemas.CodeValidation, "%v", err)
 	}
-	if len(s.permissions.missing) > 0 {
+	if len(s.permissions.missing) > 0 || schemas.HasLater(&holder.session) {
 		return result{}, nil
 	}
 	rests := holder.basisOf(func(set schemas.SessionPermissions) bool {

@@ -116,6 +116,7 @@ type askState struct {
 	freezes  *freezeSnapshot  // the freezes in force when the request came
 	ignores  bool             // the session's host has run a call without a change that nod had made; from this engine's cache
 	managed  bool             // the session has permissions of its own; from this engine's cache
+	later    bool             // a later version of nod has limited the session in a way that this engine does not know; from this engine's cache
 	verdict  policy.Verdict   // the verdict of all stages so far
 
 	frozen      *schemas.Freeze // the freeze that denies the request

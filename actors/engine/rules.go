@@ -69,8 +69,10 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	v := rules.Check(out.call)
 	switch {
 	case v.Effect == policy.Deny:
-	case time.Since(s.settings.read) >= staleAfter, time.Since(e.freezes.now().read) >= staleAfter:
+	case s.settings.stale(), time.Since(e.freezes.now().read) >= staleAfter:
 		v.Effect = policy.Ask
+	case s.later:
+		v.Effect, v.Reasons = policy.Ask, append(slices.Clip(v.Reasons), "a later version of nod has limits for this session that this engine does not know")
 	case v.Effect == policy.Contain, v.Effect == policy.Allow && v.Containment != nil && s.containable():
 		out.policy = rules
 		if v = s.contain(&out, v); v.Effect == policy.Allow && out.run == nil {

@@ -60,6 +60,9 @@ func (e *holdings) ownSession(ctx context.Context, c *caller, q *schemas.Query) 
 	if err != nil {
 		return schemas.Session{}, err
 	}
+	if err := refuseLaterSession(&h.session); err != nil {
+		return schemas.Session{}, err
+	}
 	all := h.basisOf(func(schemas.SessionPermissions) bool { return false })
 	if err := e.requireBasis(ctx, basis{q.SessionID, h.revision, all.answers}); err != nil {
 		return schemas.Session{}, err

@@ -58,6 +58,9 @@ func (e *holdings) sharedGrant(ctx context.Context, agent string, s *schemas.Sha
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseLaterSession(&giver.session); err != nil {
+		return nil, err
+	}
 	sources, until, err := giver.shares(perms)
 	if err != nil {
 		return nil, err

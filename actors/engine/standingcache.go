@@ -29,7 +29,7 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 	a := &answers{byID: byID}
 	var rules []schemas.RememberedRule
 	for _, s := range byID {
-		if !s.Live(now) || s.Denies() {
+		if !s.Live(now) || s.Denies() || limitedLater(&s.StandingAnswer) {
 			continue
 		}
 		if end := s.ExpiresAt; !end.IsZero() && (a.until.IsZero() || end.Before(a.until)) {

@@ -24,7 +24,7 @@ func (e *base) traceDecided(entry *bus.Entry, r *schemas.Request, d *schemas.Dec
 	if len(rec.Routes) > 0 || rec.Joined != "" {
 		e.Traces.Write(traces.Child(root, "wait for person", later(rec.Trace.At, createdAt(rec)), d.DecidedAt, decisionAttributes(d)...))
 	}
-	deliver := traces.Child(root, "deliver", d.DecidedAt, later(told, d.DecidedAt), attribute.String("nod.delivery", "outbox"))
+	deliver := traces.Child(root, "deliver", d.DecidedAt, told, attribute.String("nod.delivery", "outbox"))
 	deliver.Kind = trace.SpanKindProducer
 	e.Traces.Write(deliver)
 	e.Traces.Write(rootSpan(rec.Trace, later(e.clock.now(), d.DecidedAt), requestAttributes(rec.Agent, r, rec.Risk), decisionAttributes(d)))
@@ -64,18 +64,20 @@ func (e *base) traceDecide(ctx context.Context, rec *schemas.Record, d *schemas.
 	if !e.traced(rec) {
 		return ctx, nil
 	}
-	began, span := e.clock.now(), traces.Child(spanOf(rec.Trace), "decide", time.Time{}, time.Time{}, decisionAttributes(d)...)
-	within := span.Context()
-	var writes []traces.Span
-	ctx = bus.ObserveWrites(ctx, func(w bus.StoreWrite) { writes = append(writes, e.storeSpans(within, w)...) })
+	began, root := e.clock.now(), spanOf(rec.Trace)
+	var writes []bus.StoreWrite
+	ctx = bus.ObserveWrites(ctx, func(w bus.StoreWrite) { writes = append(writes, w) })
 	return ctx, func(stored bool, err error) {
 		if !stored && err == nil { // another decision came first
 			return
 		}
-		span.Start, span.End, span.Error = began, e.clock.now(), errorType(err)
+		span := traces.Child(root, "decide", began, e.clock.now(), decisionAttributes(d)...)
+		span.Error = errorType(err)
 		e.Traces.Write(span)
-		for _, s := range writes {
-			e.Traces.Write(s)
+		for _, w := range writes {
+			for _, s := range e.storeSpans(span.Context(), w) {
+				e.Traces.Write(s)
+			}
 		}
 	}
 }

@@ -228,10 +228,10 @@ func (e *effects) logVotes(ctx context.Context, entry bus.Entry, prompt schemas.
 	var errs []error
 	for _, v := range votes {
 		id := entry.Key + ".voted." + schemas.SubjectToken(v.Connector+"."+v.UserID) + "." + v.At.UTC().Format("20060102150405.000000000")
-		_, _, err := e.store.Log.Append(ctx, id, schemas.LogEntry{
+		_, err := e.appendOnce(ctx, id, schemas.LogEntry{
 			Type: schemas.TypeLogEntry, At: v.At, Kind: schemas.LogVoted, SessionID: prompt.SessionID, PendingID: prompt.PendingID,
 			Actor: v.Name + "@" + v.Connector, Agent: rec.Agent, ToolName: prompt.Request.ToolName, Digest: rec.Digest,
-		})
+		}, v.At)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -51,6 +51,9 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 // the write.
 func (e *recordLife) decideNow(next *bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (write, error) {
 	rec := &next.Record
+	if err := refuseLater(next, d); err != nil {
+		return nil, err
+	}
 	ended, detached := 0, 0
 	for i := range rec.Waiters {
 		switch w := &rec.Waiters[i]; {

@@ -234,7 +234,7 @@ func readGitFile(name string) ([]byte, error) {
 // gitDir returns the directory to which the file .git of a work tree points, or "".
 func gitDir(tree string) string {
 	text, err := readGitFile(tree + "/.git")
-	dir, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+	dir, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
 	if err != nil || !ok {
 		return ""
 	}

@@ -66,7 +66,7 @@ func gitStore(top string) (admin, common string) {
 	}
 	common = admin
 	if text, err := readGitFile(admin + "/commondir"); err == nil {
-		if common = strings.TrimSpace(string(text)); !path.IsAbs(common) {
+		if common = strings.TrimRight(string(text), "\r\n"); !path.IsAbs(common) {
 			common = path.Join(admin, common)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Remotes returns the remotes of the repository of dir, for people. Where a setting changes addresses, or
@@ -17,6 +18,11 @@ func (ThisDisk) Remotes(c Call, dir string) (all pathname.Remotes) {
 		return all
 	}
 	admin, common := gitStore(top)
+	head, err := readGitFile(admin + "/HEAD")
+	branch, on := strings.CutPrefix(strings.TrimRight(string(head), "\r\n"), "ref: refs/heads/")
+	if err != nil || !on && !commitID.MatchString(strings.TrimSpace(string(head))) || admin == top || !exists(common+"/refs") {
+		return all // git may take another directory as the repository
+	}
 	settings := gitSettings{values: map[string][]string{}}
 	settings.read("/etc/gitconfig")
 	if c.Home != "" {
@@ -25,8 +31,8 @@ func (ThisDisk) Remotes(c Call, dir string) (all pathname.Remotes) {
 	} else {
 		settings.rewritten = true
 	}
-	settings.read(common + "/config")
-	settings.read(admin + "/config.worktree")
+	settings.read(common+"/config", ownSigns...)
+	settings.rewritten = settings.rewritten || exists(admin+"/config.worktree")
 	for key := range settings.values {
 		name, isURL := strings.CutPrefix(strings.TrimSuffix(key, ".url"), "remote.")
 		if !isURL || !strings.HasSuffix(key, ".url") {
@@ -37,9 +43,7 @@ func (ThisDisk) Remotes(c Call, dir string) (all pathname.Remotes) {
 			all.Push[name] = settings.place("remote." + name + ".pushurl")
 		}
 	}
-	head, err := readGitFile(admin + "/HEAD")
-	branch, on := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: refs/heads/")
-	if err != nil || !on || settings.rewritten {
+	if !on || settings.rewritten {
 		return all
 	}
 	all.DefaultFetch = settings.last("branch."+branch+".remote", "")
@@ -56,31 +60,53 @@ type gitSettings struct {
 	rewritten bool // a setting may change the addresses
 }
 
-// read adds the settings of a file.
-func (g *gitSettings) read(file string) {
+// commitID matches the content of HEAD if no branch is checked out.
+var commitID = lazyregexp.New(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+
+// rewritingSigns are parts of the settings that change addresses, and ownSigns those that lead git to
+// another place although the address stays: no repository has them unless somebody put them there.
+var (
+	rewritingSigns = []string{"insteadof", "[include", "vcs", "[remotes", "sshcommand", "curloptresolve", "\\"}
+	ownSigns       = []string{"proxy", "sslverify", "sslca"}
+)
+
+// gitSection and gitSetting match a line of git's configuration. If a line is neither, nod does not know
+// how git reads it.
+var (
+	gitSection = lazyregexp.New(`^\[([A-Za-z0-9.-]+)(?: "([^"\]]*)")?\]$`)
+	gitSetting = lazyregexp.New(`^([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?$`)
+)
+
+// read adds the settings of a file. A sign in it means that a setting may change the addresses.
+func (g *gitSettings) read(file string, signs ...string) {
 	text, err := readGitFile(file)
 	if isMissing(err) {
 		return
 	}
 	low := strings.ToLower(string(text))
-	for _, sign := range []string{"insteadof", "[include", "vcs", "\\"} {
+	for _, sign := range append(signs, rewritingSigns...) {
 		g.rewritten = g.rewritten || err != nil || strings.Contains(low, sign)
 	}
 	section := ""
 	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			head, rest, _ := strings.Cut(line[1:], "]")
-			name, sub, _ := strings.Cut(head, " ")
-			section, line = strings.ToLower(name)+".", strings.TrimSpace(rest)
-			if sub = strings.Trim(strings.TrimSpace(sub), `"`); sub != "" {
-				section += sub + "."
+		line = strings.Trim(line, " \t\r\n")
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		if m := gitSection.FindStringSubmatch(line); m != nil {
+			section = strings.ToLower(m[1]) + "."
+			if m[2] != "" {
+				section += m[2] + "."
 			}
+			continue
 		}
-		if key, value, with := strings.Cut(line, "="); with {
-			key = section + strings.ToLower(strings.TrimSpace(key))
-			g.values[key] = append(g.values[key], strings.TrimSpace(value))
+		m := gitSetting.FindStringSubmatch(line)
+		if m == nil || section == "" {
+			g.rewritten = true
+			continue
 		}
+		key := section + strings.ToLower(m[1])
+		g.values[key] = append(g.values[key], m[2])
 	}
 }
 
@@ -97,7 +123,7 @@ func (g *gitSettings) place(key string) string {
 	var places []string
 	for _, address := range g.values[key] {
 		at := commands.RemoteAddress(address)
-		if g.rewritten || at == "" || strings.ContainsAny(address, `"'#; `) {
+		if g.rewritten || at == "" || strings.ContainsAny(address, `"'#; `) || !commands.IsPlain(strings.TrimPrefix(at, "the directory ")) {
 			return commands.Unknown
 		}
 		places = append(places, at)

@@ -16,6 +16,7 @@ func TestAPushNamesItsRemoteAndHost(t *testing.T) {
 	t.Parallel()
 	repo := t.TempDir()
 	require.NoError(t, os.MkdirAll(repo+"/.git/objects", 0o700))
+	require.NoError(t, os.MkdirAll(repo+"/.git/refs", 0o700))
 	require.NoError(t, os.WriteFile(repo+"/.git/HEAD", []byte("ref: refs/heads/main\n"), 0o600))
 	write := func(text string) { require.NoError(t, os.WriteFile(repo+"/.git/config", []byte(text), 0o600)) }
 	const plain = `[core]

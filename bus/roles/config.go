@@ -5,11 +5,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nats-io/jwt/v2"
 )
 
 // MaxPayload is the longest message that the server accepts. It is above
 // schemas.MaxPayloadBytes.
 const MaxPayload = 1 << 20
+
+// ConnectionTypes lists how a key may connect: as a client. A leaf node of the same key would have more
+// rights, because the server takes each acknowledgement of a prompt from it ($JS.ACK.>), also those of
+// other connectors.
+func ConnectionTypes() []string {
+	return []string{jwt.ConnectionTypeStandard, jwt.ConnectionTypeWebsocket, jwt.ConnectionTypeInProcess}
+}
 
 // Config is a nats-server configuration: the users with their rights, and the directory of the
 // streams. The embedded server and separate NATS servers read the same text.
@@ -17,6 +26,9 @@ type Config struct {
 	// Users are the users that may connect, each with its key. Without users the server
 	// requires no keys and has one account.
 	Users []User
+	// Admitting are those users of the token service that the server asks about clients without a
+	// key. A server takes a change of them only at its start.
+	Admitting []User
 	// StoreDir is the directory of the streams. If it is empty, the file that includes this
 	// text configures JetStream.
 	StoreDir string
@@ -41,8 +53,13 @@ func (c Config) String() string {
 	if len(c.Users) == 0 {
 		return b.String()
 	}
+	accounts := []Account{Store, Edge, Observe}
+	if callout := c.callout(); callout != "" {
+		b.WriteString(callout)
+		accounts = append(accounts, Tokens)
+	}
 	b.WriteString("accounts {\n")
-	for _, a := range []Account{Store, Edge, Observe} {
+	for _, a := range accounts {
 		fmt.Fprintf(&b, "  %s {\n", a)
 		writeAccount(&b, a)
 		b.WriteString("    users: [\n")
@@ -95,9 +112,11 @@ func writeBlock(b *strings.Builder, begin string, lines *strings.Builder, end st
 
 func writeUser(b *strings.Builder, u User, inProcess bool) {
 	fmt.Fprintf(b, "      # %s\n      {nkey: %s", u.ID, u.PublicKey)
+	types := ConnectionTypes()
 	if inProcess {
-		b.WriteString(", allowed_connection_types: [IN_PROCESS]")
+		types = []string{jwt.ConnectionTypeInProcess}
 	}
+	fmt.Fprintf(b, ", allowed_connection_types: [%s]", strings.Join(types, ", "))
 	if p := u.Permissions(); !p.All {
 		b.WriteString(", permissions: {\n")
 		writeSubjects(b, "publish", p.Publish, p.DenyPublish)

@@ -130,6 +130,7 @@ func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
 		if sign.account == a {
 			scope := jwt.NewUserScope()
 			scope.Key, scope.Role, scope.Template.Permissions = s.Signers[sign.name], sign.name, sign.rights
+			scope.Template.AllowedConnectionTypes = ConnectionTypes()
 			c.SigningKeys.AddScopedSigner(scope)
 		}
 	}

@@ -72,6 +72,9 @@ func (k *Keys) Add(id ID) (User, error) {
 	if err := id.Check(); err != nil {
 		return User{}, err
 	}
+	if k.operator != nil && id.Role == TokenService {
+		return User{}, ErrNoTokens
+	}
 	if issued, err := k.issued(id); err != nil {
 		return User{}, err
 	} else if len(issued) > 0 {
@@ -80,6 +83,9 @@ func (k *Keys) Add(id ID) (User, error) {
 	content, err := k.newKey(id)
 	if err != nil {
 		return User{}, fmt.Errorf("make a key for %s: %w", id, err)
+	}
+	if err := k.addAdmitting(id); err != nil {
+		return User{}, err
 	}
 	if err := WriteNew(k.Path(id), content); errors.Is(err, fs.ErrExist) {
 		return User{}, fmt.Errorf("%s has a key already, %s: remove the file first to replace it: %w", id, k.Path(id), fs.ErrExist)
@@ -175,7 +181,8 @@ func (k *Keys) User(id ID) (User, error) {
 		// The library's error may quote the seed, so the error is left out.
 		return User{}, fmt.Errorf("the key %s is damaged: restore it, or remove it to have a new one made", path)
 	}
-	return User{ID: id, PublicKey: public}, nil
+	admits, err := k.admits(id)
+	return User{ID: id, PublicKey: public, Admits: admits}, err
 }
 
 // publicKey returns the public half of the key in a file.

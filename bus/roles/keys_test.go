@@ -192,3 +192,22 @@ func TestConfigHoldsNoSecret(t *testing.T) {
 		require.Equal(t, 1, strings.Count(text, u.PublicKey))
 	}
 }
+
+// The servers know the lost key's public half: a new key beside the others would only seem to replace it.
+func TestALostKeyOfTheTokenServiceIsNotMadeAnew(t *testing.T) {
+	keys, err := roles.OpenKeys(t.TempDir())
+	require.NoError(t, err)
+	id := roles.ID{Role: roles.TokenService}
+	_, err = keys.Add(id)
+	require.NoError(t, err)
+	issuer := filepath.Join(keys.Dir(), "token-service.issuer")
+	require.NoError(t, os.Remove(issuer))
+	_, err = keys.Add(id)
+	require.ErrorIs(t, err, fs.ErrExist)
+	require.NoFileExists(t, issuer)
+	_, err = keys.Users()
+	require.ErrorContains(t, err, "nod keys revoke token-service, then nod keys add token-service")
+	require.NoError(t, keys.Revoke(id))
+	_, err = keys.Add(id)
+	require.NoError(t, err)
+}

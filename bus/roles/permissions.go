@@ -49,6 +49,8 @@ func rights(id ID) Permissions {
 		return agent(id.Name)
 	case Observer:
 		return observer()
+	case TokenService:
+		return tokenService()
 	default:
 		return Permissions{}
 	}

@@ -9,7 +9,8 @@
 // subject, even one on which the requester has no right to publish. In a common account, a
 // harmless request with a record's subject as its reply subject would overwrite the record,
 // and an empty pull with $JS.API.STREAM.DELETE.<stream> as its reply subject would delete the
-// stream. The account OBSERVE is for observers, who can write nothing.
+// stream. The account OBSERVE is for observers, who can write nothing. The account TOKENS has
+// only the token service, which admits agents by their tokens; see Config.
 package roles
 
 import (
@@ -28,6 +29,7 @@ const (
 	Store   Account = "STORE"
 	Edge    Account = "EDGE"
 	Observe Account = "OBSERVE"
+	Tokens  Account = "TOKENS"
 )
 
 // Role is the purpose of a key.
@@ -44,6 +46,7 @@ const (
 	CarrierConnector Role = "connector"
 	Agent            Role = "agent"
 	Observer         Role = "observer"
+	TokenService     Role = "token-service"
 )
 
 // The names of the inbox connectors. Only connectors with other names have workers.
@@ -108,7 +111,7 @@ func ParseID(s string) (ID, error) {
 // allow.
 func (id ID) Check() error {
 	switch id.Role {
-	case Owner, OwnerStore, Engine, EngineStore, Observer:
+	case Owner, OwnerStore, Engine, EngineStore, Observer, TokenService:
 		if id.Name != "" {
 			return fmt.Errorf("the role %s takes no name, such as %q", id.Role, id.Name)
 		}
@@ -116,7 +119,7 @@ func (id ID) Check() error {
 	case Agent, CarrierConnector, Inbox:
 	default:
 		return fmt.Errorf("no role is called %q: use agent-NAME, connector-NAME, terminal, web, "+
-			"observer, owner, owner-store, engine or engine-store", id.Role)
+			"observer, token-service, owner, owner-store, engine or engine-store", id.Role)
 	}
 	if !schemas.ValidID(id.Name) {
 		return fmt.Errorf("%q cannot name an %s: use 1 to 128 of A-Z, a-z, 0-9, _ and -", id.Name, id.Role)
@@ -137,6 +140,8 @@ func (id ID) Account() Account {
 		return Store
 	case Observer:
 		return Observe
+	case TokenService:
+		return Tokens
 	default:
 		return Edge
 	}
@@ -162,4 +167,5 @@ type User struct {
 	ID
 	PublicKey string
 	Until     time.Time // the end of an earlier key; zero for the current one
+	Admits    Admits    // empty for all roles but TokenService
 }

@@ -126,5 +126,5 @@ func TestConfigText(t *testing.T) {
 
 	part := roles.Config{Users: []roles.User{{ID: roles.AgentID("ada"), PublicKey: "UADA"}}}.String()
 	require.NotContains(t, part, "jetstream {", "the including file says where streams are kept")
-	require.Contains(t, part, "# agent-ada\n      {nkey: UADA, permissions: {")
+	require.Contains(t, part, "# agent-ada\n      {nkey: UADA, allowed_connection_types: [STANDARD, WEBSOCKET, IN_PROCESS], permissions: {")
 }

@@ -24,6 +24,9 @@ func (k *Keys) Rotate(id ID, overlap time.Duration) (u User, until time.Time, er
 	if err != nil {
 		return User{}, time.Time{}, err
 	}
+	if id.Role == TokenService { // a server knows one issuer of users, so there can be no overlap
+		return User{}, time.Time{}, fmt.Errorf("the keys of %s cannot overlap: nod keys revoke %s, then nod keys add %s", id, id, id)
+	}
 	content, err := k.newKey(id)
 	if err != nil {
 		return User{}, time.Time{}, fmt.Errorf("make a key for %s: %w", id, err)
@@ -61,6 +64,9 @@ func (k *Keys) Revoke(id ID) error {
 			return fmt.Errorf("remove an earlier key of %s: %w", id, err)
 		}
 		removed = true
+	}
+	if err := k.removeAdmitting(id); err != nil {
+		return err
 	}
 	err = os.Remove(k.Path(id))
 	if errors.Is(err, fs.ErrNotExist) && removed {

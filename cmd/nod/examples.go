@@ -13,6 +13,7 @@ var examples = map[string]string{
 	"open":              "nod open",
 	"engine":            "nod engine --nats-url nats://bus.example:4222 --creds engine.creds",
 	"connector":         "nod connector telegram",
+	"token-service":     "nod token-service --settings tokens.json",
 	"setup":             "nod setup\nnod setup --yes --no-service",
 	"service install":   "nod service install",
 	"service uninstall": "nod service uninstall",

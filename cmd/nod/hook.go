@@ -182,6 +182,9 @@ func ownProgram(place bus.Place, project string) (schemas.NodProgram, error) {
 	if err := policy.CheckServers(place.URL); err != nil {
 		return none, err
 	}
+	if place.TokenFile != "" {
+		return none, errors.New("nod's agent connects by a token")
+	}
 	if place.Creds != "" {
 		if program.Creds, err = filepath.Abs(place.Creds); err != nil || policy.CheckPath(program.Creds) != nil {
 			return none, errors.New("the path of nod's key file has characters that a command line must not have")

@@ -39,6 +39,9 @@ func (c *httpCmd) Run(e *env) error {
 		}
 		c.Agent = []string{name}
 	}
+	if len(c.Agent) > 1 && place.TokenFile != "" {
+		return errors.New("--oidc-token-file is one agent's token: start nod http once for each --agent")
+	}
 	if len(c.Agent) > 1 && place.Creds != "" {
 		return errors.New("--creds is one agent's key: start nod http once for each --agent, or without --creds if the data directory has their keys")
 	}

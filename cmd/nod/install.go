@@ -347,6 +347,13 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 		}
 		o.Args = append(o.Args, "--creds", creds)
 	}
+	if place.TokenFile != "" {
+		token, err := filepath.Abs(place.TokenFile)
+		if err != nil {
+			return o, fmt.Errorf("find the token file: %w", err)
+		}
+		o.Args = append(o.Args, "--oidc-token-file", token)
+	}
 	if c.DeferAfter > 0 {
 		if c.Agent != hook.ClaudeCode().Name || !c.Strict {
 			return o, errors.New("--defer-after: only claude-code can end a run and resume it later, and only with --strict")

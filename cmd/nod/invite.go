@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
 )
 
 type inviteCmd struct {
@@ -32,6 +33,13 @@ func (c *inviteCmd) Run(e *env) error {
 		}
 	} else if host, _, err := splitAddr(address); err != nil || host == "" {
 		return fmt.Errorf("%q is no address that another machine reaches: use HOST:PORT, such as devbox:%d", address, preferredPort)
+	}
+	keys, err := e.keys()
+	if err != nil {
+		return err
+	}
+	if err := e.checkJobs(keys, roles.AgentID(c.Name)); err != nil {
+		return err
 	}
 	invitation, err := bus.Invite(place.DataDir, c.Name, address)
 	if errors.Is(err, fs.ErrExist) {

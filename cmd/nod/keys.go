@@ -78,7 +78,7 @@ func (c *keysListCmd) Run(e *env) error {
 }
 
 type keysAddCmd struct {
-	Name string `arg:"" help:"The role and name: agent-NAME, connector-NAME, web or observer."`
+	Name string `arg:"" help:"The role and name: agent-NAME, connector-NAME, web, observer or token-service."`
 	operatorFlag
 }
 
@@ -93,9 +93,12 @@ func (c *keysAddCmd) Run(e *env) error {
 		return err
 	}
 	defer unlock()
+	if err := e.checkJobs(keys, id); err != nil {
+		return err
+	}
 	_, err = keys.Add(id)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s has a key already, %s: nod keys rotate %s replaces it, nod keys revoke %s takes it away wherever it is", id, keys.Path(id), id, id)
+		return keyElsewhere(keys, id, fmt.Errorf("%s has a key already, %s: nod keys rotate %s replaces it, nod keys revoke %s takes it away", id, keys.Path(id), id, id))
 	}
 	if err != nil {
 		return err
@@ -108,7 +111,23 @@ func (c *keysAddCmd) Run(e *env) error {
 		}
 		fmt.Fprintf(e.stderr, "with the nats command: nats %s %s --inbox-prefix %s …\n", flag, keys.Path(id), id.InboxPrefix())
 	}
+	if id.Role == roles.TokenService {
+		fmt.Fprintln(e.stderr, "a NATS server learns of a token service only at its start: start nod up again, or your own servers with the new text of nod keys config, one after another")
+		return nil
+	}
 	return e.keysInForce(keys, func() (bool, error) { return e.accepts(id, keys.Path(id)) })
+}
+
+// keyElsewhere returns err, or what to do if the file of a key was moved.
+func keyElsewhere(keys *roles.Keys, id roles.ID, err error) error {
+	elsewhere, listed := keys.Elsewhere()
+	if listed != nil {
+		return errors.Join(err, listed)
+	}
+	if _, stat := os.Stat(keys.Path(id)); stat == nil || !slices.ContainsFunc(elsewhere, func(u roles.User) bool { return u.ID == id }) {
+		return err
+	}
+	return fmt.Errorf("the key of %s is not in this directory: put it back to %s, or take it away with nod keys revoke %s and make another with nod keys add %s", id, keys.Path(id), id, id)
 }
 
 type keysRevokeCmd struct {
@@ -122,14 +141,14 @@ func (c *keysRevokeCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(roles.First(), id) && id.Role != roles.Agent {
-		return fmt.Errorf("nod itself needs the key %s: nod keys rotate %s replaces it", id, id)
-	}
 	keys, unlock, err := e.lockedKeys(operatorFlag{})
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if _, err := os.Stat(keys.Path(id)); err == nil && slices.Contains(roles.First(), id) && id.Role != roles.Agent {
+		return fmt.Errorf("nod itself needs the key %s: nod keys rotate %s replaces it", id, id)
+	}
 	old, err := os.CreateTemp("", "nod-revoked-*") // the key, to see that the server refuses it
 	if err != nil {
 		return fmt.Errorf("copy the key, to see that it is refused: %w", err)
@@ -187,7 +206,7 @@ func (c *keysRotateCmd) Run(e *env) error {
 	defer unlock()
 	_, until, err := keys.Rotate(id, c.Overlap)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no key here: nod keys add %s makes one", id, id)
+		return keyElsewhere(keys, id, fmt.Errorf("%s has no key here: nod keys add %s makes one", id, id))
 	}
 	if err != nil {
 		return err
@@ -272,7 +291,7 @@ func (e *env) accepts(id roles.ID, creds string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	place.Creds = creds
+	place.Creds, place.TokenFile = creds, ""
 	ctx, cancel := context.WithTimeout(e.ctx, 5*time.Second)
 	defer cancel()
 	conn, err := bus.Join(ctx, place, id, e.log)
@@ -306,6 +325,9 @@ func (c *keysConfigCmd) Run(e *env) error {
 	if err := keys.Ensure(roles.First()...); err != nil {
 		return err
 	}
+	if err := e.checkJobs(keys); err != nil {
+		return err
+	}
 	earlier, err := keys.Earlier(time.Now())
 	if err != nil {
 		return err
@@ -320,6 +342,6 @@ func (c *keysConfigCmd) Run(e *env) error {
 	for _, u := range earlier {
 		fmt.Fprintf(e.stderr, "the earlier key of %s is in the text until %s: print it anew after that\n", u.ID, u.Until.Local().Format(time.DateTime))
 	}
-	_, err = fmt.Fprint(e.stdout, roles.Config{Users: append(users, earlier...)}.String())
+	_, err = fmt.Fprint(e.stdout, roles.Config{Users: append(users, earlier...), Admitting: roles.TokenServices(users)}.String())
 	return err
 }

@@ -35,10 +35,11 @@ const (
 
 // globals are the flags that all commands have.
 type globals struct {
-	NatsURL string `name:"nats-url" placeholder:"URL,…" help:"NATS servers to use instead of the nod that runs here (NOD_URL)."`
-	Creds   string `placeholder:"FILE" type:"path" help:"Key file for those servers (NOD_CREDS)."`
-	Data    string `placeholder:"DIR" type:"path" help:"Data directory (NOD_DATA)."`
-	Verbose bool   `short:"v" help:"Log more."`
+	NatsURL   string `name:"nats-url" placeholder:"URL,…" help:"NATS servers to use instead of the nod that runs here (NOD_URL)."`
+	Creds     string `placeholder:"FILE" type:"path" help:"Key file for those servers (NOD_CREDS)."`
+	TokenFile string `name:"oidc-token-file" placeholder:"FILE" type:"path" help:"File with an agent's OIDC token, in place of a key (NOD_TOKEN_FILE; the name is NOD_AGENT)."`
+	Data      string `placeholder:"DIR" type:"path" help:"Data directory (NOD_DATA)."`
+	Verbose   bool   `short:"v" help:"Log more."`
 
 	VersionFlag versionFlag `name:"version" help:"Print the version."`
 }
@@ -47,14 +48,15 @@ type globals struct {
 type cli struct {
 	globals
 
-	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine, terminal and web inbox."`
-	Stop      stopCmd      `cmd:"" group:"run" help:"Stop the nod that runs on this machine; pending requests stay pending."`
-	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
-	Connector connectorCmd `cmd:"" group:"run" help:"Run a connector alone."`
-	Setup     setupCmd     `cmd:"" group:"run" help:"Set nod up on this machine, from checklists."`
-	Service   serviceCmd   `cmd:"" group:"run" help:"Have the system run nod from log-in on."`
-	Doctor    doctorCmd    `cmd:"" group:"run" help:"Check the whole installation, and say how to fix each problem."`
-	Uninstall uninstallCmd `cmd:"" group:"run" help:"Remove nod's hooks and service from this machine; its data stays."`
+	Up        upCmd           `cmd:"" group:"run" help:"Run nod: server, engine, terminal and web inbox."`
+	Stop      stopCmd         `cmd:"" group:"run" help:"Stop the nod that runs on this machine; pending requests stay pending."`
+	Engine    engineCmd       `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
+	Connector connectorCmd    `cmd:"" group:"run" help:"Run a connector alone."`
+	Tokens    tokenServiceCmd `cmd:"" name:"token-service" group:"run" help:"Admit agents of CI jobs and pods by their OIDC tokens, in place of keys."`
+	Setup     setupCmd        `cmd:"" group:"run" help:"Set nod up on this machine, from checklists."`
+	Service   serviceCmd      `cmd:"" group:"run" help:"Have the system run nod from log-in on."`
+	Doctor    doctorCmd       `cmd:"" group:"run" help:"Check the whole installation, and say how to fix each problem."`
+	Uninstall uninstallCmd    `cmd:"" group:"run" help:"Remove nod's hooks and service from this machine; its data stays."`
 
 	Status     statusCmd     `cmd:"" group:"run" help:"Say whether nod runs and how many requests wait; --short is for status bars."`
 	Bench      benchCmd      `cmd:"" group:"run" help:"Measure nod on this machine, beside bare NATS."`
@@ -184,7 +186,7 @@ func commandOf(args []string) (command string, own []string) {
 	for i := 0; i < len(args); i++ {
 		name, _, hasValue := strings.Cut(args[i], "=")
 		switch {
-		case slices.Contains([]string{"--data", "--nats-url", "--creds"}, name):
+		case slices.Contains([]string{"--data", "--nats-url", "--creds", "--oidc-token-file"}, name):
 			if !hasValue {
 				i++
 			}
@@ -240,7 +242,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	e := &env{
 		ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr,
 		args:  args,
-		place: bus.Place{URL: c.NatsURL, Creds: c.Creds, DataDir: c.Data},
+		place: bus.Place{URL: c.NatsURL, Creds: c.Creds, TokenFile: c.TokenFile, DataDir: c.Data},
 		log:   slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})),
 	}
 	var code exit

@@ -20,7 +20,7 @@ func ActionOf(tool string) schemas.ActionType {
 	case "WebFetch", "WebSearch", "web_fetch", "google_web_search":
 		return schemas.ActionNetwork
 	}
-	if strings.HasPrefix(tool, "mcp_") { // Gemini CLI's prefix is mcp_, other hosts' is mcp__
+	if strings.HasPrefix(tool, "mcp_") { // the prefix is mcp_ in Gemini CLI, and mcp__ in other hosts
 		return schemas.ActionMCPTool
 	}
 	return schemas.ActionOther

@@ -18,8 +18,8 @@ import (
 type Asker interface {
 	// Ask sends r and blocks until r is decided, without a time limit. If nod has stored r already,
 	// Ask waits for the decision about the stored request. If nod refuses r, the error is a
-	// *schemas.Error; its code is UNAVAILABLE if nod does not accept r in time. When ctx ends, Ask
-	// returns an error and r may stay pending. The caller must then Withdraw r.
+	// *schemas.Error. Its code is UNAVAILABLE if nod does not accept r in time. When ctx ends, Ask
+	// returns an error and r may stay pending. The caller must then withdraw r.
 	Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error)
 	// Withdraw ends a request that its agent no longer waits for. It also has an effect if the request
 	// has not reached nod yet. If the request was decided before, the decision stays and Withdraw
@@ -30,15 +30,15 @@ type Asker interface {
 // CallAsker is the interface to nod of a connector that knows which calls its agent never runs.
 type CallAsker interface {
 	Asker
-	// Abandon is Withdraw for a tool call that never runs. If the request was allowed before, its
-	// record gets the aftermath schemas.AftermathNeverRan, and people read it instead of the allow.
+	// Abandon withdraws the request of a tool call that never runs. If the request was allowed before,
+	// its record gets the aftermath schemas.AftermathNeverRan, which people read instead of the allow.
 	Abandon(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
 // storeWithin is the longest time that nod may take to store a request.
 const storeWithin = 15 * time.Second
 
-// UntilStored returns a context for the part of Ask until nod has stored the request. It ends after
+// UntilStored returns a context for the time in which nod must store a request. The context ends after
 // 15 s, or after three quarters of the time to ctx's deadline if that is earlier. If nod has not
 // stored the request by then, Ask fails with UNAVAILABLE before ctx ends, and the caller can report
 // that failure instead of a pending request.

@@ -9,7 +9,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// cwdField is the field in which the host names a call's working directory, and rules rely on it.
+// cwdField is the field in which the host names a call's working directory. Rules rely on this field.
 // If the tool's own input has a field "cwd", nod renames that field to ownCwdField. No rule matches
 // ownCwdField, so nod asks a person.
 const (
@@ -50,7 +50,7 @@ func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	return v.Pack(), nil
 }
 
-// WithoutCwd reverses WithCwd: it converts the input that a person edited to the input for the tool.
+// WithoutCwd reverses WithCwd. It converts the input that a person edited to the input for the tool.
 // If the person changed the host's "cwd", it returns an error, because the tool would still run in the
 // original directory.
 func WithoutCwd(edited, input json.RawMessage, cwd string) (json.RawMessage, error) {
@@ -74,8 +74,8 @@ func WithoutCwd(edited, input json.RawMessage, cwd string) (json.RawMessage, err
 	return v.Pack(), nil
 }
 
-// ParseObject parses a JSON object into a tree that keeps every byte. For any other JSON value it
-// returns an error.
+// ParseObject parses a JSON object into a tree that keeps every byte. It returns an error for any
+// other JSON value.
 func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 	if !IsObject(raw) {
 		return hujson.Value{}, nil, errors.New("it is not a JSON object")
@@ -84,7 +84,7 @@ func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 	if err != nil {
 		return hujson.Value{}, nil, err
 	}
-	return v, v.Value.(*hujson.Object), nil // IsObject has checked the type
+	return v, v.Value.(*hujson.Object), nil // the type is certain, because IsObject has checked raw
 }
 
 // Member returns the index of the member with this name, or -1. If several members have the name, it

@@ -17,8 +17,7 @@ const (
 
 // PlanRequest returns a request that asks a person to approve the plan in the input of Claude
 // Code's tool ExitPlanMode. r is the request for the whole tool call. leave is the label of the
-// option with which the person gives no answer. ok is false if the input has no plan that nod can
-// show.
+// option that gives no answer. ok is false if the input has no plan that nod can show.
 func PlanRequest(r schemas.Request, leave string) (asks schemas.Request, ok bool) {
 	r.Kind, r.ActionType, r.Title = schemas.KindQuestion, schemas.ActionOther, "Plan: may the agent carry it out?"
 	r.Options = []schemas.Option{
@@ -35,14 +34,14 @@ func PlanRequest(r schemas.Request, leave string) (asks schemas.Request, ok bool
 // PlanAnswer is a person's answer to a PlanRequest.
 type PlanAnswer struct {
 	Approved bool
-	// Update sets Claude Code's permission mode for the rest of the session, in the format of its
-	// updatedPermissions. It is nil unless Approved.
+	// Update sets Claude Code's permission mode for the rest of the session, in the format of
+	// updatedPermissions in a reply to Claude Code. It is nil if Approved is false.
 	Update json.RawMessage
-	// Message tells the agent to keep planning. It is empty if Approved.
+	// Message tells the agent to keep planning. It is empty if Approved is true.
 	Message string
 }
 
-// AnswerToPlan returns the answer in the decision d about r. ok is false if no person made the
+// AnswerToPlan returns the answer in d, the decision about r. ok is false if no person made the
 // decision, or if the person chose to give no answer.
 func AnswerToPlan(r schemas.Request, d schemas.Decision) (a PlanAnswer, ok bool) {
 	option, offered := r.Option(d.OptionID)

@@ -6,15 +6,15 @@ import (
 )
 
 // ProjectOf returns the project of a call that runs in dir, for hosts that do not name the project.
-// It is the outermost git repository that contains dir. It is not the innermost one, because an
-// agent can change its directory, and a directory below the project may contain a stranger's
-// repository. The home directory, the directories above it, and directories that every user may
-// write are never a project. Without a repository, dir itself is the project.
+// The project is the outermost git repository that contains dir, or dir itself if there is no
+// repository. It is not the innermost one, because an agent can change its directory, and a
+// directory below the project may contain a stranger's repository. The home directory, the
+// directories above it, and directories that every user may write are never a project.
 func ProjectOf(dir string) string {
 	if !filepath.IsAbs(dir) {
 		return dir
 	}
-	home, _ := os.UserHomeDir() // if the home directory is unknown, it is not excluded
+	home, _ := os.UserHomeDir() // if the home directory is unknown, it may become the project
 	project := filepath.Clean(dir)
 	for up := project; ; up = filepath.Dir(up) {
 		info, err := os.Stat(up)

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Question is a question of an agent to its user, in Claude Code's format. A person answers it; no
-// rule of nod allows or denies it.
+// Question is a question of an agent to its user, in Claude Code's format. A person answers the
+// question. No rule decides it.
 type Question struct {
 	Text    string           `json:"question"`
 	Header  string           `json:"header"`
@@ -61,10 +61,9 @@ func Questions(input json.RawMessage) []Question {
 	return in.Questions
 }
 
-// Request returns a request that asks a person the question q. The request has a new id. Its
-// session, agent and host are those of r, the request for the whole tool call. leave is the label
-// of the option with which the person gives no answer. Request returns an error if q cannot be
-// encoded as JSON.
+// Request returns a request that asks a person the question q. The request has a new id, and the
+// session, agent and host of r, the request for the whole tool call. leave is the label of the
+// option that gives no answer. The error means that q cannot be encoded as JSON.
 func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, error) {
 	details := map[string]any{"question": q.Text}
 	var about []map[string]string
@@ -85,7 +84,7 @@ func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, er
 	if q.Header != "" {
 		r.Title = "Question: " + cut(q.Header, 100)
 	}
-	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // the call may contain several questions, so its ids do not identify this request
+	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // a new id, because a call may contain several questions
 	r.Options = nil
 	for i, c := range q.Choices {
 		r.Options = append(r.Options, schemas.Option{OptionID: fmt.Sprintf("answer_%d", i+1), Name: c.Label, Kind: schemas.AllowOnce})
@@ -108,7 +107,7 @@ func cut(s string, n int) string {
 }
 
 // Answer returns the text of the answer to q. r is the request that q.Request made, and d is the
-// decision about r. ok is false if d is not the answer of a person.
+// decision about r. ok is false if d contains no answer of a person.
 func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, ok bool) {
 	option, offered := r.Option(d.OptionID)
 	if !Allows(r, d) || !offered || d.By.Kind != schemas.ByHuman {
@@ -120,9 +119,9 @@ func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, o
 	return option.Name, true
 }
 
-// withLabels returns the labels of the choices that text names by their numbers, separated by
-// commas as Claude Code separates them. If the question takes only one answer, or if text is not a
-// list of such numbers, withLabels returns text.
+// withLabels returns the labels of the choices whose numbers are in text. Commas separate the
+// labels, as in Claude Code. If the question takes only one answer, or text is not a list of such
+// numbers, withLabels returns text.
 func (q *Question) withLabels(text string) string {
 	if !q.Several {
 		return text

@@ -14,9 +14,9 @@ type AgentReply struct {
 	Text    string // never empty
 }
 
-// DescribeDecision returns a text about decision d for the agent that sent r. If a tool call timed
-// out or was withdrawn, it counts as denied and the reply is no error. If a request for permissions
-// timed out or was withdrawn, the reply is an error.
+// DescribeDecision returns a text about decision d for the agent that sent r. A tool call that
+// timed out or was withdrawn counts as denied, and the reply is no error. If a request for
+// permissions timed out or was withdrawn, the reply is an error.
 func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := AgentReply{Allowed: Allows(*r, *d)}
 	permission := r.Kind == schemas.KindPermission
@@ -49,8 +49,8 @@ func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	return reply
 }
 
-// DescribeRefusingEdits is DescribeDecision for an agent that cannot run an edited input. An allow
-// with an edited input becomes a denial, and the text contains the edited input.
+// DescribeRefusingEdits is like DescribeDecision, for an agent that cannot run an edited input. An
+// allow with an edited input becomes a denial, and the text contains the edited input.
 func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := DescribeDecision(r, d)
 	if reply.Allowed && d.UpdatedInput != nil {
@@ -59,7 +59,7 @@ func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
 	return reply
 }
 
-// DescribeError returns a text about nod's refusal for the agent. The reply never allows.
+// DescribeError returns a text for the agent about nod's refusal. The reply is never an allow.
 func DescribeError(err *schemas.Error) AgentReply {
 	text := err.Message
 	if err.Code == schemas.CodeUndeliverable {
@@ -68,7 +68,7 @@ func DescribeError(err *schemas.Error) AgentReply {
 	return AgentReply{IsError: true, Text: orElse(text, "Permission request failed")}
 }
 
-// AlreadyGranted returns the text for an agent that requests permissions it already has.
+// AlreadyGranted returns the text for an agent that requests permissions that it already has.
 func AlreadyGranted(tags []string) string {
 	return "Permission already granted for " + Access(tags) + "."
 }

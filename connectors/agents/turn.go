@@ -13,22 +13,23 @@ import (
 // reply is the id of the option with which a person writes the agent's next prompt.
 const reply = "reply"
 
-// maxLast is the largest length in bytes of each text in a TurnRequest: chats offer a reply only to a
-// question that fits into one message.
+// maxLast is the largest length in bytes of each text in a TurnRequest. It is limited because chats offer
+// a reply only to a question that fits into one message.
 const maxLast = 1500
 
 // turnTool is the ToolName of each TurnRequest, for people.
 const turnTool = "turn"
 
-// Turn is the end of an agent's turn. Of texts above 1,500 bytes only the end is shown, with a mark.
+// Turn is the end of an agent's turn. If a text has more than 1,500 bytes, people see only its end, with
+// a mark.
 type Turn struct {
 	Message string // the agent's last message; may be empty
 	Failure string // why the turn failed; empty if the agent has finished
 }
 
 // TurnRequest returns a request that tells people that the turn of an agent is over. A person's reply
-// becomes the agent's next prompt; see Reply. r names the session, the agent and the host, whose own
-// user may write the next prompt meanwhile. The error means that t cannot be encoded as JSON.
+// becomes the agent's next prompt; see Reply. r names the session, the agent and the host. The host's own
+// user may write the next prompt before a person replies. The error means that t cannot be encoded as JSON.
 func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
 	details := map[string]string{}
 	for name, text := range map[string]string{"message": t.Message, "failure": t.Failure} {
@@ -52,9 +53,9 @@ func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
 	return r, nil
 }
 
-// TurnID returns the id of the question about the end of a turn, so that all processes that follow the
-// session ask one question. turn identifies the turn in its session; round counts the questions that were
-// withdrawn before.
+// TurnID returns the id of the question about the end of a turn. All processes that follow the session
+// use this id, so that they ask one question. turn identifies the turn in its session. round is the
+// number of earlier questions about the turn that were withdrawn.
 func TurnID(session, turn string, round int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", session, turn, round))
 	return "turn_" + hex.EncodeToString(sum[:12])
@@ -70,7 +71,8 @@ func Reply(r schemas.Request, d schemas.Decision) (prompt string, ok bool) {
 	return prompt, prompt != ""
 }
 
-// cutBytes returns the last bytes of s, at most n. If it cuts s, it marks the cut in a first line.
+// cutBytes returns s if it has at most n bytes. Otherwise it returns the end of s, after a first line
+// that marks the cut.
 func cutBytes(s string, n int) string {
 	const mark = "(cut by nod: the agent has the beginning)\n… "
 	if len(s) <= n {

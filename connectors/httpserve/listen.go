@@ -28,8 +28,8 @@ type Listen struct {
 	BehindProxy bool
 }
 
-// Server contains the names that error messages use: the names of the server, of its flags and of
-// its settings.
+// Server contains the names that error messages use. They are the names of the server, of its flags
+// and of its settings.
 type Server struct {
 	Name      string // such as "the web inbox"
 	Flag      string // the flag that sets Listen.Addr
@@ -48,10 +48,9 @@ type Address struct {
 	hosts []string // the values of the Host header that the server accepts
 }
 
-// Open starts to listen. It returns an error if other machines could reach the server without TLS.
-// If other machines could reach the server, PublicURL must be set, because the server checks the
-// host names in their requests. Each error is one line that names
-// the setting to change.
+// Open starts to listen. It returns an error if other machines could reach the server without TLS. If
+// other machines can reach the server, PublicURL must be set, because the server checks the host
+// names in their requests. Each error is one line that names the setting to change.
 func (l Listen) Open(s Server) (net.Listener, Address, error) {
 	host, _, err := net.SplitHostPort(l.Addr)
 	if err != nil {
@@ -132,9 +131,8 @@ func (l Listen) Serve(s *http.Server, listener net.Listener) error {
 	return err
 }
 
-// Answers reports whether a request's Host header names this server. The server must refuse a request
-// with another name: a web page may have made its own host name resolve to this machine (DNS
-// rebinding).
+// Answers reports whether a request's Host header names this server. The server must refuse a request with
+// another name, because a web page may have made its own host name resolve to this machine (DNS rebinding).
 func (a Address) Answers(host string) bool {
 	return slices.ContainsFunc(a.hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// minToken is the minimum length of a token in bytes. An attacker could guess a shorter token.
+// minToken is the minimum length of a token in bytes, because an attacker could guess a shorter token.
 const minToken = 16
 
 // Token returns the token in a file. If the file does not exist, Token creates it with a new token,
@@ -39,8 +39,8 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// newToken creates the token file completely or not at all. If two processes call newToken at the
-// same time, one of them creates the file, and both return the token in that file.
+// newToken creates the token file completely or not at all. If two processes call newToken at the same
+// time, only one of them creates the file, and both return the token in that file.
 func newToken(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -15,8 +15,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	collectorpb "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/slim/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
@@ -61,7 +62,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && (r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf") {
 		err = fmt.Errorf("%s %s of %s is no export", r.Method, r.URL.Path, r.Header.Get("Content-Type"))
 	}
-	var message tracepb.TracesData // it has the same form as an ExportTraceServiceRequest, whose package needs gRPC
+	var message collectorpb.ExportTraceServiceRequest
 	if err == nil {
 		err = proto.Unmarshal(body, &message)
 	}
@@ -80,7 +81,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.bodies, c.headers = append(c.bodies, body), append(c.headers, r.Header)
 }
 
-func read(message *tracepb.TracesData) (all []Span, err error) {
+func read(message *collectorpb.ExportTraceServiceRequest) (all []Span, err error) {
 	if err := known(message.ProtoReflect()); err != nil {
 		return nil, err
 	}
@@ -161,8 +162,6 @@ func attributes(list []*commonpb.KeyValue) map[string]string {
 			all[a.Key] = strings.Join(texts, ",")
 		case *commonpb.AnyValue_IntValue:
 			all[a.Key] = fmt.Sprint(v.IntValue)
-		case *commonpb.AnyValue_BoolValue:
-			all[a.Key] = fmt.Sprint(v.BoolValue)
 		default:
 			all[a.Key] = a.Value.GetStringValue()
 		}

@@ -1,15 +1,20 @@
 package cluster
 
 import (
+	"bytes"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -24,8 +29,19 @@ func TestTheClusterIsExamined(t *testing.T) {
 	require.Contains(t, <-up, "an engine is up")
 
 	c.examines(true, "3 replicas are current", "2 run", "all have read the same settings")
+	// An engine that hangs answers nothing, so that it is missing.
+	require.NoError(t, first.Process.Signal(syscall.SIGSTOP))
+	c.examines(true, "one runs: if it stops")
+	require.NoError(t, first.Process.Signal(syscall.SIGCONT))
+	c.examines(true, "2 run")
 	stop(first)
 	c.examines(true, "one runs: if it stops")
+
+	// One server has an older accounts.conf, without the observer.
+	accounts := c.withoutKey(roles.ID{Role: roles.Observer}, 1)
+	c.examines(false, "the NATS server at "+strings.Split(c.urls, ",")[1]+" refused the key of observer", "reload it")
+	c.reloads(1, accounts)
+	c.examines(true, "n1 at "+strings.Split(c.urls, ",")[1]+" runs")
 
 	js, done := c.jetStream(c.urls)
 	defer done()
@@ -48,6 +64,31 @@ func TestTheClusterIsExamined(t *testing.T) {
 
 	_, err := c.run("observer", "doctor", "--cluster", "--prompt")
 	require.ErrorContains(t, err, "run it once for each")
+}
+
+// withoutKey removes a key from the configuration of server n, which reads it again. It returns the
+// configuration as it was.
+func (c *cluster) withoutKey(id roles.ID, n int) (was []byte) {
+	c.t.Helper()
+	keys, err := roles.OpenKeys(c.dir)
+	require.NoError(c.t, err)
+	user, err := keys.User(id)
+	require.NoError(c.t, err)
+	another, err := nkeys.CreateUser()
+	require.NoError(c.t, err)
+	public, err := another.PublicKey()
+	require.NoError(c.t, err)
+	was, err = os.ReadFile(c.config(n))
+	require.NoError(c.t, err)
+	c.reloads(n, bytes.ReplaceAll(was, []byte(user.PublicKey), []byte(public)))
+	return was
+}
+
+// reloads gives server n a configuration, which it reads without a restart.
+func (c *cluster) reloads(n int, config []byte) {
+	c.t.Helper()
+	require.NoError(c.t, os.WriteFile(c.config(n), config, 0o600))
+	require.NoError(c.t, c.servers[n].Process.Signal(syscall.SIGHUP))
 }
 
 // examines runs nod doctor --cluster until its output has these texts.

@@ -56,11 +56,13 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// configure writes the keys and the configuration of a cluster. It starts no server.
-func configure(t *testing.T, servers int) *cluster { return configureKeys(t, servers, ".nk") }
+// configure writes the keys and the configuration of a cluster, with further keys. It starts no server.
+func configure(t *testing.T, servers int, more ...roles.ID) *cluster {
+	return configureKeys(t, servers, ".nk", more...)
+}
 
 // configureKeys is configure with keys of a suffix: .creds means servers in operator mode.
-func configureKeys(t *testing.T, servers int, suffix string) *cluster {
+func configureKeys(t *testing.T, servers int, suffix string, more ...roles.ID) *cluster {
 	server, err := natsServer()
 	require.NoError(t, err)
 	c := &cluster{t: t, dir: t.TempDir(), nod: rig.Binary, server: server, suffix: suffix}
@@ -69,7 +71,7 @@ func configureKeys(t *testing.T, servers int, suffix string) *cluster {
 	if suffix == ".creds" {
 		require.NoError(t, keys.ForOperator())
 	}
-	require.NoError(t, keys.Ensure(append(roles.First(), roles.ConnectorID("tg"), roles.ID{Role: roles.Observer})...))
+	require.NoError(t, keys.Ensure(append(append(roles.First(), roles.ConnectorID("tg"), roles.ID{Role: roles.Observer}), more...)...))
 	accounts, err := exec.Command(rig.Binary, "keys", "config", "--data", c.dir, "--resolver-dir", "ACCOUNTS-OF-THIS-SERVER").Output()
 	require.NoError(t, err)
 	ports := testports.Free(t, 2*servers)

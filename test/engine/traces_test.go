@@ -58,25 +58,27 @@ func names(spans []testcollector.Span) (all []string) {
 	return all
 }
 
-// of waits for the span of a request, and returns it with the names of all spans in its trace.
-func of(env *rig.Env, c *testcollector.Collector, id string) (root testcollector.Span, all []string) {
+// of waits until a request's own span and at least one of each name are there, and each has its parent;
+// the engine writes its reply's and the outbox's spans in any order. It returns the request's own
+// span and its trace.
+func of(env *rig.Env, c *testcollector.Collector, id string, want ...string) (root testcollector.Span, all []testcollector.Span) {
 	env.T.Helper()
-	env.Soon("the span of "+id, func() bool {
+	env.Soon("the spans of "+id+": "+strings.Join(want, ", "), func() bool {
 		i := slices.IndexFunc(c.Named("permission request"), func(s testcollector.Span) bool { return s.Attributes["nod.request"] == id })
-		if i >= 0 {
-			root = c.Named("permission request")[i]
+		if i < 0 {
+			return false
 		}
-		return i >= 0
+		root = c.Named("permission request")[i]
+		all = slices.DeleteFunc(c.Spans(), func(s testcollector.Span) bool { return s.Trace != root.Trace })
+		ids := map[string]bool{}
+		for _, s := range all {
+			ids[s.ID] = true
+		}
+		found := names(all)
+		return !slices.ContainsFunc(all, func(s testcollector.Span) bool { return s.Name != root.Name && !ids[s.Parent] }) &&
+			!slices.ContainsFunc(want, func(name string) bool { return !slices.Contains(found, name) })
 	})
-	spans := slices.DeleteFunc(c.Spans(), func(s testcollector.Span) bool { return s.Trace != root.Trace })
-	ids := map[string]bool{root.ID: true}
-	for _, s := range spans {
-		ids[s.ID] = true
-	}
-	for _, s := range spans {
-		env.True(s.ID == root.ID || ids[s.Parent], "%s of %s hangs in the air", s.Name, id)
-	}
-	return root, names(spans)
+	return root, all
 }
 
 // Without an exporter no message of nod has a trace, and no record keeps one, even if the agent sends
@@ -161,10 +163,11 @@ func TestTheSpansOfEachEndOfARequest(t *testing.T) {
 	given, id := parent(1)
 
 	asksIn(ada, given, rig.Lookup("S", "ruled"))
-	root, all := of(env, c, "ruled")
+	ruled := []string{"ask", "check policy", "deliver", "permission request", "store", "sync"}
+	root, all := of(env, c, "ruled", ruled...)
 	env.Equal(id, root.Trace)
 	env.Equal([]string{"allowed", "policy", "allow Lookup"}, []string{root.Attributes["nod.outcome"], root.Attributes["nod.decided_by"], root.Attributes["nod.rule"]})
-	env.Equal([]string{"ask", "check policy", "deliver", "permission request", "store", "sync"}, all)
+	env.Equal(ruled, names(all))
 
 	asksIn(ada, "nonsense", rig.Call("Forbidden", "S", "malformed"))
 	root, _ = of(env, c, "malformed")
@@ -173,19 +176,16 @@ func TestTheSpansOfEachEndOfARequest(t *testing.T) {
 
 	ada.Asks(rig.Deploy("S", "gone"))
 	ada.Withdraws("S", "gone")
-	root, all = of(env, c, "gone")
+	root, _ = of(env, c, "gone", "route", "decide", "wait for person")
 	env.Equal([]string{"withdrawn", "agent"}, []string{root.Attributes["nod.outcome"], root.Attributes["nod.decided_by"]})
-	env.Contains(all, "wait for person")
 
 	env.Timeout("T", time.Second)
 	late := ada.Asks(rig.Deploy("T", "late"))
 	d := late.Ends(schemas.TimedOut)
-	root, all = of(env, c, "late")
+	root, all = of(env, c, "late", "decide", "wait for person")
 	env.Equal([]string{"timed_out", "clock"}, []string{root.Attributes["nod.outcome"], root.Attributes["nod.decided_by"]})
-	env.Contains(all, "decide")
-	i := slices.IndexFunc(c.Spans(), func(s testcollector.Span) bool { return s.Trace == root.Trace && s.Name == "wait for person" })
-	wait := c.Spans()[i]
-	env.InDelta(time.Second, wait.End.Sub(wait.Start), float64(time.Second/2))
+	wait := all[slices.IndexFunc(all, func(s testcollector.Span) bool { return s.Name == "wait for person" })]
+	env.GreaterOrEqual(wait.End.Sub(wait.Start), time.Second-2*time.Millisecond) // deadlines are whole milliseconds
 	env.True(wait.End.Equal(d.DecidedAt), "%s %s", wait.End, d.DecidedAt)
 
 	tool := rig.Call("rm -rf /home/ann", "S", "odd") // an agent may name its tool as it likes
@@ -198,6 +198,42 @@ func TestTheSpansOfEachEndOfARequest(t *testing.T) {
 	root, _ = of(env, c, "refused")
 	env.True(root.Failed)
 	env.Equal("UNDELIVERABLE", root.Attributes["error.type"])
+}
+
+// Whatever headers an agent sends, its request is decided as without them, and no span has them.
+func TestHostileHeadersChangeNoDecision(t *testing.T) {
+	t.Parallel()
+	c, traced := tracing(t)
+	env := rig.Start(t, traced)
+	env.Agent("ada")
+	raw := env.RawConn(roles.AgentID("ada"))
+	good, id := parent(1)
+	for i, header := range []nats.Header{
+		{"traceparent": {good}, "tracestate": {"a=\xff\xfe"}, "baggage": {"hostile=1"}},
+		{"traceparent": {good}, "tracestate": {strings.Repeat("hostile=1,", 10_000)}},
+		{"traceparent": {"01-" + id + "-00f067aa0ba902b7-01-" + strings.Repeat("hostile", 10_000)}},
+		{"traceparent": slices.Repeat([]string{"hostile"}, 1000)},
+		{"traceparent": {""}, "tracestate": {"hostile=1"}},
+		{"traceparent": {"00-hostile\x00-00f067aa0ba902b7-01"}},
+	} {
+		r := rig.Lookup("S", fmt.Sprint("hostile", i))
+		r.Type = schemas.TypeRequest
+		data, err := schemas.Encode(&r)
+		env.NoError(err)
+		reply, err := raw.RequestMsg(&nats.Msg{Subject: schemas.RequestSubject("ada", "S", r.PendingID), Data: data, Header: header}, rig.Patience)
+		env.NoError(err)
+		var d schemas.Decision
+		env.NoError(schemas.Decode(reply.Data, &d), "%s", reply.Data)
+		env.Equal(schemas.Allowed, d.Outcome)
+		root, _ := of(env, c, r.PendingID)
+		env.Equal(i < 2, root.Trace == id, i)
+		env.Empty(root.State)
+	}
+	bodies, _ := c.Received()
+	for _, body := range bodies {
+		env.NotContains(string(body), "hostile=")
+		env.NotContains(string(body), "hostilehostile")
+	}
 }
 
 // A request that is sent again stays in its trace, whatever trace the second message names.
@@ -236,10 +272,9 @@ func TestAJoinedCallKeepsItsTraceAndLinksTheQuestion(t *testing.T) {
 	env.NoError(err)
 	joined.Ends(schemas.Allowed)
 	asked, _ := of(env, c, "question")
-	waited, all := of(env, c, "joined")
+	waited, _ := of(env, c, "joined", "wait for person")
 	env.Equal([]string{id, other}, []string{asked.Trace, waited.Trace})
 	env.Equal([]string{asked.Trace + "-" + asked.ID}, waited.Links)
-	env.Contains(all, "wait for person")
 }
 
 // An agent that names the trace of another agent only gets a link to it.
@@ -268,10 +303,11 @@ func TestADecisionWithoutARecordHasItsSpans(t *testing.T) {
 	env.NoError(err)
 	_, err = asked.Await(env.Ctx)
 	env.NoError(err)
-	root, all := of(env, c, "fresh")
+	fresh := []string{"ask", "check policy", "permission request", "store", "sync"}
+	root, all := of(env, c, "fresh", fresh...)
 	env.Equal(id, root.Trace)
 	env.Equal([]string{"allowed", "policy"}, []string{root.Attributes["nod.outcome"], root.Attributes["nod.decided_by"]})
-	env.Equal([]string{"ask", "check policy", "permission request", "store", "sync"}, all)
+	env.Equal(fresh, names(all))
 	_, err = env.Store.Records.Get(env.Ctx, "S.fresh")
 	env.Error(err)
 	bodies, _ := c.Received()

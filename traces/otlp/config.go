@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -13,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
@@ -108,20 +107,33 @@ func (env environment) protocol(*Config) error {
 }
 
 func (env environment) readHeaders(c *Config) error {
-	c.Headers = http.Header{}
 	variable, value := env.ofTraces("HEADERS")
-	for pair := range strings.SplitSeq(value, ",") {
-		if strings.TrimSpace(pair) == "" {
+	all, err := pairs(variable, value)
+	c.Headers = http.Header{}
+	for _, p := range all {
+		c.Headers.Add(p.name, p.value)
+	}
+	return err
+}
+
+type pair struct{ name, value string }
+
+// pairs reads a variable's list of escaped values with names. The error does not show the list, which
+// may have secrets.
+func pairs(variable, list string) (all []pair, err error) {
+	for one := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(one) == "" {
 			continue
 		}
-		name, text, ok := strings.Cut(pair, "=")
-		text, err := url.PathUnescape(strings.TrimSpace(text))
-		if !ok || err != nil {
-			return fmt.Errorf("%s is not a list such as name=value,name=value", variable) // the error must not show the value, which may be a secret
+		name, escaped, found := strings.Cut(one, "=")
+		name = strings.TrimSpace(name)
+		value, err := url.PathUnescape(strings.TrimSpace(escaped))
+		if !found || name == "" || err != nil || !utf8.ValidString(name+value) {
+			return nil, fmt.Errorf("%s is not a list such as name=value,name=value", variable)
 		}
-		c.Headers.Add(strings.TrimSpace(name), text)
+		all = append(all, pair{name, value})
 	}
-	return nil
+	return all, nil
 }
 
 func (env environment) certificates(c *Config) error {
@@ -198,13 +210,17 @@ func (env environment) sampler(c *Config) error {
 
 // resource describes this process by the variables OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
 func (env environment) resource(c *Config) error {
+	all, err := pairs("OTEL_RESOURCE_ATTRIBUTES", env("OTEL_RESOURCE_ATTRIBUTES"))
 	attributes := []attribute.KeyValue{attribute.String("service.name", "nod"), attribute.String("service.version", c.Version)}
-	r, err := resource.New(context.Background(), resource.WithAttributes(attributes...), resource.WithFromEnv())
-	if err != nil {
-		return fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES is not a list such as name=value,name=value: %w", err)
+	for _, p := range all {
+		attributes = append(attributes, attribute.String(p.name, p.value))
 	}
-	c.Resource = r.Attributes()
-	return nil
+	if name := env("OTEL_SERVICE_NAME"); name != "" {
+		attributes = append(attributes, attribute.String("service.name", name))
+	}
+	set := attribute.NewSet(attributes...) // the last value of each name counts
+	c.Resource = set.ToSlice()
+	return err
 }
 
 // shown returns the endpoint for the log, without a password or a query.

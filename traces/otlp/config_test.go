@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
 )
 
 func read(variables map[string]string) (Config, bool, error) {
@@ -50,6 +51,18 @@ func TestTheStandardVariablesConfigureTheExporter(t *testing.T) {
 	require.Contains(t, c.Sampler.Description(), "TraceIDRatioBased{0.25}")
 }
 
+func TestTheVariablesDescribeTheProcess(t *testing.T) {
+	for service, expected := range map[string]string{"": "of the list", "of its own": "of its own"} {
+		c, _, err := read(map[string]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_RESOURCE_ATTRIBUTES": "service.name=of%20the list, deployment.environment = test", "OTEL_SERVICE_NAME": service,
+		})
+		require.NoError(t, err)
+		require.ElementsMatch(t, []attribute.KeyValue{
+			attribute.String("service.name", expected), attribute.String("service.version", "1.2.3"), attribute.String("deployment.environment", "test"),
+		}, c.Resource)
+	}
+}
+
 // The error names the variable and shows no secret.
 func TestAWrongVariableIsNamed(t *testing.T) {
 	for variable, value := range map[string]string{
@@ -57,7 +70,7 @@ func TestAWrongVariableIsNamed(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip", "OTEL_EXPORTER_OTLP_HEADERS": "sosecret", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "a=sosecret%zz",
 		"OTEL_EXPORTER_OTLP_CERTIFICATE": "/no/such/file", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": "/no/such/file", "OTEL_EXPORTER_OTLP_TIMEOUT": "soon",
 		"OTEL_BSP_MAX_QUEUE_SIZE": "1000000", "OTEL_BSP_SCHEDULE_DELAY": "0", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "-1",
-		"OTEL_TRACES_SAMPLER": "jaeger_remote", "OTEL_TRACES_EXPORTER": "zipkin",
+		"OTEL_TRACES_SAMPLER": "jaeger_remote", "OTEL_TRACES_EXPORTER": "zipkin", "OTEL_RESOURCE_ATTRIBUTES": "=sosecret",
 	} {
 		variables := map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"}
 		if variable == "OTEL_EXPORTER_OTLP_ENDPOINT" {

@@ -1,136 +1,86 @@
 package otlp
 
 import (
-	"slices"
-	"time"
+	"fmt"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
-	"google.golang.org/protobuf/encoding/protowire"
+	collectorpb "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/slim/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/slim/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/nodbus/nod/traces"
 )
 
-// The functions of this file write the messages of opentelemetry.proto.trace.v1. The official
-// encoder would add gRPC and its start-up to each process of nod, also to hooks.
-
-// encode returns an ExportTraceServiceRequest. resource and scope are encoded already.
-func encode(resource, scope []byte, spans []traces.Span) []byte {
-	scoped := message(nil, 1, scope)
-	for i := range spans {
-		scoped = message(scoped, 2, encodeSpan(&spans[i]))
+// encode returns an ExportTraceServiceRequest.
+func (e *Exporter) encode(batch []traces.Span) ([]byte, error) {
+	spans := make([]*tracepb.Span, len(batch))
+	for i := range batch {
+		spans[i] = spanMessage(&batch[i])
 	}
-	return message(nil, 1, message(message(nil, 1, resource), 2, scoped))
-}
-
-func encodeResource(attributes []attribute.KeyValue) (b []byte) {
-	for _, a := range attributes {
-		b = message(b, 1, encodeAttribute(a))
+	body, err := proto.Marshal(&collectorpb.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{
+		Resource: &resourcepb.Resource{Attributes: attributeMessages(e.config.Resource)},
+		ScopeSpans: []*tracepb.ScopeSpans{{
+			Scope: &commonpb.InstrumentationScope{Name: "github.com/nodbus/nod", Version: e.config.Version},
+			Spans: spans,
+		}},
+	}}})
+	if err != nil {
+		return nil, fmt.Errorf("encode spans: %w", err)
 	}
-	return b
+	return body, nil
 }
 
-func encodeScope(version string) []byte {
-	return message(message(nil, 1, []byte("github.com/nodbus/nod")), 2, []byte(version))
-}
-
-func encodeSpan(s *traces.Span) []byte {
-	b := message(nil, 1, s.Trace[:])
-	b = message(b, 2, s.ID[:])
-	b = text(b, 3, s.State)
+func spanMessage(s *traces.Span) *tracepb.Span {
+	m := &tracepb.Span{
+		TraceId: s.Trace[:], SpanId: s.ID[:], TraceState: s.State, Name: s.Name,
+		Kind:              tracepb.Span_SpanKind(s.Kind), // both have the same numbers
+		StartTimeUnixNano: uint64(s.Start.UnixNano()), EndTimeUnixNano: uint64(s.End.UnixNano()),
+		Attributes: attributeMessages(s.Attributes),
+	}
 	if s.Parent.IsValid() {
-		b = message(b, 4, s.Parent[:])
-	}
-	b = text(b, 5, s.Name)
-	b = number(b, 6, uint64(s.Kind))
-	b = nanoseconds(b, 7, s.Start)
-	b = nanoseconds(b, 8, s.End)
-	for _, a := range s.Attributes {
-		b = message(b, 9, encodeAttribute(a))
+		m.ParentSpanId = s.Parent[:]
 	}
 	if s.Error != "" {
-		b = message(b, 9, encodeAttribute(attribute.String("error.type", s.Error)))
+		m.Status = &tracepb.Status{Code: tracepb.Status_STATUS_CODE_ERROR}
+		m.Attributes = append(m.Attributes, attributeMessages([]attribute.KeyValue{attribute.String("error.type", s.Error)})...)
 	}
 	for _, l := range s.Links {
-		b = message(b, 13, encodeLink(l))
+		id, span := l.TraceID(), l.SpanID()
+		m.Links = append(m.Links, &tracepb.Span_Link{TraceId: id[:], SpanId: span[:], TraceState: l.TraceState().String()})
 	}
-	if s.Error != "" {
-		b = message(b, 15, number(nil, 3, 2)) // a status with the code ERROR
+	return m
+}
+
+func attributeMessages(all []attribute.KeyValue) (messages []*commonpb.KeyValue) {
+	for _, a := range all {
+		messages = append(messages, &commonpb.KeyValue{Key: string(a.Key), Value: valueMessage(a.Value)})
 	}
-	return b
+	return messages
 }
 
-func encodeLink(l trace.SpanContext) []byte {
-	id, span := l.TraceID(), l.SpanID()
-	return text(message(message(nil, 1, id[:]), 2, span[:]), 3, l.TraceState().String())
-}
-
-func encodeAttribute(a attribute.KeyValue) []byte {
-	return message(message(nil, 1, []byte(a.Key)), 2, encodeValue(a.Value))
-}
-
-// encodeValue encodes an attribute's value; of a type that nod does not use, it encodes the text.
-func encodeValue(v attribute.Value) []byte {
+// valueMessage returns an attribute's value; of a type that nod does not use, it returns the text.
+func valueMessage(v attribute.Value) *commonpb.AnyValue {
 	switch v.Type() {
-	case attribute.BOOL:
-		return number(nil, 2, protowire.EncodeBool(v.AsBool()))
 	case attribute.INT64:
-		return number(nil, 3, uint64(v.AsInt64()))
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: v.AsInt64()}}
 	case attribute.STRINGSLICE:
-		var values []byte
+		list := &commonpb.ArrayValue{}
 		for _, s := range v.AsStringSlice() {
-			values = message(values, 1, message(nil, 1, []byte(s)))
+			list.Values = append(list.Values, valueMessage(attribute.StringValue(s)))
 		}
-		return message(nil, 5, values)
+		return &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{ArrayValue: list}}
 	}
-	return message(nil, 1, []byte(v.Emit()))
+	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: v.Emit()}}
 }
 
-func message(b []byte, field protowire.Number, content []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), content)
-}
-
-func text(b []byte, field protowire.Number, content string) []byte {
-	if content == "" {
-		return b
-	}
-	return message(b, field, []byte(content))
-}
-
-func number(b []byte, field protowire.Number, n uint64) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), n)
-}
-
-func nanoseconds(b []byte, field protowire.Number, at time.Time) []byte {
-	return protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), uint64(at.UnixNano()))
-}
-
-// rejected returns the number of spans that a collector says it has refused, from its
-// ExportTraceServiceResponse. A malformed response counts as 0.
+// rejected returns the number of spans that a collector says it has refused. A malformed response
+// counts as 0.
 func rejected(response []byte) uint64 {
-	n, _ := protowire.ConsumeVarint(field(field(response, 1), 1))
-	return n
-}
-
-// field returns the content of a field of a message, without its length, or nil if it is missing.
-func field(b []byte, want protowire.Number) []byte {
-	for len(b) > 0 {
-		found, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return nil
-		}
-		b = b[n:]
-		if n = protowire.ConsumeFieldValue(found, typ, b); n < 0 {
-			return nil
-		}
-		if found == want && typ == protowire.BytesType {
-			content, _ := protowire.ConsumeBytes(b)
-			return content
-		}
-		if found == want {
-			return slices.Clone(b[:n])
-		}
-		b = b[n:]
+	var r collectorpb.ExportTraceServiceResponse
+	if proto.Unmarshal(response, &r) != nil {
+		return 0
 	}
-	return nil
+	return uint64(max(0, r.GetPartialSuccess().GetRejectedSpans()))
 }

@@ -40,8 +40,6 @@ type Stats struct {
 // away delays no request: the queue is bounded, and spans that do not fit are dropped.
 type Exporter struct {
 	config   Config
-	resource []byte
-	scope    []byte
 	client   *http.Client
 	chooser  *chooser
 	queue    chan traces.Span
@@ -60,11 +58,10 @@ var _ traces.Tracer = (*Exporter)(nil)
 // Open starts an exporter. The caller must Close it.
 func Open(c Config, log *slog.Logger) *Exporter {
 	e := &Exporter{
-		config: c, resource: encodeResource(c.Resource), scope: encodeScope(c.Version), chooser: newChooser(c.Sampler),
+		config: c, chooser: newChooser(c.Sampler),
 		queue: make(chan traces.Span, c.Queue), ended: make(chan struct{}), log: log,
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = c.TLS
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: c.TLS, ForceAttemptHTTP2: true}
 	e.client = &http.Client{Transport: transport, Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	e.stopping, e.stop = context.WithCancel(context.Background())
 	go e.run()
@@ -122,7 +119,7 @@ func (e *Exporter) run() {
 		if len(batch) > 0 {
 			if err := e.export(batch); err != nil && time.Since(complained) > complainEvery {
 				complained = time.Now()
-				e.log.Warn("traces: the collector took no spans; requests go on without them", "endpoint", e.config.shown(), "error", err)
+				e.log.Warn("traces: the collector took no spans, and requests go on without them; check that it runs at OTEL_EXPORTER_OTLP_ENDPOINT", "endpoint", e.config.shown(), "error", err)
 			}
 		}
 		if !more {
@@ -157,7 +154,12 @@ func (e *Exporter) batch() (batch []traces.Span, more bool) {
 
 // export sends a batch, several times if the collector is away or busy, and counts its spans.
 func (e *Exporter) export(batch []traces.Span) error {
-	body, pause := encode(e.resource, e.scope, batch), retryFirst
+	body, err := e.encode(batch)
+	if err != nil {
+		e.failed.Add(uint64(len(batch)))
+		return err
+	}
+	pause := retryFirst
 	for try := 1; ; try++ {
 		refused, again, err := e.send(body)
 		if err == nil {
@@ -201,13 +203,13 @@ func (e *Exporter) send(body []byte) (refused uint64, again bool, err error) {
 		return 0, true, fmt.Errorf("send spans: %w", withoutURL(err))
 	}
 	defer response.Body.Close()
-	reply, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	reply, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse)) // a reply that breaks off does not undo the success
 	switch code := response.StatusCode; {
 	case code >= 200 && code < 300:
-		return rejected(reply), false, nil // a reply that breaks off does not undo the success
+		return rejected(reply), false, nil
 	case code == http.StatusTooManyRequests, code >= http.StatusBadGateway && code <= http.StatusGatewayTimeout:
 		return 0, true, fmt.Errorf("send spans: the collector replied %s", response.Status)
 	default:
-		return 0, err != nil, fmt.Errorf("send spans: the collector replied %s", response.Status)
+		return 0, false, fmt.Errorf("send spans: the collector replied %s", response.Status)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"sync"
 
-	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/time/rate"
@@ -49,7 +48,9 @@ func newChooser(sampler sdktrace.Sampler) *chooser {
 // begin is traces.Tracer.Begin. limited means that only the agent's bound keeps the request from
 // being traced.
 func (c *chooser) begin(agent string, parent trace.SpanContext) (root traces.Root, ok, limited bool) {
-	if parent.IsValid() && !c.mayContinue(agent, parent.TraceID()) {
+	c.mu.Lock() // also between the look at a trace's owner and its entry, so that of two agents only one gets the trace
+	defer c.mu.Unlock()
+	if owner, found := c.owners[parent.TraceID()]; found && owner != agent {
 		root.Link, parent = parent, trace.SpanContext{}
 	}
 	id := parent.TraceID()
@@ -59,14 +60,14 @@ func (c *chooser) begin(agent string, parent trace.SpanContext) (root traces.Roo
 	result := c.sampler.ShouldSample(sdktrace.SamplingParameters{
 		ParentContext: trace.ContextWithRemoteSpanContext(context.Background(), parent),
 		TraceID:       c.drawOf(id), Name: "permission request", Kind: trace.SpanKindServer,
-		Attributes: []attribute.KeyValue{attribute.String("nod.agent", agent)},
 	})
 	if result.Decision != sdktrace.RecordAndSample {
 		return root, false, false
 	}
-	if !c.take(agent, id) {
+	if !c.limit(agent).Allow() {
 		return root, false, true
 	}
+	c.own(id, agent)
 	root.Parent = parent.SpanID()
 	root.Span = trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: id, SpanID: traces.NewSpanID(), TraceFlags: trace.FlagsSampled, TraceState: result.Tracestate,
@@ -82,35 +83,26 @@ func (c *chooser) drawOf(id trace.TraceID) (draw trace.TraceID) {
 	return draw
 }
 
-// mayContinue reports whether no other agent has asked in this trace.
-func (c *chooser) mayContinue(agent string, id trace.TraceID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	owner, found := c.owners[id]
-	return !found || owner == agent
+// limit returns the bound of an agent's traced requests.
+func (c *chooser) limit(agent string) *rate.Limiter {
+	l := c.agents[agent]
+	switch {
+	case l != nil:
+		return l
+	case len(c.agents) >= maxAgents:
+		return c.others
+	}
+	l = rate.NewLimiter(perSecond, burst)
+	c.agents[agent] = l
+	return l
 }
 
-// take counts a traced request of an agent, and remembers that the trace is the agent's. It returns
-// false if the agent has used up its bound.
-func (c *chooser) take(agent string, id trace.TraceID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	limit := c.agents[agent]
-	switch {
-	case limit != nil:
-	case len(c.agents) < maxAgents:
-		limit = rate.NewLimiter(perSecond, burst)
-		c.agents[agent] = limit
-	default:
-		limit = c.others
+// own remembers that a trace is an agent's, and forgets the oldest one.
+func (c *chooser) own(id trace.TraceID, agent string) {
+	if _, found := c.owners[id]; found {
+		return
 	}
-	if !limit.Allow() {
-		return false
-	}
-	if _, found := c.owners[id]; !found {
-		delete(c.owners, c.oldest[c.next])
-		c.owners[id], c.oldest[c.next] = agent, id
-		c.next = (c.next + 1) % maxOwned
-	}
-	return true
+	delete(c.owners, c.oldest[c.next])
+	c.owners[id], c.oldest[c.next] = agent, id
+	c.next = (c.next + 1) % maxOwned
 }

@@ -2,6 +2,9 @@ package otlp
 
 import (
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +58,35 @@ func TestAnAgentCannotJoinTheTraceOfAnother(t *testing.T) {
 	require.True(t, ok)
 	mine, _, _ := c.begin("ada", foreign.Span)
 	require.NotEqual(t, foreign.Span.TraceID(), mine.Span.TraceID(), "a trace that nod began belongs to its agent too")
+}
+
+// slow is a sampler that lets other goroutines go on meanwhile.
+type slow struct{ sdktrace.Sampler }
+
+func (s slow) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	runtime.Gosched()
+	return s.Sampler.ShouldSample(p)
+}
+
+// Of agents that name one trace at the same time, one gets it.
+func TestOneOfManyAgentsGetsATrace(t *testing.T) {
+	c := newChooser(slow{sdktrace.AlwaysSample()})
+	const traced, agents = 200, 4
+	var got [traced]atomic.Int32
+	var all sync.WaitGroup
+	for agent := range agents {
+		all.Go(func() {
+			for n := range traced {
+				if root, _, _ := c.begin(fmt.Sprint("agent-", agent), given(n, true)); root.Span.TraceID() == given(n, true).TraceID() {
+					got[n].Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for n := range got {
+		require.EqualValues(t, 1, got[n].Load())
+	}
 }
 
 // The flags of one agent neither fill the queue nor take from the bound of another agent.

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -47,6 +48,8 @@ var (
 	changesSystems     = Harm{schemas.RiskHigh, "changes other systems"}
 	deletesElsewhere   = Harm{schemas.RiskHigh, "deletes on other systems"}
 	opensMachine       = Harm{schemas.RiskHigh, "opens this machine to a container"}
+	opensDirectory     = Harm{schemas.RiskMedium, "gives a container a directory that nod cannot tell"}
+	servesPrograms     = Harm{schemas.RiskHigh, "lets another machine use a program of this one"}
 	showsSecrets       = Harm{schemas.RiskHigh, "shows secrets"}
 )
 
@@ -59,12 +62,37 @@ func ProgramName(name string) string {
 
 // Harms returns the harms that one command may do.
 func Harms(argv []string) []Harm {
-	if plain := withoutGlobals(argv); len(plain) < len(argv) && !onlyReads(plain) {
-		if all := harms(plain); len(all) > 0 {
-			return all
+	whole := harms(argv)
+	plain := withoutGlobals(argv)
+	if len(plain) == len(argv) {
+		return whole
+	}
+	if !onlyReads(plain) {
+		if all := harms(plain); len(all) > 0 && rank(all) >= rank(whole) {
+			whole = all
 		}
 	}
-	return harms(argv)
+	if ProgramName(argv[0]) == "git" {
+		globals := argv[1 : len(argv)-len(plain)+1]
+		if slices.ContainsFunc(flagValues(globals, "c", "config-env"), gitProgramKey.MatchString) {
+			whole = append(whole, runsInlineCode)
+		}
+		if slices.ContainsFunc(globals, func(a string) bool { return strings.HasPrefix(a, "--exec-path=") }) {
+			whole = append(whole, runsScript)
+		}
+	}
+	return whole
+}
+
+// gitProgramKey matches a setting of git that may name a program or a command line.
+var gitProgramKey = lazyregexp.New(`(?i)^(alias\.|filter\.|core\.(sshcommand|pager|editor|fsmonitor|hookspath|gitproxy|askpass)|pager\.|sequence\.editor|credential\.|diff\.|difftool\.|merge\.|mergetool\.|gpg\.|include|remote\.[^=]*pack)`)
+
+// rank returns the rank of the worst risk of harms.
+func rank(all []Harm) (worst int) {
+	for _, h := range all {
+		worst = max(worst, slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, h.Risk))
+	}
+	return worst
 }
 
 // onlyReads reports whether the table has a subcommand as one that only reads with these words.
@@ -102,6 +130,9 @@ func harms(argv []string) []Harm {
 	}
 	if worse := harmOfContainers(name, argv[1:]); worse != (Harm{}) {
 		out = append(slices.DeleteFunc(out, func(h Harm) bool { return h == controlsContainers }), worse)
+	}
+	if servesProgram(name, argv[1:]) {
+		out = append(out, servesPrograms)
 	}
 	if h == publishes && name == "git" && slices.ContainsFunc(argv[2:], deletesBranches) {
 		out[len(out)-1] = deletesElsewhere
@@ -143,33 +174,84 @@ func deletesByRequest(name string, args []string) bool {
 // harmOfContainers returns the harm of a use of containers that is worse than the harm of others: one that
 // deletes volumes, or that lets a container change the machine.
 func harmOfContainers(name string, args []string) Harm {
-	if name != "docker" && name != "podman" && name != "docker-compose" || len(args) == 0 {
+	if !slices.Contains([]string{"docker", "podman", "nerdctl", "docker-compose"}, name) || len(args) == 0 {
 		return Harm{}
 	}
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(words, a) })
 	}
 	switch {
-	case has("down") && has("-v", "--volumes"), has("volume") && has("rm", "prune"), has("system") && has("prune") && has("--volumes"):
+	case has("down") && slices.ContainsFunc(args, func(a string) bool { return a == "-v" || strings.HasPrefix(a, "--v") }), has("volume") && has("rm", "remove", "prune"), has("system") && has("prune") && has("--volumes"):
 		return destroys
+	case has("build") && has("--push"):
+		return publishes
 	case !has("run", "create", "exec"):
 		return Harm{}
-	case has("--privileged", "--pid=host", "--cap-add=ALL", "--cap-add=SYS_ADMIN"):
+	case slices.ContainsFunc(args, func(a string) bool {
+		return strings.HasPrefix(a, "--privileged") && a != "--privileged=false" || a == "--device" || strings.HasPrefix(a, "--device=")
+	}),
+		slices.Contains(flagValues(args, "pid"), "host"), slices.ContainsFunc(flagValues(args, "security-opt"), func(v string) bool { return strings.HasSuffix(v, "unconfined") }),
+		slices.ContainsFunc(flagValues(args, "cap-add"), func(v string) bool { return mightyCapability.MatchString(v) }):
 		return opensMachine
 	}
-	for _, v := range flagValues(args, "v", "volume", "mount") {
-		for from := range strings.SplitSeq(v, ",") {
-			from = strings.TrimPrefix(strings.TrimPrefix(from, "source="), "src=")
-			from, _, _ = strings.Cut(from, ":")
-			if from != "/" {
-				from = strings.TrimSuffix(from, "/")
-			}
-			if slices.Contains([]string{"/", "/etc", "/root", "/home", "/usr", "/var", "/var/run", "/run", "/proc", "/sys", "/dev", "/boot", "~"}, from) || strings.HasSuffix(from, "docker.sock") {
-				return opensMachine
+	worst := Harm{}
+	for _, v := range append(flagValues(args, "v", "volume"), mountSources(args)...) {
+		from, to, _ := strings.Cut(v, ":")
+		switch {
+		case isMachine(from, strings.HasSuffix(to, ":ro")):
+			return opensMachine
+		case from == "" || strings.HasPrefix(from, "~"):
+			worst = opensDirectory
+		}
+	}
+	return worst
+}
+
+// mightyCapability matches a capability with which a container may change the machine.
+var mightyCapability = lazyregexp.New(`(?i)^(cap_)?(all|sys_admin|sys_ptrace|sys_module|sys_rawio|dac_read_search|bpf)$`)
+
+// mountSources returns the sources of the flags --mount.
+func mountSources(args []string) (all []string) {
+	for _, mount := range flagValues(args, "mount") {
+		for part := range strings.SplitSeq(mount, ",") {
+			if key, value, _ := strings.Cut(part, "="); key == "source" || key == "src" {
+				all = append(all, value)
 			}
 		}
 	}
-	return Harm{}
+	return all
+}
+
+// isMachine reports whether a directory that a container gets holds the machine's own files, or the home of
+// a user. Single files below /etc that the container only reads do not.
+func isMachine(from string, readOnly bool) bool {
+	if !path.IsAbs(from) {
+		return false
+	}
+	from = path.Clean(from)
+	if strings.HasSuffix(from, "docker.sock") || slices.Contains([]string{"/", "/home", "/Users", "/var", "/etc"}, from) || slices.Contains([]string{"/home", "/Users"}, path.Dir(from)) {
+		return true
+	}
+	return slices.ContainsFunc([]string{"/root", "/usr", "/run", "/var/run", "/var/lib", "/proc", "/sys", "/dev", "/boot", "/etc"}, func(dir string) bool {
+		return (from == dir || strings.HasPrefix(from, dir+"/")) && !(dir == "/etc" && readOnly)
+	})
+}
+
+// servesProgram reports whether a command connects a program of this machine, such as a shell, with another
+// machine.
+func servesProgram(name string, args []string) bool {
+	switch name {
+	case "nc", "ncat":
+		return slices.ContainsFunc(args, func(a string) bool {
+			return strings.HasPrefix(a, "--") && strings.Contains(a, "exec") || strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.ContainsAny(a, "ec")
+		})
+	case "socat":
+		return slices.ContainsFunc(args, func(a string) bool {
+			kind, _, _ := strings.Cut(strings.ToLower(a), ":")
+			return slices.Contains([]string{"exec", "system", "shell"}, kind)
+		})
+	}
+	return false
 }
 
 // deletesBranches reports whether a word of git push deletes a branch or a tag of the remote.
@@ -194,7 +276,7 @@ func interpretation(name string, args []string) Harm {
 }
 
 // deletionVerb matches verbs of deletion as words of a command line, of SQL, or of an API call such as delete-object.
-var deletionVerb = lazyregexp.New(`(?i)(^|[^a-z])(delete|destroy|drop|truncate|terminate|purge|rm|rb|flushall|flushdb)([^a-z]|$)`)
+var deletionVerb = lazyregexp.New(`(?i)(^|[^a-z])(delete|destroy|drop|truncate|terminate|purge|uninstall|remove|rm|rb|flushall|flushdb)([^a-z]|$)`)
 
 // deletesData reports whether a word of a command for other systems is a verb of deletion.
 func deletesData(w string) bool { return deletionVerb.MatchString(w) }

@@ -65,6 +65,9 @@ func placesOf(name string, argv []string) []string {
 		return append([]string{orAddress(remote)}, rest...)
 	}
 	plain := withoutGlobals(argv)
+	if len(plain) > 2 && plain[1] == "image" {
+		plain = plain[1:]
+	}
 	if (name == "docker" || name == "podman") && len(plain) > 1 && plain[1] == "push" {
 		var images []string
 		for _, image := range operands(plain[2:]) {
@@ -74,9 +77,17 @@ func placesOf(name string, argv []string) []string {
 	}
 	switch name {
 	case "openssl":
-		return flagValues(argv[1:], "connect")
+		all := flagValues(argv[1:], "connect")
+		for i, a := range all {
+			all[i] = orUnknown(a)
+		}
+		return all
 	case "rclone", "mail", "mailx", "mutt", "sendmail":
-		return slices.DeleteFunc(operands(argv[1:], "s", "a", "c", "b"), func(a string) bool { return !strings.ContainsAny(a, ":@") })
+		all := slices.DeleteFunc(operands(argv[1:], "s", "a", "c", "b"), func(a string) bool { return !strings.ContainsAny(a, ":@") })
+		for i, a := range all {
+			all[i] = orUnknown(a)
+		}
+		return all
 	}
 	return systemNames(name, argv[1:])
 }
@@ -86,11 +97,16 @@ func orAddress(remote string) string {
 	if remote == "" {
 		return Unknown
 	}
-	if at := RemoteAddress(remote); at != "" {
+	if at := RemoteAddress(remote); at != "" && IsPlain(remote) {
 		return at
 	}
-	return remote
+	if remote == DefaultRemote {
+		return remote
+	}
+	return orUnknown(remote)
 }
+
+var sshValues = strings.Split("bcDEeFIiJLlmOopQRSWwBP", "")
 
 // valueFlags are the flags, by program, whose next word is a value and no file.
 var valueFlags = map[string][]string{
@@ -98,7 +114,8 @@ var valueFlags = map[string][]string{
 		"o", "output", "output-dir", "X", "request", "u", "user", "A", "user-agent", "e", "referer", "m", "max-time", "connect-timeout", "w", "write-out", "E", "cert", "key", "cacert", "capath", "retry", "retry-delay", "D", "dump-header", "r", "range", "limit-rate", "Y", "y", "z", "C", "t", "Q",
 		"resolve", "connect-to", "x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "unix-socket", "abstract-unix-socket", "K", "config", "doh-url"},
 	"wget": {"O", "output-document", "o", "output-file", "P", "directory-prefix", "header", "post-data", "post-file", "body-data", "body-file", "method", "U", "user-agent", "T", "timeout", "t", "tries", "user", "password", "l", "level", "A", "R", "D", "a", "i"},
-	"nc":   {"p", "w", "s", "i", "q", "X", "x", "e", "c", "I", "O", "T"}, "ncat": {"p", "w", "s", "i", "e", "c", "proxy", "proxy-type"},
+	"ssh":  sshValues, "scp": sshValues, "sftp": sshValues,
+	"nc": {"p", "w", "s", "i", "q", "X", "x", "e", "c", "I", "O", "T", "proxy", "proxy-type"}, "ncat": {"p", "w", "s", "i", "e", "c", "proxy", "proxy-type", "exec", "sh-exec", "lua-exec"},
 	"truncate": {"s", "r", "size", "reference"}, "mkdir": {"m", "mode"}, "touch": {"d", "t", "r", "date", "reference"},
 	"unzip": {"d", "P", "x"}, "shred": {"n", "s", "iterations", "size"}, "install": {"m", "o", "g", "mode", "owner", "group"},
 	"rsync": {"e", "rsh", "exclude", "include", "filter"}, "cp": {"S"}, "mv": {"S"}, "ln": {"S"},
@@ -120,23 +137,24 @@ func operands(args []string, takeValue ...string) (all []string) {
 	return all
 }
 
-// rerouting are the flags with which curl and wget connect to another place than their address says.
-var rerouting = []string{"resolve", "connect-to", "x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "unix-socket", "abstract-unix-socket", "K", "config", "i", "input-file", "doh-url"}
-
 // hosts returns the hosts to which a command that uses the network connects. Unknown is among them if
 // one of its words hides another.
 func hosts(name string, args []string) (all []string) {
 	switch name {
 	case "ssh", "mosh", "sftp", "telnet", "ping":
-		if all = operands(args, "p", "i", "o", "l", "F", "J", "L", "R", "D", "c"); len(all) == 0 {
+		if all = operands(args, sshValues...); len(all) == 0 {
 			return nil
 		}
-		return []string{all[0][strings.LastIndexByte(all[0], '@')+1:]}
+		host := all[0]
+		if at := strings.Index(host, "://"); at > 0 {
+			host = host[at+len("://"):]
+		}
+		return []string{orUnknown(host[strings.LastIndexByte(host, '@')+1:])}
 	case "nc", "ncat", "ftp":
 		if all = operands(args, valueFlags[name]...); len(all) == 0 || all[0] == "" {
 			return nil
 		}
-		return all[:1]
+		return []string{orUnknown(all[0])}
 	}
 	for _, a := range args {
 		if at := strings.Index(a, "://"); at > 0 {
@@ -148,10 +166,7 @@ func hosts(name string, args []string) (all []string) {
 	if name != "curl" && name != "wget" {
 		return all
 	}
-	hidden := slices.ContainsFunc(args, func(a string) bool {
-		flag, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		return strings.HasPrefix(a, "-") && slices.Contains(rerouting, flag)
-	})
+	hidden := false
 	for _, a := range operands(args, valueFlags[name]...) {
 		host, _, _ := strings.Cut(a, "/")
 		switch host = host[strings.LastIndexByte(host, '@')+1:]; {

@@ -129,5 +129,5 @@ func InUse(place string) bool {
 			return true
 		}
 	}
-	return place == "the host in use" || place == DefaultRemote
+	return slices.Contains([]string{"the host in use", "the account in use", DefaultRemote}, place)
 }

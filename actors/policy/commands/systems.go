@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Unknown is the name of a place that nod cannot tell.
@@ -56,20 +58,24 @@ func systemNames(name string, args []string) (names []string) {
 	if !known {
 		return hosts(name, args)
 	}
-	if all := operands(args, "X", "method", "f", "F", "field", "raw-field", "hostname"); name == "gh" && len(all) > 1 && all[0] == "api" {
-		if in := strings.Split(strings.TrimPrefix(all[1], "/"), "/"); len(in) > 2 && in[0] == "repos" {
-			return append([]string{"repository " + in[1] + "/" + in[2]}, flagValues(args, "hostname")...)
+	if name == "gh" {
+		if names, s.inUse = onGitHub(args); len(names) > 0 {
+			return names
 		}
-		s.inUse = "the host in use"
 	}
 	for _, flag := range s.flags {
 		for _, value := range flagValues(args, flag[1:]...) {
-			names = append(names, flag[0]+" "+withoutUser(value))
+			if value = orUnknown(withoutUser(value)); value != Unknown {
+				value = flag[0] + " " + value
+			}
+			names = append(names, value)
 		}
 	}
 	for _, a := range operands(args) {
 		if at := strings.Index(a, "://"); at > 0 && !strings.ContainsAny(a[:at], "= ") {
-			names = append(names, withoutUser(a))
+			if at := orUnknown(withoutUser(a)); !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, " "+at) }) {
+				names = append(names, at)
+			}
 		}
 	}
 	switch {
@@ -79,7 +85,37 @@ func systemNames(name string, args []string) (names []string) {
 	default:
 		return []string{s.inUse}
 	}
+	if name == "npm" || name == "pnpm" || name == "yarn" { // .npmrc may have another registry for the package
+		names = append(names, s.inUse)
+	}
 	return names
+}
+
+// onGitHub returns the repository that a command of gh names as an operand, or else what it acts on if no
+// flag names a repository.
+func onGitHub(args []string) (names []string, inUse string) {
+	all := operands(args, "X", "method", "f", "F", "field", "raw-field", "hostname", "H", "header", "q", "jq", "t", "template", "input", "p", "preview", "cache", "R", "repo")
+	if len(all) == 0 {
+		return nil, "the repository in use"
+	}
+	switch all[0] {
+	case "api":
+		if in := strings.Split(strings.TrimPrefix(append(all, "")[1], "/"), "/"); len(in) > 2 && in[0] == "repos" && !strings.Contains(all[1], "://") {
+			repo := in[1] + "/" + in[2]
+			if in[1] == "" || in[2] == "" || strings.ContainsAny(repo, "{}") || slices.Contains(in, "..") {
+				return []string{Unknown}, ""
+			}
+			return append([]string{"repository " + orUnknown(repo)}, flagValues(args, "hostname")...), ""
+		}
+		return nil, "the host in use"
+	case "repo":
+		if len(all) > 2 {
+			return []string{"repository " + orUnknown(all[2])}, ""
+		}
+	case "gist", "auth", "ssh-key", "gpg-key", "codespace", "extension", "alias", "config", "project":
+		return nil, "the account in use"
+	}
+	return nil, "the repository in use"
 }
 
 // flagValues returns the values of flags, of which those with one letter may have the value in the same word.
@@ -106,6 +142,20 @@ func flagValues(args []string, flags ...string) (values []string) {
 	return values
 }
 
+// placeName matches a name, an address or a path that cannot be mistaken for a text of nod.
+var placeName = lazyregexp.New(`^[A-Za-z0-9~][A-Za-z0-9._/:@~+=%[\]-]{0,99}$`)
+
+// IsPlain reports whether a name cannot be mistaken for a text of nod.
+func IsPlain(name string) bool { return placeName.MatchString(strings.TrimLeft(name, "/.")) }
+
+// orUnknown returns a name, or Unknown for one that people could mistake for a text of nod.
+func orUnknown(name string) string {
+	if name == "" || !IsPlain(name) {
+		return Unknown
+	}
+	return name
+}
+
 // withoutUser returns an address without the name and the password in it, and without its query. It
 // returns Unknown for an address that nod cannot read.
 func withoutUser(address string) string {
@@ -113,32 +163,51 @@ func withoutUser(address string) string {
 		return address
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
+	if err != nil || u.Host == "" || strings.Contains(u.RawQuery, "host") {
 		return Unknown
 	}
 	return u.Scheme + "://" + u.Host + strings.TrimSuffix(u.Path, "/")
 }
 
-// pushFlags are the flags of git push and similar commands whose next word is a value.
-var pushFlags = []string{"o", "push-option", "repo", "receive-pack", "exec", "upload-pack", "depth", "b", "branch", "j", "jobs", "s", "strategy", "X"}
-
 // DefaultRemote is the name of the repository to which git pushes if the command names none.
 const DefaultRemote = "git's default remote"
 
+// remoteFlags are the flags, with a value and without one, that leave the repository as the command names
+// it. A flag that is not listed may have the next word as its value, or choose other repositories.
+var remoteFlags = struct{ value, plain []string }{
+	strings.Fields("-o --push-option --receive-pack --exec --upload-pack --depth -j --jobs -s --strategy -X --strategy-option --deepen --shallow-since --refmap --server-option --recurse-submodules"),
+	strings.Fields("-u --set-upstream -f --force --force-with-lease --force-if-includes -v --verbose -q --quiet -n --dry-run --tags --no-tags --follow-tags --no-verify --verify --atomic --thin " +
+		"--porcelain --progress --no-progress --signed -d --delete --prune -p --mirror -t --ff-only --no-ff --ff --rebase -r --no-rebase --no-edit --edit --autostash --no-autostash --stat --squash --no-commit --unshallow --heads --refs --exit-code -h -4 --ipv4 -6 --ipv6"),
+}
+
 // Remote returns the repository with which a git command exchanges commits, as the command names it, or
-// DefaultRemote, and the words after it. ok is false for other commands.
+// DefaultRemote, and the words after it. It is Unknown if nod cannot tell, and ok is false for other
+// commands.
 func Remote(argv []string) (remote string, rest []string, ok bool) {
 	argv = withoutGlobals(argv)
 	if ProgramName(argv[0]) != "git" || len(argv) < 2 || !slices.Contains([]string{"push", "pull", "fetch", "ls-remote"}, argv[1]) {
 		return "", nil, false
 	}
-	if repo := flagValues(argv[2:], "repo"); len(repo) > 0 {
-		return repo[0], operands(argv[2:], pushFlags...), true
+	args, repo := argv[2:], DefaultRemote
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		flag, value, with := strings.Cut(a, "=")
+		switch {
+		case a == "--" && i+1 < len(args):
+			return args[i+1], args[i+2:], true
+		case !strings.HasPrefix(a, "-"):
+			return a, args[i+1:], true
+		case flag == "--repo" && with && argv[1] == "push":
+			repo = value
+		case with && (slices.Contains(remoteFlags.value, flag) || slices.Contains(remoteFlags.plain, flag)), slices.Contains(remoteFlags.plain, a), a == "--all" && argv[1] == "push":
+		case slices.Contains(remoteFlags.value, a):
+			i++
+		case !strings.HasPrefix(a, "--") && len(a) > 2 && strings.Trim(a[1:], "ufvqndpt46") == "":
+		default:
+			return Unknown, nil, true
+		}
 	}
-	if all := operands(argv[2:], pushFlags...); len(all) > 0 {
-		return all[0], all[1:], true
-	}
-	return DefaultRemote, nil, true
+	return repo, nil, true
 }
 
 // RemoteAddress returns the host and the path of a git address, or "" if the text is the name of a remote.
@@ -162,6 +231,9 @@ func RemoteAddress(text string) string {
 
 // registryImage returns the full name of a container image, with its registry.
 func registryImage(image string) string {
+	if image = orUnknown(image); image == Unknown || strings.HasPrefix(image, "/") {
+		return Unknown
+	}
 	first, _, below := strings.Cut(image, "/")
 	switch {
 	case below && (strings.ContainsAny(first, ".:") || first == "localhost"):

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -9,6 +10,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Facts are properties of any command line. nod uses Facts to deny, to ask and to describe the
@@ -30,9 +32,17 @@ type Facts struct {
 	partial    map[string]bool // what is known of words whose value only the shell knows
 	feeding    []string        // the words for the next command in fed
 	gitMoved   bool            // a variable may lead git to other settings
+	renamed    bool            // a name may mean another program than usual
+	moved      bool            // a variable may lead a program to another place than its words name
+	loose      []bool          // by index in Commands: a word that only the shell knows may be a flag
+	looseNext  bool            // loose for the next command
 }
 
-// maxFacts is the largest number of commands, and of words, in Facts. A line with more is Incomplete.
+// movingVariable matches the names of variables that may lead a program to another place than its words
+// name.
+var movingVariable = lazyregexp.New(`(?i)proxy|^(PATH|HOME|ENV|BASH_ENV|WGETRC|PG|REDIS|KUBE|(LD|DYLD|XDG|HELM|AWS|GH|GITHUB|GITLAB|GL|MYSQL|DOCKER|NPM_CONFIG|TF|CLOUDSDK|AZURE|ARM|CARGO|TWINE|PULUMI|HEROKU|FLY|RSYNC|RCLONE|CURL|ANSIBLE|SSH)_)`)
+
+// maxFacts bounds the commands, and the words, in Facts. A line with more is Incomplete.
 const maxFacts = 400
 
 // maxOperands limits the operands of a wrapper, such as sudo. Another command may begin at each
@@ -105,6 +115,9 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 			f.sockets(n, &in)
 		case *syntax.Assign:
 			f.gitMoved = f.gitMoved || n.Name == nil || strings.HasPrefix(n.Name.Value, "GIT_") || n.Name.Value == "HOME" || n.Name.Value == "XDG_CONFIG_HOME"
+			f.moved = f.moved || n.Name == nil || movingVariable.MatchString(n.Name.Value)
+		case *syntax.FuncDecl:
+			f.renamed = true
 		case *syntax.Redirect:
 			w, _ := word.Known(n.Word, src)
 			switch n.Op {
@@ -135,8 +148,12 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 
 func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	argv, inexact := make([]string, 0, len(c.Args)), false
-	for _, a := range c.Args {
+	f.looseNext = false
+	for i, a := range c.Args {
 		w, known := word.Known(a, src)
+		if !known && i > 0 && (isSplit(a) || strings.HasPrefix(w, "-") || w == "" && !commands.TakesValue(argv[0], argv[i-1])) {
+			f.looseNext = true
+		}
 		argv, inexact = append(argv, w), inexact || !known
 		if !known {
 			if f.partial == nil {
@@ -148,8 +165,24 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	f.addCommand(argv, inexact, depth)
 }
 
-// addCommand adds a command. If one of its words is a command line, as in bash -c LINE, it also
-// adds the commands of this line.
+// isSplit reports whether the shell may make several words of a word.
+func isSplit(w *syntax.Word) bool {
+	return slices.ContainsFunc(w.Parts, func(p syntax.WordPart) bool {
+		switch p := p.(type) {
+		case *syntax.ParamExp, *syntax.CmdSubst:
+			return true
+		case *syntax.DblQuoted: // "$@" is many words
+			return slices.ContainsFunc(p.Parts, func(p syntax.WordPart) bool {
+				e, ok := p.(*syntax.ParamExp)
+				return ok && (e.Index != nil || e.Param != nil && e.Param.Value == "@")
+			})
+		}
+		return false
+	})
+}
+
+// addCommand adds a command, and the commands of a command line among its words, as in bash -c
+// LINE.
 func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 	f.addWords(argv)
 	if len(argv) == 0 {
@@ -199,6 +232,9 @@ func (f *Facts) addArgv(argv []string, inexact bool) {
 	}
 	operands := 0
 	for i := 1; i < len(argv); i++ {
+		if variable, _, with := strings.Cut(argv[i], "="); with && movingVariable.MatchString(variable) {
+			f.moved = true
+		}
 		if strings.HasPrefix(argv[i], "-") || strings.Contains(argv[i], "=") {
 			continue
 		}
@@ -217,4 +253,5 @@ func (f *Facts) addOne(argv []string, inexact bool) {
 		return
 	}
 	f.Commands, f.inexact, f.fed = append(f.Commands, argv), append(f.inexact, inexact), append(f.fed, f.feeding)
+	f.loose = append(f.loose, f.looseNext)
 }

@@ -1,11 +1,10 @@
 package shell
 
 import (
-	"strings"
-
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // flows finds what the commands of a line read from each other and from redirections.
@@ -117,14 +116,15 @@ func (f *Facts) sockets(s *syntax.Stmt, in *flows) {
 	}
 }
 
+// socketFile matches the files with which Bash connects to another machine. The host or the port is empty if
+// only the shell knows it.
+var socketFile = lazyregexp.New(`^/dev/(?:tcp|udp)/([A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)*)/([A-Za-z0-9]*)$`)
+
 // socketOf returns the host and the port of a file with which Bash connects to another machine.
 func socketOf(w string) (host, port string, ok bool) {
-	rest, tcp := strings.CutPrefix(w, "/dev/tcp/")
-	if !tcp {
-		if rest, ok = strings.CutPrefix(w, "/dev/udp/"); !ok {
-			return "", "", false
-		}
+	m := socketFile.FindStringSubmatch(w)
+	if m == nil {
+		return "", "", false
 	}
-	host, port, _ = strings.Cut(rest, "/")
-	return host, port, true
+	return m[1], m[2], true
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // ownCommandText matches nod commands that decide, grant or configure, in text that cannot be parsed.
-var ownCommandText = lazyregexp.New(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|policy\s+suggest\s.*--a|answer|leave|back|login|open|stop|resume|approvers|pair|keys|hook|inbox|backup|restore|voice)\b`)
+var ownCommandText = lazyregexp.New(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|token-service|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|policy\s+suggest\s.*--a|answer|leave|back|login|open|stop|resume|approvers|pair|keys|hook|inbox|backup|restore|voice)\b`)
 
 func (f *Facts) ownCommand(argv []string) {
 	if b := commands.ProgramName(argv[0]); b != "nod" && !(b == "go" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasSuffix(a, "cmd/nod") || strings.Contains(a, "cmd/nod@") })) {

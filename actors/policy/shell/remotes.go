@@ -11,7 +11,7 @@ import (
 // remote returns the name of the repository with which a git command exchanges commits, with its host and
 // path if nod knows them: "origin at github.com/ann/app". name is the name without them.
 func (t *targets) remote(argv []string, remote, name string) string {
-	if name != remote || t.lost || commands.HasGlobals(argv) || t.facts.changesRemotes() {
+	if name != remote || t.lost || commands.HasGlobals(argv) || t.facts.changesRemotes(remote == commands.DefaultRemote) {
 		return name
 	}
 	push, said := argv[1] == "push", ""
@@ -37,19 +37,34 @@ func (t *targets) remote(argv []string, remote, name string) string {
 	return said
 }
 
-// repositoryCommands are the subcommands of git that leave its settings as they are.
-var repositoryCommands = strings.Fields("add commit status log diff show tag rev-parse branch fetch pull push stash switch rebase merge ls-remote")
+// remoteKeepers are the subcommands of git, besides those that only read, that leave the addresses of the
+// remotes as they are, and defaultKeepers those after which git also has the same default remote.
+var (
+	defaultKeepers = strings.Fields("add commit tag fetch pull push")
+	remoteKeepers  = append(strings.Fields("branch switch merge"), defaultKeepers...)
+)
 
 // changesRemotes reports whether the line may change the remotes, or the settings that git reads, before
-// it uses them. In doubt it returns true.
-func (f *Facts) changesRemotes() bool {
-	if f.gitMoved || len(f.Writes) > 0 {
+// it uses them; or the default remote, if byDefault. In doubt it returns true.
+func (f *Facts) changesRemotes(byDefault bool) bool {
+	if f.gitMoved || f.renamed || len(f.Writes) > 0 {
 		return true
+	}
+	keepers := remoteKeepers
+	if byDefault {
+		keepers = defaultKeepers
 	}
 	for _, argv := range f.Commands {
 		name := commands.ProgramName(argv[0])
 		if name == "git" {
-			if len(argv) < 2 || commands.HasGlobals(argv) || !slices.Contains(repositoryCommands, argv[1]) {
+			if len(argv) < 2 || commands.HasGlobals(argv) {
+				return true
+			}
+			reads := commands.Reader("git " + argv[1])
+			if !slices.Contains(keepers, argv[1]) && (reads == nil || !reads.Fits(argv[2:])) {
+				return true
+			}
+			if byDefault && slices.ContainsFunc(argv[2:], setsUpstream) && len(f.Commands) > 1 {
 				return true
 			}
 			continue
@@ -60,4 +75,9 @@ func (f *Facts) changesRemotes() bool {
 		}
 	}
 	return false
+}
+
+// setsUpstream reports whether a word of a git command may set the default remote of a branch.
+func setsUpstream(w string) bool {
+	return strings.HasPrefix(w, "--se") || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "u")
 }

@@ -45,7 +45,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 		}
 		for _, h := range commands.Harms(argv) {
 			if !(sent.by[i] && h.OnlyTransfers()) {
-				add(on.ofCommand(argv, f.inexact[i], h))
+				add(on.ofCommand(i, h))
 			}
 		}
 	}
@@ -62,7 +62,10 @@ func (f *Facts) Risk(line *Line) Assessment {
 		}
 	}
 	for _, w := range append(f.Words[:len(f.Words):len(f.Words)], f.Writes...) {
-		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && !strings.HasPrefix(p, "/dev/tcp/") && !strings.HasPrefix(p, "/dev/udp/") && f.Location.Project != "" && !f.Location.InProject(p) {
+		if _, _, ok := socketOf(w); ok {
+			continue
+		}
+		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.Location.Project != "" && !f.Location.InProject(p) {
 			add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
 			on.add(on.file(schemas.OutsideProject, w))
 		}

@@ -32,7 +32,7 @@ func (f *Facts) sentSecrets() (sent sentSecrets) {
 		for _, w := range what {
 			file := commands.FileIn(w)
 			certain, maybe := f.isSecret(file)
-			if !certain && !maybe && !commands.PrintsSecrets(file) {
+			if !certain && !maybe && !f.printsSecrets(file) {
 				continue
 			}
 			if name == "" || verb == "may send" && certain {
@@ -46,21 +46,45 @@ func (f *Facts) sentSecrets() (sent sentSecrets) {
 		if !sent.by[i] {
 			continue
 		}
+		to := f.destination(i)
+		if to == commands.Unknown && f.isPartOfSender(i, sent.by) {
+			continue
+		}
 		reason := verb + " secrets"
 		if plainWord.MatchString(name) {
 			reason += " (" + name + ")"
 		}
-		if reason += " to " + f.destination(i); !slices.Contains(sent.reasons, reason) {
+		if reason += " to " + to; !slices.Contains(sent.reasons, reason) {
 			sent.reasons = append(sent.reasons, reason)
 		}
 	}
 	return sent
 }
 
+// printsSecrets reports whether a word is a command of the line that prints secrets. env prints them only
+// without a command of its own.
+func (f *Facts) printsSecrets(w string) bool {
+	return commands.PrintsSecrets(w) && slices.ContainsFunc(f.Commands, func(argv []string) bool {
+		return argv[0] == w && (commands.ProgramName(w) != "env" || !slices.ContainsFunc(argv[1:], func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.Contains(a, "=") }))
+	})
+}
+
+// isPartOfSender reports whether a command is only a reading of the last words of another one that sends,
+// as host 1 is of sudo nc host 1.
+func (f *Facts) isPartOfSender(i int, senders map[int]bool) bool {
+	argv := f.Commands[i]
+	for k := range i {
+		if whole := f.Commands[k]; senders[k] && len(whole) > len(argv) && slices.Equal(whole[len(whole)-len(argv):], argv) {
+			return true
+		}
+	}
+	return false
+}
+
 // isSecret reports whether a word certainly means a secret, or may mean one. Texts such as a filter of
 // jq are no files.
 func (f *Facts) isSecret(w string) (certain, maybe bool) {
-	if w == "" || strings.ContainsAny(w, " \n") {
+	if _, _, socket := socketOf(w); socket || w == "" || strings.ContainsAny(w, " \n") {
 		return false, false
 	}
 	if slices.ContainsFunc(f.Location.Resolve(w), f.secrets.Listed) {
@@ -74,8 +98,9 @@ func (f *Facts) hides(name string) bool {
 	if name == "" {
 		return true
 	}
+	_, value, _ := strings.Cut(name, " ") // in "context prod", prod
 	for w := range f.partial {
-		if strings.HasSuffix(name, w) && w != "" || w != "" && name != commands.Unknown && strings.Contains(w, name) {
+		if w != "" && name != commands.Unknown && !commands.InUse(name) && (strings.HasSuffix(name, w) || strings.Contains(w, name) || value != "" && strings.Contains(w, value)) {
 			return true
 		}
 	}
@@ -91,9 +116,22 @@ func (f *Facts) destination(i int) string {
 			places[k] = commands.Unknown
 		}
 	}
-	if len(places) == 0 {
+	if len(places) == 0 || f.mayGoElsewhere(i) {
 		places = append(places, commands.Unknown)
 	}
 	slices.Sort(places)
 	return strings.Join(slices.Compact(places), " and ")
+}
+
+// renamers are the commands after which a name may mean another program.
+var renamers = []string{"alias", "hash", "enable", "source", ".", "trap", "read"}
+
+// mayGoElsewhere reports whether a command may act on another place than its words seem to name.
+func (f *Facts) mayGoElsewhere(i int) bool {
+	argv := f.Commands[i]
+	if _, _, ok := commands.Remote(argv); ok {
+		return f.renamed
+	}
+	return f.moved || f.renamed || f.loose[i] || commands.MayGoElsewhere(argv) ||
+		slices.ContainsFunc(f.Commands, func(argv []string) bool { return slices.Contains(renamers, argv[0]) && !isOperandDot(argv) })
 }

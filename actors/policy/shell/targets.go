@@ -46,12 +46,16 @@ func (t *targets) add(target schemas.Target) {
 }
 
 // ofCommand adds the objects of one harm of a command, and returns the harm. The harm is less if the
-// command deletes only build output of the project. inexact means that nod does not know all words of the
-// command.
-func (t *targets) ofCommand(argv []string, inexact bool, h commands.Harm) commands.Harm {
+// command deletes only the output of builds in the project.
+func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
+	argv, inexact := t.facts.Commands[i], t.facts.inexact[i]
 	files, names := commands.Objects(argv, h)
-	if remote, _, ok := commands.Remote(argv); ok && len(names) > 0 && !t.facts.partial[remote] {
-		names[0] = t.remote(argv, remote, names[0])
+	if remote, rest, ok := commands.Remote(argv); ok && len(names) > 0 {
+		if slices.ContainsFunc(argv[:len(argv)-len(rest)], func(w string) bool { return t.facts.partial[w] }) {
+			names[0] = commands.Unknown
+		} else {
+			names[0] = t.remote(argv, remote, names[0])
+		}
 	}
 	mild := h.IsDeletion() && h.Risk == schemas.RiskHigh && !inexact && len(files) > 0
 	var found []schemas.Target
@@ -69,15 +73,18 @@ func (t *targets) ofCommand(argv []string, inexact bool, h commands.Harm) comman
 		t.add(target)
 	}
 	_, _, remote := commands.Remote(argv)
-	for i, name := range names {
+	for k, name := range names {
 		switch {
-		case !t.facts.hides(name):
-		case remote && i > 0: // the name of a branch
+		case remote && k > 0 && (t.facts.hides(name) || !commands.IsPlain(strings.TrimLeft(name, "+:"))): // the name of a branch
 			continue
+		case !t.facts.hides(name):
 		default:
 			name = commands.Unknown
 		}
 		t.add(schemas.Target{Does: h.Why, Name: name})
+	}
+	if len(names) > 0 && t.facts.mayGoElsewhere(i) {
+		t.add(schemas.Target{Does: h.Why, Name: commands.Unknown})
 	}
 	if where := commands.OutsideOf(argv); where != "" {
 		t.add(schemas.Target{Does: h.Why, Name: where, Place: schemas.PlaceOutside})

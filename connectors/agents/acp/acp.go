@@ -30,10 +30,10 @@ type Nod interface {
 	// Withdraw ends a request that its agent no longer waits for. It also has an effect if the request
 	// has not reached nod yet.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
-	// Abandon is Withdraw for a call that never runs. If the request was allowed before, its record
-	// gets the aftermath that the call never ran.
+	// Abandon withdraws the request of a call that never runs. If the request was allowed before, its
+	// record gets the aftermath that the call never ran.
 	Abandon(ctx context.Context, sessionID, pendingID, reason string) error
-	// Notices calls heard for each notice of a session, one after another, until ctx ends.
+	// Notices calls the function heard for each notice of a session, one after another, until ctx ends.
 	Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error
 }
 
@@ -55,9 +55,9 @@ type Connect func(ctx context.Context) (Nod, error)
 type Options struct {
 	// Race makes the editor also show each request that waits for a person. The first answer counts.
 	Race bool
-	// Deny makes the sidecar refuse a request after each failure of nod. If Deny is false, the
-	// editor asks its own user if nod is unavailable, and with Race after each failure. In all
-	// other cases the sidecar refuses the request.
+	// Deny makes the sidecar refuse a request after each failure of nod. Without Deny, the editor asks its
+	// own user if nod is unavailable or, with Race, after any failure. After the remaining failures, the
+	// sidecar refuses the request.
 	Deny bool
 	// Turns makes the sidecar ask people for a session's next prompt when a turn of the agent is over.
 	Turns bool
@@ -181,7 +181,7 @@ func (s *sidecar) fromEditor(line []byte) error {
 // pass passes a line of the editor on to the agent.
 func (s *sidecar) pass(line []byte, m message) {
 	s.cache.recordRequest(m)
-	if err := s.toAgent.WriteLine(line); err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
+	if err := s.toAgent.WriteLine(line); err != nil { // only log the error, because Run ends when the output of an agent that is gone ends
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
 }
@@ -199,7 +199,7 @@ func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 	if err == nil {
 		err = s.toAgent.WriteLine(line)
 	}
-	if err != nil { // only log an error: if the agent is gone, its output ends, and that ends Run
+	if err != nil { // only log the error, because Run ends when the output of an agent that is gone ends
 		s.opts.Log.Debug("acp: a decision could not be sent to the agent", "error", err)
 	}
 }

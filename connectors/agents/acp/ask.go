@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is a permission request of the agent that has no answer yet. It gets only one answer: a
-// goroutine may answer it only after removing it from sidecar.open.
+// ask is a permission request of the agent that has no answer yet. It gets only one answer, because a
+// goroutine must remove the ask from sidecar.open before it answers.
 type ask struct {
 	permission
 	key   string
@@ -94,8 +94,8 @@ func (s *sidecar) registerWait(a *ask) (unregister func()) {
 	return unregister
 }
 
-// neverRuns reports whether it is certain that the call never runs, although nod's decision did not
-// reach the agent. The call may still run if the editor answered the request, or has yet to answer it.
+// neverRuns reports whether the call certainly never runs if nod's decision does not reach the agent.
+// The call may run if the editor answered the request, or has yet to answer it.
 func (a *ask) neverRuns() bool {
 	cause := context.Cause(a.ctx)
 	return cause != nil && !errors.Is(cause, errInEditor)
@@ -114,9 +114,9 @@ func (s *sidecar) await(a *ask, w Waiting) (schemas.Decision, error) {
 	return w.Await(a.ctx)
 }
 
-// conclude answers the agent with decision d. If err is not nil, nod could not decide: conclude then
-// passes the request to the editor or refuses it. It does nothing if the agent already has an answer,
-// or can no longer get one. It reports whether the agent got an answer.
+// conclude answers the agent with decision d. If err is not nil, nod could not decide, and conclude
+// passes the request to the editor or refuses it. If the agent already has an answer, or can no longer
+// get one, conclude does nothing. It reports whether the agent got an answer.
 func (s *sidecar) conclude(a *ask, d schemas.Decision, err error) bool {
 	var o outcome
 	if err == nil {
@@ -170,8 +170,8 @@ func causeOr(ctx context.Context, err error) error {
 	return err
 }
 
-// leave ends the request of a by calling how, which is Nod.Withdraw or Nod.Abandon. It gives as reason
-// why a's context ended or, if it has not ended, err.
+// leave ends the request of a by the function how, which is Nod.Withdraw or Nod.Abandon. The reason is
+// the cause for which a's context ended or, if the context has not ended, err.
 func (s *sidecar) leave(how func(ctx context.Context, sessionID, pendingID, reason string) error, a *ask, err error) {
 	if cause := context.Cause(a.ctx); cause != nil {
 		err = cause

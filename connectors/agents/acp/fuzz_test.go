@@ -102,7 +102,7 @@ func fromAgent(t *testing.T, said []byte, size int) {
 		require.LessOrEqual(t, n, maybe[line], "%q", line)
 	}
 	require.NotContains(t, agent.String(), "allow")
-	for line := range bytes.Lines(agent.Bytes()) { // without nod, the sidecar itself answers only requests that were cancelled or that share their id
+	for line := range bytes.Lines(agent.Bytes()) { // without nod, the sidecar answers only cancelled requests and requests with the same id
 		var heard struct {
 			Result struct{ Outcome struct{ OptionID string } }
 		}

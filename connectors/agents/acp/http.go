@@ -33,7 +33,7 @@ const (
 type Answer func(ctx context.Context, r schemas.Request, optionID string) error
 
 // Handler returns the HTTP handler by which clients subscribe to the stream and answer its requests.
-// Every call must carry the token as a bearer token; if the token is empty, the handler refuses all
+// Every call must carry the token as a bearer token. If the token is empty, the handler refuses all
 // calls. The handler calls answer to send an answer to nod.
 func (s *Stream) Handler(token string, answer Answer) http.Handler {
 	mux := http.NewServeMux()

@@ -26,21 +26,21 @@ type drops int
 
 const (
 	dropsNone  drops = iota
-	dropsCalls       // the calls that the agent has announced in the session
-	dropsTurn        // all calls until the end of the turn
+	dropsCalls       // the agent gives up all calls that it has announced in the session
+	dropsTurn        // the agent gives up all calls until the end of the turn
 )
 
 // knownAgent describes an agent that nod recognizes by the name in its response to initialize. For all
 // other agents it is the zero knownAgent.
 type knownAgent struct {
-	// own returns the call of a permission request, with the agent's own tool name. c is what the
-	// agent has reported of the call, asked has the fields of the call in the request, and dir is the
-	// directory of the session, or "" if it is unknown. ok is false if nod cannot be sure that the
-	// request is about exactly this call; nod then uses ACP's name for the kind of tool, for which no
-	// rule exists. own is nil if nod does not know the agent's tools.
+	// own returns the call of a permission request, with the agent's own tool name. c is what the agent
+	// has reported about the call, asked has the call's fields in the request, and dir is the directory
+	// of the session, or "" if it is unknown. If nod cannot be sure which call the request is about, ok
+	// is false. nod then names the tool by its kind in ACP, and no rule exists for that name. The field
+	// own is nil if nod does not know the agent's tools.
 	own   func(c toolCall, asked map[string]json.RawMessage, dir string) (_ ownCall, ok bool)
 	drops drops
-	// forgets is true if the agent treats an "always" like an allow once.
+	// forgets is true if the agent treats an "always" as an allow of one call.
 	forgets bool
 }
 
@@ -67,10 +67,10 @@ var openCodeTools = map[string]struct {
 	"bash": {"execute", "command"}, "webfetch": {"fetch", "url"}, "edit": {"edit", "filepath"}, "write": {"edit", "filepath"},
 }
 
-// openCodeCall reads a request of OpenCode. The request contains a part of the input, and the update
-// before it contains the whole input. OpenCode has added the session's directory to the whole input as
-// "cwd", unless the model wrote a field of that name. The name of the tool is the title with which
-// OpenCode announced the call.
+// openCodeCall reads a request of OpenCode. The request contains a part of the input, and the preceding
+// update contains the whole input. OpenCode has added the session's directory to the whole input as
+// "cwd", unless the model wrote a field "cwd". The name of the tool is the title with which OpenCode
+// announced the call.
 func openCodeCall(c toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
 	tool, known := openCodeTools[c.announced]
 	input, part := object(c.input), object(asked["rawInput"])
@@ -138,9 +138,9 @@ func qwenCall(c toolCall, asked map[string]json.RawMessage, dir string) (own own
 // tools in titles contain "__".
 const clineCommands = "run_commands: "
 
-// clineCall reads a request of Cline to run one command. Cline runs each command of a call in a bash of
-// its own, in the session's directory. A call with several commands remains a call that no rule
-// matches: they run at the same time, and not one after another as in one script.
+// clineCall reads a request of Cline to run one command. Cline runs each command of a call in a new
+// bash, in the session's directory. clineCall returns false for several commands, because Cline runs
+// them at the same time, and not one after another like a script.
 func clineCall(_ toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
 	var commands []string
 	input := object(asked["rawInput"])

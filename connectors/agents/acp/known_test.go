@@ -159,7 +159,7 @@ func TestAnAllowOfAnEndedCallIsReported(t *testing.T) {
 			a := <-r.nod.submissions
 			r.passes("", c.ends)
 			assert.Equal(t, answered("1", ""), r.agent.hears(t))
-			close(heldBack) // the person's allow, which nod has stored, reaches the sidecar only now
+			close(heldBack) // only now the sidecar gets the person's allow
 			assert.Equal(t, withdrawal{a.PendingID, c.why}, <-r.nod.withdrawn)
 			assert.True(t, r.nod.abandons(a.PendingID))
 			r.asks("2", `"toolCallId":"d","title":"B"`)

@@ -8,7 +8,7 @@ import (
 // link connects to nod when it is first used, and keeps the connection.
 type link struct {
 	connect Connect
-	nod     chan Nod // contains the connection, or nil if there is none; get empties the channel while it runs, so the channel is also a lock
+	nod     chan Nod // contains the connection, or nil if there is none; while get runs, the channel is empty, so that it serves as a lock
 }
 
 func newLink(connect Connect) link {

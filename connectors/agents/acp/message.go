@@ -14,14 +14,14 @@ const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"
 	methodCancel     = "session/cancel"
-	methodClose      = "session/close" // closes a session and cancels its turn
+	methodClose      = "session/close" // this request closes a session and cancels its turn
 	methodCancelCall = "$/cancel_request"
 	methodInitialize = "initialize"
 	methodNew        = "session/new"
 	methodLoad       = "session/load"
 	methodResume     = "session/resume"
 	methodFork       = "session/fork"
-	methodPrompt     = "session/prompt" // its response ends the agent's turn
+	methodPrompt     = "session/prompt" // the response to this request ends the agent's turn
 )
 
 // message contains the fields of a JSON-RPC message that the sidecar reads. A line that is not a JSON

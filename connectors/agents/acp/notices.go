@@ -19,7 +19,7 @@ type noticeParams struct {
 }
 
 // tellNotices passes the notices of the request's session on to the editor until the request has its
-// answer. That a question is shown is news only for the request itself, and only during a turn.
+// answer. The notice that a question is shown passes only during a turn, and only for this request.
 func (s *sidecar) tellNotices(nod Nod, a *ask) {
 	err := nod.Notices(a.ctx, a.request.SessionID, func(n schemas.Notice) {
 		if !agents.IsNews(n, a.request.PendingID) || n.Kind == schemas.NoticeShown && !s.cache.prompting(a.session) {

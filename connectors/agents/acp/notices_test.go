@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The editor shows the notices of a session while a request waits, in the agent's thoughts. That a
-// question is shown is news only for the request itself, and only during a turn.
+// While a request waits, the editor shows its session's notices as the agent's thoughts. The notice
+// that a question is shown reaches the editor only if it is about this request, and only during a turn.
 func TestNoticesReachTheEditor(t *testing.T) {
 	t.Parallel()
 	r := start(t, acp.Options{})

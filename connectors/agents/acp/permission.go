@@ -28,8 +28,8 @@ type permission struct {
 // The limits in the JSON Schema of a request: lengths in characters, and the number of options.
 const (
 	maxTitle   = 512
-	maxName    = 256 // an option's name
-	maxID      = 256 // the id of an option or tool call
+	maxName    = 256 // maximum length of an option's name
+	maxID      = 256 // maximum length of the id of an option or tool call
 	maxOptions = 16
 )
 
@@ -41,8 +41,8 @@ var errQuestion = errors.New("the request is a question, not a permission")
 // run.
 var errOver = errors.New("the agent has ended the call, or dropped it after a denial")
 
-// readPermission parses a permission request. It returns errOver if the agent has ended the call. It
-// returns another error if nod cannot show the request to a person in full; the editor then handles
+// readPermission parses a permission request. It returns errOver if the agent has ended the call. If
+// nod cannot show the request to a person in full, it returns another error, and the editor handles
 // the request.
 func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	params := object(m.params)
@@ -181,7 +181,7 @@ func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := v.Value.(*hujson.Object) // object above has checked that this is a JSON object
+	o := v.Value.(*hujson.Object) // cannot fail, because object has found a JSON object
 	for i := range o.Members {
 		if name, ok := o.Members[i].Name.Value.(hujson.Literal); ok && name.String() == "cwd" {
 			o.Members[i].Name.Value = hujson.String("cwd, in the input")

@@ -49,8 +49,8 @@ func (s *sidecar) takeLocked(a *ask, why error) {
 }
 
 // showInEditor passes the agent's request to the editor too, while nod asks a person. It does nothing
-// if the editor still owes the answer to an earlier request with the same id: the sidecar would take
-// that answer for the answer to this request.
+// if the editor has not answered an earlier request with the same id, because the sidecar could not
+// tell the two answers apart.
 func (s *sidecar) showInEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a || s.late[a.key] {
@@ -63,9 +63,9 @@ func (s *sidecar) showInEditor(a *ask) {
 }
 
 // cancelInEditor tells the editor to close its prompt for a request. Some editors ignore this message
-// and answer later; editorAnswered then drops the answer.
+// and answer later. editorAnswered drops such a late answer.
 func (s *sidecar) cancelInEditor(a *ask) {
-	if !a.shown { // reading without the lock is safe, because a.shown changes only while the request is open
+	if !a.shown { // safe without the lock, because a.shown changes only while the request is open
 		return
 	}
 	if line, err := withdrawal(a.id); err == nil {
@@ -87,7 +87,7 @@ func (s *sidecar) leaveToEditor(a *ask) {
 	s.mu.Unlock()
 	switch {
 	case a.shown:
-	case late: // see refuseIfLate
+	case late: // refuseIfLate says why
 		s.tellAgent(a.id, a.refused())
 	default:
 		s.tellEditor(a.line)
@@ -168,8 +168,8 @@ func (s *sidecar) takeMatching(why error, match func(*ask) bool) (taken []*ask) 
 	return taken
 }
 
-// dropRequest handles a request that the agent cancelled: it withdraws the request and answers it with
-// "cancelled". It sends the editor nothing, because the editor gets the agent's own cancellation.
+// dropRequest withdraws a request that the agent cancelled, and answers it with "cancelled". It sends
+// the editor nothing, because the editor gets the agent's own cancellation.
 func (s *sidecar) dropRequest(key string) {
 	s.mu.Lock()
 	a := s.open[key]

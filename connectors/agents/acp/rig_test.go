@@ -29,8 +29,8 @@ type fakeNod struct {
 	notices     chan schemas.Notice
 
 	mu        sync.Mutex
-	seen      map[string]int  // by pending_id: 1 if the request was submitted, 2 if it was also withdrawn
-	abandoned map[string]bool // by pending_id: the sidecar said that the call never runs
+	seen      map[string]int  // by pending_id: 1 after the submission, 2 after the withdrawal
+	abandoned map[string]bool // by pending_id: whether the sidecar said that the call never runs
 }
 
 type withdrawal struct{ pendingID, reason string }
@@ -38,7 +38,7 @@ type withdrawal struct{ pendingID, reason string }
 // submission is a request that waits for the test's decision.
 type submission struct {
 	schemas.Request
-	now       bool // a rule decided the request at once
+	now       bool // nod decides the request at once, by a rule
 	decisions chan schemas.Decision
 	errors    chan error
 }
@@ -151,7 +151,7 @@ type rig struct {
 type peer struct {
 	in  io.WriteCloser // the test writes the peer's output here, which is the sidecar's input
 	out *bufio.Reader  // the test reads the peer's input here, which is the sidecar's output
-	end io.Closer      // closing it means that the peer no longer reads
+	end io.Closer      // the test closes end to make a peer that no longer reads
 }
 
 func start(t testing.TB, o acp.Options) *rig {

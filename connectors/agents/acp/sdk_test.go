@@ -18,7 +18,7 @@ import (
 )
 
 // programmer is an agent built with the protocol's SDK. It asks for permission to run its prompt as a
-// command, and sends the outcome of that request as its message.
+// command, and replies with the outcome of that request.
 type programmer struct {
 	sdk.Agent // a nil interface: no test calls the methods that programmer does not define
 	conn      *sdk.AgentSideConnection
@@ -90,7 +90,7 @@ func (e *editor) SessionUpdate(_ context.Context, n sdk.SessionNotification) err
 // open starts a sidecar between this editor and the agent, and opens a session.
 func open(t *testing.T, nod *fakeNod, o acp.Options) (*editor, process) {
 	t.Helper()
-	p := run(t, context.Background(), "sdk", nod, o) // not t.Context, which ends before the cleanup below and would kill the agent
+	p := run(t, context.Background(), "sdk", nod, o) // t.Context would end before the cleanup below, and kill the agent
 	e := &editor{asked: make(chan context.Context, 9), answers: make(chan sdk.PermissionOptionId, 9), said: make(chan string, 9)}
 	e.conn = sdk.NewClientSideConnection(e, p.editor.in, p.editor.out)
 	_, err := e.conn.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber})

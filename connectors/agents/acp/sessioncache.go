@@ -22,11 +22,12 @@ type toolCall struct {
 	over      bool            // the call has ended, or the agent has dropped it
 }
 
-// maxInput is the largest input of a tool call, in bytes, that the cache keeps. To a call with a
-// larger input no rule for the agent's own tools applies: nod names it by its kind.
+// maxInput is the largest input of a tool call, in bytes, that the cache keeps. nod names a call with a
+// larger input by its kind, so that no rule for the agent's own tools applies.
 const maxInput = 64 << 10
 
-// actions maps ACP's kinds of tools to action types; the other kinds are ActionOther.
+// actions maps ACP's kinds of tools to action types. A kind that is not in the map has the type
+// ActionOther.
 var actions = map[string]schemas.ActionType{
 	"execute": schemas.ActionCommand, "fetch": schemas.ActionNetwork,
 	"read": schemas.ActionFileRead, "search": schemas.ActionFileRead,
@@ -100,24 +101,24 @@ type sessionCache struct {
 	requests map[string]editorRequest // the editor's requests that have no response yet, by id key (see relay.IDKey)
 	dirs     map[string]string        // working directories, by session
 	calls    map[[2]string]toolCall   // tool calls, by session and tool call id
-	dropped  map[string]bool          // the sessions whose agent drops all further calls until its turn ends
+	dropped  map[string]bool          // the sessions whose agent drops all further calls of the turn
 	agent    string                   // the agent's own name, for people
 	known    knownAgent
 }
 
 // editorRequest is a request of the editor whose response contains the agent's name or the id of a new
-// session, or ends a turn. dir is the working directory of the new session; session is the session of the
-// turn.
+// session, or ends a turn. dir is the working directory of the new session. session is the session whose
+// turn ends.
 type editorRequest struct{ method, dir, session string }
 
 func newSessionCache() *sessionCache {
 	return &sessionCache{requests: map[string]editorRequest{}, dirs: map[string]string{}, calls: map[[2]string]toolCall{}, dropped: map[string]bool{}}
 }
 
-// recordRequest reads a request of the editor. If it loads or resumes a session, recordRequest stores
-// the session's directory; a session that was opened in another directory then has no known directory.
-// If it initializes the agent, opens a new session or starts a turn,
-// recordRequest stores the request, because recordResponse needs it with the response.
+// recordRequest reads a request of the editor. If the request loads or resumes a session, recordRequest
+// stores the session's directory, or forgets it if the session was opened in another directory.
+// recordRequest also stores a request that initializes the agent, opens a new session or starts a turn,
+// because recordResponse needs it.
 func (c *sessionCache) recordRequest(m message) {
 	switch m.method {
 	case methodInitialize, methodNew, methodFork, methodLoad, methodResume, methodPrompt:
@@ -128,14 +129,14 @@ func (c *sessionCache) recordRequest(m message) {
 	session, dir := text(params["sessionId"]), text(params["cwd"])
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m.method == methodPrompt { // the ids of ended calls may occur again in a new turn
+	if m.method == methodPrompt { // in a new turn, the ids of ended calls may occur again
 		delete(c.dropped, session)
 		maps.DeleteFunc(c.calls, func(id [2]string, call toolCall) bool { return id[0] == session && call.over })
 	}
 	if m.method != methodLoad && m.method != methodResume {
 		agents.PutBounded(c.requests, m.key, editorRequest{m.method, dir, session})
 	} else if known, there := c.dirs[session]; there && known != dir {
-		c.dirs[session] = "" // some agents keep the directory of a session that they run already
+		c.dirs[session] = "" // some agents keep the old directory of a session that already runs
 	} else if session != "" && dir != "" {
 		agents.PutBounded(c.dirs, session, dir)
 	}
@@ -202,8 +203,8 @@ func (c *sessionCache) recordUpdate(m message) (session, call string, ended bool
 	return session, call, false
 }
 
-// toolCall returns the stored details of a tool call, updated with call, the details in a permission
-// request. over reports that the call has ended, or that the agent drops it.
+// toolCall returns the stored details of a tool call, updated with the details in a permission request.
+// over reports that the call has ended, or that the agent drops it.
 func (c *sessionCache) toolCall(session string, call map[string]json.RawMessage) (_ toolCall, over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +232,7 @@ func (c *sessionCache) denied(session string) (drops bool) {
 	return true
 }
 
-// own returns the call of a permission request in the agent's own words; see knownAgent.
+// own returns the call of a permission request with the agent's own tool name; see knownAgent.
 func (c *sessionCache) own(told toolCall, asked map[string]json.RawMessage, dir string) (own ownCall, ok bool) {
 	c.mu.Lock()
 	known := c.known
@@ -242,8 +243,7 @@ func (c *sessionCache) own(told toolCall, asked map[string]json.RawMessage, dir 
 	return known.own(told, asked, dir)
 }
 
-// offered returns those of the agent's options that do what they say. It leaves out an "always" that the
-// agent treats like an allow once.
+// offered returns the agent's options without an "always" that the agent treats as an allow of one call.
 func (c *sessionCache) offered(options []schemas.Option) []schemas.Option {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,8 +253,8 @@ func (c *sessionCache) offered(options []schemas.Option) []schemas.Option {
 	return slices.DeleteFunc(options, func(o schemas.Option) bool { return o.Kind == schemas.AllowAlways })
 }
 
-// session returns a session's working directory and the agent's name. Each is empty if it is not in
-// the cache.
+// session returns a session's working directory and the agent's name. The cache returns "" for a value
+// that it does not have.
 func (c *sessionCache) session(id string) (dir, agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

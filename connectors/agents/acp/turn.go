@@ -10,15 +10,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// turns are the turns of the agent's sessions, for Options.Turns. When a turn is over, the sidecar asks
-// people for the session's next prompt, and sends it to the agent. The editor then gets the agent's
-// updates of that turn, and not its response. Prompts of the editor wait until such a turn is over.
+// turns contains the turns of the agent's sessions, for Options.Turns. When a turn is over, the sidecar
+// asks people for the session's next prompt, and sends their reply to the agent. While a reply's turn
+// runs, the editor gets the agent's updates, and the editor's own prompts wait. The editor never gets the
+// response to a reply.
 type turns struct {
 	mu      sync.Mutex
 	said    map[string]string   // the agent's last message in each session
-	open    map[string]*ask     // the questions without an answer, by session
-	running map[string]string   // the sessions whose turn belongs to a reply, by the id key of its prompt
-	held    map[string][][]byte // the editor's prompts that wait for the end of such a turn, by session
+	open    map[string]*ask     // the unanswered questions for a next prompt, by session
+	running map[string]string   // the sessions that run the turn of a person's reply, by the id key of the reply's prompt
+	held    map[string][][]byte // the editor's prompts that wait for the end of a reply's turn, by session
 	gone    bool
 }
 
@@ -46,8 +47,8 @@ func (t *turns) record(m message) {
 	}
 }
 
-// prompted handles a prompt of the editor. It ends the question about the turn before. held reports that
-// the prompt must wait, because a turn that belongs to a reply still runs.
+// prompted handles a prompt of the editor, and ends the session's question for its next prompt. held
+// reports that the prompt must wait, because the turn of a person's reply still runs.
 func (t *turns) prompted(session string, line []byte) (held bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +63,7 @@ func (t *turns) prompted(session string, line []byte) (held bool) {
 	return false
 }
 
-// end ends the question about a session's turn. The caller must hold t.mu.
+// end ends a session's question for its next prompt. The caller must hold t.mu.
 func (t *turns) end(session string, why error) {
 	if a := t.open[session]; a != nil {
 		delete(t.open, session)
@@ -70,8 +71,8 @@ func (t *turns) end(session string, why error) {
 	}
 }
 
-// cancelled ends the question about a session's turn after a cancellation in the editor. It returns the
-// editor's prompts that still waited.
+// cancelled ends a session's question for its next prompt, because the editor has cancelled the turn. It
+// returns the editor's prompts that were waiting.
 func (t *turns) cancelled(session string) (held [][]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,8 +82,8 @@ func (t *turns) cancelled(session string) (held [][]byte) {
 	return held
 }
 
-// replied marks the start of a turn that belongs to the reply to a. It returns false if the question was
-// ended before.
+// replied marks the start of the turn of a person's reply to the question a. It returns false if the
+// question has ended already.
 func (t *turns) replied(a *ask, key string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,9 +96,9 @@ func (t *turns) replied(a *ask, key string) bool {
 	return true
 }
 
-// over ends a turn. own reports that the turn belonged to a reply, so that the editor must not get its
-// response. If prompts of the editor wait for its end, waiting is true: the caller must then call next
-// until it returns nil.
+// over ends a turn. own reports that a person's reply started the turn, so that the editor must not get
+// the response. waiting reports that prompts of the editor wait. The caller must then call next until
+// next returns nil.
 func (t *turns) over(key string) (own, waiting bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,8 +109,8 @@ func (t *turns) over(key string) (own, waiting bool) {
 	return own, waiting
 }
 
-// next returns the editor's next prompt that waits for the end of a turn, or nil if there is none; only
-// then do the editor's later prompts no longer wait.
+// next returns the first of the editor's prompts that wait for the end of a reply's turn. It returns nil
+// if none waits. After nil, new prompts of the editor do not wait.
 func (t *turns) next(key string) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,8 +125,8 @@ func (t *turns) next(key string) []byte {
 	return held[0]
 }
 
-// ask returns a question about a session's turn, with the agent's last message. It returns nil if there
-// is no one left to whom a reply could be sent.
+// ask returns a question for a session's next prompt, and the agent's last message. The question is nil
+// if the agent or the editor is gone.
 func (t *turns) ask(session string) (a *ask, message string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +140,7 @@ func (t *turns) ask(session string) (a *ask, message string) {
 	return a, t.said[session]
 }
 
-// endAll ends all questions. No further one begins.
+// endAll ends all questions, and prevents new ones.
 func (t *turns) endAll(why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,14 +150,15 @@ func (t *turns) endAll(why error) {
 	}
 }
 
-// endTurn handles the response to a session's prompt, which the editor gets unless a person's reply was
-// the prompt. It then asks people for the next prompt, except after a turn that the editor cancelled.
+// endTurn handles the response to a session's prompt. The editor gets the response, unless the prompt was
+// a person's reply. endTurn then asks people for the next prompt, except after a turn that the editor
+// cancelled.
 func (s *sidecar) endTurn(session string, line []byte, m message) {
 	own, waiting := s.turns.over(m.key)
 	if !own {
 		s.tellEditor(line)
 	}
-	if waiting { // not here: the agent may read nothing until its own output is read
+	if waiting { // in a goroutine, because the agent may read no input until the sidecar reads its output
 		s.asks.Go(func() {
 			for prompt := s.turns.next(m.key); prompt != nil; prompt = s.turns.next(m.key) {
 				s.pass(prompt, parseMessage(prompt))
@@ -178,8 +180,8 @@ func (s *sidecar) endTurn(session string, line []byte, m message) {
 	}
 }
 
-// askForPrompt asks people for the next prompt of a's session. After any failure the agent waits for the
-// editor alone.
+// askForPrompt asks people for the next prompt of a's session. After a failure, only the editor can send
+// the next prompt.
 func (s *sidecar) askForPrompt(a *ask, turn agents.Turn) {
 	defer a.stop(nil)
 	defer func() {
@@ -235,7 +237,7 @@ func (s *sidecar) prompt(a *ask, text string) error {
 	return s.toAgent.WriteLine(line)
 }
 
-// call is a request or, without an ID, a notification of the sidecar.
+// call is a JSON-RPC request of the sidecar, or a notification if ID is empty.
 type call struct {
 	Version string         `json:"jsonrpc"`
 	ID      string         `json:"id,omitempty"`
@@ -243,8 +245,7 @@ type call struct {
 	Params  map[string]any `json:"params"`
 }
 
-// cancelHeld answers the editor's prompts that wait for the end of a turn, after the editor has cancelled
-// them.
+// cancelHeld tells the editor that its waiting prompts of a session are cancelled.
 func (s *sidecar) cancelHeld(session string) {
 	for _, held := range s.turns.cancelled(session) {
 		line, err := encodeLine(struct {

@@ -32,7 +32,8 @@ func (r *rig) isPassedOn(from, to peer, line string) {
 	require.Equal(r.t, line, to.hears(r.t))
 }
 
-// turnEnds makes the editor start a turn and the agent end it. It returns the question about it.
+// turnEnds makes the editor start a turn and the agent end it. It returns the sidecar's question for the
+// next prompt.
 func (r *rig) turnEnds() *submission {
 	r.t.Helper()
 	r.isPassedOn(r.editor, r.agent, promptOf("7"))
@@ -47,7 +48,7 @@ func (r *rig) turnEnds() *submission {
 	return asks
 }
 
-// isPrompted makes a person reply. It returns the id of the prompt that the agent gets.
+// isPrompted makes a person reply with words. It returns the id of the prompt that the agent gets.
 func (r *rig) isPrompted(asks *submission, words string) (id string) {
 	r.t.Helper()
 	d := person(schemas.Allowed, "reply", schemas.AllowOnce)
@@ -70,8 +71,9 @@ func (r *rig) isPrompted(asks *submission, words string) (id string) {
 	return `"` + prompt.ID + `"`
 }
 
-// A reply becomes the agent's next prompt. The editor sees the words and the agent's updates, and gets no
-// response to a prompt that it did not send. After that turn, people are asked again.
+// A person's reply becomes the agent's next prompt. The editor sees the reply and the agent's updates,
+// but gets no response, because it did not send the prompt. After the reply's turn, the sidecar asks
+// people again.
 func TestAReplyIsTheNextPrompt(t *testing.T) {
 	r := start(t, acp.Options{Turns: true})
 	id := r.isPrompted(r.turnEnds(), "now the tests")
@@ -85,7 +87,7 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	assert.Empty(t, agent)
 }
 
-// The agent's permission requests in a turn that belongs to a reply are decided by nod too.
+// nod also decides the agent's permission requests in the turn of a person's reply.
 func TestAReplysTurnAsksForPermission(t *testing.T) {
 	r := start(t, acp.Options{Turns: true})
 	r.isPrompted(r.turnEnds(), "now the tests")
@@ -96,7 +98,7 @@ func TestAReplysTurnAsksForPermission(t *testing.T) {
 	assert.Equal(t, answered("3", "no"), r.agent.hears(t))
 }
 
-// A prompt of the editor ends the question, and a reply that comes later is not sent.
+// A prompt of the editor ends the question for the session's next prompt.
 func TestAPromptInTheEditorEndsTheQuestion(t *testing.T) {
 	r := start(t, acp.Options{Turns: true})
 	asks := r.turnEnds()
@@ -106,8 +108,8 @@ func TestAPromptInTheEditorEndsTheQuestion(t *testing.T) {
 	assert.Equal(t, "the agent has its next prompt", ended.reason)
 }
 
-// A prompt of the editor waits while the turn of a reply runs. If the editor cancels, it gets that prompt
-// back as cancelled.
+// A prompt of the editor waits while the turn of a person's reply runs. If the editor cancels the turn,
+// it is told that its waiting prompt is cancelled.
 func TestAPromptInTheEditorWaitsForAReplysTurn(t *testing.T) {
 	r := start(t, acp.Options{Turns: true})
 	id := r.isPrompted(r.turnEnds(), "now the tests")
@@ -115,7 +117,7 @@ func TestAPromptInTheEditorWaitsForAReplysTurn(t *testing.T) {
 	r.isPassedOn(r.editor, r.agent, `{"jsonrpc":"2.0","method":"other"}`) // the prompt was read before, and not passed on
 	r.agent.says(t, endOf(id, "end_turn"))
 	assert.Equal(t, promptOf("8"), r.agent.hears(t))
-	r.isPassedOn(r.agent, r.editor, endOf("8", "cancelled")) // and nobody is asked after a cancelled turn
+	r.isPassedOn(r.agent, r.editor, endOf("8", "cancelled")) // the sidecar asks nobody after a cancelled turn
 
 	r.isPassedOn(r.editor, r.agent, promptOf("9"))
 	r.isPassedOn(r.agent, r.editor, endOf("9", "max_tokens"))
@@ -132,8 +134,8 @@ func TestAPromptInTheEditorWaitsForAReplysTurn(t *testing.T) {
 	assert.Empty(t, r.nod.submissions)
 }
 
-// The sidecar sends the agent only words that a person wrote. It asks no people if the editor is gone, or
-// if Options.Turns is not set.
+// The sidecar sends the agent only words that a person wrote. It asks nobody if the editor is gone or
+// Options.Turns is not set.
 func TestNoWordsNoPrompt(t *testing.T) {
 	for name, d := range map[string]schemas.Decision{
 		"left":      person(schemas.Denied, "no_answer", schemas.RejectOnce),

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is an approval request of Codex that has no answer yet. It gets only one answer: a goroutine may
-// answer it only after removing it from sidecar.open.
+// ask is an approval request of Codex that has no answer yet. It gets only one answer, because a
+// goroutine must remove the ask from sidecar.open before it answers.
 type ask struct {
 	line   []byte // the whole request as Codex wrote it
 	id     json.RawMessage
@@ -94,8 +94,8 @@ func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	return accept
 }
 
-// fallBack handles an approval request that nod could not decide. If client is true, it passes the
-// request to the client; otherwise it declines the request.
+// fallBack handles an approval request that nod could not decide. It passes the request to the client
+// if client is true, and declines it otherwise.
 func (s *sidecar) fallBack(a *ask, why error, client bool) {
 	if client {
 		s.opts.Log.Warn("codex: nod could not decide; the client asks in nod's place", "reason", why)
@@ -152,7 +152,8 @@ func (s *sidecar) endAll(why error) {
 
 func (s *sidecar) abandon(ctx context.Context, r *schemas.Request) { s.leave(ctx, r, s.nod.Abandon) }
 
-// leave ends r by how, a method of s.nod, with ctx's cause as the reason. It works even if ctx has ended.
+// leave ends r by the function how, a method of s.nod, with ctx's cause as the reason. leave works even
+// if ctx has ended.
 func (s *sidecar) leave(ctx context.Context, r *schemas.Request, how func(ctx context.Context, sessionID, pendingID, reason string) error) {
 	why := "nod could not be asked"
 	if cause := context.Cause(ctx); cause != nil {

@@ -52,7 +52,7 @@ type sidecar struct {
 	opts Options
 	nod  agents.CallAsker
 	asks sync.WaitGroup
-	half []byte // the end of Codex's output that is not a complete line yet
+	half []byte // the unfinished last line of Codex's output
 
 	// Do not hold mu while writing to a peer. A peer may stop reading until the sidecar reads the
 	// peer's output, and for that the sidecar needs mu.
@@ -61,8 +61,8 @@ type sidecar struct {
 	mu    sync.Mutex
 	gone  bool              // Codex or its client is gone, so the sidecar cannot deliver an answer
 	open  map[string]*ask   // the approval requests without an answer, by JSON-RPC id as Codex wrote it
-	items map[string]item   // the file changes that Codex has started, by itemKey; a full map drops entries, and the client is asked about a dropped change
-	dirs  map[string]string // working directories, by thread; a full map drops entries, and a person is asked if the directory was dropped
+	items map[string]item   // the file changes that Codex has started, by itemKey; if a full map has dropped a change, the sidecar asks the client
+	dirs  map[string]string // working directories, by thread; if a full map has dropped a directory, nod asks a person
 }
 
 // Run starts Codex's app-server with the command argv and connects it to the client at in and out.
@@ -94,7 +94,7 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 	_ = cmd.Wait() // cmd.ProcessState also has the result
 	s.endAll(errServerGone)
 	s.asks.Wait()
-	s.passToClient(s.half) // pass on the unfinished line of a Codex that ended in the middle of it
+	s.passToClient(s.half) // if Codex ended in the middle of a line, pass the unfinished line on
 	return exitCode(cmd), nil
 }
 
@@ -183,7 +183,7 @@ func (s *sidecar) fromClient(in io.Reader, stdin io.Closer) {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil { // first stop all answers: after an unfinished last line of the client, an answer would become the end of that line
+		if err != nil { // stop all answers first, because an answer would continue an unfinished last line of the client
 			s.endAll(errClientGone)
 		}
 		s.tellCodex(line)

@@ -148,8 +148,8 @@ func TestFileChanges(t *testing.T) {
 	assert.Equal(t, changes, r.reads(), "what a turn began is over with it")
 }
 
-// If the thread's directory is unknown, so are the settings of its project. No rule then decides about
-// file changes.
+// If a thread's directory is unknown, nod does not know the project's settings, and no rule decides
+// about file changes.
 func TestFileChangesInAnUnknownProject(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, codex.Options{})
@@ -172,7 +172,7 @@ func TestEveryOtherLinePassesUnchanged(t *testing.T) {
 		`{"method":"item/commandExecution/requestApproval","params":{"threadId":"t"}}` + "\n", strings.Repeat("x", 1<<20) + "\n",
 		` { "id" : 1.0e0 , "result" : {} }` + "\n",
 	} {
-		if !strings.Contains(line, "\xff") { // the fake Codex gets its orders as JSON, which cannot contain this byte
+		if !strings.Contains(line, "\xff") { // the orders to the fake Codex are JSON, which cannot contain the byte 0xff
 			r.says(line)
 			assert.Equal(t, line, r.reads())
 		}

@@ -128,9 +128,8 @@ func script(command string) string {
 }
 
 // fileChange fills in r for an approval request for file changes. r contains the changes that Codex
-// reported before it asked. If Codex has reported no changes, fileChange returns an error. If the
-// project is unknown, so are its rules. r then has a tool name that no rule matches, so that nod
-// asks a person.
+// has reported. If Codex has reported no changes, fileChange returns an error. If the project and so
+// its rules are unknown, r has a tool name that no rule matches, so that nod asks a person.
 func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	s.mu.Lock()
 	it, known := s.items[itemKey(a.params, r.ToolCallID)]
@@ -161,8 +160,7 @@ func offers(raw json.RawMessage, d decision) bool {
 	return json.Unmarshal(raw, &all) == nil && slices.ContainsFunc(all, func(one json.RawMessage) bool { return text(one) == string(d) })
 }
 
-// isDefault reports whether a field is missing, is null, or has its usual value. The
-// argument mostly is this value.
+// isDefault reports whether a field is missing, is null, or has its usual value mostly.
 func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
@@ -180,6 +178,6 @@ func object(raw []byte) map[string]json.RawMessage {
 // text returns a JSON string's value, or "" for any other value.
 func text(raw json.RawMessage) string {
 	var s string
-	_ = json.Unmarshal(raw, &s) // after an error s stays empty
+	_ = json.Unmarshal(raw, &s) // after an error, the result is ""
 	return s
 }

@@ -50,7 +50,7 @@ func fakeCodex() int {
 			Exit *int    `json:"exit"`
 			Die  bool    `json:"die"`
 		}
-		_ = json.Unmarshal([]byte(line), &m) // a line that is not JSON is no order
+		_ = json.Unmarshal([]byte(line), &m) // ignore a line that is not JSON
 		switch {
 		case m.Say != nil:
 			fmt.Print(*m.Say)
@@ -77,7 +77,7 @@ type rig struct {
 	answers   chan nodtest.Answer
 	abandoned atomic.Int32                                   // calls of Abandon
 	missing   atomic.Bool                                    // the connector's calls to nod fail as if nod were not running
-	decides   func(schemas.Request) (schemas.Decision, bool) // if set, decides instead of nod; if it returns false, nod decides
+	decides   func(schemas.Request) (schemas.Decision, bool) // decides requests instead of nod; nod decides if the function is nil or returns false
 	in        *io.PipeWriter
 	out       *bufio.Reader
 	cancel    context.CancelFunc

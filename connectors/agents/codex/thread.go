@@ -12,9 +12,8 @@ func (s *sidecar) threadResult(result map[string]json.RawMessage) {
 	s.setDir(text(object(result["thread"])["id"]), text(result["cwd"]))
 }
 
-// threadStarted stores the directory of a new thread. If the agent of another thread, the parent,
-// started the new thread, threadStarted stores the parent's directory instead, so that both threads
-// belong to one project.
+// threadStarted stores the directory of a new thread. If another thread's agent started the new thread,
+// threadStarted stores the other thread's directory, so that both threads belong to one project.
 func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	dir := text(thread["cwd"])
 	if parent := text(thread["parentThreadId"]); parent != "" {
@@ -23,7 +22,7 @@ func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	s.setDir(text(thread["id"]), dir)
 }
 
-// setDir stores a thread's directory. nod uses it as the project, because the client chose it. The
+// setDir stores a thread's directory, which nod uses as the project, because the client chose it. The
 // directory of a single command is no project, because the model chooses it.
 func (s *sidecar) setDir(thread, dir string) {
 	if thread == "" || dir == "" {

@@ -65,7 +65,7 @@ func play(what string, args []string) error {
 	case "signal":
 		pid, _ := strconv.Atoi(args[0])
 		return unix.Kill(pid, 0)
-	case "files": // fails if a file is open beside the standard streams and Go's own files
+	case "files": // fails if any file is open except the standard streams and Go's own files
 		return openFiles()
 	}
 	return playCall(what, args)
@@ -78,7 +78,7 @@ func openFiles() error {
 	}
 	for _, e := range entries {
 		to, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if err == nil && e.Name() > "2" && to[0] == '/' && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/fs/cgroup/") { // the excluded paths are files that Go itself opens
+		if err == nil && e.Name() > "2" && to[0] == '/' && !strings.HasPrefix(to, "/proc/") && !strings.HasPrefix(to, "/sys/fs/cgroup/") { // ignore files that Go itself opens
 			return nil
 		}
 	}

@@ -82,7 +82,7 @@ func TestAllProcessesEndWithNod(t *testing.T) {
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		require.NoError(t, read.SetReadDeadline(time.Now().Add(soon)))
-		_, err = in.ReadString('\n') // EOF comes when the last process that has the pipe open has ended
+		_, err = in.ReadString('\n') // EOF comes when all processes that have the pipe open have ended
 		assert.ErrorIs(t, err, io.EOF)
 	})
 }
@@ -92,7 +92,7 @@ func TestWhatTheCommandLeavesRunningEndsWithIt(t *testing.T) {
 		r := newRig(t)
 		r.level = level
 		res := r.sh(`(setsid sleep 1000 &); sleep 1000 & echo done`)
-		assert.Equal(t, "done\n", res.out) // sh reads until EOF, so no process has the output open any more
+		assert.Equal(t, "done\n", res.out) // r.sh reads until EOF, which comes only if no process still has the output open
 		assert.Zero(t, res.code)
 	})
 }
@@ -106,7 +106,7 @@ func TestLimits(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector itself needs more memory than the limit, so the limit of memory is not tested")
 	} else {
-		r.change = func(o *order) { o.Spec.Limits.Memory = 256 << 20 } // nod's own process becomes the command, and before that it needs 64 MiB of this limit
+		r.change = func(o *order) { o.Spec.Limits.Memory = 256 << 20 } // nod's own process needs 64 MiB before it becomes the command
 		res = r.run("python3", "-c", "x = bytearray(500 << 20)")
 		assert.Contains(t, res.err, "MemoryError")
 	}
@@ -209,8 +209,7 @@ python3 -c 'import socket; socket.create_connection(("` + at.Host + `", ` + fmt.
 	assert.Equal(t, "hello from /whole\n", res.out, res.err)
 }
 
-// A program that does not use the proxy is told at once that it has no name server, and nod notes the
-// name.
+// If a program looks up a name without the proxy, the lookup fails at once, and nod notes the name.
 func TestLookedUpNamesAreNoted(t *testing.T) {
 	r := newRig(t)
 	script := `

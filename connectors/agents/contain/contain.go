@@ -58,13 +58,13 @@ type Spec struct {
 	// directory instead of the secret. Run calls Secret for every path of the project, so it must be
 	// fast.
 	Secret func(path string) bool
-	// SecretBelow reports whether a secret name may begin with the last segments of a directory's path
-	// and go on below it, as .docker/config.json does for .docker. The command sees an empty
-	// directory where a link with such a path leads. nil means that no name does.
+	// SecretBelow reports whether a secret's name may begin with the end of a directory's path, as
+	// .docker/config.json begins with .docker. If a link with such a path leads to a directory, the command
+	// sees that directory empty. nil means that no name begins like this.
 	SecretBelow func(dir string) bool
-	// Protected reports whether a file can make other programs run something later, as an editor's
-	// file of tasks can. rel is the file's path relative to the project. The command can read the
-	// file but not change it. Run itself protects git's own files.
+	// Protected reports whether a file can make other programs run something later, like an editor's tasks
+	// file. rel is the file's path relative to the project. The command can read the file but not change
+	// it. Run protects git's files even if Protected does not report them.
 	Protected func(rel string) bool
 
 	// Scratch is the directory that keeps the command's /tmp and its changes to the toolchains'
@@ -73,31 +73,32 @@ type Spec struct {
 	Scratch string
 	Limits  Limits
 
-	// Note keeps what ReviewKilled needs if nod is killed before Run has reviewed what the command
-	// changed. Run calls it before the command starts, and over after the review. If linger is true, Recent
-	// of other commands returns the note for some time after that. If Note fails, the command does not
-	// run. If Note is nil, a killed nod leaves protected files that the command made.
+	// Note stores a note for ReviewKilled, in case nod is killed before Run has reviewed the command's
+	// changes. Run calls Note before the command starts, and over after the review. If linger is true, the
+	// function Recent of other commands returns the note for some time after over. If Note fails, the
+	// command does not run. If Note is nil and nod is killed, the command's new protected files remain.
 	Note func(note []byte, linger bool) (over func(), err error)
-	// Recent returns the notes of all commands that run now, and of those that ended while this Run
-	// searched the project for secrets. A file may be secret only because a link such as .env leads to
-	// it. If another command has removed the link, Run finds it in the other command's note. If Recent
-	// fails, the command does not run. If Recent is nil, Run does not look for other commands.
+	// Recent returns the notes of all running commands, and of the commands that ended while this Run
+	// searched the project for secrets. A file may be secret only because a link such as .env leads to it.
+	// If another command has removed the link, Run finds the link in that command's note. If Recent fails,
+	// the command does not run. If Recent is nil, Run does not look for other commands.
 	Recent func() (notes [][]byte, err error)
 
-	// ReviewEvery is the time between reviews while the command runs; 0 means DefaultReviewEvery. Such a
-	// review undoes what two reviews in a row have found, because programs also make protected files for
-	// a moment, as git does while it clones.
+	// ReviewEvery is the time between reviews while the command runs; 0 means DefaultReviewEvery. Run
+	// undoes a change only after two such reviews in a row have found it, because programs such as git
+	// clone make protected files for a moment.
 	ReviewEvery time.Duration
 
-	// AllowLandlockAlone lets Run use the level LandlockAlone if the machine allows no namespaces. If
-	// it is false, Run refuses the command on such a machine.
+	// AllowLandlockAlone lets Run use the level LandlockAlone if the machine allows no namespaces. Without
+	// AllowLandlockAlone, Run refuses the command on such a machine.
 	AllowLandlockAlone bool
 
-	Stdin, Stdout, Stderr *os.File // nil means this process's
+	Stdin, Stdout, Stderr *os.File // nil means the standard stream of this process
 }
 
-// DefaultReviewEvery is the default of Spec.ReviewEvery. A shorter time would cost more: in a project with
-// 10,000 directories, a review takes 15 ms, and 75 ms if the command has changed all of them.
+// DefaultReviewEvery is the default of Spec.ReviewEvery. It is not shorter because of the cost: in a
+// project with 10,000 directories, a review takes 15 ms, or 75 ms if the command has changed all
+// directories.
 const DefaultReviewEvery = 30 * time.Second
 
 // Limits are the resources that a command may use; zero means no limit.
@@ -113,8 +114,8 @@ type Endpoint = egress.Endpoint
 // ParseEndpoint reads HOST:PORT.
 func ParseEndpoint(s string) (Endpoint, error) { return egress.ParseEndpoint(s) }
 
-// ErrDamaged means that a power cut or a fault of the disk has damaged a note, so that its command's
-// changes cannot be reviewed.
+// ErrDamaged means that a power cut or a disk fault has damaged the note of a command, so that the
+// command's changes cannot be reviewed.
 var ErrDamaged = errors.New("the note of a contained command is damaged")
 
 // Report lists the files that a contained command changed, and the accesses that were refused.
@@ -123,7 +124,7 @@ type Report struct {
 	ExitCode int           // 128 + N if signal N ended the command
 	TimedOut bool          // Run killed the command after Limits.Time
 	Refused  []RefusedHost // the hosts to which the proxy refused to connect
-	LookedUp []string      // the host names that the command looked up itself instead of asking the proxy, which cannot succeed
+	LookedUp []string      // the host names that the command looked up without the proxy, which always fails
 	Changed  []string      // changed files, relative to the project, at most MaxChanged of them
 	Changes  int           // the number of all changed files, which may exceed MaxChanged
 	Partial  bool          // Changed and Changes may lack some files

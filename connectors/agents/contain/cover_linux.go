@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
 
-// Files of the inner process that the command sees in place of a secret.
+// The command sees one of these empty files of the inner process in place of a secret.
 const (
 	emptyFile = inner.Own + "/empty"
 	emptyDir  = inner.Own + "/empty-dir"
@@ -31,7 +31,7 @@ func (c *covers) begin() {
 	c.layout.step(inner.Step{Kind: inner.StepDir, Path: emptyDir, Attr: 0o555})
 }
 
-// cover hides or protects the path of one finding. It skips a path that is covered already.
+// cover hides or protects the path of a finding. It skips a path that is covered already.
 func (c *covers) cover(f finding) {
 	if c.seen[f.path] || f.target != "" {
 		return
@@ -48,7 +48,7 @@ func (c *covers) cover(f finding) {
 	c.layout.step(s)
 }
 
-// pin makes a directory a mount point of itself, which the command cannot rename or move.
+// pin bind-mounts a directory on itself, because the command cannot rename or move a mount point.
 func (c *covers) pin(dir string) {
 	f, err := inspect(dir, plain)
 	if err == nil && f.dir && !c.seen[dir] {
@@ -107,7 +107,7 @@ func (c *covers) repository(dir string) {
 	if err != nil || !f.dir || c.seen[dir] {
 		return
 	}
-	c.pin(dir) // the command cannot put another repository at this path
+	c.pin(dir) // pinned, so that the command cannot put another repository at this path
 	c.config(filepath.Join(dir, "config"))
 	c.config(filepath.Join(dir, "config.worktree"))
 	for _, name := range []string{"hooks", "commondir", "info/attributes", "info/grafts", "objects/info/alternates", "gitdir"} {
@@ -119,8 +119,9 @@ func (c *covers) repository(dir string) {
 			c.protect(filepath.Join(tree, name))
 		}
 	}
-	// git would later trust these paths: it uses a repository in modules when a user sets up a
-	// submodule, and runs commands from rebase-merge and rebase-apply when a user continues a rebase.
+	// The command must not create these paths, because git would trust them later. When a user sets up
+	// a submodule, git uses a repository in modules. When a user continues a rebase, git runs commands
+	// from rebase-merge and rebase-apply.
 	for _, name := range []string{"modules", "rebase-merge", "rebase-apply"} {
 		if p := filepath.Join(dir, name); !exists(p) {
 			c.absent = append(c.absent, p)
@@ -135,7 +136,7 @@ func exists(p string) bool {
 	return err == nil
 }
 
-// modules protects the repositories of submodules, which may lie in nested directories.
+// modules protects the repositories of submodules. These repositories may lie in nested directories.
 func (c *covers) modules(dir string, depth int) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || depth > 8 {
@@ -179,15 +180,15 @@ func linkedRepository(file string) (linked, bool) {
 	if common, err = realPath(common); err != nil || filepath.Dir(filepath.Dir(own)) != common {
 		return linked{}, false
 	}
-	back, err := os.ReadFile(filepath.Join(own, "gitdir")) // the repository must name this work tree too, or a project could name another project's repository
+	back, err := os.ReadFile(filepath.Join(own, "gitdir")) // the repository must name this work tree, because the project could otherwise name another project's repository
 	if err != nil || filepath.Clean(strings.TrimSpace(string(back))) != file {
 		return linked{}, false
 	}
 	return linked{own, common}, true
 }
 
-// show makes a linked work tree's repository visible. The command can commit to it, but cannot change
-// its settings and hooks, or other work trees.
+// show makes a linked work tree's repository visible. The command can commit to the repository, but
+// cannot change its settings and hooks, or other work trees.
 func (r linked) show(l *layout, readOnly bool) error {
 	if err := l.show(r.common, sealed); err != nil || readOnly {
 		return err

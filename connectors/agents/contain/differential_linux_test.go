@@ -26,11 +26,11 @@ var (
 	differentialSeed = flag.Uint64("differential-seed", 1, "the seed of the lines that TestLinesThatRunUnaskedLeakNothing generates")
 )
 
-// linesInContainer is the number of lines that share a container: its start takes longer than most
-// lines.
+// linesInContainer is the number of lines that run in one container. Lines share a container
+// because the start of a container takes longer than most lines.
 const linesInContainer = 50
 
-// Lines of every kind, from which the test generates others.
+// The test generates lines from these lines.
 var differentialLines = []string{
 	"ls -la", "cat main.txt", "git log --oneline -5 | head", "cd deep && ls", "grep -rn plain .", "sed -n '1,5p' main.txt", "find . -name '*.txt'", "echo 'a; b'", "ls 2>/dev/null || true", "rg -n 'a|b' deep", "awk '{print $1}' main.txt",
 	"wc -l < main.txt", "git diff HEAD -- main.txt", "sort -u main.txt | uniq -c | sort -rn", "git branch --list 'x*'", "git status --short", "git show --stat", "git ls-files", "git blame main.txt", "for f in *; do echo $f; done", "make -n", "make test", "go test ./...", "npm test",
@@ -60,14 +60,14 @@ func corpusLines(t *testing.T) (lines []string) {
 	require.NoError(t, err)
 	for line := range strings.Lines(string(table)) {
 		for field := range strings.SplitSeq(strings.TrimSpace(line), "\t") {
-			lines = append(lines, field) // the fields that are no commands are not allowed, or do no harm
+			lines = append(lines, field) // some fields are no commands; the preset does not allow them, or they do no harm
 		}
 	}
 	return lines
 }
 
-// mutated returns a line in which words of other lines and of bait replace or join some words, or
-// that joins two lines.
+// mutated returns a changed copy of a line. A change replaces or extends a word by one of words, or
+// appends another line.
 func mutated(rnd *rand.Rand, lines, words []string) string {
 	line := lines[rnd.IntN(len(lines))]
 	for range rnd.IntN(4) {
@@ -112,9 +112,9 @@ func bait(t *testing.T) (words []string, reached *atomic.Int64) {
 	return []string{fmt.Sprintf("http://127.0.0.1:%d/x", at), fmt.Sprintf("/dev/tcp/127.0.0.1/%d", at), fmt.Sprintf("> /dev/tcp/127.0.0.1/%d", at), fmt.Sprintf("/dev/udp/127.0.0.1/%d", packets)}, reached
 }
 
-// Lines that the preset contained runs without a question print no secret, reach nothing and change
-// nothing outside the project; those that only read change nothing at all. The lines are generated
-// from real ones; -differential is their number.
+// The preset contained runs some lines without a question. These lines print no secret, reach no
+// host and change nothing outside the project. A line that only reads changes no file at all. The
+// test generates the lines from real lines. The flag -differential is the number of generated lines.
 func TestLinesThatRunUnaskedLeakNothing(t *testing.T) {
 	p, err := policy.New(schemas.Permissions{Preset: policy.PresetContained})
 	require.NoError(t, err)

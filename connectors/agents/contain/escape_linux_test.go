@@ -19,7 +19,7 @@ import (
 
 const marker = "the-secret-itself"
 
-// dangerous makes a project with secrets, protected files, a git repository and files to steal.
+// dangerous makes a project with secrets, protected files and a git repository.
 func dangerous(t *testing.T) *rig {
 	r := newRig(t)
 	git := osexec.Command("git", "init", "-q", "-b", "main", r.project)
@@ -123,8 +123,8 @@ func TestNoActEscapes(t *testing.T) {
 	})
 }
 
-// listeners starts servers outside the container: on a Unix socket in the project, on an abstract Unix
-// socket, and on TCP.
+// listeners starts three servers outside the container: one on a Unix socket in the project, one on an
+// abstract Unix socket, and one on TCP.
 func (r *rig) listeners() (path, abstract, tcp string) {
 	path, abstract = "allowed.sock", "@nod-contain-"+strconv.Itoa(os.Getpid())+filepath.Base(r.top)
 	for _, at := range [][2]string{{"unix", r.project + "/" + path}, {"unix", abstract}, {"tcp", "127.0.0.1:0"}} {
@@ -158,7 +158,7 @@ func TestPermittedActsWork(t *testing.T) {
 	})
 }
 
-// All these programs try to print secrets: by default two secrets, with -long six.
+// No program can print a secret. The test tries two secrets by default, and six with the flag -long.
 func TestNoProgramPrintsASecret(t *testing.T) {
 	secrets := []string{".env", "deep/key.pem"}
 	if *long {
@@ -196,8 +196,8 @@ func TestNoProgramPrintsASecret(t *testing.T) {
 	})
 }
 
-// A mount cannot protect a file that does not exist. Run therefore removes such files after the
-// command.
+// A mount cannot protect a file that does not exist. Run therefore removes new protected files after
+// the command.
 func TestNewProtectedFilesAreTakenAway(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level Level) {
 		r := dangerous(t)
@@ -237,8 +237,8 @@ func TestNewProtectedFilesAreTakenAway(t *testing.T) {
 	})
 }
 
-// What is secret by its place stays secret: the command cannot take it to a place where a later command
-// would see it.
+// Some files are secret because of their path. A command cannot move such a file to a path where a
+// later command would see it.
 func TestASecretIsHiddenFromLaterCommandsToo(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level Level) {
 		r := dangerous(t)
@@ -271,7 +271,7 @@ func TestASecretIsHiddenFromLaterCommandsToo(t *testing.T) {
 	})
 }
 
-// A command may run for hours. What it makes for other programs to obey is moved away before it ends.
+// A command may run for hours. While it runs, Run moves away the new files that other programs would obey.
 func TestALongCommandIsReviewedWhileItRuns(t *testing.T) {
 	r := dangerous(t)
 	r.file("shared/dev.txt", marker)
@@ -291,7 +291,7 @@ func TestALongCommandIsReviewedWhileItRuns(t *testing.T) {
 	assert.Contains(t, res.Changed, "new/made.txt")
 }
 
-// A mount point cannot be renamed, but the directories above it can.
+// A command cannot rename a mount point, but it can rename the directories above the mount point.
 func TestProtectedFilesCannotBeReplacedByWayOfTheirDirectories(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level Level) {
 		r := dangerous(t)
@@ -306,7 +306,7 @@ func TestProtectedFilesCannotBeReplacedByWayOfTheirDirectories(t *testing.T) {
 		before := r.snapshot()
 		res := r.sh(`mv far gone; mkdir -p far/a/.claude far/repo; echo evil > far/a/.claude/settings.json; echo evil > far/a/AGENTS.md
 			cp -r gone/repo/.git far/repo/.git; echo evil > far/repo/.git/hooks/pre-commit; mv swap/.github swap/gone; mv swap/tmpl swap/.github`)
-		if level == LandlockAlone { // the command can rename nothing in a directory that contains protected names, at any depth
+		if level == LandlockAlone { // the command cannot rename files in a directory that contains protected names at any depth
 			assert.Equal(t, before, r.snapshot())
 			return
 		}
@@ -351,7 +351,7 @@ func TestAReadOnlyProjectIsNotChanged(t *testing.T) {
 		r.change = func(o *order) { o.Spec.ReadOnly = true }
 		before := r.snapshot()
 		works := "git status --short"
-		if level == LandlockAlone { // git's configuration holds a login, so it cannot be read at all
+		if level == LandlockAlone { // git's configuration holds a login, so the command cannot read it
 			works = "ls"
 		}
 		res := r.sh("cat main.txt; echo x > new; echo x >> main.txt; rm -rf sub; mkdir d; " + works + " > $TMPDIR/s && echo ok; cat .env")
@@ -377,9 +377,8 @@ func TestADirectoryAsAStreamIsRefused(t *testing.T) {
 	})
 }
 
-// A command could leave a symbolic link in the session's /tmp. While nod builds the file system for
-// the next command, the host's file system is still mounted, and such a link must not lead into the
-// host's file system.
+// A command could leave a symbolic link in the session's /tmp. While nod builds the next command's file
+// system, the host's file system is still mounted. The link must not lead nod into the host's file system.
 func TestALinkInTmpDoesNotLeadOutside(t *testing.T) {
 	r := newRig(t)
 	r.change = func(o *order) { o.Spec.Scratch = r.top + "/scratch" }

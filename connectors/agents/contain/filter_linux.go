@@ -39,8 +39,8 @@ const (
 )
 
 // modeArguments returns, for each system call that sets a file's mode, the offset of the argument with
-// the mode. The filter refuses the setuid bit: other users could otherwise run a file of the command
-// with the rights of this user.
+// the mode. The filter refuses the setuid bit, because other users could otherwise run the command's
+// file with the rights of this user.
 func modeArguments() map[uint32]uint32 {
 	calls := map[uint32]uint32{unix.SYS_FCHMOD: atSecond, unix.SYS_FCHMODAT: atThird, unix.SYS_FCHMODAT2: atThird, unix.SYS_OPENAT: atFourth, unix.SYS_MKNODAT: atThird}
 	maps.Copy(calls, oldModeArguments)
@@ -70,7 +70,7 @@ func filter(families ...uint32) []byte {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
 	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
-	unless := func(jump uint16, k uint32, skip uint8) unix.SockFilter { // the next instructions, as many as skip says, run only if the comparison is true
+	unless := func(jump uint16, k uint32, skip uint8) unix.SockFilter { // if the comparison is false, the filter skips as many instructions as skip says
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | jump, K: k, Jf: skip}
 	}
 	program := []unix.SockFilter{

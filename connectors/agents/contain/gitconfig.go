@@ -11,8 +11,8 @@ import (
 // gitSetting is one line of a git configuration file.
 type gitSetting struct{ section, key, value string }
 
-// parseGitConfig returns the settings of a git configuration file. It is more tolerant than git: it
-// may also return a setting from a line that git refuses.
+// parseGitConfig returns the settings of a git configuration file. It may also return a setting
+// from a line that git refuses, because it is more tolerant than git.
 func parseGitConfig(data string) []gitSetting {
 	var all []gitSetting
 	section := ""
@@ -82,7 +82,7 @@ func (g *gitNames) readConfig(file string) {
 				at := g.resolve(word, g.top)
 				info, err := os.Stat(at)
 				byItself := s.section != "alias" && strings.Contains(word, "/") && !strings.HasPrefix(word, "-")
-				if err == nil && info.Mode().IsRegular() || os.IsNotExist(err) && byItself { // a program that does not exist is listed too, because the command must not create it
+				if err == nil && info.Mode().IsRegular() || os.IsNotExist(err) && byItself { // list a missing program too, because the command must not create it
 					g.paths = append(g.paths, at)
 				}
 			}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// unreviewed is what a review needs to know of a command whose nod was killed before the review.
+// unreviewed is a note for the review of a command whose nod was killed before that review.
 type unreviewed struct {
 	PID      int       `json:"pid"`     // the inner process
 	Started  string    `json:"started"` // its start time; a later process with the same id has another one
@@ -44,7 +44,7 @@ func (f oldFinding) finding() finding {
 	return finding{path: f.Path, kind: f.Kind, dir: f.Dir, dev: f.Dev, ino: f.Ino, target: f.Target, leads: f.Leads}
 }
 
-// note calls Spec.Note with what a later review of the project needs, if the command may write anything.
+// note calls Spec.Note with the data for a later review, if the command may write anything.
 func (v *view) note(pid int, before time.Time) (over func(), err error) {
 	s := v.spec
 	if s.Note == nil || s.ReadOnly && len(s.Write) == 0 {
@@ -73,8 +73,8 @@ func (v *view) note(pid int, before time.Time) (over func(), err error) {
 	return over, nil
 }
 
-// addOthers adds to the view the links to secrets that other commands may have removed, and the files to
-// which these links led.
+// addOthers adds to the view the links to secrets from the notes of other commands, and the files to which
+// the links led. The other commands may have removed the links.
 func (v *view) addOthers() error {
 	if v.spec.Recent == nil {
 		return nil
@@ -86,7 +86,7 @@ func (v *view) addOthers() error {
 	for _, note := range notes {
 		var u unreviewed
 		if json.Unmarshal(note, &u) != nil {
-			continue // a power cut damaged the note, so its command no longer runs
+			continue // a power cut damaged the note and ended the command, so skip the note
 		}
 		for _, t := range u.Trees {
 			for _, f := range t.Found {
@@ -99,7 +99,7 @@ func (v *view) addOthers() error {
 	return nil
 }
 
-// addLink adds a link to a secret to the tree that has the secret, if there is one.
+// addLink adds a link to a secret to the tree that contains the secret, if any.
 func (v *view) addLink(link finding) {
 	for i := range v.trees {
 		t := &v.trees[i]
@@ -113,19 +113,19 @@ func (v *view) addLink(link finding) {
 	}
 }
 
-// errStillRuns means that processes of a command still run whose nod was killed.
+// errStillRuns means that nod was killed and that processes of its command still run.
 var errStillRuns = errors.New("the command still runs")
 
-// ReviewKilled does the review of a command whose nod was killed before the review. note is what Run
-// passed to Spec.Note; secret and protected are as in the Spec. After an error other than ErrDamaged, call
-// it again later.
+// ReviewKilled reviews the changes of a command if nod was killed before the review. note is the note that
+// Run passed to Spec.Note. secret and protected are as in Spec. After any error except ErrDamaged, call
+// ReviewKilled again later.
 func ReviewKilled(note []byte, secret, protected func(string) bool) (project string, r Report, err error) {
 	var u unreviewed
 	if err := json.Unmarshal(note, &u); err != nil {
 		return "", r, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if u.Started != "" && startTime(u.PID) == u.Started {
-		return u.Project, r, errStillRuns // the kernel kills it soon, because its nod has ended
+		return u.Project, r, errStillRuns // the kernel kills the inner process soon, because its nod has ended
 	}
 	v := &view{
 		spec:   &Spec{Project: u.Project, ReadOnly: u.ReadOnly, Write: u.Write, Secret: secret, Protected: protected},
@@ -149,7 +149,7 @@ func startTime(pid int) string {
 	if err != nil {
 		return ""
 	}
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name before it may contain spaces
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name of the program, which ends with ), may contain spaces
 	if len(fields) < 20 || fields[0] == "Z" {
 		return ""
 	}

@@ -19,7 +19,7 @@ const (
 	abiTruncate = 3
 	abiIoctl    = 5
 	abiScopes   = 6
-	abiUnix     = 9 // connecting to Unix sockets in the file system
+	abiUnix     = 9 // restricts connections to Unix sockets in the file system
 )
 
 // Landlock's access rights. A rule for a file may contain only rights of onFile.
@@ -166,7 +166,7 @@ func (v *view) landlockRules() (*landlockRules, []string, error) {
 			err = l.give(t.top, rights)
 		}
 	}
-	for _, p := range slices.Concat(v.spec.Read, v.spec.Write) { // the loop above has given rights on the directories among these paths, so only files are left
+	for _, p := range slices.Concat(v.spec.Read, v.spec.Write) { // only files are left, because the loop above has given the rights on directories
 		rights := uint64(toRead)
 		if slices.Contains(v.spec.Write, p) {
 			rights = toWrite

@@ -51,11 +51,11 @@ var innerCapabilities = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_ADMIN, unix.CAP_MKNOD,
 }
 
-// launch starts the inner process, calls plan with its process id while that process starts, gives it
-// the plan, and waits until the command has ended. An error of plan is returned unchanged, and nothing
-// has run then.
+// launch starts the inner process and calls plan with its process id. It gives the inner process the
+// plan, and waits until the command has ended. If plan fails, launch returns the error unchanged and
+// runs nothing.
 func launch(ctx context.Context, s *Spec, level Level, plan func(pid int) (*inner.Plan, error), proxy *egress.Proxy) (ending, error) {
-	// Keep this thread: the kernel kills the inner process when the thread that started it ends.
+	// Keep this thread, because the kernel kills the inner process when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	j := &job{spec: s, proxy: proxy, foreground: ownsTerminal(s)}
@@ -76,7 +76,7 @@ func launch(ctx context.Context, s *Spec, level Level, plan func(pid int) (*inne
 	}
 	p, err := plan(j.process.Pid)
 	if err != nil {
-		_ = j.process.Kill() // it waits for the plan, and ends by itself too once control is closed
+		_ = j.process.Kill() // only to save time: the inner process waits for the plan, and ends once control is closed
 		_, _ = j.process.Wait()
 		return ending{}, err
 	}
@@ -86,7 +86,7 @@ func launch(ctx context.Context, s *Spec, level Level, plan func(pid int) (*inne
 
 func innerAttributes(s *Spec, level Level) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true}
-	if level != Namespaces { // without namespaces, the inner process must survive nod, to kill the command's processes
+	if level != Namespaces { // without namespaces, the inner process must outlive nod, so that it can kill the command's processes
 		return a
 	}
 	a.Pdeathsig = syscall.SIGKILL
@@ -107,7 +107,7 @@ type job struct {
 	proxy      *egress.Proxy
 	control    *os.File
 	process    *os.Process
-	foreground bool // the command is the foreground job of the terminal, which sends it signals directly
+	foreground bool // the command is the terminal's foreground job, so the terminal sends it signals directly
 	stopped    bool
 }
 
@@ -115,8 +115,8 @@ func (j *job) run(ctx context.Context, p *inner.Plan) (ending, error) {
 	signals := watchSignals()
 	defer signals.stop()
 	defer j.proxy.Close()
-	// Write in a goroutine: a plan can be larger than the socket's buffer, and the inner process may
-	// send its first message before it has read the whole plan.
+	// Write in a goroutine, because a plan can be larger than the socket's buffer, and the inner
+	// process may send its first message before it has read the whole plan.
 	go func() { _, _ = j.control.Write(p.Encode()) }()
 	messages := make(chan inner.Message)
 	go j.receive(messages)
@@ -179,7 +179,7 @@ func notRun(m inner.Message) error {
 }
 
 func (j *job) kill() {
-	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // the inner process then reads the end of the connection, kills the command and ends
+	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // after this, the inner process reads the end of the connection, kills the command and ends
 	go func() {
 		time.Sleep(2 * time.Second)
 		_ = j.process.Kill()
@@ -231,8 +231,8 @@ func readWithFiles(fd int, b, oob []byte) (n, oobn int, err error) {
 	return n, oobn, nil
 }
 
-// serve starts the proxy on the sockets from a message. It ignores errors. That is safe: without the
-// proxy the command has no network at all.
+// serve starts the proxy on the sockets from a message. It may ignore errors, because a command
+// without the proxy has no network at all.
 func (j *job) serve(oob []byte) {
 	parts, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(parts) != 1 {

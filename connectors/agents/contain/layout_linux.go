@@ -21,12 +21,12 @@ type layout struct {
 	home    string // the command's home directory; "" if the project contains it
 	scratch string // the directory for changes to caches; on disk or in memory
 	steps   []inner.Step
-	made    map[string]bool // directories that steps create, and mount points
+	made    map[string]bool // the directories that steps create, and the mount points
 	shown   []string        // paths of the host that the command sees
 }
 
-// In its own network namespace the command reaches no name server but the proxy, which resolves no
-// names and notes them.
+// A command in its own network namespace has only the proxy as a name server. The proxy resolves no
+// names but notes them.
 const (
 	resolverFile = "/etc/resolv.conf"
 	resolver     = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
@@ -105,7 +105,7 @@ func (l *layout) showLink(p string, attr uint64) error {
 	target, err := os.Readlink(p)
 	real, realErr := filepath.EvalSymlinks(p)
 	if err != nil || realErr != nil || l.made[p] || l.visible(p) {
-		return nil // a dangling link, or one that exists already
+		return nil // the link is dangling, or the path exists already
 	}
 	info, err := os.Stat(real)
 	if err != nil {
@@ -136,7 +136,7 @@ func (l *layout) showLink(p string, attr uint64) error {
 func (l *layout) system() error {
 	paths := slices.Concat(readable.System(), readable.ContainedSystem())
 	slices.Sort(paths)
-	usr := func(p string) int { // first, because other directories link to it
+	usr := func(p string) int { // /usr comes first, because other directories link to it
 		if within(p, "/usr") || within(p, "/nix") {
 			return 0
 		}
@@ -191,7 +191,7 @@ func (l *layout) homeDir() error {
 	if l.home != "" {
 		l.memory(l.home, "mode=0700")
 	}
-	tools := map[string]bool{} // the directories; the value is true for a cache
+	tools := map[string]bool{} // whether a directory is a cache, by directory
 	for _, name := range toolVariables {
 		tools[variable(env, name)] = false
 	}
@@ -244,7 +244,7 @@ func (l *layout) tool(dir string, cache bool) error {
 		return l.show(dir, harmless|inner.ReadOnly)
 	}
 	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
-		return nil // a symbolic link may lead to the home directory
+		return nil // do not show a symbolic link, because it may lead to the home directory
 	}
 	if !cache || strings.ContainsAny(dir, `,:\`) {
 		return l.show(dir, harmless|inner.ReadOnly)

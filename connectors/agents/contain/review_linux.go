@@ -20,8 +20,8 @@ const reviewTime = 300 * time.Millisecond
 // changed files.
 func (v *view) review(before time.Time, r *Report) { v.reviewer(before).end(r) }
 
-// watch reviews the writable directories while the command runs. finish ends that and does the last
-// review.
+// watch reviews the writable directories while the command runs. The returned function finish stops
+// these reviews and does the last review.
 func (v *view) watch(before time.Time) (finish func(*Report)) {
 	w := v.reviewer(before)
 	every := v.spec.ReviewEvery
@@ -65,7 +65,7 @@ func (v *view) reviewer(before time.Time) *reviewer {
 	return w
 }
 
-// end does the last review, when the command has ended.
+// end does the last review after the command has ended.
 func (w *reviewer) end(r *Report) {
 	w.undoWhat(func(string) bool { return true })
 	r.Undone, r.UndoneTo = w.undone, w.moved
@@ -74,7 +74,7 @@ func (w *reviewer) end(r *Report) {
 	}
 }
 
-// undoWhat undoes those changes for whose path the function due returns true.
+// undoWhat searches for forbidden changes, and undoes the change of each path for which due returns true.
 func (w *reviewer) undoWhat(due func(path string) bool) {
 	w.due, w.dirs, w.once, w.nowFound = due, nil, w.nowFound, map[string]bool{}
 	for _, t := range w.view.trees {
@@ -90,7 +90,7 @@ func (w *reviewer) undoWhat(due func(path string) bool) {
 	w.takeAway()
 }
 
-// foundTwice reports whether the review before this one has found the path too.
+// foundTwice reports whether the preceding review has also found the path.
 func (w *reviewer) foundTwice(path string) bool {
 	w.nowFound[path] = true
 	return w.once[path]
@@ -110,7 +110,7 @@ type reviewer struct {
 	buf    []byte
 
 	due      func(path string) bool // whether this review undoes the change of a path
-	once     map[string]bool        // the paths that the review before this one found
+	once     map[string]bool        // the paths that the preceding review found
 	nowFound map[string]bool        // the paths that this review found
 	moves    int                    // the number of paths that takeAway has moved
 }
@@ -171,11 +171,11 @@ func (w *reviewer) tree(t tree) {
 	}
 }
 
-// restore makes a symbolic link again that the command has removed or changed. If the link has a secret
-// name, and no longer leads to the file that is secret because of it, restore makes it lead there.
+// restore restores a symbolic link that the command has removed or changed. A link with a secret name
+// makes the file to which it leads secret. restore makes such a link lead to that file again.
 func (w *reviewer) restore(f finding) {
 	now, err := os.Readlink(f.path)
-	real, _ := realPath(f.path) // without an error, real is not empty
+	real, _ := realPath(f.path) // if there is no error, real is not empty
 	if err == nil && now == f.target && (f.kind != secret || real == f.leads) || !w.due(f.path) {
 		return
 	}
@@ -266,9 +266,8 @@ func (w *reviewer) changes(top string, r *Report) {
 	r.Partial = r.Partial || r.Changes > len(r.Changed)
 }
 
-// harmlessRepository reports whether a new git repository is harmless: git starts no program
-// because of it. Such a repository has no hooks, and only the settings that git itself writes in
-// init and clone.
+// harmlessRepository reports whether git starts no program because of a new git repository. Such a
+// repository has no hooks, and only the settings that git init and git clone write.
 func harmlessRepository(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {

@@ -30,13 +30,13 @@ import (
 type order struct {
 	Spec         Spec
 	Report       string // the path to which to write the report
-	NoNamespaces bool   // behave as if the machine allowed no namespaces
+	NoNamespaces bool   // make namespaces fail, as on a machine that allows none
 	Near         bool   // let the proxy connect to this machine
 }
 
 const orderVariable = "NOD_TEST_ORDER"
 
-// long is the flag -long: the escapes are tried with all secrets, as in .ci/run.
+// long is the flag -long. With this flag, the tests try the escapes with all secrets, as .ci/run does.
 var long = flag.Bool("long", false, "try to print all secrets")
 
 func TestMain(m *testing.M) {
@@ -137,7 +137,7 @@ func newRig(t *testing.T) *rig {
 	for _, dir := range []string{r.project, r.home, r.outside} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
-	// Processes that the test started may still write to top, so removing top may fail at first.
+	// Try several times, because processes that the test started may still write to top.
 	t.Cleanup(func() {
 		require.Eventually(t, func() bool { return os.RemoveAll(top) == nil }, soon, 10*time.Millisecond)
 	})
@@ -240,7 +240,7 @@ func (r *rig) acts(acts [][]string) []string {
 	require.NoError(r.t, err)
 	cmd, file := r.nod(r.self, "acts")
 	cmd.Stdin = bytes.NewReader(list)
-	if open, err := os.Open(r.outside); err == nil { // nod inherits open files of the directory outside, and the command must not inherit them
+	if open, err := os.Open(r.outside); err == nil { // nod has files of the directory outside open, which the command must not inherit
 		defer open.Close()
 		cmd.ExtraFiles = []*os.File{open, open}
 	}
@@ -251,7 +251,7 @@ func (r *rig) acts(acts [][]string) []string {
 	return said
 }
 
-// playActs is the contained command that acts starts.
+// playActs is the contained command that the method acts starts.
 func playActs() int {
 	var list [][]string
 	if err := json.NewDecoder(os.Stdin).Decode(&list); err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // Support returns the strongest level that this machine supports, and the reason why it supports no
-// stronger one. To find out, it runs a command.
+// stronger level. Support runs a command to find out.
 func Support() (Level, error) {
 	dir, err := os.MkdirTemp("", "nod-contain-")
 	if err != nil {
@@ -75,7 +75,7 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 		return launch(ctx, &s, level, func(pid int) (*inner.Plan, error) {
 			p, err := v.plan(level)
 			if err == nil {
-				over() // of an attempt at another level
+				over() // end the note of an attempt at another level
 				over, err = v.note(pid, before)
 			}
 			if err == nil {
@@ -193,7 +193,7 @@ func newView(s *Spec) (*view, error) {
 		v.extra = slices.Concat(v.extra, t.linkTargets(), links)
 		v.trees = append(v.trees, t)
 	}
-	if err := v.addOthers(); err != nil { // after the scans: a command without a note here has started after them
+	if err := v.addOthers(); err != nil { // after the scans, because a command that starts later has no note yet
 		return nil, err
 	}
 	return v, v.openScratch()
@@ -367,7 +367,7 @@ func (v *view) coverTools(c *covers, shown []string) error {
 		}
 		for _, f := range t.found {
 			if f.kind == secret {
-				f.dev, f.ino = 0, 0 // an overlay gives files other device and inode numbers
+				f.dev, f.ino = 0, 0 // files in an overlay have other device and inode numbers
 				c.cover(f)
 			}
 		}
@@ -391,8 +391,8 @@ func (v *view) finish(p *inner.Plan) *inner.Plan {
 		families = append(families, unix.AF_INET, unix.AF_INET6)
 	}
 	p.Filter = filter(families...)
-	// A core limit of 1 also prevents the kernel from passing a core dump to a program outside the
-	// container.
+	// A core limit of 1, unlike 0, prevents the kernel from passing a core dump to a program outside
+	// the container.
 	p.Limits = []inner.Limit{{Resource: unix.RLIMIT_CORE, Value: 1}}
 	if s.Limits.Memory > 0 {
 		p.Limits = append(p.Limits, inner.Limit{Resource: unix.RLIMIT_DATA, Value: s.Limits.Memory})

@@ -35,10 +35,10 @@ type finding struct {
 	dev, ino uint64
 	links    uint64
 	target   string // the target, if the path is a symbolic link
-	leads    string // the path to which that link leads, if it is in the same tree
+	leads    string // the path to which the link leads, if that path is in the same tree
 }
 
-// linkToSecret reports whether the path is a link that makes the file to which it leads secret.
+// linkToSecret reports whether the path is a symbolic link to a file that is secret because of the link.
 func (f *finding) linkToSecret() bool { return f.kind == secret && f.leads != "" }
 
 // tree is the result of the scan of one directory.
@@ -74,16 +74,16 @@ func (n *names) of(top, full, name string) kind {
 	return plain
 }
 
-// leads reports whether a symbolic link at rel would make protected names appear below it, as a link
-// named .github does.
+// leads reports whether a symbolic link at rel would put files at protected names below rel. A link
+// named .github is an example.
 func (n *names) leads(rel string) bool {
 	return n.protected != nil && slices.ContainsFunc([]string{"/workflows/x.yml", "/copilot-instructions.md", "/hooks/x.json"}, func(below string) bool {
 		return n.protected(rel + below)
 	})
 }
 
-// leadsToSecrets reports whether a symbolic link at full makes secret names appear below it, as a link
-// named .docker to a directory with a file config.json does.
+// leadsToSecrets reports whether a symbolic link at full puts files at secret names below full. An
+// example is a link named .docker to a directory with a file config.json.
 func (n *names) leadsToSecrets(full string) bool {
 	if n.secretBelow == nil || !n.secretBelow(full) {
 		return false
@@ -92,8 +92,8 @@ func (n *names) leadsToSecrets(full string) bool {
 	return unix.Stat(full, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// enoughForOne is the number of waiting directories that one goroutine reads before another one
-// could have started.
+// enoughForOne is the number of waiting directories that a goroutine can read in the time that the
+// start of another goroutine takes.
 const enoughForOne = 4
 
 type subdir struct {
@@ -105,13 +105,13 @@ type subdir struct {
 type scanner struct {
 	names *names
 	top   string
-	depth int // how many levels below top to read; 0 means all
+	depth int // the number of levels below top to read; 0 means all
 
 	mu      sync.Mutex
 	wake    *sync.Cond
 	todo    []subdir
 	busy    int
-	workers int // how many more goroutines may be started, because most scanned trees are small
+	workers int // the number of goroutines that may still start; most trees are small and need only one
 	wait    sync.WaitGroup
 	entries int
 	tree    tree
@@ -211,7 +211,7 @@ func (s *scanner) directory(dir string, buf []byte) (sub []subdir, found []findi
 		return ignoreGone(err)
 	})
 	if errors.Is(err, fs.ErrPermission) && dir != s.top {
-		err = nil // the command cannot read this directory either
+		err = nil // skip this directory, because the command cannot read it either
 	}
 	return sub, found, entries, ignoreGone(err)
 }
@@ -272,9 +272,9 @@ func eachEntry(dir string, buf []byte, f func(name string, typ byte, ino uint64)
 	}
 }
 
-// linkTargets returns findings for the targets of symbolic links with secret or protected names, as
-// far as the targets are inside the tree. A finding has the kind of its link, but protected in
-// place of through. It notes in the finding of each link to which path the link leads.
+// linkTargets returns findings for the targets of symbolic links with secret or protected names, if
+// the targets are in the tree. A finding has the kind of its link, or the kind protected if the link's
+// kind is through. linkTargets stores each link's target in the link's finding.
 func (t *tree) linkTargets() []finding {
 	var out []finding
 	for i, f := range t.found {

@@ -21,10 +21,9 @@ type keptSupport struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// KnownSupport returns the same as Support, and keeps the result in the directory dir, which it
-// makes if it is missing. It calls Support again after a change that nod can notice: another boot,
-// user, program, namespace or limit. The kept result may still be outdated, so Run never relies on
-// it.
+// KnownSupport returns the same as Support, and stores the result in the directory dir, which it
+// makes if necessary. It calls Support again after a change that nod can notice: another boot, user,
+// program, namespace or limit. The stored result may still be outdated, so Run never relies on it.
 func KnownSupport(dir string) (Level, error) {
 	state := machineState()
 	file := filepath.Join(dir, supportFile)
@@ -43,7 +42,7 @@ func KnownSupport(dir string) (Level, error) {
 	if data, err := json.Marshal(kept); err == nil && os.MkdirAll(dir, 0o700) == nil {
 		temporary := file + "." + strconv.Itoa(os.Getpid())
 		if os.WriteFile(temporary, data, 0o600) != nil || os.Rename(temporary, file) != nil {
-			_ = os.Remove(temporary) // the next call of KnownSupport calls Support again
+			_ = os.Remove(temporary) // without the file, the next call of KnownSupport calls Support again
 		}
 	}
 	return level, why

@@ -11,8 +11,8 @@ import (
 )
 
 // The command has its own process group, so that a signal to its group does not reach other processes.
-// nod therefore acts for the command as a shell acts for a job: it forwards signals, gives the command
-// the terminal, and stops when the command stops.
+// nod acts for the command as a shell acts for a job. It forwards signals, gives the command the
+// terminal, and stops when the command stops.
 
 // passed are the signals that nod forwards to the command.
 var passed = []os.Signal{
@@ -22,8 +22,8 @@ var passed = []os.Signal{
 
 type signals struct{ c chan os.Signal }
 
-// watchSignals starts to catch signals, except those that this process ignores, as it does under
-// nohup.
+// watchSignals starts to catch signals. It does not catch the signals that this process ignores, as it
+// does under nohup.
 func watchSignals() *signals {
 	s := &signals{c: make(chan os.Signal, 64)}
 	var watch []os.Signal

@@ -6,12 +6,12 @@ import (
 )
 
 // unmovable returns the directories of a tree that a command must not rename or move, with parents
-// before their children. If the command could, a later command would see a secret there:
+// before their children. If the command could rename them, a later command would see a secret:
 //
-//   - A name on the list of secrets may have several segments, such as .docker/config.json. With
-//     another name for the directory .docker, the file in it would not be on the list.
-//   - A link with a secret name, such as .env, makes the file to which it leads secret. From
-//     another place, or to a file that has moved, it leads nowhere.
+//   - A name on the list of secrets may have several segments, such as .docker/config.json. If the command
+//     renames the directory .docker, the name of the file in it is not on the list.
+//   - A link with a secret name, such as .env, makes the file to which it leads secret. If the command moves
+//     the link or the file, the link leads nowhere.
 func (t *tree) unmovable(secretName func(full string) bool) []string {
 	var dirs []string
 	for _, f := range t.found {

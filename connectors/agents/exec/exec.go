@@ -45,8 +45,9 @@ type Command struct {
 	Stderr             io.Writer
 }
 
-// Run replaces this process by the command. It returns only on failure, with an *agents.ExitError. It
-// may have restricted this process by then, so the caller must only report the error and exit.
+// Run replaces this process by the command. It returns only on failure, with an *agents.ExitError.
+// After a failure, the caller must only report the error and exit, because Run may have restricted
+// this process already.
 func Run(c Command) error {
 	if len(c.Args) == 0 {
 		return refused("there is no command to run")
@@ -69,7 +70,7 @@ func Run(c Command) error {
 		}
 		fmt.Fprintf(c.Stderr, "nod: warning: %s\n", missing)
 	}
-	runtime.LockOSThread() // never unlocked, because this thread becomes the command
+	runtime.LockOSThread() // never unlock, because this thread becomes the command
 	if err := confine(c.Scope, c.Stderr); err != nil {
 		return refused("restrict the command to its permissions: %w", err)
 	}

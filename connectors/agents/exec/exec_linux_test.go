@@ -146,7 +146,7 @@ func TestACommandCannotTypeIntoItsTerminal(t *testing.T) {
 	connected := p.scope()
 	connected.Network = true
 	for _, scope := range []schemas.SessionPermissions{p.scope(), connected} {
-		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // TIOCSTI, TIOCLINUX, and a number whose low half is TIOCSTI: the kernel reads only the low half
+		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // the third number has TIOCSTI as its low half, because the kernel reads only the low half
 			assert.Contains(t, p.tries(scope, "type", request), "operation not permitted", request)
 		}
 		assert.Contains(t, p.tries(scope, "type", "0x5413"), "inappropriate ioctl", "others pass")

@@ -17,10 +17,10 @@ import (
 
 // The Landlock ABI versions in which each restriction was added.
 const (
-	abiRefer    = 2 // restricts moving files between directories
+	abiRefer    = 2 // restricts moves of files between directories
 	abiTruncate = 3
 	abiTCP      = 4
-	abiUnix     = 9 // restricts connecting to Unix sockets in the file system
+	abiUnix     = 9 // restricts connections to Unix sockets in the file system
 	abiUDP      = 10
 )
 
@@ -112,7 +112,7 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 		switch {
 		case !dir:
 			return landlock.RWFiles(at).WithIoctlDev()
-		case version < abiRefer: // on an older kernel WithRefer would turn off all restrictions
+		case version < abiRefer: // on an older kernel, WithRefer would turn off all restrictions
 			return landlock.RWDirs(at).WithIoctlDev()
 		}
 		return landlock.RWDirs(at).WithRefer().WithIoctlDev().WithResolveUnix()
@@ -146,8 +146,8 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 }
 
 // pin opens p. It returns a path that leads to this file even if p is renamed or replaced, and reports
-// whether the file is a directory. With RESOLVE_NO_SYMLINKS, a symbolic link in p is an error: the
-// permitted paths had no links when nod checked them, so a link may be an attempt to escape.
+// whether the file is a directory. If p contains a symbolic link, RESOLVE_NO_SYMLINKS makes pin fail.
+// The permitted paths had no links when nod checked them, so a link may be an attempt to escape.
 func pin(p string, resolve uint64) (at string, dir bool, err error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if errors.Is(err, unix.ELOOP) {

@@ -22,8 +22,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// These environment variables make this test binary act as another program. With asNod it acts as a
-// nod that runs a command with Run. With asAct it acts as that command.
+// These environment variables make this test binary act as another program. With asNod, it acts as a
+// nod that runs a command with Run. With asAct, it acts as the command of that nod.
 const (
 	asNod = "NOD_TEST_RUN"         // the Command to run, in JSON
 	asAct = "NOD_TEST_ACT"         // the act that the command tries; see act

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootCapabilities returns the capabilities that a command keeps if it runs as root: those for
+// rootCapabilities returns the capabilities that a command keeps if it runs as root. They are for
 // access to permitted files, changes of user id, signals and low ports. With any other capability,
 // such as loading modules or reading other processes, the command could escape its restrictions.
 func rootCapabilities() []int {
@@ -19,7 +19,7 @@ func rootCapabilities() []int {
 }
 
 // dropCapabilities drops all capabilities except rootCapabilities for the program that replaces this
-// thread. For a user other than root it only clears the ambient capabilities: the program then
+// thread. For a user other than root, it only clears the ambient capabilities, and the program
 // inherits no capability.
 func dropCapabilities() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)

@@ -37,9 +37,9 @@ func gates(t *testing.T, host hook.Host, path string) map[string]string {
 	return commands
 }
 
-// Some hosts run a call although its hook failed. For the events of such hosts, nod installs a hook
-// command that blocks the call if nod is killed or missing: the command exits with code 2 and writes a
-// message to stderr. It does not change the output of a working hook.
+// Some hosts run a call although its hook failed. For the events of these hosts, nod installs a hook
+// command that blocks the call if nod is killed or missing. The command then exits with code 2 and
+// writes a message to stderr. It does not change the output of a working hook.
 func TestAKilledOrMissingHookBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		program, stdout string
@@ -68,7 +68,7 @@ func TestAKilledOrMissingHookBlocks(t *testing.T) {
 						cmd := exec.Command(shell, "-c", commands[event])
 						var out, errs strings.Builder
 						cmd.Stdout, cmd.Stderr = &out, &errs
-						_ = cmd.Run() // the test checks the exit code below
+						_ = cmd.Run() // the error is the exit code, which the test checks below
 						assert.Equal(t, c.exit, cmd.ProcessState.ExitCode(), errs.String())
 						assert.Equal(t, c.stdout, out.String())
 						assert.Contains(t, errs.String(), c.says)
@@ -79,7 +79,7 @@ func TestAKilledOrMissingHookBlocks(t *testing.T) {
 	}
 }
 
-// Install updates a hook of an earlier version, whose command has neither byShell nor orBlock.
+// Install updates the hook of an older version of nod, whose command has neither byShell nor orBlock.
 // Uninstall removes such a hook.
 func TestInstallUpdatesAHookOfAnEarlierVersion(t *testing.T) {
 	for _, host := range hook.Hosts() {

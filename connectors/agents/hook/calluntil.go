@@ -10,8 +10,8 @@ import (
 
 // callUntil calls f with ctx and returns its result. It also returns when ctx ends, because f may
 // ignore ctx and the host waits for a reply. It turns a panic of f into an error. If f's result is
-// ready when ctx ends, callUntil returns that result, unless the result is an error other than a
-// *schemas.Error. In that case callUntil returns ctx's cause.
+// ready when ctx ends, callUntil returns this result, except an error that is no *schemas.Error.
+// Instead of such an error, it returns ctx's cause.
 func callUntil[T any](ctx context.Context, doing string, f func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T

@@ -17,13 +17,13 @@ import (
 type Change struct {
 	Path          string // the file, with links resolved
 	Before, After []byte
-	// Warning tells the user why, with these settings, the host does not ask nod or asks about fewer
-	// calls. After an uninstallation it tells why nod's setting was not removed. It is usually empty.
+	// Warning tells the user why the host, with these settings, asks nod about fewer calls or about none.
+	// After an uninstallation, Warning tells why nod's setting was not removed. It is usually empty.
 	Warning string
 	// EmptyHooks is true if the file had an empty list of hooks before an installation.
 	EmptyHooks bool
-	// NewDirectories are the directories that did not exist and that Write makes for the file,
-	// each before those in it.
+	// NewDirectories are the missing directories that Write makes for the file, with parents before their
+	// children.
 	NewDirectories []string
 	// Note holds advice for the user after an installation; may be empty.
 	Note string
@@ -62,7 +62,7 @@ func openChange(path string) (Change, error) {
 	return c, nil
 }
 
-// missingDirs returns the directories above path that do not exist, each before those in it.
+// missingDirs returns the missing directories above path, with parents before their children.
 func missingDirs(path string) (dirs []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
@@ -73,7 +73,7 @@ func missingDirs(path string) (dirs []string) {
 	}
 }
 
-// Blank reports whether the file exists and has nothing but white space in it.
+// Blank reports whether the file exists and contains only white space.
 func (c Change) Blank() bool { return !c.isNew && len(bytes.TrimSpace(c.Before)) == 0 }
 
 // ReadFile reads a file that nod keeps beside a host's settings. It returns a Change that
@@ -94,8 +94,8 @@ func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 // Creates reports whether the file does not exist yet.
 func (c Change) Creates() bool { return c.isNew }
 
-// Write replaces the file atomically: a crash leaves the old file or the new one. If another program
-// has changed the file since it was read, Write fails and changes nothing.
+// Write replaces the file atomically, so that a crash leaves the old file or the new one. If another
+// program has changed the file since nod read it, Write fails and changes nothing.
 func (c Change) Write() error {
 	if !c.Changed() {
 		return nil

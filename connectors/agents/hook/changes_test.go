@@ -14,9 +14,9 @@ import (
 
 const geminiMake = `{"session_id":"s1","cwd":"/w","hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":{"command":"make","description":"build"}}`
 
-// Gemini CLI runs a changed call from version 0.61.0 on. An older version ignores the change in an
-// allow, and would run the agent's own call. Options.ChangesInput therefore tells the hook whether
-// its host runs changed calls.
+// Since version 0.61.0, Gemini CLI runs a call with the input that the hook changed. An older
+// version would run the agent's own input. Options.ChangesInput therefore tells the hook whether
+// its host runs changed inputs.
 func TestGeminiGetsAChangeOnlyIfItsVersionRunsIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes bool
@@ -48,8 +48,8 @@ func TestGeminiGetsAChangeOnlyIfItsVersionRunsIt(t *testing.T) {
 	}
 }
 
-// nod install writes the flag --changes-input only for a version that runs changed calls.
-// Options.ChangesInput has no effect for a host that never runs them, such as Codex.
+// nod install writes the flag --changes-input only for a version of the host that runs changed inputs.
+// If no version of the host runs changed inputs, such as Codex, Options.ChangesInput has no effect.
 func TestInstallTellsTheHookWhetherItsHostRunsChanges(t *testing.T) {
 	for version, want := range map[string]bool{"": false, "0.60.9": false, "0.61.0": true, "1.0.0": true} {
 		change := installedFor(t, hook.Gemini(), t.TempDir()+"/settings.json", hook.InstallOptions{HostVersion: version})

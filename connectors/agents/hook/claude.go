@@ -17,15 +17,15 @@ import (
 const (
 	permissionRequest = "PermissionRequest"
 	preToolUse        = "PreToolUse"
-	// permissionDenied reports that Claude Code's classifier has denied a call in the mode auto. The
-	// hook can only make Claude Code tell its agent to try the call again.
+	// permissionDenied is the event after Claude Code's classifier has denied a call in the mode auto.
+	// The hook can only make Claude Code tell its agent to try the call again.
 	permissionDenied = "PermissionDenied"
 )
 
-// The events by which Claude Code reports the end of a call, a turn or a session, or a new prompt
-// of the user. If a call ran without nod's decision, the user allowed it at the
-// terminal. PreToolUse is no such event: the calls of a turn run in parallel, so the start of one call
-// does not mean that another call no longer waits.
+// With these events, Claude Code reports the end of a call, a turn or a session, or a new prompt of the
+// user. If a call ran without nod's decision, the user allowed it at the terminal. PreToolUse is not in the
+// list, because the calls of a turn run in parallel, and an earlier call may still wait when the next call
+// starts.
 const (
 	postToolUse        = "PostToolUse"
 	postToolUseFailure = "PostToolUseFailure"
@@ -88,22 +88,22 @@ func (claude) Read(input []byte) (Call, error) {
 		call.Turn = func() Turn { return claudeTurn(in) }
 	}
 	if err == nil {
-		call.Project = agents.ProjectOf(call.Cwd) // used if Claude Code does not name the project
+		call.Project = agents.ProjectOf(call.Cwd) // for the case that Claude Code does not name the project
 	}
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
-		call.Ignore = "" // nameTool has set Ignore for a question, but nod must handle the event that reports a question's end
+		call.Ignore = "" // clear the Ignore that nameTool has set for a question, because nod must handle the event that ends the question
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
 		call.TakesNotices = call.TaskID == "" && (call.Event == userPromptSubmit || call.Event == postToolUse)
-		if call.Event == stopped && len(in.Background)+len(in.Crons) == 0 { // otherwise that work gives the agent its next prompt
+		if call.Event == stopped && len(in.Background)+len(in.Crons) == 0 { // work that goes on after the turn would give the agent its next prompt
 			call.LastMessage, call.Stopped = &in.LastMessage, claudePrompted(in.Transcript)
 		}
 	}
 	return call, err
 }
 
-// claudeHostResolved describes the pending requests that Claude Code no longer waits for after the
-// event of c. took is the duration of the call in milliseconds, without the time in which Claude
-// Code's prompt was open; it is nil if unknown.
+// claudeHostResolved describes the pending requests that Claude Code no longer waits for after the event
+// of c. took is the duration of the call in milliseconds, without the time in which Claude Code showed
+// its prompt; nil if unknown.
 func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	switch c.Event {
 	case postToolUse, postToolUseFailure:
@@ -147,8 +147,7 @@ func (r claudeRule) String() string {
 }
 
 // maxRules is the largest number of suggestions in one request. maxRuleName is the largest length in
-// bytes of a suggestion's rules. nod does not offer a longer suggestion, because it could not show the
-// suggestion in full.
+// bytes of a suggestion's rules, because nod could not show a longer suggestion in full.
 const (
 	maxRules    = 3
 	maxRuleName = 200
@@ -244,7 +243,7 @@ func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 		}
 		return jsonReply(map[string]string{"decision": "block", "reason": "The user's next prompt, by nod: " + v.Reason})
 	case permissionDenied:
-		if v.Effect != Allow { // the call stays denied by Claude Code itself
+		if v.Effect != Allow { // leave Claude Code's own denial in force
 			return []byte("{}"), 0
 		}
 		specific = claudeSpecific{Event: permissionDenied, Retry: true}
@@ -254,8 +253,8 @@ func (claude) Reply(c Call, v Verdict) ([]byte, int) {
 	return jsonReply(map[string]any{"hookSpecificOutput": specific})
 }
 
-// claudeNotices returns a reply that lets Claude Code continue. It gives notices to the agent as context
-// and shows them to the user.
+// claudeNotices returns a reply that lets Claude Code continue. Claude Code gives the notices to the
+// agent as context, and shows them to the user.
 func claudeNotices(c Call, notices []string) ([]byte, int) {
 	if len(notices) == 0 {
 		return []byte("{}"), 0

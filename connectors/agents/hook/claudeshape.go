@@ -27,19 +27,18 @@ type claudeInput struct {
 	DurationMS  *int            `json:"duration_ms"` // the duration of the call
 	Reason      string          `json:"reason"`      // why Claude Code denied the call
 	LastMessage string          `json:"last_assistant_message"`
-	// Background and Crons are the work that goes on after a turn.
+	// Background and Crons list the work that goes on after a turn.
 	Background []json.RawMessage `json:"background_tasks"`
 	Crons      []json.RawMessage `json:"session_crons"`
 	MCPContext json.RawMessage   `json:"mcp_context"` // from Gemini CLI: the MCP server of the tool; absent for Gemini CLI's own tools
 }
 
-// readClaudeShape parses claudeInput into a Call. It sets Call.Ignore if events, the events that
-// nod handles, lacks the event. It also sets Call.Ignore if the tool is in questions, the tools
-// that ask the user a question.
+// readClaudeShape parses claudeInput into a Call. It sets Call.Ignore if the event is not in the list
+// events, which contains the events that nod handles. It also sets Call.Ignore if the tool is in the list
+// questions, which contains the tools that ask the user a question.
 func readClaudeShape(input []byte, events, questions []string) (Call, claudeInput, error) {
 	var in claudeInput
-	// Parse the event first, so that after an error in another field the refusal has the format of the
-	// event.
+	// Parse the event first, because a refusal after an error in another field has the format of the event.
 	var envelope struct {
 		Event string `json:"hook_event_name"`
 	}
@@ -61,14 +60,13 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	call.Input, call.Cwd, call.TaskID, call.Transcript = in.ToolInput, in.Cwd, in.AgentID, in.Transcript
 	call.nameTool(in.ToolName, questions)
 	if len(in.MCPContext) > 0 && string(in.MCPContext) != "null" {
-		call.Action, call.Ignore = schemas.ActionMCPTool, "" // an MCP server may give its tool the name of one of the host's own tools
+		call.Action, call.Ignore = schemas.ActionMCPTool, "" // count the tool as an MCP tool, because an MCP server may give its tool the name of one of the host's own tools
 	}
 	return call, in, nil
 }
 
-// readProgram calls readClaudeShape with the events of host. If the event is a signal (see
-// Call.Signal), it also sets HostResolved. readProgram is for hosts that do not ask their own user
-// while their hook runs.
+// readProgram calls readClaudeShape with the events of host. If the event is a signal (see Call.Signal),
+// readProgram also sets HostResolved. It is for hosts that do not ask their own user while their hook runs.
 func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	s := host.Setup
 	signals := slices.Concat(s.Signals, s.Newer)
@@ -83,14 +81,14 @@ var errNoEvent = errors.New("the hook's input names no hook_event_name")
 
 func inputError(err error) error {
 	var typed *json.UnmarshalTypeError
-	if errors.As(err, &typed) { // the message of encoding/json would name Go types
+	if errors.As(err, &typed) { // name JSON types, because the message of encoding/json would name Go types
 		err = fmt.Errorf("%s is a JSON %s", cmp.Or(typed.Field, "the whole input"), typed.Value)
 	}
 	return fmt.Errorf("the hook's input is not as expected: %w", err)
 }
 
-// nameTool sets the tool and action type of the call. For a tool in questions it also sets Ignore,
-// because nod can neither allow nor deny a question.
+// nameTool sets the tool and the action type of the call. If the tool is in the list questions, nameTool
+// also sets Ignore, because nod can neither allow nor deny a question.
 func (c *Call) nameTool(name string, questions []string) {
 	c.ToolName, c.Action = name, agents.ActionOf(name)
 	if slices.Contains(questions, name) {
@@ -98,18 +96,18 @@ func (c *Call) nameTool(name string, questions []string) {
 	}
 }
 
-// withoutEdits changes v for a host that cannot run an edited input: an allow with an edit becomes a
-// denial that tells the agent to ask again with the edited input. It also adds a reason if v has none.
+// withoutEdits changes v for a host that cannot run an edited input. An allow with an edit becomes a denial
+// that tells the agent to ask again with the edited input. If v has no reason, withoutEdits adds one.
 func (v Verdict) withoutEdits(agent string) Verdict {
 	if v.Effect == Allow && v.Edited {
 		var line bytes.Buffer
-		_ = json.Compact(&line, v.Input) // cannot fail: verdict has parsed this object
+		_ = json.Compact(&line, v.Input) // Compact cannot fail, because verdict has parsed this object
 		return deny(fmt.Sprintf("Allowed only with edited input, which %s cannot take from a hook: ask again with %s", agent, &line))
 	}
 	return v.withReason()
 }
 
-// withReason adds a reason if v has none: some hosts ignore a refusal without a reason.
+// withReason adds a reason if v has none, because some hosts ignore a refusal without a reason.
 func (v Verdict) withReason() Verdict {
 	if v.Reason == "" {
 		v.Reason = "Not allowed by nod."
@@ -135,15 +133,15 @@ func jsonReply(reply any) ([]byte, int) {
 	return out, 0
 }
 
-// fallbackRefusal is a refusal in the formats of all hosts at once. It replaces the reply of a dialect
-// that failed. It must not be empty, because Gemini CLI takes an empty object as an allow, with any
+// fallbackRefusal is a refusal in the formats of all hosts at once. nod sends it if a dialect fails to
+// encode its reply. It must not be empty, because Gemini CLI takes an empty object as an allow, with any
 // exit code.
 const fallbackRefusal = `{"decision":"block","reason":"nod failed on this call and refused it.","behavior":"deny"}`
 
-// Leaves writes a reply that leaves everything to the host, for a process with TurnsFlag that failed before
-// Run. It returns the exit code for the process.
+// Leaves writes a reply that lets the host continue without nod. It is for a process with TurnsFlag that
+// failed before Run. It returns the exit code for the process.
 func Leaves(stdout io.Writer) int {
-	_, _ = io.WriteString(stdout, "{}\n") // if this fails, the exit code says the same
+	_, _ = io.WriteString(stdout, "{}\n") // if the write fails, exit code 0 still lets the host continue
 	return 0
 }
 
@@ -151,6 +149,6 @@ func Leaves(stdout io.Writer) int {
 // the process. The caller should write the reason to stderr, because some hosts ignore a refusal if
 // stderr is empty.
 func Refuse(stdout io.Writer) int {
-	_, _ = io.WriteString(stdout, fallbackRefusal+"\n") // if this fails, the exit code still refuses the call
+	_, _ = io.WriteString(stdout, fallbackRefusal+"\n") // if the write fails, the exit code still refuses the call
 	return exitBlock
 }

@@ -36,7 +36,7 @@ const interrupted = "Interrupt"
 func (codex) Read(input []byte) (Call, error) {
 	call, err := readProgram(Codex(), input, []string{"request_user_input"})
 	if call.Project = call.Cwd; err == nil && !call.Signal && call.Action == schemas.ActionCommand {
-		call.Cwd, _ = call.commandDir() // if the directory is unknown, allow rules that depend on it do not apply
+		call.Cwd, _ = call.commandDir() // an unknown directory is "", so that allow rules that depend on the directory do not apply
 	}
 	return call, err
 }
@@ -58,7 +58,7 @@ func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 		if v.Effect == Allow { // an empty reply lets the call run, because Codex does not support "allow" at this event
 			return []byte("{}"), 0
 		}
-		// Codex does not support "ask" at this event either, so AskHost becomes a refusal.
+		// Codex does not support "ask" at PreToolUse, so AskHost becomes a refusal.
 		return jsonReply(map[string]any{"hookSpecificOutput": claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}})
 	}
 	return claudeBlock(v.Reason)

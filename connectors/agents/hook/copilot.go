@@ -8,16 +8,16 @@ import (
 )
 
 // The hook events of Copilot CLI that nod handles. At userPromptSubmitted nod withdraws no request,
-// because a sub-agent from the previous prompt may still wait for one.
+// because a sub-agent of the previous prompt may still wait for a request.
 const (
 	copilotRequest = "permissionRequest"
 	copilotPrompt  = "userPromptSubmitted"
 	copilotEnd     = "sessionEnd"
 )
 
-// Copilot describes GitHub's Copilot CLI. It runs its permission hook for every call except file
-// reads, before it applies its own rules. nod's hooks have their own file, because Copilot CLI reads
-// every file in its hooks directory.
+// Copilot describes GitHub's Copilot CLI. Copilot CLI runs its permission hook for every call except
+// file reads, before it applies its own rules. nod's hooks are in a file of their own, because
+// Copilot CLI reads every file in its hooks directory.
 func Copilot() Host {
 	return Host{
 		Name:    "copilot",
@@ -74,8 +74,8 @@ func (copilot) Read(input []byte) (Call, error) {
 	return call, nil
 }
 
-// Reply refuses the call if the effect is AskHost. Without a decision Copilot CLI would apply its own
-// rules, and with --allow-all-tools they run the call. Copilot CLI takes exit code 2 as a refusal.
+// Reply refuses the call if the effect is AskHost. Without a decision, Copilot CLI would apply its own
+// rules, which run the call if --allow-all-tools is set. Copilot CLI takes exit code 2 as a refusal.
 func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Copilot CLI")
 	refusal := map[string]string{"behavior": "deny", "message": v.Reason}

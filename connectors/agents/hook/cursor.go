@@ -20,9 +20,9 @@ const (
 	cursorEnd  = "sessionEnd"
 )
 
-// Cursor describes the editor Cursor. Its command-line agent calls fewer hooks. nod follows the documents of Cursor's
-// hooks and was not run with Cursor itself. By default Cursor runs a call if its hook fails; the field
-// failClosed of the hook makes it block the call instead.
+// Cursor describes the editor Cursor. Cursor's command-line agent calls fewer hooks than the editor. nod
+// follows the documents of Cursor's hooks and was not run with Cursor itself. If a hook fails, Cursor runs
+// the call by default. With the hook's field failClosed, Cursor blocks the call instead.
 func Cursor() Host {
 	return Host{
 		Name:    "cursor",
@@ -55,14 +55,14 @@ type cursorInput struct {
 	Cwd            string          `json:"cwd"`
 }
 
-// cursorActions are Cursor's own tools that rules cover. Tools of MCP servers have names with "MCP:", without
-// the server's name. Any other name is that of a tool that nod does not know.
+// cursorActions are Cursor's own tools that rules cover. A tool of an MCP server has a name with "MCP:",
+// without the server's name. A tool with any other name is unknown to nod.
 var cursorActions = map[string]schemas.ActionType{
 	"Shell": schemas.ActionCommand, "Read": schemas.ActionFileRead, "Grep": schemas.ActionFileRead, "Write": schemas.ActionFileWrite,
 }
 
 // Read parses an input. Cursor often leaves cwd empty. The session's project is the first folder of the
-// workspace; the directory of a command is then unknown unless its input names it.
+// workspace. If cwd is empty, the directory of a command is unknown unless the command's input names it.
 func (cursor) Read(input []byte) (Call, error) {
 	var envelope struct {
 		Event string `json:"hook_event_name"`
@@ -95,19 +95,19 @@ func (cursor) Read(input []byte) (Call, error) {
 	call.Action = cursorActions[in.ToolName]
 	switch call.Action {
 	case "":
-		call.Action = schemas.ActionMCPTool // no rule for a tool of that name in another agent applies
+		call.Action = schemas.ActionMCPTool // count the tool as an MCP tool, so that no rule for another agent's tool of this name applies
 	case schemas.ActionCommand:
 		call.takeOwnDir()
 	}
 	return call, nil
 }
 
-// takeOwnDir moves the directory in a command's input to call.Cwd, if it is an absolute path or empty. The
-// command runs there.
+// takeOwnDir moves the directory in a command's input to call.Cwd, because the command runs in that
+// directory. It leaves a relative directory in the input.
 func (c *Call) takeOwnDir() {
 	v, obj, err := agents.ParseObject(c.Input)
 	if err != nil {
-		return // Call.check refuses the call
+		return // Call.check later refuses the call
 	}
 	i := agents.Member(obj, "cwd")
 	if i < 0 {
@@ -115,7 +115,7 @@ func (c *Call) takeOwnDir() {
 	}
 	dir, ok := obj.Members[i].Value.Value.(hujson.Literal)
 	if !ok || dir.Kind() != '"' || dir.String() != "" && !absolute(dir.String()) {
-		return // a person is asked, because no rule knows a second directory
+		return // nod asks a person, because no rule knows the field cwd in the input
 	}
 	c.Cwd = cmp.Or(dir.String(), c.Cwd)
 	removeMember(obj, i)
@@ -127,9 +127,9 @@ func absolute(p string) bool {
 	return strings.HasPrefix(p, "/") || strings.HasPrefix(p, `\\`) || len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/')
 }
 
-// Reply always decides: with failClosed Cursor blocks a call without a decision, and it does not enforce
-// "ask" at this event. Cursor gives its agent the text for the user, and exit code 2 would replace that
-// text by the whole output. An edit becomes a refusal, because nod was not run with Cursor.
+// Reply always decides. With failClosed, Cursor blocks a call without a decision, and Cursor does not enforce
+// "ask" at this event. Reply does not use exit code 2, because Cursor would give its agent the whole output
+// as the reason. An edit becomes a refusal, because nod was not run with Cursor.
 func (cursor) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Cursor")
 	refusal := map[string]string{"permission": "deny", "user_message": v.Reason, "agent_message": v.Reason}

@@ -11,8 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Cursor leaves cwd empty and names the directory of a command in its input. nod takes that directory as
-// the one in which the command runs. A relative directory stays in the input, so that a person is asked.
+// Cursor leaves cwd empty and names the directory of a command in the command's input. nod takes this
+// directory as the one in which the command runs. A relative directory stays in the input, so that nod
+// asks a person.
 func TestCursorsDirectoryOfACommand(t *testing.T) {
 	for name, c := range map[string]struct{ input, cwd, wantInput, wantCwd string }{
 		"in the input":       {`{"command":"ls","cwd":"/p/app"}`, "", `{"command":"ls"}`, "/p/app"},
@@ -33,8 +34,8 @@ func TestCursorsDirectoryOfACommand(t *testing.T) {
 	}
 }
 
-// A tool of an MCP server may have the name of one of Cursor's own tools after "MCP:", and other agents'
-// names mean nothing in Cursor. No rule for an own tool applies to them.
+// An MCP tool may have "MCP:" and the name of one of Cursor's own tools. A tool of another agent may
+// have a name that Cursor does not use. No rule for Cursor's own tools applies to them.
 func TestCursorsOwnToolsAlone(t *testing.T) {
 	for tool, want := range map[string]schemas.ActionType{
 		"Shell": schemas.ActionCommand, "Read": schemas.ActionFileRead, "Write": schemas.ActionFileWrite,

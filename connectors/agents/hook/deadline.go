@@ -20,8 +20,8 @@ func (o Options) deadline() time.Duration {
 }
 
 // withdrawWithin returns how long the hook tries to withdraw a request after its reply. The hook
-// must end before the host's timeout, because the host may treat a hook that still runs then as one
-// that did not reply.
+// must end before the host's timeout, because after a timeout the host may ignore the reply of a
+// hook that still runs.
 func (o Options) withdrawWithin() time.Duration {
 	return min(withdrawWithin, (o.hostTimeout()-o.deadline())/2)
 }

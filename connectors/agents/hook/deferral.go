@@ -16,10 +16,10 @@ const (
 	recheckAfter     = time.Second
 )
 
-// untilDeferred returns a context that may end once Options.DeferAfter has passed. What happens then
-// depends on the call's Turn: if it is Alone, the context ends with the cause errDefer, and if it is
-// Shared, with errShared. If it is Unsure, untilDeferred reads the turn again after another DeferAfter.
-// If it is Attended, the context does not end.
+// untilDeferred returns a context that may end after Options.DeferAfter. In an Alone turn (see Turn),
+// the context ends with the cause errDefer, and in a Shared turn with errShared. In an Unsure turn,
+// untilDeferred reads the turn again after another DeferAfter. In an Attended turn, the context does
+// not end.
 func (h *run) untilDeferred(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.call.Turn == nil || h.opts.DeferAfter <= 0 {
 		return ctx, func() {}
@@ -32,7 +32,7 @@ func (h *run) untilDeferred(ctx context.Context) (context.Context, context.Cance
 				give(errDefer)
 			case Shared:
 				give(errShared)
-			case Attended: // a user at the terminal waits without a limit
+			case Attended: // a user is at the terminal, so the hook waits without a limit
 				return
 			}
 		}

@@ -13,12 +13,11 @@ import (
 )
 
 // askAboutDenied asks nod about a call that the host has denied by itself. If nod allows the call, the
-// host tells its agent to try again. The person's allow then stays as an approval for one identical
-// call, which a hook with Options.ApprovedOnly uses. In every other case the call stays denied by the
-// host.
+// host tells its agent to try again. A person's allow then stays as an approval for one identical
+// call, which a hook with Options.ApprovedOnly uses. In every other case, the host's denial stays.
 func (h *run) askAboutDenied(ctx context.Context, nod Nod) int {
 	r, err := deniedRequest(h.host, h.call, h.opts)
-	if err != nil || h.opts.Unsettled == nil { // without a note, no hook would let the repeated call through
+	if err != nil || h.opts.Unsettled == nil { // without Unsettled, nod cannot note the approval, and no hook would let the repeated call through
 		if err != nil {
 			h.log(err)
 		}
@@ -31,7 +30,7 @@ func (h *run) askAboutDenied(ctx context.Context, nod Nod) int {
 	d, err := callUntil(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) { return nod.Ask(ctx, r) })
 	switch {
 	case err == nil && d.Outcome == schemas.Allowed && d.UpdatedInput == nil:
-		if d.By.Kind == schemas.ByHuman { // stored before the reply, because the agent repeats the call at once
+		if d.By.Kind == schemas.ByHuman { // store the approval before the reply, because the agent repeats the call at once
 			h.release(ctx, nod.Detach, r, "the agent tries again")
 		}
 		if err := h.noteApproved(r.SessionID); err != nil {
@@ -39,7 +38,7 @@ func (h *run) askAboutDenied(ctx context.Context, nod Nod) int {
 			return h.reply(Verdict{Effect: Leave})
 		}
 		return h.reply(Verdict{Effect: Allow})
-	case err == nil: // an approval is for the agent's own input, so an edit allows nothing here
+	case err == nil: // an approval is only for the agent's own input, so an allow with an edit leaves the call denied
 		return h.reply(Verdict{Effect: Leave})
 	}
 	h.log(err)
@@ -55,10 +54,10 @@ func (h *run) askAboutDenied(ctx context.Context, nod Nod) int {
 	return exit
 }
 
-// deniedRequest returns the request about a call that the host has denied. Its id differs from that of
-// the call itself, about which a strict hook may have asked.
+// deniedRequest returns the request about a call that the host has denied. Its id is not the id of the
+// call, because a strict hook may have sent a request with that id.
 func deniedRequest(host Host, call Call, o Options) (schemas.Request, error) {
-	call.ChangesInput = false // the host's reply has no input
+	call.ChangesInput = false // the host accepts no changed input in the reply
 	r, err := newRequest(host, call, o)
 	if call.ToolCallID != "" {
 		r.PendingID = agents.ID("denied." + call.ToolCallID)
@@ -73,7 +72,7 @@ func deniedRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	return r, err
 }
 
-// maxDeniedReason is the length in bytes to which the host's reason is cut.
+// maxDeniedReason is the largest length in bytes of the host's reason. nod cuts a longer reason.
 const maxDeniedReason = 1000
 
 // mayBeApproved reports whether askAboutDenied has noted this call.
@@ -88,7 +87,7 @@ func (h *run) noteApproved(session string) error {
 // approvalNote identifies a tool and its input among the notes of a session.
 func (c Call) approvalNote() string {
 	var input bytes.Buffer
-	_ = json.Compact(&input, c.Input) // check has found a JSON object
+	_ = json.Compact(&input, c.Input) // cannot fail, because check has found a JSON object
 	sum := sha256.Sum256(append([]byte(c.ToolName+"\x00"), input.Bytes()...))
 	return "approved:" + hex.EncodeToString(sum[:])
 }

@@ -35,8 +35,9 @@ func allowedBy(kind schemas.ByKind) func(context.Context, schemas.Request) (sche
 	}
 }
 
-// A person is asked about a call that Claude Code's classifier has denied. If the person allows it, an
-// approval stays, the agent is told to try again, and only then does the hook of the repeated call ask nod.
+// nod asks a person about a call that Claude Code's classifier has denied. If the person allows the call,
+// the hook keeps an approval and tells the agent to try again. The hook of the repeated call asks nod only
+// if there is an approval.
 func TestACallThatClaudeCodeDeniedIsAskedAbout(t *testing.T) {
 	noted, out := &notes{}, &bytes.Buffer{}
 	before := &fakeNod{t: t}
@@ -67,7 +68,7 @@ func TestACallThatClaudeCodeDeniedIsAskedAbout(t *testing.T) {
 	assert.Nil(t, other.asked())
 }
 
-// Every other end of the question leaves the call denied by Claude Code.
+// If nod does not allow the agent's own input, Claude Code's denial stays.
 func TestACallThatClaudeCodeDeniedStaysDenied(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(context.Context, schemas.Request) (schemas.Decision, error)
@@ -111,8 +112,9 @@ func TestACallThatClaudeCodeDeniedStaysDenied(t *testing.T) {
 	assert.JSONEq(t, `{}`, out.String())
 }
 
-// An installation adds the two hooks for versions of Claude Code that are known to have the event. A strict
-// installation asks about every call, so it replaces the second one; no installation turns it back.
+// An installation adds a hook for denied calls and a hook for approved calls, if the version of Claude Code
+// is known to have the event. A strict installation asks about every call instead of only the approved
+// calls. A later installation stays strict.
 func TestTheHooksForDeniedCallsAreInstalled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.json")
 	find := func(o hook.InstallOptions) (events []string) {

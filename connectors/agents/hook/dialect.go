@@ -42,8 +42,7 @@ type Dialect interface {
 	Reply(c Call, v Verdict) (output []byte, exit int)
 }
 
-// Call is one input of a hook. It is a tool call that the host asks about or, if Signal is true, a
-// report.
+// Call is one input of a hook. It is a report if Signal is true, and otherwise a call to decide about.
 type Call struct {
 	Event string // the host's hook event; empty if the input was unreadable
 	// Ignore is the reason why nod does not decide this call; empty if nod decides it.
@@ -71,27 +70,25 @@ type Call struct {
 	// while the host writes more to the transcript. Turn is nil if the host can never repeat the
 	// call.
 	Turn func() Turn
-	// Stopped reports whether, according to the host's transcript, the user has stopped the agent
-	// since the call was made. At the end of a turn it reports whether the user has written the next prompt.
-	// It is nil if there is no transcript, or if the host ends its hook when
-	// the user stops the agent.
+	// Stopped reports whether, according to the host's transcript, the user has stopped the agent after the
+	// call. At the end of a turn, Stopped reports whether the user has written the next prompt. Stopped is
+	// nil if there is no transcript, or if the host ends its hook when the user stops the agent.
 	Stopped func() bool
-	// Signal is true if the input is a report: the host has continued without nod's decision.
-	// HostResolved then describes the requests that the host no longer waits for.
-	// If HostResolved has no Reason, the hook sends nothing to nod. The hook runs at such an event
-	// only because every run of a hook also withdraws the requests of hooks that died.
+	// Signal is true if the input is a report: the host has continued without nod's decision. HostResolved
+	// then describes the requests that the host no longer waits for. If HostResolved has no Reason, the hook
+	// sends nothing to nod, but its run still withdraws the requests of hooks that died.
 	Signal       bool
 	HostResolved schemas.HostResolved
 
-	// TakesNotices is true if the host gives its agent and its user texts in reply to this report.
+	// TakesNotices is true if a reply to this report can contain texts for the host's agent and user.
 	TakesNotices bool
 
-	// LastMessage is the agent's last message, if the input reports that the turn of the main agent is
-	// over and the host takes a prompt in reply. It is nil at every other input.
+	// LastMessage is the agent's last message, if the input reports the end of the main agent's turn and the
+	// host takes a prompt in reply. LastMessage is nil for every other input.
 	LastMessage *string
 
-	// Denied is true if the host has denied the call by itself, and its agent may try again if nod
-	// allows the call. Reason is then the host's reason; may be empty.
+	// Denied is true if the host has denied the call by itself, and its agent may try again if nod allows
+	// the call. Reason is the host's reason for the denial; may be empty.
 	Denied bool
 	Reason string
 
@@ -109,7 +106,7 @@ type Call struct {
 // revoke rules that the host has stored.
 type Rule struct {
 	Option schemas.Option
-	Update json.RawMessage // the rule in the host's format; in a reply it makes the host store the rule
+	Update json.RawMessage // the rule in the host's format; the host stores the rule if a reply contains Update
 }
 
 // Effect tells the host how to continue with a call.
@@ -119,10 +116,10 @@ type Effect int
 const (
 	Deny    Effect = iota
 	Allow          // the host runs the call
-	AskHost        // nod cannot be reached: the host asks its own user, or refuses
-	Leave          // nod does not decide this call: the host continues as if it had no hook
+	AskHost        // nod cannot be reached, so the host asks its own user or refuses the call
+	Leave          // nod does not decide this call, so the host continues as if it had no hook
 	Prompt         // the agent's turn is over (see Call.LastMessage), and Reason is its next prompt
-	Defer          // no decision yet, and the turn is Alone (see Turn): the host ends its run and repeats the call later
+	Defer          // nod has not decided yet, and the turn is Alone (see Turn), so the host ends its run and repeats the call later
 )
 
 // Verdict is nod's reply to a host.
@@ -136,7 +133,7 @@ type Verdict struct {
 	// Update is the Update of the Rule that a person chose, if Effect is Allow. It is nil if the
 	// person chose no rule.
 	Update json.RawMessage
-	// Notices are lines for the agent and its user, if Call.TakesNotices.
+	// Notices are lines for the agent and its user. They are set only if Call.TakesNotices is true.
 	Notices []string
 }
 
@@ -144,7 +141,7 @@ func deny(reason string) Verdict { return Verdict{Effect: Deny, Reason: reason} 
 
 // Setup describes a host's settings file and the hook events that nod uses.
 type Setup struct {
-	DirEnv     string   // environment variable with a path that replaces Dir; may be empty
+	DirEnv     string   // an environment variable whose value replaces Dir; may be empty
 	Dir        string   // the host's settings directory, relative to the user's home
 	ProjectDir string   // the host's settings directory, relative to a project; Dir if empty
 	File       string   // the settings file, relative to the settings directory
@@ -154,16 +151,16 @@ type Setup struct {
 	// events, a hook that exits with code 2 blocks the call.
 	Blocks  []string
 	Signals []string // events by which the host only reports that it has continued
-	// Newer are signals that hosts older than Host.Tested[0] may not know. nod does not install them
-	// for such hosts, because some hosts ignore a whole settings file, including the user's own rules,
-	// if it contains an unknown event.
+	// Newer are signals that hosts older than Host.Tested[0] may not know. nod does not install them for an
+	// older host. Some hosts ignore a settings file with an unknown event, including the user's own rules in
+	// the file.
 	Newer []string
-	// Turn is the event of Signals at which the host takes a prompt in reply; empty if it has none. Only
-	// since the version TurnSince does the host report a prompt that its user writes while this hook runs.
+	// Turn is the event of Signals at which the host takes a prompt in reply; empty if there is none. Hosts
+	// older than TurnSince do not report the prompts that their users write while this hook runs.
 	Turn, TurnSince string
-	// Denied is the event at which the host reports that it has denied a call by itself; empty if it
-	// has none. Hosts older than Host.Tested[0] may not know it. An installation with this event also
-	// has a hook with ApprovedFlag at the Strict events, which lets an approved call through.
+	// Denied is the event at which the host reports that it has denied a call by itself; empty if there is
+	// none. Hosts older than Host.Tested[0] may not know this event. An installation with this event also
+	// adds a hook with ApprovedFlag at the Strict events, because that hook lets an approved call through.
 	Denied  string
 	Matcher string // the matcher of a hook that runs for all tools
 	Off     string // the top-level setting that, if true, turns all hooks off
@@ -172,8 +169,8 @@ type Setup struct {
 	// CommandField and TimeoutField are the names of a hook's fields; "command" and "timeout" if
 	// they are empty.
 	CommandField, TimeoutField string
-	// ClosedField is the name of a hook's field that, if true, makes the host block the call if the
-	// hook fails; may be empty. Install sets it at the events of Blocks.
+	// ClosedField is the name of a field of a hook; may be empty. If the field is true, the host blocks the
+	// call when the hook fails. Install sets the field at the events of Blocks.
 	ClosedField string
 	// Comments is true if the host accepts comments in its settings file.
 	Comments bool
@@ -182,8 +179,9 @@ type Setup struct {
 	// multiples of Unit.
 	Timeout time.Duration
 	Unit    time.Duration
-	// Script is the source of a program with nod's settings in it, for a host that reads no settings file
-	// but runs such programs. It contains scriptBegin and scriptEnd, with an empty object in between.
+	// Script is the source of a program that contains nod's settings, for a host that has no settings file
+	// for hooks but runs such programs. Script contains scriptBegin and scriptEnd, with an empty object in
+	// between.
 	Script string
 	// Note holds advice for the user after an installation; may be empty.
 	Note string

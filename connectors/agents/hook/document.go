@@ -21,8 +21,8 @@ type document struct {
 	top     *hujson.Object
 	indent  string
 	newline string
-	// head and tail are the parts of a Setup.Script around the settings. stale means that those in the
-	// file were different.
+	// head and tail are the parts of a Setup.Script around the settings. stale means that the file had
+	// other parts.
 	head, tail string
 	stale      bool
 }
@@ -35,8 +35,8 @@ const (
 
 var errForeignScript = errors.New("was not written by nod install")
 
-// openDocument parses the file of a host. The error is errForeignScript if nod did not write it and can
-// only replace the whole file.
+// openDocument parses the file of a host. The error is errForeignScript if nod could only replace the
+// whole file, and another program wrote the file.
 func openDocument(host Host, path string, data []byte) (*document, error) {
 	s := host.Setup
 	if s.Script == "" {
@@ -199,8 +199,8 @@ func (d *document) isTrue(name string) bool {
 	return ok && on.Bool()
 }
 
-// setHook updates nod's hook for event, and removes any duplicate of it. If nod has no hook for
-// event and wanted is true, setHook adds one. The function ours reports whether a command is nod's.
+// setHook updates nod's hook for event, and removes its duplicates. If nod has no hook for event and
+// wanted is true, setHook adds a hook. The function ours reports whether a command is nod's.
 func (d *document) setHook(event string, entry hookEntry, ours func(string) bool, wanted bool) error {
 	hooks, groups, err := d.find(event)
 	if err != nil {
@@ -232,8 +232,8 @@ func (d *document) setHook(event string, entry hookEntry, ours func(string) bool
 	return d.addElement(groups, 3, entry.listElement())
 }
 
-// find returns the object "hooks" of the file, and the list of hooks for event. If one of them is
-// missing, that result is nil.
+// find returns the object "hooks" of the file, and the list of hooks for event. A result is nil if it
+// is missing.
 func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
 	i := agents.Member(d.top, "hooks")
 	if i < 0 {
@@ -361,7 +361,7 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool, keep bo
 // update sets the fields of entry in a hook of the file. It keeps fields that the user added.
 func update(hook *hujson.Object, entry hookEntry) {
 	for _, f := range entry.fields() {
-		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // entry.fields returns only literals
+		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // cannot fail, because entry.fields returns only literals
 		i := agents.Member(hook, name)
 		if i < 0 {
 			f.Name.BeforeExtra, f.Value.BeforeExtra = siblingExtra(hook)

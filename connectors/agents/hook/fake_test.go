@@ -20,7 +20,7 @@ type fakeNod struct {
 	t   testing.TB
 	ask func(ctx context.Context, r schemas.Request) (schemas.Decision, error)
 
-	mu     sync.Mutex // a hook may call other methods before Ask has returned
+	mu     sync.Mutex // guards the fields below, because a hook may call other methods before Ask has returned
 	first  *schemas.Request
 	reason string // the reason in the call of Withdraw
 	left   string // the reason in the call of Detach
@@ -177,9 +177,9 @@ func oneObject(t testing.TB, out string) map[string]json.RawMessage {
 	return obj
 }
 
-// allows reports whether, after this output and exit code, the host would run the call without
-// asking its user. The rules are known from runs of the real hosts. allows fails the test unless
-// out is one JSON object.
+// allows reports whether, after this output and exit code, the host would run the call without asking
+// its user. It uses rules that runs of the real hosts have shown. allows fails the test unless out is
+// one JSON object.
 func allows(t testing.TB, host, event, out string, exit int) bool {
 	t.Helper()
 	oneObject(t, out)

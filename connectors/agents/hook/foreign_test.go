@@ -11,9 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Gemini CLI may give a tool of an MCP server the bare name that the server gave it. The hook
-// reports a call of such a tool as a call of an MCP tool, even if nod knows another tool with this
-// name.
+// Gemini CLI may give a tool of an MCP server the bare name that the server uses. The hook reports
+// a call of this tool as a call of an MCP tool, even if nod knows another tool with the same name.
 func TestGeminisForeignToolsAreNotItsOwn(t *testing.T) {
 	for _, c := range []struct {
 		tool, context string

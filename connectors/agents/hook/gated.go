@@ -22,15 +22,15 @@ type GatedServer struct {
 	Is   string `json:"is"`  // the entry with the gate
 }
 
-// gatedLists are the names of lists of MCP servers: of Claude Code, Cursor and Gemini CLI, and of VS
-// Code. Claude Code also has a list in each of its projects.
+// gatedLists are the names of the lists of MCP servers in settings files. Claude Code, Cursor and Gemini
+// CLI use the first name, and VS Code the second. Claude Code also has a list in each of its projects.
 var gatedLists = []string{"mcpServers", "servers"}
 
 const projectsMember = "projects"
 
 // GateServers puts nod mcp gate before each MCP server in the file o.Settings that a command starts. It
-// returns the changed servers, and names in Change.Note those that it left alone. It keeps everything
-// else in the file.
+// returns the changed servers, and lists the unchanged servers in Change.Note. It keeps everything else in
+// the file.
 func GateServers(o InstallOptions, validName func(string) error) (Change, []GatedServer, error) {
 	change, err := openServers(o)
 	if err != nil {
@@ -87,8 +87,8 @@ func gateJSON(change *Change, o InstallOptions, validName func(string) error) (g
 	return gated, alone, err
 }
 
-// UngateServers removes nod mcp gate from the file o.Settings. A server that was not edited since
-// GateServers gets its earlier bytes back; an edited server loses only the gate.
+// UngateServers removes nod mcp gate from the file o.Settings. It restores the bytes of a server that was
+// not edited after GateServers. From an edited server, it removes only the gate.
 func UngateServers(o InstallOptions, known []GatedServer) (Change, error) {
 	change, err := openServers(o)
 	if err != nil {
@@ -188,8 +188,8 @@ func (d *document) eachServer(f func(list, name string, entry *hujson.Value) err
 	return nil
 }
 
-// gate puts the gate before one server. left is the reason why the server stays as it is; a server that
-// has the gate already stays without a reason.
+// gate puts the gate before one server. left is the reason why the server stays unchanged. If the server
+// has nod's gate already, it stays unchanged and left is "".
 func (d *document) gate(value *hujson.Value, name string, o InstallOptions, validName func(string) error) (left string, err error) {
 	entry, ok := value.Value.(*hujson.Object)
 	if !ok {
@@ -283,8 +283,8 @@ func (d *document) prepend(args *hujson.Array, words []string) {
 	args.Elements = append(added, args.Elements...)
 }
 
-// isOwnServer reports whether a command is nod mcp. Another program may have the name nod too, so that only
-// nod's own path and the name alone count.
+// isOwnServer reports whether a command is nod mcp. It accepts only nod's own path and the bare name nod,
+// because another program may have a path that ends in nod.
 func isOwnServer(command string, args *hujson.Array, program string) bool {
 	return (command == program || command == "nod") && len(args.Elements) > 0 && literal(args.Elements[0]) == "mcp"
 }
@@ -293,8 +293,8 @@ func isNamedNod(command string) bool {
 	return strings.TrimSuffix(filepath.Base(command), ".exe") == "nod"
 }
 
-// gatedEntry returns a server's entry, its arguments and its command if the arguments are those of nod
-// mcp gate. Otherwise the entry is nil. The caller must check that the command is nod.
+// gatedEntry returns a server's entry, arguments and command if the arguments are those of nod mcp gate.
+// Otherwise the entry is nil. The caller must check that the command is nod.
 func gatedEntry(value hujson.Value) (entry *hujson.Object, args *hujson.Array, command string) {
 	entry, ok := value.Value.(*hujson.Object)
 	if !ok {
@@ -318,7 +318,7 @@ func gatedEntry(value hujson.Value) (entry *hujson.Object, args *hujson.Array, c
 	return entry, args, literal(entry.Members[at].Value)
 }
 
-// commandAt returns the index of the argument before the server's command.
+// commandAt returns the index of the argument --, which comes before the server's command.
 func commandAt(args *hujson.Array) int {
 	return slices.IndexFunc(args.Elements, func(v hujson.Value) bool { return literal(v) == "--" })
 }
@@ -336,7 +336,7 @@ func ungate(entry *hujson.Object, args *hujson.Array) {
 	}
 }
 
-// plainValue returns the bytes of a value without the space and comments around it.
+// plainValue returns the bytes of a value without the surrounding space and comments.
 func plainValue(v hujson.Value) []byte {
 	v.BeforeExtra, v.AfterExtra = nil, nil
 	return v.Pack()

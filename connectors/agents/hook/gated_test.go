@@ -35,7 +35,7 @@ var gatedFiles = map[string]string{
 	"escapes":           `{"mcpServers":{"f\u0073":{"command":"n\u0070x","args":["\u00e9"]}}}`,
 }
 
-// The gate comes before each server, and leaves the file as it was, byte for byte.
+// GateServers puts the gate before each server, and UngateServers restores the file byte for byte.
 func TestTheGateComesAndGoes(t *testing.T) {
 	for name, text := range gatedFiles {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestTheGateComesAndGoes(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, text, string(was))
 
-			// Without the record of the installation, the servers run as before.
+			// Without the record of the installation, UngateServers makes the servers run as before.
 			require.NoError(t, os.WriteFile(file, []byte(is), 0o640))
 			_, err = hook.UngateServers(o, nil)
 			require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestTheGateComesAndGoes(t *testing.T) {
 	}
 }
 
-// A gated server starts through nod mcp gate, with its own words after --.
+// A gated server starts through nod mcp gate, with the server's own command after --.
 func TestAGatedServer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".mcp.json")
 	text := `{"mcpServers": {"fs": {"command": "npx", "args": ["-y", "server-fs"]}, "a b": {"command": "x"}, "web": {"type": "sse", "url": "https://x"}, "nod": {"command": "/opt/nod", "args": ["mcp"]}, "odd": 7}}`
@@ -86,7 +86,7 @@ func TestAGatedServer(t *testing.T) {
 	assert.Equal(t, "left alone: web (nod mcp gate reaches servers by streamable HTTP alone, and this one has another type), nod (it is nod itself), odd (it is not an object)", change.Note)
 	require.Len(t, gated, 2)
 
-	// A server that the user has edited since loses the gate alone.
+	// If the user has edited a gated server, UngateServers removes only the gate.
 	edited := strings.Replace(string(change.After), `"server-fs"`, `"server-fs", "/home"`, 1)
 	require.NoError(t, os.WriteFile(file, []byte(edited), 0o640))
 	change, err = hook.UngateServers(hook.InstallOptions{Settings: file}, gated)

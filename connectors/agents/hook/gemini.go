@@ -11,12 +11,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// beforeTool is the hook event of Gemini CLI that nod answers. nod installs no hook for BeforeAgent:
-// if such a hook fails, Gemini CLI accepts no prompt at all.
+// beforeTool is the hook event of Gemini CLI that nod answers. nod installs no hook for the event
+// BeforeAgent, because Gemini CLI accepts no prompt at all if that hook fails.
 const beforeTool = "BeforeTool"
 
-// Gemini describes Google's Gemini CLI. It runs its hook for every call, before its own policy. That
-// policy still applies to a call that nod allows.
+// Gemini describes Google's Gemini CLI. Gemini CLI runs its hook for every call, before its own
+// policy. Its policy still applies to a call that nod allows.
 func Gemini() Host {
 	return Host{
 		Name:         "gemini",
@@ -36,9 +36,8 @@ func Gemini() Host {
 
 type gemini struct{}
 
-// geminiTools are Gemini CLI's own tools that rules cover. Older versions give a tool of an MCP
-// server the name that the server gave it, such as Bash. nod must not take such a tool for another
-// host's tool Bash.
+// geminiTools are Gemini CLI's own tools that rules cover. Older versions give a tool of an MCP server
+// the name that the server uses, such as Bash. nod must not take this tool for another host's tool Bash.
 var geminiTools = map[string]bool{
 	"run_shell_command": true, "read_file": true, "read_many_files": true, "list_directory": true, "glob": true, "grep_search": true,
 	"search_file_content": true, "write_file": true, "replace": true, "web_fetch": true, "google_web_search": true, "ask_user": true, "exit_plan_mode": true,
@@ -56,8 +55,8 @@ func (gemini) Read(input []byte) (Call, error) {
 }
 
 // geminiStopped returns the function for Call.Stopped, or nil if there is no transcript. The function
-// reports whether, since geminiStopped was called, Gemini CLI has written to its transcript that the
-// user stopped it. After a stop, Gemini CLI lets the hook continue but does not run a tool that the
+// reports whether Gemini CLI has written a stop by the user to its transcript after the call of
+// geminiStopped. After a stop, Gemini CLI lets the hook continue but does not run a tool that the
 // hook allows.
 func geminiStopped(transcript string) func() bool {
 	info, err := os.Stat(transcript)
@@ -69,7 +68,7 @@ func geminiStopped(transcript string) func() bool {
 }
 
 // stopSearch searches a growing transcript for a line about a stop. Each search starts at the end of
-// the previous one. It is safe for concurrent use.
+// the previous search. stopSearch is safe for concurrent use.
 type stopSearch struct {
 	path    string
 	mu      sync.Mutex
@@ -77,7 +76,7 @@ type stopSearch struct {
 	stopped bool
 }
 
-// maxStopLine is longer, in bytes, than any line about a stop. The search skips longer lines.
+// maxStopLine is a length in bytes that no line about a stop reaches. The search skips longer lines.
 const maxStopLine = 64 << 10
 
 // found reports whether the transcript contains a line about a stop.
@@ -100,7 +99,7 @@ func (s *stopSearch) found() bool {
 }
 
 func (s *stopSearch) readOn(r *bufio.Reader) bool {
-	var length int64 // the length of the line read so far
+	var length int64 // the number of bytes read of the present line
 	for {
 		part, err := r.ReadSlice('\n')
 		if whole := length == 0 && err != bufio.ErrBufferFull; whole && isGeminiStop(part) {
@@ -111,7 +110,7 @@ func (s *stopSearch) readOn(r *bufio.Reader) bool {
 		case nil:
 			s.from += length
 			length = 0
-		case bufio.ErrBufferFull: // the line is longer than the buffer, and its rest follows
+		case bufio.ErrBufferFull: // the line is longer than the buffer, and the rest of the line follows
 		default:
 			return false
 		}
@@ -124,9 +123,9 @@ func isGeminiStop(line []byte) bool {
 }
 
 // Reply refuses the call if the effect is AskHost. Without a terminal, Gemini CLI would wait for its
-// user forever. With --yolo, it runs the tool after an empty reply.
+// user forever. With --yolo, Gemini CLI would run the tool after an empty reply.
 func (gemini) Reply(c Call, v Verdict) ([]byte, int) {
-	if v.Edited && !c.ChangesInput || dropsMember(c.Input, v.Input) { // Gemini CLI keeps a member that the change leaves out
+	if v.Edited && !c.ChangesInput || dropsMember(c.Input, v.Input) { // Gemini CLI keeps a member of the agent's input that the changed input lacks
 		v = v.withoutEdits("Gemini CLI")
 	}
 	v = v.withReason()

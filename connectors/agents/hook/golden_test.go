@@ -20,8 +20,8 @@ import (
 // transcript is one hook call with its input and output, as a file in testdata.
 type transcript struct {
 	Stdin json.RawMessage `json:"stdin"` // a JSON string stands for raw bytes
-	// The behaviour of the fake nod. It returns a decision, returns an error, panics, or waits until
-	// the hook gets a signal to stop. If Connect is set, connecting to it fails with that error.
+	// The behaviour of the fake nod. Its Ask returns a decision or an error, panics, or waits until the
+	// hook gets a signal to stop. If Connect is set, a connection to the fake nod fails with that error.
 	Decision      *schemas.Decision `json:"decision"`
 	Error         *schemas.Error    `json:"error"`
 	Panic         bool              `json:"panic"`
@@ -111,9 +111,8 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 }
 
 // TestEveryDialectHasEveryOutcome: for every hook event at which nod decides, testdata has a
-// transcript of every outcome. Outcomes that need a process and time (a remembered allow, the
-// deadline, a repeated call, a restart, SIGTERM) are in TestEveryHostGetsTheRightHookOutput in
-// test/hosts.
+// transcript of every outcome. Other outcomes need a process and time, such as the deadline, a
+// restart or SIGTERM. They are in TestEveryHostGetsTheRightHookOutput in test/hosts.
 func TestEveryDialectHasEveryOutcome(t *testing.T) {
 	outcomes := []string{"allow", "allow-by-rule", "allow-edited", "deny", "question", "timed-out", "nod-down", "nod-down-deny", "nod-went-down", "host-gone", "panic", "no-outcome", "input-no-object"}
 	for _, host := range hook.Hosts() {
@@ -125,7 +124,7 @@ func TestEveryDialectHasEveryOutcome(t *testing.T) {
 			require.NoError(t, err)
 			var tr transcript
 			require.NoError(t, json.Unmarshal(data, &tr))
-			call, _ := host.Dialect.Read(tr.Stdin) // after an error, the call may still have its event
+			call, _ := host.Dialect.Read(tr.Stdin) // after an error, call may still contain the event
 			_, outcome, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "-")
 			there[call.Event+" "+outcome] = true
 		}

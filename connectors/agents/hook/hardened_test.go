@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If nod hardens a git read, the reason of the verdict, which Claude Code shows, says what git
-// leaves out.
+// If nod hardens a git command that only reads, the reason of the verdict says what git leaves out.
+// Claude Code shows this reason.
 func TestTheReasonOfAHardenedCallSaysWhatGitLeavesOut(t *testing.T) {
 	r := schemas.Request{SessionID: "S", PendingID: "P"}
 	call := Call{Input: json.RawMessage(`{"command":"git diff"}`)}

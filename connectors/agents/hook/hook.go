@@ -21,11 +21,10 @@ import (
 // OnUnavailable says how a hook handles a call while nod is not running.
 type OnUnavailable string
 
-// The values of OnUnavailable. An empty value means UnavailableAsk, any other unknown value
-// UnavailableDeny.
+// The values of OnUnavailable. An empty value means UnavailableAsk. Any unknown value means UnavailableDeny.
 const (
-	UnavailableAsk  OnUnavailable = "ask"  // the host asks its own user
-	UnavailableDeny OnUnavailable = "deny" // the call is refused
+	UnavailableAsk  OnUnavailable = "ask"  // if nod is not running, the host asks its own user
+	UnavailableDeny OnUnavailable = "deny" // if nod is not running, the hook refuses the call
 )
 
 // Options configure a hook.
@@ -43,7 +42,7 @@ type Options struct {
 	// dialect finds the project.
 	Project string
 	// Contain is schemas.ContainPossible if this machine can run calls contained and Project is known.
-	// Otherwise it is the reason why calls cannot run contained. It has no effect if the host does not
+	// Otherwise Contain is the reason why calls cannot run contained. It has no effect if the host does not
 	// let a hook change a call.
 	Contain string
 	// Nod is the nod program that runs a call contained. If its Path is empty, no call runs
@@ -51,20 +50,20 @@ type Options struct {
 	Nod schemas.NodProgram
 	// ChangesInput is true if the host's version is Host.ChangesSince or newer.
 	ChangesInput bool
-	// DeferAfter is how long the hook waits for a decision; zero means without limit. After
-	// that time, in an Alone turn (see Turn), the hook tells the host to end its run and
-	// repeat the call later. In a Shared turn it denies the call instead, and the request
-	// stays pending.
+	// DeferAfter is how long the hook waits for a decision; zero means without limit. After that time, the
+	// hook tells the host to end its run and repeat the call later, if the turn is Alone (see Turn). If the
+	// turn is Shared, the hook denies the call, and the request stays pending.
 	DeferAfter time.Duration
-	// ApprovedOnly makes the hook ask nod only about calls that a hook at Setup.Denied has noted as
-	// possibly approved (see Unsettled). It leaves every other call, and every failure, to the host.
+	// ApprovedOnly makes the hook ask nod only about calls that a hook at Setup.Denied has noted as possibly
+	// approved (see Unsettled). The hook leaves every other call to the host, and also a call for which it
+	// fails.
 	ApprovedOnly bool
-	// Turns means that the hook runs at the event Setup.Turn alone. If InTerminal is set too, the hook tells
-	// people that the agent's turn is over, and waits for a reply, which becomes the agent's next prompt.
-	// The hook leaves every failure to the host, because the host would take a refusal for the next prompt.
+	// Turns means that the hook runs only at the event Setup.Turn. If InTerminal is also set, the hook tells
+	// people that the agent's turn is over, and waits for a reply, which becomes the agent's next prompt. If
+	// the hook fails, it lets the host continue, because the host would take a refusal for the next prompt.
 	Turns bool
-	// InTerminal means that the host's user started the host in a terminal. In every other case a program
-	// waits for the end of the turn.
+	// InTerminal means that the host's user started the host in a terminal. If it is false, a program
+	// started the host, and that program waits for the end of the turn.
 	InTerminal bool
 	// Waits records that this process waits for a request, so that nod can withdraw the request if the
 	// process dies. The hook calls Waits before it sends the request. It calls unregister, possibly
@@ -78,14 +77,13 @@ type Options struct {
 	Stderr io.Writer
 }
 
-// Unsettled notes a session and a tool if nod did not simply allow a call of that tool. The notes
-// are shared by all hook processes. A host reports the end of every call. The report of a call that
-// nod simply allowed tells nod nothing. Any other report may tell nod that the host's user answered
-// in the host's own prompt, or that the host ran a call without its container. Sessions are named
-// by nod's ids.
+// Unsettled notes a session and a tool if nod did not simply allow a call of that tool. All hook processes
+// share the notes. Sessions have nod's ids. A host reports the end of every call, but the report of a simply
+// allowed call tells nod nothing. Any other report may tell nod that the host's user answered in the host's
+// own prompt, or that the host ran a call without its container.
 type Unsettled interface {
 	Note(sessionID, tool string) error
-	// Noted reports whether there is a note. If it cannot find out, it returns true. An empty tool
+	// Noted reports whether there is a note. It also returns true if it cannot read the notes. An empty tool
 	// means any tool.
 	Noted(sessionID, tool string) bool
 	// Forget removes the notes of a session that has ended.
@@ -95,13 +93,13 @@ type Unsettled interface {
 const (
 	connectWithin = 10 * time.Second
 	reportWithin  = 3 * time.Second
-	// noticesWithin is the time that a user's prompt may wait for notices.
+	// noticesWithin is the longest time that a user's prompt waits for notices.
 	noticesWithin = 300 * time.Millisecond
-	// settledWithin is the time in which nod decides a call by itself. A call that takes longer is
-	// noted as unsettled.
+	// settledWithin is the time limit for nod to decide a call by itself. A call that takes longer is noted
+	// as unsettled.
 	settledWithin = 2 * time.Second
-	// maxInput limits the input in bytes. It is far above nod's limit, so that an input
-	// that is too large for nod can still be parsed and refused in the host's format.
+	// maxInput is the largest input in bytes. It is far above nod's limit, because the hook must still parse
+	// an input that is too large for nod, and refuse it in the host's format.
 	maxInput = 4 << 20
 )
 
@@ -117,8 +115,8 @@ type Nod interface {
 	TakeNotices(ctx context.Context, sessionID string) ([]schemas.Notice, error)
 }
 
-// Connect connects to nod. If nod is not running, the error is a *schemas.Error with code UNAVAILABLE.
-// ctx limits only the time to connect: the connection stays open after ctx ends.
+// Connect connects to nod. If nod is not running, the error is a *schemas.Error with code UNAVAILABLE. ctx
+// limits only the time to connect. The connection stays open after ctx ends.
 type Connect func(context.Context) (Nod, error)
 
 var (
@@ -126,12 +124,12 @@ var (
 	errLate     = errors.New("nod did not answer in time")
 )
 
-// Run answers one input of host's hook and returns the process's exit code. It always writes exactly
-// one JSON object to stdout, even after a panic. It writes an allow only if nod allowed exactly this
-// call. When ctx ends (see Lifetime), Run denies the call and withdraws its request. At its own
-// deadline (see Options.HostTimeout), it denies the call and detaches its request. A call that asks
-// its user a question is not denied in these two cases: Run leaves the question to the host and
-// withdraws the request.
+// Run answers one input of host's hook and returns the process's exit code. It always writes exactly one
+// JSON object to stdout, even after a panic. It writes an allow only if nod allowed exactly this call. When
+// ctx ends (see Lifetime), Run denies the call and withdraws its request. At its own deadline (see
+// Options.HostTimeout), Run denies the call and detaches its request. If the call asks its user a question,
+// Run does not deny the call in these two cases. It then leaves the question to the host and withdraws the
+// request.
 func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, connect Connect, o Options) (exit int) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.deadline(), errDeadline)
 	defer cancel()
@@ -200,7 +198,7 @@ type run struct {
 	noNod   error // why nod could not be reached, if dial has failed
 	call    Call  // the call, as far as the input could be parsed
 	replied bool
-	// unwritten is true if writing the reply failed, so that the host received none.
+	// unwritten is true if reply failed to write, so that the host received no reply.
 	unwritten bool
 }
 
@@ -273,8 +271,8 @@ func (h *run) withoutNod(err error) Verdict {
 	return deny("nod could not be asked: " + err.Error())
 }
 
-// ask sends the call to nod and replies with the decision. If no decision comes, it first replies and
-// then withdraws or detaches the request, because the host may kill the process soon after.
+// ask sends the call to nod and replies with the decision. If no decision comes, ask replies before it
+// withdraws or detaches the request, because the host may kill the process soon after the reply.
 func (h *run) ask(ctx context.Context, nod Nod) int {
 	r, err := newRequest(h.host, h.call, h.opts)
 	if err != nil {
@@ -293,7 +291,7 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 	})
 	settled(err == nil && d.Outcome == schemas.Allowed && d.UpdatedInput == nil)
 	if err == nil {
-		unregister() // unregister before the reply: when the host has the reply, this process may die without a withdrawal of r
+		unregister() // unregister before the reply, because nod need not withdraw r if this process dies after the reply
 		exit := h.reply(verdict(h.call, r, d))
 		if d.Outcome == schemas.Allowed && h.hostMovedOn(ctx) {
 			h.reportUnheard(ctx, nod, r)
@@ -316,11 +314,11 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 	return exit
 }
 
-// stillOpen tells the agent that its call is denied, although the request stays pending.
+// stillOpen tells the agent that its call is denied for now, and that the request stays pending.
 const stillOpen = "No approver answered in time, so this call is denied for now. The request stays open: if it is approved later, make the same call again and it is allowed."
 
-// release withdraws or detaches r. The parameter how is the method of Nod to call. release works even
-// if ctx has ended. It only logs an error.
+// release withdraws or detaches r by calling how, a method of Nod. It works even if ctx has ended. If how
+// fails, release only logs the error.
 func (h *run) release(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.opts.withdrawWithin())
 	defer cancel()

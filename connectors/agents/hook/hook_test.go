@@ -135,7 +135,7 @@ func TestDeadline(t *testing.T) {
 }
 
 // TestNodStoresNothing: if nod has not stored the request at the hook's deadline, no approver has seen
-// it. The hook withdraws it, and does not tell the agent that it is pending.
+// the request. The hook withdraws the request, and does not tell the agent that the request is pending.
 func TestNodStoresNothing(t *testing.T) {
 	for _, host := range []time.Duration{0, 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -155,8 +155,9 @@ func TestNodStoresNothing(t *testing.T) {
 	}
 }
 
-// TestWithdrawalIsBounded: the hook ends soon after its reply, even if nod takes no withdrawal. It ends
-// well before a short timeout of its host, which may take a late hook for one without a reply.
+// TestWithdrawalIsBounded: the hook ends soon after its reply, even if nod takes no withdrawal. With a
+// short timeout of the host, the hook ends well before the timeout, because the host may ignore the
+// reply of a late hook.
 func TestWithdrawalIsBounded(t *testing.T) {
 	for host, within := range map[time.Duration]time.Duration{
 		0: 5 * time.Second, time.Minute: 5 * time.Second, 30 * time.Second: 5 * time.Second, 8 * time.Second: 2 * time.Second, 2 * time.Second: 500 * time.Millisecond,
@@ -363,13 +364,13 @@ func TestAFaultInAQuestionLeavesItToTheHost(t *testing.T) {
 	assert.Zero(t, got.exit)
 }
 
-// TestAPromptInTheTranscriptEndsTheQuestion: the hook that waits for the next prompt also ends if nod
-// does not learn that the user has written one.
+// TestAPromptInTheTranscriptEndsTheQuestion: the hook that asks for the next prompt ends if the
+// transcript shows that the user has written a prompt, even if nod does not learn of that prompt.
 func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 	const typed = `{"type":"queue-operation","operation":"enqueue","sessionId":"s1","content":"go on"}` + "\n"
 	transcript := filepath.Join(t.TempDir(), "t.jsonl")
 	sent := strings.Replace(typed, "enqueue", "dequeue", 1)
-	require.NoError(t, os.WriteFile(transcript, []byte(typed+sent), 0o600)) // an earlier prompt
+	require.NoError(t, os.WriteFile(transcript, []byte(typed+sent), 0o600)) // a prompt from before the hook started
 	nod := &fakeNod{t: t}
 	nod.ask = func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 		f, err := os.OpenFile(transcript, os.O_APPEND|os.O_WRONLY, 0)
@@ -385,13 +386,13 @@ func TestAPromptInTheTranscriptEndsTheQuestion(t *testing.T) {
 	assert.Zero(t, got.exit)
 	assert.Equal(t, "the user continued at the terminal", nod.withdrawn())
 
-	ahead := &fakeNod{t: t} // the prompt was written before the turn was over
+	ahead := &fakeNod{t: t} // this time the user wrote the prompt before the turn was over
 	got = run(t, t.Context(), bytes.NewReader(input), ahead.connect, hook.Options{Turns: true, InTerminal: true, HostTimeout: time.Hour})
 	assert.Equal(t, "{}\n", got.stdout)
 	assert.Nil(t, ahead.asked())
 }
 
-// The hook asks no people if work in the background will give the agent its next prompt.
+// The hook asks nobody for the next prompt if work in the background will give the agent its next prompt.
 func TestBackgroundWorkEndsNoTurn(t *testing.T) {
 	for _, more := range []string{`,"background_tasks":[{"id":"b1"}]`, `,"session_crons":[{"id":"c1"}]`} {
 		nod := &fakeNod{t: t}
@@ -401,8 +402,8 @@ func TestBackgroundWorkEndsNoTurn(t *testing.T) {
 	}
 }
 
-// TestNoFailureIsTheNextPrompt: Claude Code takes a refusal at the end of a turn for its next prompt, so
-// the hook leaves every input that it cannot read to Claude Code.
+// TestNoFailureIsTheNextPrompt: Claude Code takes a refusal at the end of a turn for its next prompt. If
+// the hook cannot read the input, it therefore lets Claude Code continue.
 func TestNoFailureIsTheNextPrompt(t *testing.T) {
 	for name, input := range map[string]string{
 		"empty": "", "cut": `{"session_id":"s1","hook_event_name":"St`, "no UTF-8": "{\"a\":\"\xff\"}", "no event": `{"session_id":"s1"}`,

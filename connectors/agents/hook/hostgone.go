@@ -55,30 +55,30 @@ func (h *run) reportUnheard(ctx context.Context, nod Nod, r schemas.Request) {
 	}, r, "the agent had gone on")
 }
 
-// registerWait records that this process waits for r, until unregister is called. It uses
-// Options.Waits, and only logs an error.
+// registerWait records that this process waits for r, until the caller calls unregister. registerWait
+// calls Options.Waits. If that fails, it only logs the error.
 func (h *run) registerWait(r schemas.Request) (unregister func()) {
 	if h.opts.Waits == nil {
 		return func() {}
 	}
 	unregister, err := h.opts.Waits(r.SessionID, r.PendingID)
 	if err != nil {
-		h.log(err) // without this record, nod cannot withdraw r if this process dies
+		h.log(err) // nod then cannot withdraw r if this process dies
 		return func() {}
 	}
 	return unregister
 }
 
-// noteUnlessSettled notes that the call of r is unsettled. If the host asks its own user as well,
-// noteUnlessSettled makes the note at once. Otherwise it makes the note if the caller calls settled
-// with false, or does not call settled within settledWithin.
+// noteUnlessSettled notes that the call of r is unsettled. If the host also asks its own user,
+// noteUnlessSettled makes the note at once. Otherwise it makes the note after settled(false), or if the
+// caller does not call settled within settledWithin.
 func (h *run) noteUnlessSettled(r schemas.Request) (settled func(allowed bool)) {
 	if h.opts.Unsettled == nil {
 		return func(bool) {}
 	}
 	note := sync.OnceFunc(func() {
 		if err := h.opts.Unsettled.Note(r.SessionID, r.ToolName); err != nil {
-			h.log(err) // if the note is missing, nod is not told that the call ran without its decision
+			h.log(err) // without the note, no hook tells nod that the call ran without nod's decision
 		}
 	})
 	if r.HostAsks {
@@ -94,9 +94,9 @@ func (h *run) noteUnlessSettled(r schemas.Request) (settled func(allowed bool)) 
 	}
 }
 
-// programHostResolved describes the requests that the host no longer waits for after signal c. It
-// is for hosts that do not ask their own user while their hook runs. After a signal, such a host
-// waits for none of the requests that its hooks sent.
+// programHostResolved describes the requests that the host no longer waits for after the signal c. It
+// is for hosts that do not ask their own user while their hook runs, because such a host waits for no
+// request of its hooks after a signal.
 func programHostResolved(host Host, c *Call) schemas.HostResolved {
 	p := schemas.HostResolved{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {

@@ -20,8 +20,8 @@ import (
 
 const cancelledLine = `{"id":"f4b4","timestamp":"2026-11-22T05:04:15.281Z","type":"info","content":"Request cancelled."}` + "\n"
 
-// geminiCall returns a call of Gemini CLI, and the path of its transcript. The transcript already
-// contains an earlier stop.
+// geminiCall returns a call of Gemini CLI, and the path of its transcript. The transcript contains a
+// stop from before the call.
 func geminiCall(t *testing.T) (stdin, transcript string) {
 	transcript = filepath.Join(t.TempDir(), "session.jsonl")
 	require.NoError(t, os.WriteFile(transcript, []byte(cancelledLine), 0o600))
@@ -106,8 +106,8 @@ type brokenStdout struct{}
 
 func (brokenStdout) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// If the hook could not write an allow to stdout, it reports that to nod. It does not report an
-// unwritten denial.
+// If the hook could not write an allow to stdout, it reports this failure to nod. It does not report a
+// denial that it could not write.
 func TestUnwrittenAllowIsReported(t *testing.T) {
 	for outcome, told := range map[schemas.Outcome]int{schemas.Allowed: 1, schemas.Denied: 0} {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: outcome})}
@@ -117,8 +117,8 @@ func TestUnwrittenAllowIsReported(t *testing.T) {
 	}
 }
 
-// A hook records that it waits before it sends the request. It removes this record before it writes a
-// decision to its host. Without a decision, it removes the record after the reply.
+// Before a hook sends the request, it records that it waits. It removes this record before it writes a
+// decision to its host. If there is no decision, the hook removes the record after the reply.
 func TestAHookRecordsThatItWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(context.Context, schemas.Request) (schemas.Decision, error)
@@ -145,7 +145,7 @@ func TestAHookRecordsThatItWaits(t *testing.T) {
 	}
 }
 
-// onWrite is a function that is used as stdout: every write calls it.
+// onWrite is a function that serves as stdout. Every write calls the function.
 type onWrite func()
 
 func (w onWrite) Write(data []byte) (int, error) {
@@ -153,9 +153,8 @@ func (w onWrite) Write(data []byte) (int, error) {
 	return len(data), json.Unmarshal(data, new(any))
 }
 
-// A probe is a test call (see Probe). The hook checks that nod replies, and then refuses the probe
-// itself, in its host's format. nod gets no request for the probe, so no person or rule can allow
-// it.
+// A probe is a test call (see Probe). The hook checks that nod replies, and then refuses the probe in
+// its host's format. nod gets no request for the probe, so that no person or rule can allow the probe.
 func TestAProbeIsRefused(t *testing.T) {
 	inputs := map[string]string{
 		"claude-code": `{"session_id":"nod-probe","cwd":"/","hook_event_name":"PreToolUse","tool_name":"nod_probe","tool_input":{"nonce":"n1"}}`,

@@ -23,8 +23,8 @@ type Installed struct {
 	Group, Index int
 }
 
-// Program returns the program that the hook's command runs: the first word, or the word after byShell.
-// It returns "" if that word has quotes other than single quotes around it.
+// Program returns the program that the hook's command runs. It is the first word, or the word after
+// byShell. If the word has quotes other than single quotes around it, Program returns "".
 func (i Installed) Program() string {
 	word := firstWord.FindString(strings.TrimPrefix(strings.TrimSpace(i.Command), byShell))
 	if inner, quoted := strings.CutPrefix(word, "'"); quoted {
@@ -35,8 +35,8 @@ func (i Installed) Program() string {
 
 var firstWord = lazyregexp.New(`^(?:'(?:[^']|'\\'')*'|[A-Za-z0-9_./+,:@%=-]+)`)
 
-// Present reports whether the host is installed on this machine: its program is in PATH, or its
-// settings directory exists (see Setup.DirEnv and Setup.Dir).
+// Present reports whether the host is installed on this machine. It looks for the host's program in
+// PATH and for the host's settings directory (see Setup.DirEnv and Setup.Dir).
 func (h Host) Present() bool {
 	if _, err := exec.LookPath(h.Program); err == nil {
 		return true
@@ -58,8 +58,8 @@ type Inspection struct {
 	Path   string // the file, with links resolved
 	Exists bool
 	Hooks  []Installed
-	// Signals are the hooks that decide no call by themselves: for events by which the host only reports
-	// that it has continued or denied a call, and those with ApprovedFlag.
+	// Signals are the hooks that decide no call by themselves. They are the hooks for events at which
+	// the host only reports that it has continued or denied a call, and the hooks with ApprovedFlag.
 	Signals []Installed
 	// Off is the name of the setting that turns off all hooks, if the file sets it to true. Otherwise
 	// Off is empty.
@@ -97,7 +97,7 @@ func inspect(host Host, path string, data []byte) (Inspection, error) {
 		return found, err
 	}
 	if doc.stale {
-		return found, nil // a script that was changed may ask nod nothing
+		return found, nil // a changed script may not ask nod, so return no hooks
 	}
 	if doc.isTrue(host.Setup.Off) {
 		found.Off = host.Setup.Off

@@ -19,34 +19,34 @@ import (
 
 // InstallOptions describe an installation of a hook.
 type InstallOptions struct {
-	// Settings is the file to change. If it is empty, Install changes the host's usual file: the file
-	// of the project in the current directory if Project is true, otherwise the file of the user.
+	// Settings is the file to change. If it is empty, Install changes the host's usual file. If Project is
+	// true, this is the file of the project in the current directory, and otherwise the file of the user.
 	Settings  string
 	Project   bool
-	Strict    bool // check every tool call, not only those that the host would ask about
+	Strict    bool // check every tool call; without Strict, nod checks the calls about which the host would ask its user
 	Uninstall bool
-	// KeepEmptyHooks makes an uninstallation leave an empty list of hooks in the file, because the
-	// file had one before the installation.
+	// KeepEmptyHooks makes an uninstallation leave an empty list of hooks in the file, because the file
+	// had an empty list before the installation.
 	KeepEmptyHooks bool
 	DryRun         bool // only report the change, and make none
 	// Program is the absolute path of the nod program that the hook runs, because hosts
 	// may run hooks without a PATH. It should stay valid after an upgrade of nod.
 	// Uninstall does not need Program.
 	Program string
-	// Turns makes the hook of Setup.Turn ask people for the agent's next prompt. If it is nil, an earlier
-	// installation's choice stays.
+	// Turns makes the hook of Setup.Turn ask people for the agent's next prompt. If Turns is nil, the
+	// choice of an earlier installation stays.
 	Turns *bool
-	// HostVersion is the version of the host that reads the file. If it is empty, the
-	// version is unknown: no event of Setup.Newer is added, and nod changes no input if that
-	// depends on the version.
+	// HostVersion is the version of the host that reads the file. If it is empty, the version is unknown.
+	// Install then adds no event of Setup.Newer, and the hook does not change inputs if only some versions
+	// accept changes.
 	HostVersion string
 	// Args are extra arguments of the hook command, such as --on-unavailable deny.
 	Args []string
 }
 
-// Install adds nod's hooks to host's settings, or removes them, and returns the change. It is
-// idempotent, keeps every other byte of the file, and changes nothing after an error. It never makes
-// an installation less strict: it keeps and updates the hooks of an earlier strict installation.
+// Install adds nod's hooks to host's settings, or removes them, and returns the change. It is idempotent,
+// keeps every other byte of the file, and changes nothing after an error. It keeps and updates the hooks
+// of an earlier strict installation, so that it never makes an installation less strict.
 func Install(host Host, o InstallOptions) (Change, error) {
 	path, err := settingsPath(host, o)
 	if err != nil {
@@ -136,8 +136,7 @@ func install(doc *document, host Host, o InstallOptions) error {
 	if err := installDenied(doc, host, o, entry, command, ours); err != nil {
 		return err
 	}
-	// The hook for a signal decides nothing, so its timeout is short: the host waits no longer than
-	// that.
+	// The hook for a signal decides nothing. Its timeout is short, because the host waits for the hook.
 	entry.command, entry.closed = command, false
 	entry.timeout = int64(signalTimeout / s.Unit)
 	for _, event := range s.Signals {
@@ -164,8 +163,8 @@ func install(doc *document, host Host, o InstallOptions) error {
 	return nil
 }
 
-// installDenied adds the hook for calls that the host denies by itself, and at the strict events a hook
-// that lets approved calls through. A strict installation needs no second hook there.
+// installDenied adds the hook for calls that the host denies by itself. At the strict events, it adds a
+// hook that lets approved calls through, but not in a strict installation, which has a hook there already.
 func installDenied(doc *document, host Host, o InstallOptions, entry hookEntry, command string, ours func(string) bool) error {
 	s := host.Setup
 	if s.Denied == "" {
@@ -201,8 +200,8 @@ func installDenied(doc *document, host Host, o InstallOptions, entry hookEntry, 
 	return nil
 }
 
-// asksForPrompts reports whether the hook of Setup.Turn is to ask for the agent's next prompt. It fails if
-// that was asked for and the host's version is older than Setup.TurnSince, or unknown.
+// asksForPrompts reports whether the hook of Setup.Turn asks people for the agent's next prompt. It
+// returns an error if o.Turns is true and the host's version is unknown or older than Setup.TurnSince.
 func asksForPrompts(doc *document, host Host, o InstallOptions) (bool, error) {
 	known := o.HostVersion != "" && !Older(o.HostVersion, host.Setup.TurnSince)
 	switch {
@@ -218,7 +217,7 @@ func asksForPrompts(doc *document, host Host, o InstallOptions) (bool, error) {
 	return slices.ContainsFunc(own, func(i Installed) bool { return slices.Contains(strings.Fields(i.Command), TurnsFlag) }), err
 }
 
-// approvedOnly reports whether a command of nod has ApprovedFlag.
+// approvedOnly reports whether a command of nod's hook has ApprovedFlag.
 func approvedOnly(command string) bool { return slices.Contains(strings.Fields(command), ApprovedFlag) }
 
 // signalTimeout is the timeout of a hook for an event that only reports that the host has continued.
@@ -255,21 +254,21 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// The flags of nod hook that Install writes. changesFlag is for hosts whose version is
+// The flags of nod hook that Install writes. Install writes changesFlag only if the host's version is
 // Host.ChangesSince or newer.
 const (
 	timeoutFlag = "--host-timeout"
 	changesFlag = "--changes-input"
-	// TurnsFlag means that the hook is at the event Setup.Turn; see Options.Turns.
+	// TurnsFlag means that the hook runs at the event Setup.Turn; see Options.Turns.
 	TurnsFlag = "--turns"
 	// ApprovedFlag makes a hook ask nod only about calls that a person has possibly approved after an
 	// earlier denial; see Options.ApprovedOnly.
 	ApprovedFlag = "--approved-only"
 )
 
-// ownCommand returns a function that reports whether Install wrote a command for host. Such a command
-// runs a program named nod, at any path, with the arguments `hook NAME`, or any program with the
-// arguments `hook NAME --host-timeout`. It may lack byShell and orBlock, because earlier versions did
+// ownCommand returns a function that reports whether Install wrote a command for host. Such a command runs
+// a program named nod, at any path, with the arguments `hook NAME`, or any program with the arguments
+// `hook NAME --host-timeout`. The command may lack byShell and orBlock, because older versions of nod did
 // not write them.
 func ownCommand(host Host) func(command string) bool {
 	call := `\s+hook\s+` + regexp.QuoteMeta(host.Name)

@@ -21,8 +21,8 @@ func installedFor(t *testing.T, host hook.Host, path string, o hook.InstallOptio
 	return change
 }
 
-// group returns an event's list in a settings file, with one group that contains nod's hook. timeout
-// is in the host's unit.
+// group returns an event's list in a settings file. The list has one group, which contains nod's
+// hook. timeout is in the host's unit.
 func group(host, timeout string) string {
 	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
 }
@@ -33,13 +33,13 @@ const byShell = `/bin/sh -c 'exec \"$0\" \"$@\"' `
 
 const orBlock = ` || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2`
 
-// gate returns the list of group with one difference: the hook blocks the call if nod is missing.
+// gate returns the same list as group, except that the hook blocks the call if nod is missing.
 func gate(host, timeout string) string {
 	return strings.NewReplacer("/opt/nod", byShell+"/opt/nod", "86400s", "86400s"+orBlock).Replace(group(host, timeout))
 }
 
-// signals returns JSON members with nod's hook for the given events, each member after a comma. The
-// events only report that the host has continued.
+// signals returns JSON members with nod's hook for the given events, with a comma before each member.
+// At these events, the host only reports that it has continued.
 func signals(host, timeout string, events ...string) string {
 	all := ""
 	for _, event := range events {
@@ -52,9 +52,9 @@ func claudeSignals() string {
 	return signals("claude-code", "10", "PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd")
 }
 
-// TestInstallOmitsEventsThatAnOldHostRejects: an old Claude Code ignores the whole settings file,
-// including the user's own rules, if the file contains an unknown event. For such a version Install
-// omits the event.
+// TestInstallOmitsEventsThatAnOldHostRejects: if a settings file contains an unknown event, an old
+// Claude Code ignores the whole file, including the user's own rules. Install therefore omits the
+// event for an old version.
 func TestInstallOmitsEventsThatAnOldHostRejects(t *testing.T) {
 	const event = "PostToolUseFailure"
 	for version, known := range map[string]bool{"2.1.197": true, "2.1.329": true, "3.0.0": true, "2.1.9": false, "2.0.200": false, "": false, "new": false} {
@@ -69,7 +69,7 @@ func TestInstallOmitsEventsThatAnOldHostRejects(t *testing.T) {
 }
 
 // TestTurnsAreAskedAboutOnRequest: only an installation with Turns asks people for the agent's next
-// prompt. A later installation keeps that choice, unless it names another one.
+// prompt. A later installation keeps this choice if its own Turns is nil.
 func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	path, yes, no := filepath.Join(t.TempDir(), "settings.json"), true, false
 	for _, c := range []struct {
@@ -164,7 +164,7 @@ func TestInstallForEachHost(t *testing.T) {
 func TestUninstallRestoresEachHostsFile(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		if host.Setup.Script != "" {
-			continue // nod writes the whole file
+			continue // the file of this host contains nothing but nod's program
 		}
 		event := host.Setup.Events[0]
 		elsewhere := "nod hook opencode"
@@ -266,8 +266,8 @@ func TestInstallKeepsGeminisComments(t *testing.T) {
 	}
 }
 
-// A host without a settings file gets a program with nod's hooks in it. nod replaces only its own
-// program, and trusts it only if nobody has changed it.
+// A host without a settings file for hooks gets a program that contains nod's hooks. nod replaces
+// only its own program. It trusts the program only if nobody has changed it.
 func TestInstallWritesAScript(t *testing.T) {
 	host := hook.Pi()
 	path := filepath.Join(t.TempDir(), "extensions", "nod.ts")

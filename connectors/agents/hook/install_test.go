@@ -182,8 +182,8 @@ func TestUninstallOfNothingChangesNothing(t *testing.T) {
 	assert.NoDirExists(t, filepath.Dir(missing))
 }
 
-// TestInstallUpdatesNodsOldHooks: the installation of a nod at another path updates nod's old hooks
-// and keeps the user's fields. Install recognizes an old hook by the form of its command.
+// TestInstallUpdatesNodsOldHooks: if nod's path has changed, an installation updates nod's old hooks
+// and keeps the user's fields. Install recognizes an old hook by the form of the hook's command.
 func TestInstallUpdatesNodsOldHooks(t *testing.T) {
 	for _, old := range []string{
 		"nod hook claude-code", "/usr/bin/nod hook claude-code", "'/Users/ann b/nod' hook claude-code --on-unavailable deny",
@@ -284,7 +284,7 @@ func TestInstallKeepsLinkAndMode(t *testing.T) {
 }
 
 func TestInstallFailsIfItCannotWrite(t *testing.T) {
-	blocked := filepath.Join(settings(t, "{}"), "settings.json") // a path below a regular file
+	blocked := filepath.Join(settings(t, "{}"), "settings.json") // a path below a regular file, where no file can be
 	readOnly := filepath.Dir(settings(t, others))
 	require.NoError(t, os.Chmod(readOnly, 0o500))
 	t.Cleanup(func() { _ = os.Chmod(readOnly, 0o700) })
@@ -375,8 +375,8 @@ func TestCommandQuotesEachArgument(t *testing.T) {
 	assert.Equal(t, "hook|claude-code|--host-timeout|86400s|--data|/My Files/it's $HOME|--on-unavailable|deny|", string(out))
 }
 
-// TestWithoutAProgram: without the path of the program Install fails. It must not write a hook that
-// runs whichever nod is in the host's PATH.
+// TestWithoutAProgram: Install fails without the path of the program. It must not write a hook that
+// runs any program nod in the host's PATH.
 func TestWithoutAProgram(t *testing.T) {
 	path := settings(t, "{}")
 	_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path})
@@ -407,8 +407,8 @@ func TestInstallWarnsIfHooksAreDisabled(t *testing.T) {
 	assert.Contains(t, installed(t, path, hook.InstallOptions{}).Warning, "disableAllHooks")
 }
 
-// FuzzInstall: for any valid settings, a second installation changes nothing. The first changes only
-// hooks and, for Copilot CLI, adds a missing version.
+// FuzzInstall: for any valid settings, a second installation changes nothing. The first installation
+// changes only hooks and, for Copilot CLI, adds a missing version.
 func FuzzInstall(f *testing.F) {
 	for _, seed := range []string{others, fresh, "{}", `{"hooks":{"PreToolUse":[{"hooks":[]}]}}`, "{\"a\" : 1\t}", `{"hooks":{"PermissionRequest":[ ]}}`, `{"version":1,"hooks":{"permissionRequest":[{"bash":"x"}]}}`} {
 		for _, host := range hook.Hosts() {

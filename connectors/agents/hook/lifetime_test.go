@@ -125,7 +125,7 @@ func TestSignalsWithdraw(t *testing.T) {
 	}
 }
 
-// TestHostGoneWithdraws: a host that is killed sends its hook no signal, but the host's end of the
+// TestHostGoneWithdraws: when a host is killed, its hook gets no signal, but the host's end of the
 // hook's stdout closes. The hook then withdraws its request.
 func TestHostGoneWithdraws(t *testing.T) {
 	c := startChild(t)

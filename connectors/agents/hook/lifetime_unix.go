@@ -10,7 +10,7 @@ import (
 )
 
 // awaitReaderGone returns true when the reading end of f is closed, or false if poll fails. It may
-// block until the process exits, and keeps one thread busy waiting.
+// block one thread until the process exits.
 func awaitReaderGone(f *os.File) bool {
 	// Request POLLHUP explicitly: Darwin does not report it otherwise.
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLHUP}}

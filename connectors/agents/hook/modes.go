@@ -39,8 +39,8 @@ func DefaultMode(path string) (mode string, asksNothing bool) {
 }
 
 // Unasked returns a sentence for the user about the permission modes in which Claude Code does not
-// ask nod. The parameter at describes the hooks in a settings file. For other hosts and for a
-// strict installation the sentence is empty.
+// ask nod. at describes the hooks in a settings file. The sentence is empty for a strict
+// installation and for other hosts.
 func (h Host) Unasked(at Inspection) string {
 	strict := func(i Installed) bool { return slices.Contains(h.Setup.Strict, i.Event) }
 	if h.Name != ClaudeCode().Name || slices.ContainsFunc(at.Hooks, strict) {

@@ -13,9 +13,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// OpenCodeKind is OpenCode or a program with the same settings and server. Such a program has no hooks:
-// the installation only makes it ask for permission. The command `nod NAME` connects to the program's
-// server and answers its prompts.
+// OpenCodeKind is OpenCode or a program with the same settings and server. Such a program has no hooks.
+// The installation only makes the program ask for permission. The command `nod NAME` connects to the
+// program's server and answers its prompts.
 type OpenCodeKind struct {
 	Name  string // the name in `nod install NAME`, and that of the program and of its directory of settings
 	Title string // the name for people
@@ -34,8 +34,8 @@ func OpenCodeKinds() []OpenCodeKind { return []OpenCodeKind{OpenCode, Kilo} }
 
 const openCodeSetting = "permission"
 
-// askRules is a permission setting of OpenCode: pairs of a tool and an effect. OpenCode applies the
-// last pair that matches.
+// askRules is a permission setting of OpenCode, a list of pairs of a tool and an effect. OpenCode applies
+// the last pair that matches.
 type askRules [][2]string
 
 var (
@@ -47,10 +47,9 @@ var (
 	askAll = askRules{{"*", "ask"}, {"question", "allow"}}
 )
 
-// Install adds the setting that makes the program ask before it acts, or removes that setting,
-// and returns the change. It keeps every other byte of the file. It does not change a permission
-// setting of the user; a Warning then says that the program does not ask nod about calls that the
-// setting allows.
+// Install adds the setting that makes the program ask before it acts, or removes that setting. It returns
+// the change, and keeps every other byte of the file. It does not change a permission setting of the
+// user. A Warning then says that the program does not ask nod about calls that the user's setting allows.
 func (k OpenCodeKind) Install(o InstallOptions) (Change, error) {
 	path, err := k.settings(o)
 	if err != nil {
@@ -76,8 +75,8 @@ func (k OpenCodeKind) Install(o InstallOptions) (Change, error) {
 	return change, change.Write()
 }
 
-// settings returns the path of the program's settings file. It is o.Settings or, if that is empty, the
-// file that decides if the program has several.
+// settings returns the path of the program's settings file. If o.Settings is empty, and the program has
+// several settings files, the path is that of the file that takes precedence.
 func (k OpenCodeKind) settings(o InstallOptions) (string, error) {
 	if o.Settings != "" {
 		return filepath.Abs(o.Settings)
@@ -181,8 +180,8 @@ func (d *document) withoutAskRules(before []byte) (after []byte, warning string)
 
 func (d *document) afterBrace() int { return d.root.StartOffset + 1 }
 
-// formatted returns the setting as text to insert after the object's opening brace. The text is one
-// line if the file is one line and has other members. It ends with a comma if other members follow.
+// formatted returns the setting as text to insert after the object's opening brace. If the file is one
+// line and has other members, the text is one line. If other members follow, the text ends with a comma.
 func (d *document) formatted(setting askRules) []byte {
 	fields := make([]string, len(setting))
 	for i, s := range setting {

@@ -135,7 +135,7 @@ func TestOpenCodeFindsItsFile(t *testing.T) {
 	assert.True(t, strings.HasSuffix(change.Path, "opencode.json") && !strings.HasPrefix(change.Path, home), change.Path)
 }
 
-// Kilo also reads OpenCode's file names, and later than its own.
+// Kilo also reads files with OpenCode's file names, after the files with its own file names.
 func TestKiloFindsItsFile(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

@@ -15,8 +15,8 @@ import (
 var piExtension string
 
 // Pi describes the coding agent pi. pi has no settings for hooks, but loads extensions from a directory.
-// nod's extension runs the hook before every call and has the form of the other hosts' settings in
-// itself.
+// nod's extension runs the hook before every call. The extension contains hook settings in the form of
+// the other hosts.
 func Pi() Host {
 	return Host{
 		Name:         "pi",
@@ -36,15 +36,15 @@ func Pi() Host {
 
 type pi struct{}
 
-// piActions are pi's own tools that rules cover. Any other name is that of a tool of an extension.
+// piActions are pi's own tools that rules cover. Any other tool belongs to an extension.
 var piActions = map[string]schemas.ActionType{
 	"bash": schemas.ActionCommand, "read": schemas.ActionFileRead, "grep": schemas.ActionFileRead, "write": schemas.ActionFileWrite, "edit": schemas.ActionFileWrite,
 }
 
-// Read parses an input. pi changes some paths before it uses them: it removes an @ at the beginning,
+// Read parses an input. pi changes some paths before it uses them. It removes an @ at the beginning,
 // replaces ~ by the home directory and unusual spaces by plain ones, and tries other spellings of names
-// that have an apostrophe or are not in ASCII. A call with such a path is taken for a call of an unknown
-// tool, so that no rule allows it.
+// with an apostrophe or outside ASCII. Read treats a call with such a path as a call of an unknown tool,
+// so that no rule allows it.
 func (pi) Read(input []byte) (Call, error) {
 	call, err := readProgram(Pi(), input, nil)
 	if err != nil || call.Signal || call.Ignore != "" {
@@ -57,7 +57,7 @@ func (pi) Read(input []byte) (Call, error) {
 	return call, nil
 }
 
-// plainPath reports whether pi uses the path in an input as it stands.
+// plainPath reports whether pi uses the path in an input unchanged.
 func plainPath(input json.RawMessage) bool {
 	var in struct {
 		Path *string `json:"path"`

@@ -19,8 +19,8 @@ import (
 // probeTool, so that no rule or person can allow it.
 const probeTool = "nod_probe"
 
-// ProbeEnv is an environment variable that Probe sets for the hook. With it, the hook does not count
-// this run as a run by its host.
+// ProbeEnv is an environment variable that Probe sets for the hook. With this variable, the hook does
+// not count its run as a run by the host.
 const ProbeEnv = "NOD_HOOK_PROBE"
 
 // probeWithin is the time limit of Probe. It is the sum of the time limits to connect to nod and to
@@ -71,8 +71,8 @@ func probeInput(event, nonce string) []byte {
 	return data
 }
 
-// answerProbe refuses a probe's call, with a text that says whether nod replied. To get a reply, it
-// reports to nod that the host has resolved a request that does not exist. This changes nothing.
+// answerProbe refuses a probe's call, with a text that says whether nod replied. To get a reply from
+// nod, it reports that the host has resolved a request that does not exist. This report changes nothing.
 func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 	var input struct {
 		Nonce string `json:"nonce"`
@@ -101,5 +101,5 @@ func (h Host) BlocksWhenGone(i Installed) bool {
 			return strings.HasPrefix(i.Command, byShell) && strings.HasSuffix(i.Command, orBlock)
 		}
 	}
-	return true // at other events the host asks its own user if the hook fails
+	return true // at other events, the host asks its own user if the hook fails
 }

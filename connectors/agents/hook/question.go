@@ -11,7 +11,7 @@ import (
 const leaveIt = "Leave it to the terminal"
 
 // askQuestions asks a person the questions of a call, one after another, and replies with the answers.
-// If one question stays unanswered, the host asks all of them in its own prompt.
+// If one question stays unanswered, the host asks all the questions in its own prompt.
 func (h *run) askQuestions(ctx context.Context, nod Nod) int {
 	answers := map[string]string{}
 	for _, q := range h.call.Questions {
@@ -62,7 +62,7 @@ func (h *run) askPlan(ctx context.Context, nod Nod) int {
 	switch answer, ok := agents.AnswerToPlan(r, d); {
 	case !ok:
 		return h.reply(Verdict{Effect: Leave})
-	case answer.Approved: // Claude Code ignores an allow of a plan without an input
+	case answer.Approved: // reply with the input, because Claude Code ignores an allow of a plan without an input
 		return h.reply(Verdict{Effect: Allow, Input: h.call.Input, Update: answer.Update})
 	default:
 		return h.reply(deny(answer.Message))
@@ -70,8 +70,8 @@ func (h *run) askPlan(ctx context.Context, nod Nod) int {
 }
 
 // askForPrompt tells people that the agent's turn is over, and replies with the next prompt that a
-// person wrote. The agent stays idle if no person writes one, or if the host's own user was faster: the
-// host's next event then withdraws the request.
+// person wrote. If no person writes a prompt, the agent stays idle. If the host's own user writes a
+// prompt first, the host's next event withdraws the request.
 func (h *run) askForPrompt(ctx context.Context) int {
 	nod, err := h.dial(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (h *run) askForPrompt(ctx context.Context) int {
 	if h.stopped() {
 		return h.reply(Verdict{Effect: Leave}) // the user has written the next prompt already
 	}
-	ctx, stop := h.untilStopped(ctx, errPrompted) // also if the host's next event does not reach nod
+	ctx, stop := h.untilStopped(ctx, errPrompted) // the transcript shows this prompt even if the host's next event does not reach nod
 	defer stop()
 	d, exit, ok := h.askPerson(ctx, nod, r)
 	if !ok {
@@ -105,8 +105,8 @@ func (h *run) askForPrompt(ctx context.Context) int {
 	return exit
 }
 
-// askPerson sends nod r, a request that asks for no permission. If no decision comes, ok is false.
-// askPerson has then left the call to the host, and exit is the exit code of the process.
+// askPerson sends nod the request r, which asks for no permission. If no decision comes, askPerson
+// leaves the call to the host. ok is then false, and exit is the exit code of the process.
 func (h *run) askPerson(ctx context.Context, nod Nod, r schemas.Request) (d schemas.Decision, exit int, ok bool) {
 	h.noteUnlessSettled(r)
 	unregister := h.registerWait(r)

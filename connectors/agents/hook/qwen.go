@@ -6,8 +6,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Qwen describes Qwen Code. It runs its hook before every call, in all its modes, and then runs a call that
-// the hook allows without asking its user.
+// Qwen describes Qwen Code. Qwen Code runs its hook before every call, in all its modes. If the hook allows
+// a call, Qwen Code runs the call without asking its user.
 func Qwen() Host {
 	return Host{
 		Name:    "qwen-code",
@@ -18,7 +18,7 @@ func Qwen() Host {
 		Setup: Setup{
 			Dir: ".qwen", File: "settings.json", Comments: true,
 			Events: []string{preToolUse}, Blocks: []string{preToolUse}, Signals: []string{sessionEnd}, Matcher: "*", Off: "disableAllHooks",
-			Timeout: 24 * time.Hour, Unit: time.Millisecond, // Qwen Code reads 1000 and more as milliseconds
+			Timeout: 24 * time.Hour, Unit: time.Millisecond, // Qwen Code reads a number of 1000 or more as milliseconds
 			Note: "every call of Qwen Code is refused while nod does not run; its flags --safe-mode and --bare run no hook at all",
 		},
 	}
@@ -26,8 +26,8 @@ func Qwen() Host {
 
 type qwen struct{}
 
-// qwenTools are Qwen Code's own tools that rules cover. Tools of MCP servers have names with mcp__; any
-// other name is that of a tool that nod does not know.
+// qwenTools are Qwen Code's own tools that rules cover. A tool of an MCP server has a name with mcp__. A
+// tool with any other name is unknown to nod.
 var qwenTools = map[string]bool{
 	"run_shell_command": true, "read_file": true, "list_directory": true, "glob": true, "grep_search": true,
 	"write_file": true, "edit": true, "web_fetch": true, "ask_user_question": true, "exit_plan_mode": true,

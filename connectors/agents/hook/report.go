@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reportResolved tells nod that the host has continued without a decision. If that fails, the requests
-// that the host no longer waits for end at their deadlines.
+// reportResolved tells nod that the host has continued without a decision. If the report fails, the
+// requests that the host no longer waits for end at their deadlines.
 func (h *run) reportResolved(ctx context.Context) {
 	if h.call.SessionID == "" {
 		return // without a session id, nod cannot find the requests
@@ -38,8 +38,9 @@ func (h *run) reportResolved(ctx context.Context) {
 	}
 }
 
-// takeNotices returns the session's notices, as lines for the agent and its user, if the host takes them
-// in reply to this report. A call that nod has simply allowed is no reason to connect to nod.
+// takeNotices returns the session's notices as lines for the agent and its user. It returns none if the
+// host takes no notices in reply to this report. It does not connect to nod for the report of a call
+// that nod has simply allowed.
 func (h *run) takeNotices(ctx context.Context) (lines []string) {
 	if !h.call.TakesNotices || h.call.SessionID == "" || h.nod == nil && h.call.ToolName != "" {
 		return nil
@@ -53,7 +54,7 @@ func (h *run) takeNotices(ctx context.Context) (lines []string) {
 	notices, err := callUntil(ctx, "reading nod's notices", func(ctx context.Context) ([]schemas.Notice, error) {
 		return nod.TakeNotices(ctx, agents.ID(h.call.SessionID))
 	})
-	if err != nil && ctx.Err() == nil { // an older nod does not reply
+	if err != nil && ctx.Err() == nil { // do not log a timeout, because an older nod does not reply
 		h.log(err)
 	}
 	for _, n := range notices {

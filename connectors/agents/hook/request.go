@@ -34,8 +34,8 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		Options:       schemas.DefaultOptions(),
 		HostAsks:      call.HostAsks,
 		CreatedAt:     time.Now().UTC(),
-		// A restarted host may send the same call again. With Rejoin, that call waits for the request
-		// that nod has already stored.
+		// A restarted host may send the same call again. With Rejoin, the repeated call waits for the
+		// request that nod has already stored.
 		Rejoin: call.ToolCallID != "",
 	}
 	if dir := cmp.Or(call.Cwd, call.Project); r.SessionLabel == "" && dir != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // maxRolloutLine is the largest length of a line in a rollout, in bytes. A rollout is Codex's log of a
-// session. If it has a longer line, the directory of the call is unknown.
+// session. If the rollout has a longer line, the directory of the call is unknown.
 const maxRolloutLine = 16 << 20
 
 // rolloutItem is a line of Codex's rollout that may contain a call of a shell.
@@ -26,10 +26,10 @@ type rolloutItem struct {
 	} `json:"payload"`
 }
 
-// commandDir returns the directory in which Codex runs the call's command. Codex's hook input
-// contains only the session's directory, but the model may choose another directory. Only the
-// rollout contains that directory. known is false if the rollout does not contain the call, or
-// contains the command with several directories.
+// commandDir returns the directory in which Codex runs the call's command. Codex's hook input contains
+// only the session's directory, but the model may choose another directory, which only the rollout
+// contains. known is false if the rollout does not contain the call, or contains the command with
+// several directories.
 func (c *Call) commandDir() (dir string, known bool) {
 	f, err := os.Open(c.Transcript)
 	if err != nil {
@@ -81,8 +81,8 @@ func rolloutCall(line []byte) (id, dir, command string, isCall bool) {
 	return "", "", "", false
 }
 
-// commandText returns the command line in the input of a shell tool. Codex writes it as one text, or
-// as the list of arguments of a shell.
+// commandText returns the command line in the input of a shell tool. Codex writes the command line as
+// one text, or as the list of arguments of a shell.
 func commandText(input json.RawMessage) string {
 	var in map[string]json.RawMessage
 	if json.Unmarshal(input, &in) != nil {

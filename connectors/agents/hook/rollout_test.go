@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// Codex's hook input lacks the directory that the model chose for a command. If Codex's rollout does
-// not contain it either, the directory is unknown.
+// Codex's hook input lacks the directory that the model chose for a command. If Codex's rollout also
+// lacks the directory, the directory is unknown.
 func TestCodexCommandsRunWhereTheRolloutSays(t *testing.T) {
 	call := func(id, workdir string) string {
 		args, err := json.Marshal(map[string]string{"cmd": "git status", "workdir": workdir})
@@ -54,8 +54,8 @@ func TestCodexCommandsRunWhereTheRolloutSays(t *testing.T) {
 	}
 }
 
-// An agent can change the directory of a call. If Claude Code does not name the project, that
-// directory therefore does not become the project.
+// If Claude Code does not name the project, the directory of a call does not become the project,
+// because an agent can change that directory.
 func TestClaudesProjectIsNotTheCallsDirectory(t *testing.T) {
 	work := filepath.Join(t.TempDir(), "work")
 	require.NoError(t, os.MkdirAll(filepath.Join(work, ".git"), 0o755))

@@ -42,12 +42,12 @@ const (
 	throughNod = ", through nod"
 )
 
-// ACPServers returns a Server for an uninstallation: with it, InstallServer removes every entry that
-// was made with ACPServer.
+// ACPServers returns a Server for an uninstallation. With this Server, InstallServer removes every
+// entry of an ACPServer.
 func ACPServers() Server { return Server{List: acpList} }
 
-// ACPServer describes nod as an agent of an editor whose settings list agents as Zed's do. nod runs
-// between the editor and the agent that command starts. ACPServer fails if command is empty.
+// ACPServer describes nod as an agent of an editor whose settings list agents as Zed's settings do. nod
+// runs between the editor and the agent, which command starts. ACPServer fails if command is empty.
 func ACPServer(command []string) (Server, error) {
 	if len(command) == 0 {
 		return Server{}, errors.New("name the agent's command after --, such as: nod install acp --settings ~/.config/zed/settings.json -- gemini --experimental-acp")

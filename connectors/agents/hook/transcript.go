@@ -13,7 +13,7 @@ type Turn int
 
 // The values of Turn. Only in an Alone turn may the hook tell the host to repeat the call later.
 const (
-	Unsure   Turn = iota // the transcript does not contain the turn, or not completely
+	Unsure   Turn = iota // the transcript lacks the turn or a part of it
 	Attended             // a user is at the terminal, so the host must not end its run
 	Shared               // no user is at the terminal, and the model made other calls in the same message
 	Alone                // no user is at the terminal, and the model made only this call
@@ -36,19 +36,18 @@ type claudeLine struct {
 	} `json:"attachment"`
 }
 
-// claudeTurn classifies a call's turn from the transcript that the hook input names. Claude Code
-// repeats a deferred call only in an unattended run, and only if the model's message holds no other
-// call; otherwise Claude Code ignores "defer" and continues as without a hook. A run is unattended
-// if its prompt came from the SDK. It is also unattended if Claude Code itself wrote the prompt to
-// resume an unattended run. Environment variables do not show whether a run is unattended, because
-// a nested run inherits them.
+// claudeTurn classifies a call's turn from the transcript that the hook input names. Claude Code repeats
+// a deferred call only in an unattended run, and only if the model's message contains no other call.
+// Otherwise Claude Code ignores "defer" and continues as without a hook. A run is unattended if its
+// prompt came from the SDK, or if Claude Code itself wrote the prompt to resume an unattended run.
+// Environment variables do not show whether a run is unattended, because a nested run inherits them.
 func claudeTurn(in claudeInput) Turn {
 	lines, err := claudeLines(in.Transcript)
 	if err != nil {
 		return Unsure
 	}
 	turn, message := Unsure, ""
-	calls := map[string]map[string]bool{} // sets of tool call ids, by message id
+	calls := map[string]map[string]bool{} // by message id, the set of its tool call ids
 	unfinished := map[string]bool{}
 	for _, l := range lines {
 		switch ours := in.PromptID != "" && l.PromptID == in.PromptID; {
@@ -57,7 +56,7 @@ func claudeTurn(in claudeInput) Turn {
 		case ours && l.PromptSource != "" && !l.unattended():
 			turn = Attended
 		case in.PromptID == "" && l.Attachment.Type == "hook_deferred_tool" && l.Attachment.ToolUseID == in.ToolUseID:
-			turn = Shared // only an unattended run repeats calls, and the hook input of a repeated call has no prompt id
+			turn = Shared // only an unattended run repeats calls, and a repeated call has no prompt id in its hook input
 		}
 		for _, id := range l.calls() {
 			if calls[l.Message.ID] == nil {
@@ -81,9 +80,8 @@ func claudeTurn(in claudeInput) Turn {
 	return Shared
 }
 
-// claudePrompted returns a function that reports whether, according to the transcript, the user has
-// written a prompt that Claude Code has not sent yet. Claude Code sends it when its hooks for the event
-// Stop have ended.
+// claudePrompted returns a function that reports whether, according to the transcript, a prompt of the
+// user waits. Claude Code sends the prompt when its hooks for the event Stop have ended.
 func claudePrompted(path string) func() bool {
 	read, waiting := int64(0), 0
 	return func() bool {
@@ -95,7 +93,7 @@ func claudePrompted(path string) func() bool {
 		lines := bufio.NewReader(io.NewSectionReader(file, read, 1<<62))
 		for {
 			line, err := lines.ReadBytes('\n')
-			if err != nil { // the rest of an unfinished line is read next time
+			if err != nil { // the next call reads the rest of an unfinished line
 				return waiting > 0
 			}
 			read += int64(len(line))
@@ -104,8 +102,8 @@ func claudePrompted(path string) func() bool {
 	}
 }
 
-// queued returns the number of prompts that wait after a line of the transcript. waiting is their number
-// before it.
+// queued returns the number of prompts that wait after a line of the transcript. waiting is the number
+// of prompts that wait before this line.
 func queued(line []byte, waiting int) int {
 	var l struct {
 		Type      string `json:"type"`
@@ -120,11 +118,11 @@ func queued(line []byte, waiting int) int {
 	case "popAll":
 		return 0
 	}
-	return max(0, waiting-1) // dequeue, remove
+	return max(0, waiting-1) // the operation is dequeue or remove
 }
 
-// unattended reports whether the line is a prompt of an unattended run. Such a prompt comes from
-// the SDK, or Claude Code itself writes it to continue after a resumed call.
+// unattended reports whether the line is a prompt of an unattended run. Such a prompt comes from the
+// SDK, or from Claude Code itself, which continues after a resumed call.
 func (l *claudeLine) unattended() bool {
 	return l.PromptSource == "sdk" || l.PromptSource == "system" && l.Entrypoint == "sdk-cli"
 }
@@ -146,8 +144,8 @@ func (l *claudeLine) calls() (ids []string) {
 	return ids
 }
 
-// claudeLines returns the transcript lines that claudeTurn needs. It returns an error if it cannot
-// parse one of them or an unfinished last line, because that line may be about this call.
+// claudeLines returns the transcript lines that claudeTurn needs. It returns an error if it cannot parse
+// one of these lines or an unfinished last line, because that line may be about this call.
 func claudeLines(path string) (lines []claudeLine, err error) {
 	file, err := os.Open(path)
 	if err != nil {

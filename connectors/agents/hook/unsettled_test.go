@@ -36,8 +36,8 @@ func claudeEvent(event, more string) string {
 	return `{"session_id":"s1","cwd":"/w","hook_event_name":"` + event + `","tool_name":"Bash","tool_input":{"command":"ls"}` + more + `}`
 }
 
-// A host reports the end of every call. The hook passes a report on only if nod did not simply
-// allow a call of the tool. Every other report would cost a connection and tell nod nothing.
+// A host reports the end of every call. If nod simply allowed all calls of a tool, the hook does not
+// pass the reports about this tool on, because they would cost a connection and tell nod nothing.
 func TestAReportIsSentOnlyIfItCanTellSomething(t *testing.T) {
 	allowed := schemas.Decision{Outcome: schemas.Allowed, By: schemas.By{Kind: schemas.ByPolicy}}
 	edited := allowed

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// Version runs the host's program with --version and returns the version: three numbers, such as
+// Version runs the host's program with --version and returns the version as three numbers, such as
 // 2.1.197. If the program is not in PATH, the error wraps exec.ErrNotFound.
 func (h Host) Version(ctx context.Context) (string, error) {
 	path, err := exec.LookPath(h.Program)

@@ -11,9 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxHookBody is the maximum length of a hook's input in bytes. It is far above nod's limit for a
-// request: the server can parse an input above that limit, and refuse it in the format of its
-// event.
+// maxHookBody is the maximum length of a hook's input in bytes. It is far above nod's limit for a request,
+// because the server must still parse an input above nod's limit, and refuse it in the format of its event.
 const maxHookBody = 4 << 20
 
 // ProjectHeader is the HTTP header that holds the full path of the project in which Claude
@@ -21,8 +20,8 @@ const maxHookBody = 4 << 20
 const ProjectHeader = "Nod-Project"
 
 // hook answers one call of Claude Code's HTTP hook, as the command `nod hook` does. The HTTP status is
-// always 200, also for a caller without a valid token, who gets a refusal. After another status Claude
-// Code would continue as if it had no hook.
+// always 200, because after another status Claude Code would continue as if it had no hook. A caller
+// without a valid token gets status 200 and a refusal.
 func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	var out bytes.Buffer
 	defer func() {
@@ -45,8 +44,8 @@ func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	hook.Run(traced(r.Context(), r), hook.ClaudeCode(), input{bytes.NewReader(body), unread}, &out, connect, options)
 }
 
-// hookCall checks an HTTP request to the hook path. It returns the agent with the request's token, and
-// the options in the URL.
+// hookCall checks an HTTP request to the hook path. It returns the agent to which the request's token
+// belongs, and the options in the URL.
 func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	var o hook.Options
 	if r.Method != http.MethodPost {

@@ -24,7 +24,7 @@ func event(name, session string) string {
 	return `{"session_id":"` + session + `","cwd":"/w","hook_event_name":"` + name + `","tool_name":"Bash","tool_input":{"command":"make release"}}`
 }
 
-// Complete responses to Claude Code.
+// The whole response bodies that Claude Code gets.
 const (
 	allowed  = `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{"command":"make release"}}}}`
 	preAllow = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`
@@ -78,8 +78,8 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r.Equal("deny", v.behavior)
 	r.Contains(v.reason, "Ann")
 
-	// The server also answers a call that a rule decides, and an event that nod does not handle. It
-	// answers a PostToolUse event, and then ends the wait of the hook of the same call.
+	// The server also answers a call that a rule decides, and an event that nod does not handle.
+	// After a PostToolUse event, the hook of the same call no longer waits.
 	r.Equal("allow", r.verdict(r.does("POST", hookPath, strings.Replace(event("PreToolUse", "rule"), "make release", "ls", 1))).permission)
 	reply = r.later("POST", hookPath, event("PermissionRequest", "raced"))
 	r.pends("raced")

@@ -1,6 +1,6 @@
-// Package httpapi connects agents over HTTP: an agent sends a request with one POST, waits
-// for the decision with GETs, and withdraws the request with a DELETE. The package also serves
-// Claude Code's HTTP hooks. openapi.json describes each call.
+// Package httpapi connects agents over HTTP. An agent sends a request with one POST, waits for the
+// decision with GETs, and withdraws the request with a DELETE. The package also serves Claude Code's
+// HTTP hooks. openapi.json describes each call.
 //
 // Each caller sends a token, which identifies its agent. If a web page could have made a call, the
 // server refuses the call before it reads the body.
@@ -29,14 +29,14 @@ type Nod interface {
 	// Submit sends r under its id, which must be new unless r.Rejoin is true. If nod has decided r,
 	// Submit returns the decision. If r is pending, Submit returns a nil decision and a receipt.
 	Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error)
-	// Await waits for the decision about a stored request. It waits for the time wait, or until
+	// Await waits for the decision about a stored request. It waits for the duration wait, or until
 	// nod's first reply if that reply takes longer. It returns nil if the request is still pending.
 	// The error is NOT_FOUND if this agent has no such request.
 	Await(ctx context.Context, sessionID, pendingID string, wait time.Duration) (*schemas.Decision, error)
 	// Withdraw withdraws a request and returns the decision: the withdrawal, or an earlier decision.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error)
-	// Notices returns the notices that nod has kept for a session or, if there are none, waits for the
-	// time wait for the next ones.
+	// Notices returns the notices that nod has kept for a session. If there are none, it waits for the
+	// next notices for at most the duration wait.
 	Notices(ctx context.Context, sessionID string, wait time.Duration) ([]schemas.Notice, error)
 }
 
@@ -53,8 +53,8 @@ type Agent struct {
 type Options struct {
 	httpserve.Listen
 	Agents []Agent
-	// Host and User are the machine and the user of this process. A request from this machine gets
-	// them, unless the caller sets its own.
+	// Host and User are the machine and the user of this process. If a request from this machine lacks
+	// these fields, the server adds them.
 	Host, User string
 	// BodyWithin is the time limit for the body of an HTTP request to arrive. 0 means 10 s.
 	BodyWithin time.Duration
@@ -124,13 +124,13 @@ func Open(o Options) (*Server, error) {
 // URL returns the server's address.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Done returns a channel. When the server no longer listens, the channel gets one value: the reason,
-// or nil after Stop.
+// Done returns a channel. When the server no longer listens, the channel gets one value: the error, or
+// nil after Stop.
 func (s *Server) Done() <-chan error { return s.done }
 
-// Stop stops listening and ends every open call with a response. It returns when all calls have
-// ended or when ctx ends. Pending requests stay pending, except the requests of hooks. The server
-// withdraws the requests of hooks, because the hosts get a denial.
+// Stop stops listening and ends every open call with a response. It returns when all calls have ended
+// or when ctx ends. Pending requests stay pending, except the requests of hooks. The server withdraws
+// these, because their hosts get a denial.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop(errStopping)
 	if err := s.http.Shutdown(ctx); err != nil {
@@ -139,8 +139,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// agent returns the agent with this token, or nil. It compares hashes in constant time, so that its
-// duration reveals nothing about the tokens.
+// agent returns the agent with this token, or nil. It compares hashes in constant time, because the
+// duration of the comparison must reveal nothing about the tokens.
 func (s *Server) agent(token string) (found *Agent) {
 	sum := sha256.Sum256([]byte(token))
 	for _, a := range s.agents {

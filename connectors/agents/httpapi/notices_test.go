@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A session's notices come to a call that waits for them, and otherwise to the next call. Each comes
-// once, and only to the session's agent.
+// A call that waits for notices of a session gets the next notice. If no call waits, the next call
+// gets the notice. Each notice comes once, and only to the session's agent.
 func TestNoticesOfASession(t *testing.T) {
 	r := start(t)
 	const path = "/api/v1/notices?session_id=S"

@@ -52,8 +52,8 @@ func document() ([]byte, error) {
 // withDefaults adds them.
 func fieldsWithDefaults() []string { return []string{"type", "pending_id", "created_at"} }
 
-// rewriteRefs changes the references ("$ref") in v, which is the schema of the file name or a part
-// of it. The references then point into the OpenAPI document instead of to schema files.
+// rewriteRefs changes the references ("$ref") in v, which is the schema in the file name or a part
+// of this schema. The new references point into the OpenAPI document instead of to schema files.
 func rewriteRefs(v any, name string) {
 	switch v := v.(type) {
 	case []any:

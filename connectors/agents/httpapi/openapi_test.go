@@ -137,8 +137,8 @@ func (o *openapi) validate(data []byte, steps ...string) error {
 	return nil
 }
 
-// TestMain runs the tests. If all tests ran, they must together have received every response that the
-// OpenAPI document lists.
+// TestMain runs the tests. If all tests ran, they must together receive every response that the OpenAPI
+// document lists.
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
 	code := m.Run()
@@ -191,8 +191,8 @@ func TestTheDocumentIsServedWhole(t *testing.T) {
 	r.Error(document().validate([]byte(`{"session_id":"S","kind":"question","action_type":"other","action_details":{}}`), slices.Clone(in)...))
 }
 
-// A nod takes each request of the document's examples. Each response of the examples matches its schema
-// and is one that nod could send.
+// nod takes each request of the document's examples. Each response of the examples matches its schema,
+// and nod could send it.
 func TestTheExamplesOfTheDocument(t *testing.T) {
 	r := start(t)
 	body := []string{"paths", "/api/v1/requests", "post", "requestBody", "content", "application/json"}

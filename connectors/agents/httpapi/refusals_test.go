@@ -29,7 +29,7 @@ func (s scriptedNod) Await(ctx context.Context, _, _ string, _ time.Duration) (*
 	return s.await(ctx)
 }
 
-// Notices returns the error of await.
+// Notices fails with the error of the function await.
 func (s scriptedNod) Notices(ctx context.Context, _ string, _ time.Duration) ([]schemas.Notice, error) {
 	_, err := s.await(ctx)
 	return nil, err
@@ -164,7 +164,7 @@ func TestInvalidRequestBodiesAreRefused(t *testing.T) {
 func TestTheLongestRequestIsTaken(t *testing.T) {
 	r := start(t)
 	body := deploy("S", "1")
-	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // 400 bytes are left for fields that the API adds, such as the agent's name
+	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // leave 400 bytes for fields that the API adds, such as the agent's name
 	q := r.asks(body)
 	r.says(q, "allow_once")
 	r.Equal(schemas.Allowed, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
@@ -179,7 +179,7 @@ func TestErrorCodesHaveTheirHTTPStatus(t *testing.T) {
 			r := fake(t, before(failingNod(func() error { return fmt.Errorf("ask: %w", schemas.Errorf(code, "because")) })))
 			for what, call := range each {
 				if code == "CONFLICT" && what != "ask" && what != "await" || code == "NOT_FOUND" && what == "notices" {
-					continue // nod never refuses this call with this code, and the OpenAPI document does not list it
+					continue // nod never refuses this call with this code, so the OpenAPI document does not list the code
 				}
 				r.Equal("because", r.refused(r.does(call.method, call.path, call.body), status, code), what)
 			}
@@ -206,8 +206,8 @@ func TestWithoutALogItIsDiscarded(t *testing.T) {
 	r.refused(r.does("POST", "/api/v1/requests", deploy("S", "1")), 500, "INTERNAL_ERROR")
 }
 
-// An error does not mean that nod has not stored the request. If the API made the request's id, the
-// API withdraws the request. If the caller chose the id, the caller can send the request again.
+// After an error, nod may have stored the request. If the API made the request's id, the API
+// withdraws the request. If the caller chose the id, the caller can send the request again.
 func TestAFailedRequestIsWithdrawnIfTheAPIMadeItsID(t *testing.T) {
 	var asked, withdrawn []string
 	nod := failingNod(func() error { return schemas.Errorf(schemas.CodeUnavailable, "away") })

@@ -57,13 +57,12 @@ func (s *Server) withCallTimeout(r *http.Request) (context.Context, context.Canc
 	return context.WithTimeout(r.Context(), callWithin)
 }
 
-// withdrawUnseen withdraws a request that nod may have stored although Submit failed. The caller
-// cannot do that itself, because this process made the request's id and has not sent it to the
-// caller.
+// withdrawUnseen withdraws a request that nod may have stored although Submit failed. The caller cannot
+// withdraw the request, because this process made the request's id and has not told the caller.
 func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its caller never got its id") // if this fails, the request ends at its deadline
+	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its caller never got its id") // if the withdrawal fails, the request ends at its deadline
 }
 
 // request parses a body. It sets fields that the body omits: a new id, the time, the agent's name, the
@@ -74,8 +73,8 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 	if err := schemas.Decode(whole, &request); err != nil {
 		return request, err
 	}
-	// If the caller chose the id, the caller may have sent this request before. An id from
-	// withDefaults is new.
+	// If the caller chose the id, the caller may have sent this request before. An id that withDefaults
+	// made is new.
 	request.Rejoin = named
 	if request.AgentName == "" {
 		request.AgentName = agent.Name
@@ -96,7 +95,7 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 func withDefaults(body []byte) (whole []byte, named bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
-		return body, false // schemas.Decode later refuses this body and returns the reason
+		return body, false // return the body unchanged; schemas.Decode refuses it and returns the reason
 	}
 	var missing []string
 	for name, value := range map[string]string{
@@ -118,8 +117,8 @@ func withDefaults(body []byte) (whole []byte, named bool) {
 	return append([]byte(text), rest...), named
 }
 
-// clientHost returns the name of the caller's machine, and reports whether it is this machine. The
-// name of another machine is its IP address. Behind a proxy the name is "elsewhere", because the
+// clientHost returns the name of the caller's machine, and reports whether the caller runs on this
+// machine. Another machine's name is its IP address. Behind a proxy, the name is "elsewhere", because the
 // caller's machine is unknown.
 func (s *Server) clientHost(r *http.Request) (host string, here bool) {
 	ip, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -189,8 +188,8 @@ func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) 
 	return nil
 }
 
-// notices replies with a session's notices, which nod then forgets. If there are none within the caller's
-// wait, it replies with 204.
+// notices replies with a session's notices, which nod then forgets. If no notice comes within the
+// caller's wait, it replies with 204.
 func (s *Server) notices(w http.ResponseWriter, r *http.Request, agent *Agent) error {
 	session := r.URL.Query().Get("session_id")
 	if !schemas.ValidID(session) {

@@ -104,7 +104,7 @@ func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	return r
 }
 
-// up starts nod with the data in r.dir, which may be from an earlier nod.
+// up starts nod with the data in r.dir, which an earlier nod may have left there.
 func (r *rig) up() {
 	r.t.Helper()
 	var err error
@@ -244,7 +244,7 @@ func (r *rig) refused(got answer, status int, code schemas.Code) string {
 	return e.Message
 }
 
-// says makes Ann answer the request of receipt q with this option.
+// says makes Ann answer the request with receipt q by this option.
 func (r *rig) says(q schemas.Receipt, option string) {
 	r.t.Helper()
 	_, err := r.desk.Answer(r.ctx, schemas.Answer{

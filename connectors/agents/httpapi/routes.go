@@ -14,7 +14,7 @@ import (
 
 type route struct {
 	method, path string
-	open         bool // a call of the route needs no token, and serve then gets a nil *Agent
+	open         bool // the route needs no token; serve then gets a nil *Agent
 	// serve writes the response. If it returns an error, it has written nothing.
 	serve func(http.ResponseWriter, *http.Request, *Agent) error
 }
@@ -72,8 +72,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	}
 }
 
-// refusal is an error with its own HTTP status, which is used instead of the status for the error's
-// code.
+// refusal is an error with an HTTP status. This status replaces the usual status for the error's code.
 type refusal struct {
 	status int
 	error
@@ -175,7 +174,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 }
 
 func send(w http.ResponseWriter, status int, data []byte) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // if this fails, a slow client may keep the connection for longer
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // if the deadline is not set, a slow client may keep the connection for longer
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A request belongs to the trace that its caller's headers name; malformed ones change nothing.
+// A request belongs to the trace that its caller's headers name. Malformed headers have no effect.
 func TestARequestContinuesTheTraceOfItsHeaders(t *testing.T) {
 	seen := make(chan trace.SpanContext, 1)
 	r := fake(t, before(scriptedNod{submit: func(ctx context.Context, q schemas.Request) (*schemas.Decision, schemas.Receipt, error) {

@@ -107,9 +107,8 @@ func (o *Options) containable() string {
 	return o.Contain
 }
 
-// toolRequest returns the request for a tool call and the directory of the call. Claude
-// Code does not send the directory: it is the project if Options.InProject is set, and
-// empty otherwise.
+// toolRequest returns the request for a tool call, and the directory of the call. Claude Code does not
+// send the directory. If Options.InProject is set, the directory is the project. Otherwise it is empty.
 func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err error) {
 	r = c.request()
 	if c.server.opts.InProject {
@@ -118,7 +117,7 @@ func (c *call) toolRequest(use toolUse) (r schemas.Request, cwd string, err erro
 	r.PendingID, r.ToolCallID = agents.ID(use.id), use.id
 	r.Kind, r.ToolName, r.ActionType = schemas.KindToolCall, use.tool, agents.ActionOf(use.tool)
 	r.Title = agents.Title(r.ActionType)
-	r.Rejoin = use.id != "" // after a restart the client may send the same call again
+	r.Rejoin = use.id != "" // after a restart, the client may send the same call again
 	r.ActionDetails, err = agents.WithCwd(use.input, cwd)
 	return r, cwd, err
 }

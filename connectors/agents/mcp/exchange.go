@@ -12,8 +12,8 @@ import (
 )
 
 // exchangeHeader is a header in which the server passes the id of an HTTP exchange to its handlers of
-// tool calls. A context value would not reach them: in the earlier version of the protocol, a call
-// gets the context of the client's session.
+// tool calls. A context value would not reach the handlers, because a call in the earlier version of
+// the protocol gets the context of the client's session.
 const exchangeHeader = "Nod-Visit"
 
 // exchanges contains the HTTP exchanges whose response is not complete.
@@ -73,8 +73,8 @@ func (e *exchanges) awaitAnswers(ctx context.Context) {
 	}
 }
 
-// exchange is one HTTP request with its response. Several goroutines write to the response: protocol
-// messages, and signs of life (see Options.SignOfLife).
+// exchange is one HTTP request with its response. Some goroutines write protocol messages to the
+// response, and another writes signs of life (see Options.SignOfLife).
 type exchange struct {
 	ctx                    context.Context // ends when the client is gone
 	calls                  bool            // the request contains tool calls; false for a stream of notifications
@@ -122,15 +122,15 @@ func (e *exchange) begin() {
 	e.begun = true
 }
 
-// comment sends a sign of life: a comment in the event stream, which clients ignore. Before the start
-// and after the end of the stream it does nothing.
+// comment sends a sign of life: a comment in the event stream, which clients ignore. It does nothing
+// before the start and after the end of the stream.
 func (e *exchange) comment() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.begun || e.complete {
 		return
 	}
-	_, _ = io.WriteString(e.w, ": nod is here\n\n") // if the client is gone, e.ctx ends
+	_, _ = io.WriteString(e.w, ": nod is here\n\n") // if the write fails, the client is gone, and e.ctx ends
 	_ = http.NewResponseController(e.w).Flush()
 }
 

@@ -39,7 +39,7 @@ const (
 	statelessSince = "2026-07-28"
 
 	headerWithin  = 10 * time.Second
-	idleFor       = 24 * time.Hour // the server ends its session with a client after this time without a request
+	idleFor       = 24 * time.Hour // if a client sends no request for this time, the server ends its session with the client
 	answersWithin = 5 * time.Second
 )
 
@@ -52,14 +52,14 @@ func Listen(ctx context.Context, addr string, hosts []string) (net.Listener, err
 		return nil, fmt.Errorf("listen at %s: %w: give a free address, such as 127.0.0.1:4281", addr, err)
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); len(hosts) == 0 && !(ok && at.IP.IsLoopback()) {
-		_ = l.Close() // no connection was accepted yet, so an error has no effect
+		_ = l.Close() // an error has no effect, because the listener has accepted no connection
 		return nil, fmt.Errorf("%s can be reached from other machines: listen at 127.0.0.1, or allow the name that they use for this machine with --allow-host", addr)
 	}
 	return l, nil
 }
 
-// Serve serves clients on l until ctx ends. It then stops the server and returns nil. By then, every
-// call has an answer or was withdrawn. Serve returns an error if o is invalid or l fails.
+// Serve serves clients on l until ctx ends. It then stops the server and returns nil, after every call
+// has an answer or was withdrawn. It returns an error if o is invalid or l fails.
 func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	handler, err := s.Handler(o)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			Stateless: stateless, SessionTimeout: idleFor,
-			DisableLocalhostProtection: true, // authorize makes a stricter check of the host name
+			DisableLocalhostProtection: true, // authorize checks the host name more strictly
 		})
 	}
 	sessions, stateless := serve(false), serve(true)
@@ -150,9 +150,9 @@ func thisMachine(name string) bool {
 	return name == "localhost" || net.ParseIP(name).IsLoopback()
 }
 
-// clientHost returns the name of the client's machine, for people. For this machine it is s.opts.Host,
-// otherwise the client's address. If a proxy on this machine forwarded the request, the address is
-// unknown and the name is "elsewhere".
+// clientHost returns the name of the client's machine, for people. The name of this machine is
+// s.opts.Host. The name of another machine is its address. If a proxy on this machine forwarded the
+// request, the address is unknown and the name is "elsewhere".
 func (s *Server) clientHost(r *http.Request) string {
 	switch at := nameOf(r.RemoteAddr); {
 	case !thisMachine(at):
@@ -176,7 +176,7 @@ func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Reque
 		defer every(s.opts.SignOfLife, func(int) { v.comment() })()
 	}
 	r = r.WithContext(ctx)
-	r.Header.Set(exchangeHeader, s.exchanges.add(v)) // replaces any value from the client
+	r.Header.Set(exchangeHeader, s.exchanges.add(v)) // Set replaces any value from the client
 	defer s.exchanges.remove(r.Header.Get(exchangeHeader))
 	next.ServeHTTP(v, r)
 }

@@ -119,8 +119,8 @@ func (c namedHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// A request over HTTP belongs to the session in the client's header. Without that header it belongs
-// to the client's session with the server and, without such a session, to Options.Session. The
+// A request over HTTP belongs to the session in the client's header. Without that header, it belongs
+// to the client's session with the server. Without that session, it belongs to Options.Session. The
 // request's project is always the project that the client names, never the directory of the server.
 func TestARequestOverHTTPBelongsToTheNamedSession(t *testing.T) {
 	t.Parallel()

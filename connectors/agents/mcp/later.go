@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// decidedAtOnce is how long request_permission waits for a decision that needs no person, if its
-	// caller does not want to wait.
+	// decidedAtOnce is how long request_permission waits for a decision without a person, if its caller
+	// does not want to wait.
 	decidedAtOnce = time.Second
-	// maxPolled is the number of requests of one session whose answers can be polled at a time.
+	// maxPolled is the largest number of a session's requests whose answers permission_status can return.
 	maxPolled = 64
 	// maxStatusWait is the longest time for which permission_status waits.
 	maxStatusWait = 60 * time.Second
 )
 
-// polled is a request whose agent does not wait, but asks for the answer with permission_status.
+// polled is a request whose agent does not wait for the answer. The agent asks for the answer with
+// permission_status.
 type polled struct {
 	session, id string
 	decided     chan struct{} // closed once result is set
@@ -40,16 +41,16 @@ func (p *polled) isDecided() bool {
 	}
 }
 
-// polling holds the requests whose answers can be polled, oldest first. They are lost if the server
-// stops, which withdraws those that are pending.
+// polling contains the polled requests, oldest first. When the server stops, it withdraws the pending
+// requests and forgets all answers.
 type polling struct {
 	mu      sync.Mutex
 	all     []*polled
-	waiting sync.WaitGroup // one for each pending request
+	waiting sync.WaitGroup // counts the pending requests
 }
 
-// add adds a request. If the session has maxPolled requests, the oldest decided one makes room; if all
-// are pending, add returns an error.
+// add adds a request. If the session has maxPolled requests, add removes the oldest decided one. If all of
+// them are pending, add returns an error.
 func (p *polling) add(session, id string) (*polled, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +95,8 @@ func (p *polling) await(ctx context.Context) {
 	}
 }
 
-// askWithoutWaiting sends r and returns at once with its id, or with its decision if no person is asked.
+// askWithoutWaiting sends r and returns its id at once. If nod decides r without a person, it returns the
+// decision.
 func (c *call) askWithoutWaiting(ctx context.Context, r schemas.Request) *mcp.CallToolResult {
 	one, err := c.server.polling.add(r.SessionID, r.PendingID)
 	if err != nil {
@@ -106,8 +108,8 @@ func (c *call) askWithoutWaiting(ctx context.Context, r schemas.Request) *mcp.Ca
 	return one.resultWithin(ctx, decidedAtOnce)
 }
 
-// decideLater waits for the decision about r, until the server stops. It then withdraws r.
-// life is the server's context, with the trace of the call.
+// decideLater waits for the decision about r, until life, the server's context with the trace of the
+// call, ends. It then withdraws r.
 func (s *Server) decideLater(life context.Context, one *polled, r schemas.Request) {
 	defer s.polling.waiting.Done()
 	one.result = failed(errors.New("nod failed on this request and refused it"))
@@ -130,8 +132,8 @@ func (s *Server) decideLater(life context.Context, one *polled, r schemas.Reques
 	}
 }
 
-// resultWithin returns the result of the request, or a text that it is pending if it is not decided within
-// a time.
+// resultWithin returns the result of the request. If the request is not decided within the duration wait,
+// the result says that the request is pending.
 func (p *polled) resultWithin(ctx context.Context, wait time.Duration) *mcp.CallToolResult {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

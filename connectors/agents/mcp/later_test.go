@@ -46,7 +46,7 @@ func TestAPermissionIsAskedForWithoutWaiting(t *testing.T) {
 			assert.False(t, isError)
 			assert.Contains(t, words, "Not decided yet: a person is asked. You do not have the permission.")
 			answers <- step.answer
-			for range 2 { // the answer can be read again
+			for range 2 { // permission_status can return the same answer again
 				result, err := c.CallTool(t.Context(), callOf("permission_status", status+`,"wait_seconds":60}`))
 				require.NoError(t, err)
 				assert.Equal(t, step.want, said(t, result))
@@ -75,8 +75,8 @@ func TestAPermissionIsAskedForWithoutWaiting(t *testing.T) {
 	})
 }
 
-// A session cannot read the answer to another session's request. When the server stops, requests
-// without a waiting agent are withdrawn.
+// A session cannot read the answer to another session's request. When the server stops, it
+// withdraws the requests whose agents do not wait.
 func TestAPolledRequestBelongsToItsSession(t *testing.T) {
 	t.Parallel()
 	client := nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { return nodtest.Answer{} })

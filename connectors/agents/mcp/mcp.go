@@ -1,7 +1,7 @@
 // Package mcp connects agents that speak the Model Context Protocol, over standard input and output or
-// streamable HTTP. It supports the earlier versions of the protocol, with sessions between client and
-// server, and the later ones without. It has five tools: request_permission,
-// permission_status, grant_permission, list_permissions, and approve, for Claude Code's option --permission-prompt-tool.
+// streamable HTTP. In the earlier versions of the protocol, client and server have a session. In the later
+// versions they have none. The package has five tools: request_permission, permission_status,
+// grant_permission, list_permissions, and approve, for Claude Code's option --permission-prompt-tool.
 package mcp
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is the interface to nod that the server needs. If nod refuses a call, the error is a
-// *schemas.Error. If nod is not running, a method returns an error; a later call may succeed.
+// Nod is the interface to nod that the server needs. If nod refuses a call, the error is a *schemas.Error.
+// If nod is not running, a method returns an error, but a later call may succeed.
 type Nod interface {
 	agents.Asker
 	// Share grants permissions of the session s.SessionID to another session, and returns the grant.
@@ -29,7 +29,7 @@ type Nod interface {
 	Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error)
 	// Session returns a session's permissions and every grant that applies to it.
 	Session(ctx context.Context, id string) (schemas.Session, error)
-	// Notices calls heard for each notice of a session, one after another, until ctx ends.
+	// Notices calls the function heard for each notice of a session, one after another, until ctx ends.
 	Notices(ctx context.Context, sessionID string, heard func(schemas.Notice)) error
 }
 
@@ -45,9 +45,9 @@ type Options struct {
 	// directory of a call is unknown, because the protocol does not contain it. Rules that depend on
 	// the directory then do not apply.
 	InProject bool
-	// Contain is schemas.ContainPossible if this machine can run calls in Project contained, or
-	// the reason why not; empty means the same as an unknown reason. It has an effect on the
-	// tool approve alone, and only with InProject.
+	// Contain is schemas.ContainPossible if this machine can run calls in Project contained. Otherwise
+	// Contain is the reason why not, or empty if the reason is unknown. It has an effect only on the tool
+	// approve, and only with InProject.
 	Contain string
 	// Nod is the nod program that a call starts to run contained. If its Path is empty, no call
 	// runs contained.
@@ -80,11 +80,11 @@ type Server struct {
 	mcp       *mcp.Server
 	exchanges exchanges
 	polling   polling
-	logging   sync.Map // the mcp.LoggingLevel that a client has asked for, by its *mcp.ServerSession
+	logging   sync.Map // the mcp.LoggingLevel for which a client has asked, by its *mcp.ServerSession
 
-	life    context.Context // ends when the server stops; each call ends with it
+	life    context.Context // the parent of each call's context; ends when the server stops
 	end     context.CancelCauseFunc
-	news    context.Context // ends when the last calls have answers; each HTTP stream of notifications ends with it
+	news    context.Context // ends when the last calls have answers, and then each HTTP stream of notifications ends
 	endNews context.CancelFunc
 }
 
@@ -110,8 +110,8 @@ func New(nod Nod, o Options) *Server {
 	return s
 }
 
-// Stop ends every call: it withdraws the call's request and answers the call with a denial. Over HTTP,
-// Stop returns when the answers are written. If a client does not read them, Stop returns after 10 s.
+// Stop ends every call. It withdraws the call's request and answers the call with a denial. Over HTTP, Stop
+// returns when the answers are written, or after 10 s if a client does not read its answers.
 func (s *Server) Stop() {
 	s.end(errStopped)
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawWithin+answersWithin)
@@ -157,7 +157,7 @@ type call struct {
 func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	c := &call{CallToolRequest: req, server: s, exchange: s.exchanges.find(req), session: s.opts.Session}
 	if id := req.Session.ID(); id != "" {
-		c.session = agents.ID("mcp session " + id) // nod's session id must differ from the protocol's id: people see nod's id, and with the protocol's id they could join the client's session
+		c.session = agents.ID("mcp session " + id) // the two ids must differ, because people see nod's session id, and could join the client's session with the protocol's id
 	}
 	if c.exchange != nil && c.exchange.session != "" {
 		c.session = agents.ID(c.exchange.session)
@@ -203,8 +203,8 @@ func (c *call) request() schemas.Request {
 	return r
 }
 
-// ask sends r to nod and returns the decision. While it waits, it sends signs of life to the client.
-// Without a decision it withdraws r if r may be pending.
+// ask sends r to nod and returns the decision. While ask waits, it sends signs of life to the client. If no
+// decision comes, it withdraws r unless r cannot be pending.
 func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, err error) {
 	ctx, done := c.untilGone(ctx)
 	defer done()

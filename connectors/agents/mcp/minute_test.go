@@ -32,7 +32,7 @@ func TestAWaitOfMoreThanAMinute(t *testing.T) {
 	late := make(chan struct{})
 	n := watch(nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { <-late; return nodtest.Allow() }))
 	answers := sync.OnceFunc(func() { close(late) })
-	t.Cleanup(answers) // nod cannot stop while the approver waits for the channel late
+	t.Cleanup(answers) // nod cannot stop while its approver waits for late
 	type ended struct {
 		way    way
 		result *sdk.CallToolResult

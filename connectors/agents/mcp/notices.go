@@ -16,14 +16,14 @@ func capabilities() *mcp.ServerCapabilities {
 	return &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Logging: &mcp.LoggingCapabilities{}}
 }
 
-// noteLogLevels remembers which log messages the client of a session asks for, in the earlier protocol.
+// noteLogLevels records which log messages the client of a session asks for, in the earlier protocol.
 func (s *Server) noteLogLevels(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		session, _ := req.GetSession().(*mcp.ServerSession)
 		if set, ok := req.GetParams().(*mcp.SetLoggingLevelParams); ok && session != nil {
 			if _, known := s.logging.Swap(session, set.Level); !known {
 				go func() {
-					_ = session.Wait() // returns an error if the client is gone, which ends the session too
+					_ = session.Wait() // an error means that the client is gone, which also ends the session
 					s.logging.Delete(session)
 				}()
 			}
@@ -32,8 +32,8 @@ func (s *Server) noteLogLevels(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// wantsLogs reports whether the client asks for all log messages of the server. In the later protocol
-// each call says so.
+// wantsLogs reports whether the client asks for all log messages of the server. In the later protocol,
+// each call contains the level of the messages.
 func (c *call) wantsLogs() bool {
 	level, _ := c.server.logging.Load(c.Session)
 	name, _ := level.(mcp.LoggingLevel)
@@ -44,8 +44,8 @@ func (c *call) wantsLogs() bool {
 }
 
 // tellNotices sends the notices of the call's session to the client, as log messages, until ctx ends. If
-// the client does not ask for log messages, nod keeps the notices. That a question is shown is news only
-// for the call that waits for it, whose request is id.
+// the client does not ask for log messages, nod keeps the notices. The client gets the notice that a
+// question is shown only if it is about the request id.
 func (c *call) tellNotices(ctx context.Context, id string) {
 	if !c.wantsLogs() {
 		return
@@ -58,7 +58,7 @@ func (c *call) tellNotices(ctx context.Context, id string) {
 		if n.Kind == schemas.NoticeUndeliverable || n.Kind == schemas.NoticeGate {
 			level = "warning"
 		}
-		ctx := context.WithoutCancel(ctx)                                                                              // a notice that was taken when the call ended is sent nevertheless
+		ctx := context.WithoutCancel(ctx)                                                                              // ctx may have ended, but nod has forgotten this notice
 		_ = c.Session.Log(ctx, &mcp.LoggingMessageParams{Logger: "nod", Level: level, Data: agents.DescribeNotice(n)}) // fails if the client is gone
 	})
 	if err != nil && ctx.Err() == nil {

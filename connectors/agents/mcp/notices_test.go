@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A client that has asked for log messages gets the notices of the session whose call waits, over every
-// transport: those of before, and those that come meanwhile.
+// If a client has asked for log messages, it gets the notices of the session whose call waits, over
+// every transport. It gets the notices that nod has kept, and those that come while the call waits.
 func TestNoticesAreLogMessages(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, w way) {

@@ -18,7 +18,7 @@ import (
 )
 
 // parseArguments parses arguments that an agent wrote. It returns an error for an unknown argument,
-// because the agent may have meant it as a condition.
+// because the agent may have meant this argument as a condition.
 func parseArguments(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -61,8 +61,8 @@ func (w *permissionArgs) parse(raw json.RawMessage) error {
 	return nil
 }
 
-// requestPermission asks nod, and nod may ask a person, whether a session may have some permissions. A
-// denial is a normal result. A timeout and a refused request are marked as errors.
+// requestPermission asks nod whether a session may have some permissions. nod may ask a person. A
+// denial is a normal result. A timeout and a refused request are results that are marked as errors.
 func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	var args permissionArgs
 	if err := args.parse(c.Params.Arguments); err != nil {
@@ -131,7 +131,7 @@ func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 }
 
 // withReadTimeout returns a context for a call that does not wait for a person. It ends after
-// readWithin, or earlier if the client no longer waits or the server stops.
+// readWithin, when the client no longer waits, or when the server stops.
 func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, done := c.untilGone(ctx)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)

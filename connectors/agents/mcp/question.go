@@ -10,15 +10,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The tools with which Claude Code asks its user a question. Allowing a call of such a tool would not
-// answer the question.
+// The tools with which Claude Code asks its user a question. An allow of a call of such a tool would
+// not answer the question.
 const (
 	askUserQuestion = "AskUserQuestion"
 	exitPlanMode    = "ExitPlanMode"
 )
 
-// leaveIt is the name of the option that gives no answer. It is also the decision's message if a
-// person chooses that option without a text.
+// leaveIt is the name of the option that gives no answer. If a person chooses that option without a
+// text, leaveIt is also the decision's message.
 const leaveIt = "Leave it unanswered"
 
 // cannotShow returns the denial of a question that nod cannot show to a person.
@@ -27,8 +27,8 @@ func cannotShow(tool string) *mcp.CallToolResult {
 }
 
 // question asks a person the questions of a tool call, one after another. It allows the call with the
-// answers in its input. If one question stays unanswered, it denies the call, because approve can only
-// allow or deny.
+// answers in the call's input. If one question stays unanswered, it denies the call, because approve
+// can only allow or deny.
 func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	questions := agents.Questions(use.input)
 	if questions == nil {

@@ -24,9 +24,9 @@ const approveSchema = `{
 	}
 }`
 
-// requestSchema requires neither permission nor permissions, although a request needs one of them. To
-// require one of two fields, a schema needs an anyOf at the top level, and some model providers reject
-// a tool with such a schema.
+// requestSchema requires neither permission nor permissions, although a request needs one of these
+// fields. To require one of two fields, a schema needs an anyOf at the top level, and some model
+// providers reject a tool with such a schema.
 const requestSchema = `{
 	"type": "object",
 	"required": ["reason"],
@@ -65,8 +65,8 @@ const grantSchema = `{
 
 const listSchema = `{"type": "object", "additionalProperties": false, "properties": {}}`
 
-// addTools registers the five tools. Only clients use the tools' schemas: each tool parses and checks
-// its arguments itself, so that no byte of an input changes.
+// addTools registers the five tools. Each tool parses and checks its arguments itself, so that no byte
+// of an input changes. Only clients use the tools' schemas.
 func (s *Server) addTools() {
 	failedHere := func(why string) *mcp.CallToolResult { return failed(errors.New(why)) }
 	s.add("approve", approveSchema,

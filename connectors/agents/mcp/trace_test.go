@@ -24,7 +24,7 @@ func (n *tracedNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decisio
 	return n.realNod.Ask(ctx, r)
 }
 
-// A call's request belongs to the trace that its _meta names; a malformed one changes nothing.
+// A call's request belongs to the trace that the call's _meta names. A malformed trace has no effect.
 func TestACallContinuesTheTraceOfItsMeta(t *testing.T) {
 	t.Parallel()
 	n := &tracedNod{watch(nodtest.Start(t, byTool)), make(chan trace.SpanContext, 10)}

@@ -141,8 +141,8 @@ func (c idleConn) Read(p []byte) (int, error) {
 }
 
 // The server's signs of life, every 20 s, keep a call open although its client gives up after a minute
-// without data. In this test the client gives up after 3 s and the signs come every 0.3 s, so that a
-// slow machine may delay some of them. This command uses the real times:
+// without data. In this test, the client gives up after 3 s and the server sends a sign every 0.3 s,
+// so that a slow machine may delay some signs. This command uses the real times:
 //
 //	go test ./connectors/agents/mcp -run TestProgressKeeps -mcp.realtime
 func TestProgressKeepsALongWaitAlive(t *testing.T) {
@@ -175,8 +175,8 @@ func TestProgressKeepsALongWaitAlive(t *testing.T) {
 				}()
 				r := <-n.asked
 				begun := time.Now()
-				// A client with a session also has a stream of notifications, which has its own signs
-				// of life.
+				// A client with a session also has a stream of notifications. The server sends signs
+				// of life in this stream too.
 				signs := int64(5)
 				if w.version == earlier {
 					signs = 12
@@ -213,8 +213,8 @@ func TestProgressKeepsALongWaitAlive(t *testing.T) {
 	})
 }
 
-// Over standard input and output, the server also sends the first sign of life at once, and none after
-// the answer.
+// Over standard input and output, the server sends the first sign of life at once, and none after the
+// answer.
 func TestProgressOverStdio(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})

@@ -12,12 +12,12 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// besideField is the field in a request's details for the parameters of a tools/call beside its
-// arguments: people see them, and an allow of the call is an allow of exactly these.
+// besideField is the field in a request's details for the parameters of a tools/call beside its arguments.
+// People see these parameters, and an allow of the call covers exactly these parameters.
 const besideField = "beside the arguments"
 
-// plainMeta are the fields of _meta that only identify the call, its client or its trace. Longer values
-// than maxPlain, in bytes, are shown to people all the same.
+// plainMeta are the fields of _meta that only identify the call, its client or its trace. People do not see
+// them, unless a value is longer than maxPlain, in bytes.
 var plainMeta = map[string]bool{
 	"progressToken": true, "claudecode/toolUseId": true, "traceparent": true, "tracestate": true,
 	"io.modelcontextprotocol/protocolVersion": true, "io.modelcontextprotocol/clientInfo": true,
@@ -26,8 +26,8 @@ var plainMeta = map[string]bool{
 
 const maxPlain = 1024
 
-// beside returns the parameters of the call that people must see beside its arguments. nil means that
-// there are none.
+// beside returns the parameters of the call that people must see beside its arguments, or nil if there are
+// none.
 func (c *call) beside() (json.RawMessage, error) {
 	shown := map[string]json.RawMessage{}
 	for _, name := range []string{"task", "inputResponses", "requestState"} {
@@ -58,8 +58,8 @@ func (c *call) beside() (json.RawMessage, error) {
 	return schemas.Encode(shown)
 }
 
-// details returns what people and rules see of the call: its arguments and, in a field of their own, the
-// other parameters of the request that beside returns.
+// details returns the call as people and rules see it: the arguments and, in the field besideField, the
+// parameters that beside returns.
 func (c *call) details() (json.RawMessage, error) {
 	details, err := agents.WithCwd(c.arguments(), "")
 	beside, err2 := c.beside()
@@ -81,8 +81,8 @@ func (c *call) details() (json.RawMessage, error) {
 	return v.Pack(), nil
 }
 
-// edited returns the arguments for the server from the details that a person edited. The parameters beside
-// the arguments cannot be edited.
+// edited returns the arguments for the server from the details that a person edited. It returns an error if
+// the person changed the parameters beside the arguments.
 func (c *call) edited(details json.RawMessage) (json.RawMessage, error) {
 	beside, err := c.beside()
 	if err != nil {
@@ -113,8 +113,8 @@ func sameValue(a, b json.RawMessage) bool {
 // maxWords is the largest length, in characters, of the server's words in a prompt.
 const maxWords = 200
 
-// wordsOf returns the text of a server's own request to the client, as far as a prompt has room for it: the
-// message of an elicitation, or the last text for the client's model.
+// wordsOf returns the text of a request that the server itself makes to the client, cut to maxWords. The
+// text is the message of an elicitation, or the last text for the client's model.
 func wordsOf(params json.RawMessage) string {
 	var p struct {
 		Message  string `json:"message"`
@@ -130,7 +130,7 @@ func wordsOf(params json.RawMessage) string {
 		var content struct {
 			Text string `json:"text"`
 		}
-		_ = json.Unmarshal(p.Messages[n-1].Content, &content) // other content has no text to show
+		_ = json.Unmarshal(p.Messages[n-1].Content, &content) // content of another form has no text to show
 		words = content.Text
 	}
 	if utf8.RuneCountInString(words) > maxWords {

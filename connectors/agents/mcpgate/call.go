@@ -18,20 +18,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// call is a tools/call without a decision. It gets only one answer: a goroutine may answer it, or send
-// it to the server, only after taking it out of gate.open.
+// call is a tools/call without a decision. It gets only one answer, because a goroutine must remove the call
+// from gate.open before it answers the call or sends it to the server.
 type call struct {
 	id       json.RawMessage
 	key      string
 	tool     string
 	params   map[string]json.RawMessage
-	progress json.RawMessage // the client's progress token; nil if it wants no notifications
+	progress json.RawMessage // the client's progress token; nil if the client wants no notifications
 	ctx      context.Context
 	stop     context.CancelCauseFunc
 }
 
-// callFields are the parameters of tools/call in all versions of the protocol. The gate refuses a call
-// with others, because people would not see them.
+// callFields are the parameters of tools/call in all versions of the protocol. The gate refuses a call with
+// other parameters, because people would not see them.
 var callFields = []string{"name", "arguments", "_meta", "task", "inputResponses", "requestState"}
 
 // readCall reads the parameters of a tools/call. Its errors are for the client.
@@ -58,7 +58,7 @@ func readCall(m message) (*call, error) {
 	return c, nil
 }
 
-// arguments returns the arguments of the call; {} if it has none.
+// arguments returns the arguments of the call, or {} if the call has none.
 func (c *call) arguments() json.RawMessage {
 	if raw := bytes.TrimSpace(c.params["arguments"]); len(raw) > 0 && string(raw) != "null" {
 		return raw
@@ -75,8 +75,8 @@ func (c *call) line(allowed json.RawMessage) ([]byte, error) {
 	return oneLine(line), err
 }
 
-// judge starts to ask nod about a call. It drops a call without an id, because the protocol has no answer
-// to such a message, by which nod could refuse the call.
+// judge starts to ask nod about a call. It drops a call without an id, because the protocol has no response
+// to such a message, and nod could not refuse the call.
 func (g *gate) judge(m message) {
 	if m.key == "" {
 		g.opts.Log.Warn("mcp gate: a tools/call without an id was dropped")
@@ -109,7 +109,7 @@ func (g *gate) run(c *call) {
 	}()
 	stopProgress := g.keepAlive(c)
 	arguments, denied := g.decide(c)
-	stopProgress() // no notification may follow the response
+	stopProgress() // stop first, because no progress notification may follow the response
 	if denied != "" {
 		g.deny(c, denied)
 		return
@@ -126,8 +126,9 @@ func (g *gate) run(c *call) {
 	}
 }
 
-// take removes a call from the open ones; if toServer is true, the server may then answer it. It
-// returns false if the call is over: only the caller that gets true may answer or send it.
+// take removes a call from the open calls and returns true. Only the caller that gets true may answer the
+// call, or send it to the server. take returns false if the call is over. If toServer is true, the gate then
+// accepts the server's response to the call.
 func (g *gate) take(c *call, toServer bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -175,8 +176,8 @@ func (g *gate) decide(c *call) (arguments json.RawMessage, denied string) {
 	return arguments, ""
 }
 
-// acceptChange asks a person about a tool whose definition has changed since a call of it was last
-// allowed. No rule answers this question. It returns the reason for a denial, or "".
+// acceptChange asks a person about a tool whose definition has changed since nod last allowed a call of the
+// tool. No rule answers this question. acceptChange returns the reason for a denial, or "".
 func (g *gate) acceptChange(c *call) (denied string) {
 	_, _, change, changed := g.tools.find(c.tool)
 	if !changed {
@@ -200,7 +201,7 @@ func (g *gate) acceptChange(c *call) (denied string) {
 	if err == nil && agents.Allows(r, d) && d.By.Kind == schemas.ByHuman && d.OptionID == "accept" {
 		err = g.tools.accept(c.tool, change)
 		if err == nil {
-			return g.acceptChange(c) // the tool may have changed again in the meantime
+			return g.acceptChange(c) // check again, because the tool may have changed while the person decided
 		}
 	}
 	why := "The tool has changed since it was last allowed, and the change was not accepted."
@@ -234,8 +235,8 @@ const (
 	maxReason = 16384
 )
 
-// request returns nod's request for a call. Its digest covers the arguments as the server will get
-// them, and the other parameters that the method beside returns.
+// request returns nod's request for a call. The request's digest covers the arguments that the server will
+// get, and the parameters that the method beside returns.
 func (g *gate) request(c *call) (r schemas.Request, err error) {
 	r = g.describe(c)
 	r.Kind, r.ActionType, r.ToolName = schemas.KindToolCall, schemas.ActionMCPTool, "mcp__"+g.opts.Name+"__"+c.tool
@@ -244,8 +245,8 @@ func (g *gate) request(c *call) (r schemas.Request, err error) {
 	return r, err
 }
 
-// reason returns the server's own claims about the tool, which prove nothing, and its requests to the
-// client so far.
+// reason returns the server's own claims about the tool, which prove nothing, and the requests that the
+// server has made to the client.
 func (g *gate) reason(c *call) string {
 	d, listed, _, _ := g.tools.find(c.tool)
 	text := "The server " + g.opts.Server + " did not list this tool to the client."
@@ -271,9 +272,8 @@ func (g *gate) reason(c *call) string {
 	return text
 }
 
-// ask sends r to nod and returns the decision. Without a decision it withdraws r. If the client's own
-// time limit ended the call, it detaches r instead, so that a later allow lets the repeated call
-// through.
+// ask sends r to nod and returns the decision. If no decision comes, ask withdraws r. If the client's own
+// time limit ended the call, ask detaches r instead, so that a later allow lets the repeated call through.
 func (g *gate) ask(c *call, r schemas.Request) (d schemas.Decision, err error) {
 	open := true
 	defer func() {
@@ -311,16 +311,17 @@ func (g *gate) leave(c *call, r schemas.Request) {
 	}
 }
 
-// timeoutWords occur in the reasons of clients whose own time limit ended a call. For other reasons,
-// such as a user who pressed Esc, the question ends too.
+// timeoutWords occur in the reason that a client gives if its own time limit ended the call. After any other
+// reason, such as a user who pressed Esc, nod's question ends too.
 var timeoutWords = lazyregexp.New(`(?i)time(d)?[ -]?out|deadline`)
 
-// cancel ends the call that the client cancelled, and returns true. It returns false if the server has
-// the call already, or if the request is of another kind: the server must then get the notification.
+// cancel ends the call that the client cancelled, and returns true. It returns false if the server has the
+// call already, or if the cancelled request is no call. The caller must then pass the cancellation to the
+// server.
 func (g *gate) cancel(m message) bool {
 	fields, _ := members(m.params)
 	var reason string
-	_ = json.Unmarshal(fields["reason"], &reason) // a reason of another type is unknown
+	_ = json.Unmarshal(fields["reason"], &reason) // treat a reason that is not a text as unknown
 	cause := errCancelled
 	if timeoutWords.MatchString(reason) {
 		cause = errTimedOut
@@ -330,7 +331,7 @@ func (g *gate) cancel(m message) bool {
 	return g.end(relay.IDKey(fields["requestId"]), cause) != nil
 }
 
-// end removes the open call whose id has this key, and ends it. It returns nil if there is none.
+// end ends the open call with this id key and returns it. It returns nil if there is no such call.
 func (g *gate) end(key string, why error) *call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -342,9 +343,9 @@ func (g *gate) end(key string, why error) *call {
 	return c
 }
 
-// refuseReused refuses a request with the id of a request without a response, and that one too if it is
-// a call without a decision: the client could take the answer to one for the answer to the other. It
-// returns false if there is no such request.
+// refuseReused refuses the request m if another request with the same id has no response yet, because the
+// client could confuse the two responses. If that other request is a call without a decision, it refuses the
+// call too. It returns false if there is no other request.
 func (g *gate) refuseReused(m message) bool {
 	c := g.end(m.key, errReused)
 	g.mu.Lock()
@@ -360,8 +361,9 @@ func (g *gate) refuseReused(m message) bool {
 	return true
 }
 
-// keepAlive sends the client progress notifications until the caller calls stop, if the client wants
-// them. The first one comes after firstProgress, so that a call that a rule decides has none. Their progress stays far below 1, so that the server's own progress is higher.
+// If the client wants progress notifications, keepAlive sends them until the caller calls stop. It sends the
+// first after firstProgress, so that a call that a rule decides gets none. The progress in them stays far
+// below 1, so that the server's own progress is higher.
 func (g *gate) keepAlive(c *call) (stop func()) {
 	if c.progress == nil {
 		return func() {}
@@ -389,8 +391,8 @@ func (g *gate) keepAlive(c *call) (stop func()) {
 
 var serverName = lazyregexp.New(`^[A-Za-z0-9](?:[A-Za-z0-9.-]|_[A-Za-z0-9.-])*$`)
 
-// CheckName returns an error if a server's name could make two tools of different servers have one
-// name in rules.
+// CheckName returns an error if, with this name of a server, tools of two servers could have the same name in
+// rules.
 func CheckName(name string) error {
 	if !serverName.MatchString(name) || len(name) > 100 {
 		return fmt.Errorf("%q cannot name an MCP server in rules: use 1 to 100 letters, digits, . and -, and single _ between them", name)

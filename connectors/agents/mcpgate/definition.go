@@ -20,19 +20,20 @@ import (
 
 // definition is a tool as its server describes it.
 type definition struct {
-	// text has the fields readByModels. They are indented JSON with sorted names, so that only their content counts.
+	// text contains the fields readByModels, as indented JSON with sorted names, so that the order of the
+	// fields does not count.
 	text        string
 	description string
-	// annotations are the server's claims about the tool, such as readOnlyHint. People see them; they
-	// decide nothing.
+	// annotations are the server's claims about the tool, such as readOnlyHint. People see the claims, but no
+	// rule uses them.
 	annotations map[string]json.RawMessage
 }
 
-// readByModels are the fields of a tool by which a model chooses its calls.
+// readByModels are the fields of a tool that a model reads to choose its calls.
 var readByModels = []string{"title", "description", "inputSchema", "outputSchema"}
 
-// readDefinition reads one element of a list of tools. It returns an error for fields such as
-// "Description", which some clients take for description.
+// readDefinition reads one element of a list of tools. It returns an error for a field such as "Description",
+// because some clients take this field for description.
 func readDefinition(raw json.RawMessage) (name string, d definition, err error) {
 	fields, err := members(raw, append(readByModels, "name", "annotations")...)
 	if err != nil {
@@ -55,7 +56,7 @@ func readDefinition(raw json.RawMessage) (name string, d definition, err error) 
 		seen[field] = value
 	}
 	d.description, _ = seen["description"].(string)
-	_ = json.Unmarshal(fields["annotations"], &d.annotations) // other values than an object claim nothing
+	_ = json.Unmarshal(fields["annotations"], &d.annotations) // annotations that are not an object claim nothing
 	var text strings.Builder
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
@@ -65,28 +66,28 @@ func readDefinition(raw json.RawMessage) (name string, d definition, err error) 
 	return name, d, err
 }
 
-// tools knows the definitions that the client has seen, and stores in a folder, for each tool, the
-// definition with which a call was last allowed. Several gates of one server may share the folder.
+// tools contains the definitions that the client has seen. It also stores in a folder, for each tool, the
+// definition with which nod last allowed a call. Several gates of one server may share the folder.
 type tools struct {
-	dir string // empty: the definitions are kept in memory alone
+	dir string // if empty, only memory keeps the definitions
 
 	mu     sync.Mutex
 	listed map[string]definition
-	// changed holds the definitions that differ from the allowed ones. A later listing with the allowed
-	// definition does not remove them, because the model has read the other one.
+	// changed contains the definitions that differ from the allowed ones. If a later list has the allowed
+	// definition again, the changed definition stays, because the model has read it.
 	changed map[string]change
-	pinned  map[string]string // without dir: text by tool
+	pinned  map[string]string // the texts of the allowed definitions, by tool; used if dir is empty
 }
 
-// change is a definition that differs from the one with which a call was last allowed.
+// change is a definition that differs from the definition with which nod last allowed a call.
 type change struct{ was, is string }
 
 func newTools(dir string) *tools {
 	return &tools{dir: dir, listed: map[string]definition{}, changed: map[string]change{}, pinned: map[string]string{}}
 }
 
-// record notes the tools of a server's response to tools/list. It returns an error if it cannot read
-// each definition or a stored one; the client must then not see the response.
+// record stores the tools of a server's response to tools/list. It returns an error if it cannot read every
+// definition in the response or a stored definition. The client must then not see the response.
 func (t *tools) record(result json.RawMessage) error {
 	var list []json.RawMessage
 	fields, err := members(result, "tools")
@@ -103,7 +104,7 @@ func (t *tools) record(result json.RawMessage) error {
 		if err != nil {
 			return fmt.Errorf("read the server's list of tools: %w", err)
 		}
-		if _, listed := t.listed[name]; !listed && len(t.listed) >= agents.MaxKept { // to forget a tool would hide its changes
+		if _, listed := t.listed[name]; !listed && len(t.listed) >= agents.MaxKept { // refuse more tools, because the gate would not see the changes of a forgotten tool
 			return fmt.Errorf("the server lists more than %d tools", agents.MaxKept)
 		}
 		was, known, err := t.pin(name)
@@ -118,7 +119,8 @@ func (t *tools) record(result json.RawMessage) error {
 	return nil
 }
 
-// find returns the definition that the client saw last, and the change that no person has accepted.
+// find returns the tool's definition that the client saw last, and the tool's change that no person has
+// accepted.
 func (t *tools) find(name string) (d definition, listed bool, c change, changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +144,7 @@ func (t *tools) accept(name string, c change) error {
 	return nil
 }
 
-// allow stores the listed definition of a tool when its first call is allowed.
+// allow stores the definition of a tool when nod allows a call of the tool for the first time.
 func (t *tools) allow(name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,11 +156,11 @@ func (t *tools) allow(name string) error {
 }
 
 func (t *tools) file(name string) string {
-	sum := sha256.Sum256([]byte(name)) // a tool's name may contain a path
+	sum := sha256.Sum256([]byte(name)) // a hash, because a tool's name may contain a path
 	return filepath.Join(t.dir, hex.EncodeToString(sum[:12])+".json")
 }
 
-// pin returns the text of the definition with which a call was last allowed.
+// pin returns the text of the definition with which nod last allowed a call of the tool.
 func (t *tools) pin(name string) (text string, known bool, err error) {
 	if t.dir == "" {
 		text, known = t.pinned[name]
@@ -191,7 +193,7 @@ func (t *tools) setPin(name, text string) error {
 			err = os.Rename(f.Name(), t.file(name))
 		}
 		if err != nil {
-			_ = os.Remove(f.Name()) // it has been renamed, or stays as an unused file
+			_ = os.Remove(f.Name()) // if this fails, an unused file stays
 		}
 	}
 	if err != nil {
@@ -205,7 +207,7 @@ func (c change) difference() string {
 	return udiff.Unified("when it was last allowed", "now", c.was, c.is)
 }
 
-// claims returns the server's own words about a tool, for people.
+// claims returns the server's claims about a tool as a text for people.
 func (d definition) claims() string {
 	var parts []string
 	for _, hint := range []struct{ name, is, isNot string }{

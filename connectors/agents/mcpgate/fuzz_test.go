@@ -37,15 +37,15 @@ func (n *tally) Ask(_ context.Context, r schemas.Request) (schemas.Decision, err
 }
 
 func sorted(v any) string {
-	data, _ := json.Marshal(v) // v comes from JSON
+	data, _ := json.Marshal(v) // cannot fail, because v comes from JSON
 	return string(data)
 }
 
 func (*tally) Withdraw(context.Context, string, string, string) error { return nil }
 func (*tally) Detach(context.Context, string, string, string) error   { return nil }
 
-// serverInput collects the bytes for the server, and ends the server's output when it is closed. It
-// closes the channel last when it gets the last call.
+// serverInput collects the bytes for the server. When it is closed, it ends the server's output. When
+// it gets the last call, it closes the channel last.
 type serverInput struct {
 	bytes.Buffer
 	output io.Closer
@@ -61,20 +61,20 @@ func (s *serverInput) Write(line []byte) (int, error) {
 
 func (s *serverInput) Close() error { return s.output.Close() }
 
-// lastID is the id of the call that ends the client's input, which no other message has.
+// lastID is the id of the call that ends the client's input. No other message has this id.
 var lastID = rand.Text()
 
-// Read ends the client's input, once the server has the last call.
+// Read ends the client's input after the server has got the last call.
 func (s *serverInput) Read([]byte) (int, error) {
 	<-s.last
 	return 0, io.EOF
 }
 
-// lineEnds are the line ends of all readers of lines: Node's, Python's and those of Unicode.
+// lineEnds matches the line ends of Node, Python and Unicode.
 var lineEnds = regexp.MustCompile("\r\n|[\n\r\v\f\x1c-\x1e\u0085\u2028\u2029]")
 
-// FuzzNothingUnjudged: for any bytes of the client, every tools/call that any reader could find in the
-// server's input is one that nod allowed, as often as nod allowed it.
+// FuzzNothingUnjudged: for any bytes of the client, nod has allowed every tools/call that any reader
+// could find in the server's input. If a call occurs several times, nod has allowed it as often.
 func FuzzNothingUnjudged(f *testing.F) {
 	call := func(id, params string) string {
 		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":` + params + `}`
@@ -111,8 +111,8 @@ func FuzzNothingUnjudged(f *testing.F) {
 	})
 }
 
-// callsIn returns the calls of tools that a careless reader finds in a line: it ignores case, and reads
-// batches.
+// callsIn returns the calls of tools that a careless reader finds in a line. Such a reader ignores case
+// and reads batches.
 func callsIn(line []byte) (all []string) {
 	var batch []json.RawMessage
 	if json.Unmarshal(line, &batch) != nil {
@@ -126,7 +126,7 @@ func callsIn(line []byte) (all []string) {
 				Arguments map[string]any
 			}
 		}
-		_ = json.Unmarshal(raw, &m) // a reader may use the parts before an error
+		_ = json.Unmarshal(raw, &m) // after an error, m has the parts before the error, which a careless reader may use
 		if !strings.Contains(strings.ToLower(m.Method), "tools/call") {
 			continue
 		}

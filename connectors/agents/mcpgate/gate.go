@@ -1,9 +1,9 @@
-// Package mcpgate is a program before an MCP server: the client starts it instead of the server. It
-// passes every message on, except that nod decides each tools/call before the server gets it.
+// Package mcpgate is a program that a client starts instead of an MCP server. It passes every message on
+// to the server, except that nod decides each tools/call first.
 //
-// No byte from the client reaches the server before the gate has understood it as one message that
-// every reader understands in the same way. The gate writes that message anew, in one line. A tools/call
-// reaches the server only if nod's decision allowed exactly this tool with exactly these arguments.
+// The gate parses each message of the client. It refuses a message that two readers could understand in
+// different ways, and writes any other message anew, in one line. A tools/call reaches the server only
+// if nod's decision allowed exactly this tool with exactly these arguments.
 package mcpgate
 
 import (
@@ -30,7 +30,7 @@ type Nod interface {
 
 // Options configure a gate.
 type Options struct {
-	// Name is the server's name in rules and prompts: nod decides calls of mcp__NAME__TOOL. CheckName
+	// Name is the server's name in rules and prompts. A rule names a call mcp__NAME__TOOL. CheckName
 	// tells whether a name is valid.
 	Name string
 	// Server describes the server to people: its command or its URL.
@@ -40,13 +40,13 @@ type Options struct {
 	// Host and User are the names of the client's machine and user, for people. Project is the full
 	// path of the client's project; empty means unknown.
 	Host, User, Project string
-	// Definitions is the folder for the definitions of tools with which calls were allowed. If it is
-	// empty, the gate notices only changes while it runs.
+	// Definitions is the folder for the definitions of tools with which nod allowed calls. If it is empty,
+	// the gate forgets the definitions when it ends, and does not notice changes from before its start.
 	Definitions string
 	// Progress is the interval of progress notifications to a client whose call waits; 0 means 20 s.
 	Progress time.Duration
-	// Log gets failures and the requests of the server to the client, never the content of a message.
-	// nil discards them.
+	// Log gets failures, and the methods of the requests that the server makes to the client. It never
+	// gets the content of a message. nil discards the log.
 	Log *slog.Logger
 }
 
@@ -73,24 +73,23 @@ type gate struct {
 	toClient *relay.LineWriter
 	calls    sync.WaitGroup
 
-	// toServer is guarded by sending. A goroutine that sends an allowed call holds sending from the
-	// moment at which it takes the call, so that a later cancellation reaches the server after the call.
+	// Hold sending to write to toServer. A goroutine that sends an allowed call holds sending before it
+	// takes the call, so that a later cancellation reaches the server after the call.
 	sending  sync.Mutex
 	toServer io.Writer
 
 	mu     sync.Mutex
 	open   map[string]*call  // calls without a decision, by id key (see relay.IDKey)
-	sent   map[string]string // methods of the requests that the server has and has not answered, by id key
-	client string            // the client's name, as it reports it
+	sent   map[string]string // methods of the requests that the server has not answered, by id key
+	client string            // the client's name for itself
 	asked  map[string]int    // the number of the server's requests to the client, by method
-	words  map[string]string // the last words in such requests, by method
-	gone   bool              // the client or the server is gone: no call can be sent or answered
+	words  map[string]string // the last text in the server's requests to the client, by method
+	gone   bool              // the client or the server is gone, so the gate can send or answer no call
 }
 
-// Run passes messages between client and server until the server's output ends. When the client is
-// gone or ctx ends, Run closes the server's input and withdraws all pending questions. A goroutine may
-// still read the client's output after Run has returned. Errors of Run are those of reading the
-// server's output.
+// Run passes messages between client and server until the server's output ends. When the client is gone
+// or ctx ends, Run closes the server's input and withdraws all pending questions. A goroutine may still
+// read the client's output after Run has returned. The error is that of reading the server's output.
 func Run(ctx context.Context, client relay.Peer, serverIn io.WriteCloser, serverOut io.Reader, nod Nod, o Options) error {
 	if o.Progress <= 0 {
 		o.Progress = progressEvery
@@ -116,8 +115,8 @@ func Run(ctx context.Context, client relay.Peer, serverIn io.WriteCloser, server
 	return err
 }
 
-// fromClient handles one line of the client. Each message of a batch is handled alone, and gets a
-// response of its own.
+// fromClient handles one line of the client. It handles each message of a batch by itself, and each
+// message gets its own response.
 func (g *gate) fromClient(line []byte) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
@@ -137,8 +136,8 @@ func (g *gate) fromClient(line []byte) error {
 	return nil
 }
 
-// receive handles one message of the client. An allowed call is sent to the server by
-// conclude, and every other message here.
+// receive handles one message of the client. It sends the message to the server, unless the message is a
+// tools/call. The method run sends the allowed calls.
 func (g *gate) receive(m message) {
 	if m.method == methodCancelled && g.cancel(m) {
 		return
@@ -165,13 +164,12 @@ func (g *gate) receive(m message) {
 
 // send writes a line to the server. The caller must hold sending.
 func (g *gate) send(line []byte) {
-	if _, err := g.toServer.Write(append(line, '\n')); err != nil { // if the server is gone, its output ends, and that ends Run
+	if _, err := g.toServer.Write(append(line, '\n')); err != nil { // if the server is gone, its output ends, and so Run ends
 		g.opts.Log.Debug("mcp gate: the server does not read any more", "error", err)
 	}
 }
 
-// tell writes a message to the client. If the client does not read any more, the gate treats it as
-// gone.
+// tell writes a message to the client. If the client no longer reads, the gate treats the client as gone.
 func (g *gate) tell(e envelope) {
 	line, err := encode(e)
 	if err == nil {
@@ -190,8 +188,8 @@ func (g *gate) refuse(err error) {
 	g.tell(failure(why.id, why.code, "nod refused the message: "+err.Error()))
 }
 
-// fromServer handles one line of the server. It drops a line that is no message of the protocol: a
-// client could read it as a message that the gate has not seen.
+// fromServer handles one line of the server. It drops a line that is no message of the protocol, because
+// the client could read in it a message that the gate has not seen.
 func (g *gate) fromServer(line []byte) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
@@ -223,10 +221,10 @@ func (g *gate) fromServer(line []byte) error {
 
 var errUnasked = errors.New("it answers no request that the server has")
 
-// note notes the messages of the server that concern the gate. An error means that the client must not
-// get the message. A response must have the id of a request that the server has: some clients take "1"
-// for 1, and would take a response to nothing for that to a call without a decision, or to a list of
-// tools.
+// note records the messages of the server that concern the gate. If it returns an error, the client must
+// not get the message. A response must have the id of a request that the server has not answered. Some
+// clients take the id "1" for 1, and would take a response to no request for the response to a call that
+// nod has not decided.
 func (g *gate) note(m message) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -241,7 +239,7 @@ func (g *gate) note(m message) error {
 		return nil
 	}
 	if m.key == "" && m.result == nil {
-		return nil // the server could not read the id of a request
+		return nil // with this error response, the server says that it could not read the id of a request
 	}
 	method, sent := g.sent[m.key]
 	if !sent {
@@ -254,7 +252,7 @@ func (g *gate) note(m message) error {
 	return nil
 }
 
-// noteClient keeps the client's name for people.
+// noteClient stores the client's name for people.
 func (g *gate) noteClient(params json.RawMessage) {
 	var p struct{ ClientInfo struct{ Name, Title string } }
 	if json.Unmarshal(params, &p) != nil {

@@ -32,8 +32,8 @@ func refusalOf(t testing.TB, line string) string {
 	return m.Result.Content[0].Text
 }
 
-// An allowed call reaches the server with the arguments that were judged, and its request tells people
-// the claims of the server.
+// An allowed call reaches the server with the arguments that nod has decided about. Its request tells
+// people the claims of the server.
 func TestAnAllowedCallReachesTheServer(t *testing.T) {
 	r := start(t, mcpgate.Options{Project: "/home/ann/app"})
 	r.client.says(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientInfo":{"name":"claude-code","title":"Claude Code"}}}`)
@@ -54,7 +54,7 @@ func TestAnAllowedCallReachesTheServer(t *testing.T) {
 	assert.Empty(t, r.ends())
 }
 
-// A call without arguments is judged as an empty object, and reaches the server as it is.
+// nod decides a call without arguments as a call with {}. The server gets the call without arguments.
 func TestACallWithoutArguments(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	r.client.says(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list"}}`)
@@ -64,7 +64,8 @@ func TestACallWithoutArguments(t *testing.T) {
 	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list"}}`, r.server.hears(t))
 }
 
-// The server gets the arguments as a person edited them. A field "cwd" of the arguments keeps its name.
+// If a person edits the arguments, the server gets the edited arguments. A field "cwd" of the arguments
+// keeps its name.
 func TestEditedArgumentsReachTheServer(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	r.client.says(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run","arguments":{"cmd":"rm","cwd":"/etc"}}}`)
@@ -76,8 +77,8 @@ func TestEditedArgumentsReachTheServer(t *testing.T) {
 	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{"cmd":"ls","cwd":"/tmp"},"name":"run"}}`, r.server.hears(t))
 }
 
-// Only an allow of exactly this call lets it through. Everything else becomes a tool's result that is
-// marked as an error.
+// Only an allow of exactly this call lets the call through. After any other outcome, the client gets a
+// tool's result that is marked as an error.
 func TestNothingButAnAllowLetsACallThrough(t *testing.T) {
 	denied := byAnn(schemas.Denied)
 	denied.Message = "use make clean"
@@ -110,7 +111,8 @@ func TestNothingButAnAllowLetsACallThrough(t *testing.T) {
 	}
 }
 
-// Nothing that a reader could understand as another call than the gate reaches the server.
+// If some reader could understand a message as another call than the gate does, the message does not
+// reach the server.
 func TestNothingUnjudgedReachesTheServer(t *testing.T) {
 	call := func(params string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + params + `}`
@@ -171,8 +173,8 @@ func TestACallWithoutAnIDIsDropped(t *testing.T) {
 	}
 }
 
-// Readers of lines end them at different characters. No message contains one of these, so that no part
-// of a message becomes a message.
+// Different readers end a line at different characters. The gate's messages contain none of these
+// characters, so that no reader takes a part of a message for a message.
 func TestAMessageHasNoHiddenLines(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	r.client.says(t, `{"jsonrpc":"2.0","id":2,"method":"ping","params":`+"\r"+readCall+"\r"+`}`)
@@ -181,7 +183,7 @@ func TestAMessageHasNoHiddenLines(t *testing.T) {
 	assert.Equal(t, `{"jsonrpc":"2.0","id":3,"method":"ping","params":{"a":"\u2028\u2029\u0085"}}`, r.server.hears(t))
 }
 
-// Each call in a batch is judged alone.
+// nod decides each call in a batch separately.
 func TestACallInABatchIsJudged(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	go r.client.says(t, `[`+ping+`,`+readCall+`,`+strings.Replace(readCall, `"id":1`, `"id":2`, 1)+`]`)
@@ -194,8 +196,8 @@ func TestACallInABatchIsJudged(t *testing.T) {
 	r.reachesOnlyPing()
 }
 
-// Two open requests with one id: the gate refuses both, because the client could take the answer to one
-// for the answer to the other.
+// The gate refuses two open requests with the same id, because the client could take the answer to one
+// request for the answer to the other.
 func TestAnIDThatIsUsedTwiceIsRefused(t *testing.T) {
 	for name, second := range map[string]string{
 		"a call":         strings.Replace(readCall, `"id":1`, `"id":1.0`, 1),
@@ -224,8 +226,8 @@ func TestAnIDThatIsUsedTwiceIsRefused(t *testing.T) {
 	}
 }
 
-// A server cannot answer a call that it did not get: not before the client makes the call, and not with
-// an id that some clients take for the call's id.
+// A server cannot answer a call that it did not get. It can neither answer before the client makes the
+// call, nor use an id that some clients take for the call's id.
 func TestAServerCannotAnswerAnUndecidedCall(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	const forged = `,"result":{"content":[{"type":"text","text":"forged"}]}}`
@@ -244,7 +246,7 @@ func TestAServerCannotAnswerAnUndecidedCall(t *testing.T) {
 	assert.Equal(t, "Denied by Ann.", refusalOf(t, r.client.hears(t)))
 }
 
-// A server answers each request once, and can tell the client that it could not read one.
+// A server answers each request once. It can also tell the client that it could not read a request.
 func TestAServerAnswersOnce(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	r.client.says(t, ping)
@@ -259,8 +261,9 @@ func TestAServerAnswersOnce(t *testing.T) {
 	assert.Empty(t, r.ends())
 }
 
-// A client that cancels a call gets no answer to it, and the server hears of neither. The question ends,
-// or stays for a repeat of the call if the client's own time limit ended it.
+// If a client cancels a call, the client gets no answer, and the server gets neither the call nor the
+// cancellation. The question ends. If the client's own time limit ended the call, the question stays for
+// a repeat of the call.
 func TestACancelledCall(t *testing.T) {
 	for reason, want := range map[string]left{
 		`"McpError: MCP error -32001: Request timed out"`: {"", "the client no longer waits for the answer", true},
@@ -291,7 +294,7 @@ func TestACancelledCall(t *testing.T) {
 	})
 }
 
-// If the client or the server is gone, or the gate is stopped, its questions end, and an allow afterwards
+// If the client or the server is gone, or the gate stops, the gate withdraws its questions. A later allow
 // has no effect.
 func TestQuestionsEndWithTheirPeers(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -309,14 +312,14 @@ func TestQuestionsEndWithTheirPeers(t *testing.T) {
 			row.goes(r)
 			assert.Equal(t, left{q.PendingID, row.reason, false}, <-r.nod.left)
 			q.decisions <- allow()
-			rest, _ := r.server.out.ReadString('\n') // the server's input ends
+			rest, _ := r.server.out.ReadString('\n') // ReadString returns at the end of the server's input
 			assert.Empty(t, rest)
 			assert.Empty(t, r.ends())
 		})
 	}
 }
 
-// A client that asked for progress hears that its call waits; another client hears nothing.
+// A client that asked for progress is told that its call waits. Another client is told nothing.
 func TestProgressWhileACallWaits(t *testing.T) {
 	r := start(t, mcpgate.Options{Progress: time.Millisecond})
 	r.client.says(t, strings.Replace(readCall, `"params":{`, `"params":{"_meta":{"progressToken":"p1"},`, 1))
@@ -342,7 +345,8 @@ func TestProgressWhileACallWaits(t *testing.T) {
 	assert.Empty(t, r.ends())
 }
 
-// The server's own requests pass, are logged, and people see them with its next call.
+// The gate passes the server's own requests to the client and logs them. People see them with the
+// server's next call.
 func TestRequestsOfTheServerAreShown(t *testing.T) {
 	var log testlog.Buffer
 	r := start(t, mcpgate.Options{Log: logTo(&log)})
@@ -373,8 +377,8 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// People see the parameters of a call beside its arguments, but for those that only identify the call. An
-// edit keeps them, or the call is denied.
+// People see the parameters of a call beside its arguments, except parameters that only identify the
+// call. If an edit changes these parameters, nod denies the call.
 func TestParametersBesideTheArguments(t *testing.T) {
 	call := func(more string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run","arguments":{"a":1},` + more + `}}`
@@ -415,7 +419,7 @@ func TestParametersBesideTheArguments(t *testing.T) {
 	assert.Contains(t, refusalOf(t, r.client.hears(t)), "nod reserves")
 }
 
-// People see what a server asks the client's user or model by itself, quoted as the server's words.
+// People see what the server asked the client's user or model. The text is quoted as the server's words.
 func TestTheWordsOfTheServersRequestsAreShown(t *testing.T) {
 	r := start(t, mcpgate.Options{})
 	r.server.says(t, `{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"Your password?","requestedSchema":{}}}`)

@@ -49,7 +49,7 @@ type refusal struct {
 	error
 }
 
-// split returns the messages of one line: several if the line is a batch.
+// split returns the message of one line, or all the messages if the line is a batch.
 func split(line []byte) ([]json.RawMessage, error) {
 	line = bytes.TrimSpace(line)
 	if !json.Valid(line) {
@@ -66,9 +66,9 @@ func split(line []byte) ([]json.RawMessage, error) {
 }
 
 // parse reads one valid JSON value as a message. It returns a refusal if readers of JSON could
-// understand the value in different ways: names that occur twice, names of the protocol in another
-// case, text that is not UTF-8, or a method that is not plain text. The peer behind the gate could
-// otherwise read another call than the gate.
+// understand the value in different ways, because the peer could then read another call than the gate.
+// Causes are a name that occurs twice, a name of the protocol in another case, text that is not UTF-8,
+// and a method that is not plain text.
 func parse(raw json.RawMessage) (m message, err error) {
 	if !utf8.Valid(raw) {
 		return m, refusal{code: codeParse, error: errors.New("the message is not UTF-8")}
@@ -100,8 +100,8 @@ func parse(raw json.RawMessage) (m message, err error) {
 	return m, nil
 }
 
-// methodOf decodes the name of a method. It refuses a name that contains tools/call, in any case, but is
-// another text: a careless reader could take it for tools/call.
+// methodOf decodes the name of a method. If a name merely contains tools/call, in any case, methodOf
+// refuses it, because a careless reader could take the name for tools/call.
 func methodOf(raw json.RawMessage) (method string, err error) {
 	if json.Unmarshal(raw, &method) != nil || raw[0] != '"' {
 		return "", errors.New("the method is not a string")
@@ -117,9 +117,9 @@ func methodOf(raw json.RawMessage) (method string, err error) {
 	return method, nil
 }
 
-// members returns the members of a JSON object. It returns an error, with the members that it has read,
-// if a name differs from one of known only in case, or contains a zero: some readers would take it for
-// the known one.
+// members returns the members of a JSON object. It returns an error if a name differs from a known name
+// only in case, or contains a zero, because some readers would take the name for the known one. With the
+// error, it returns the members.
 func members(raw json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
@@ -138,8 +138,8 @@ func members(raw json.RawMessage, known ...string) (map[string]json.RawMessage, 
 	return fields, nil
 }
 
-// onceEach returns an error if an object anywhere in valid JSON has two members of one name. Readers
-// differ in the member that they use.
+// onceEach returns an error if any object in valid JSON has two members with the same name, because
+// readers differ in which of the two they use.
 func onceEach(raw json.RawMessage) error {
 	type level struct {
 		names map[string]bool // nil for an array
@@ -151,7 +151,7 @@ func onceEach(raw json.RawMessage) error {
 	for {
 		token, err := d.Token()
 		if err != nil {
-			return nil // the end: raw is valid
+			return nil // this is the end, because raw is valid
 		}
 		at := len(open) - 1
 		switch {
@@ -159,7 +159,7 @@ func onceEach(raw json.RawMessage) error {
 			open = open[:at]
 			continue
 		case at >= 0 && open[at].names != nil && !open[at].value:
-			name := token.(string) // a member begins with its name
+			name := token.(string) // the first token of a member is its name
 			if open[at].names[name] {
 				return fmt.Errorf("the field %q is given twice", name)
 			}
@@ -177,11 +177,11 @@ func onceEach(raw json.RawMessage) error {
 	}
 }
 
-// oneLine returns valid JSON without the characters at which any reader could end a line. Outside of
-// texts it leaves spaces out; within texts it writes U+0085, U+2028 and U+2029 as escapes.
+// oneLine returns valid JSON without the characters at which any reader could end a line. It drops the
+// white space between tokens. In texts, it writes U+0085, U+2028 and U+2029 as escapes.
 func oneLine(raw json.RawMessage) []byte {
 	var out bytes.Buffer
-	_ = json.Compact(&out, raw) // raw is valid
+	_ = json.Compact(&out, raw) // cannot fail, because raw is valid
 	line := out.Bytes()
 	for char, escape := range map[string]string{"\u0085": `\u0085`, "\u2028": `\u2028`, "\u2029": `\u2029`} {
 		line = bytes.ReplaceAll(line, []byte(char), []byte(escape))

@@ -20,7 +20,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// fakeNod stands in for nod, and the test makes its decisions. It checks that nod would take each
+// fakeNod stands in for nod, and the test makes its decisions. It checks that nod would accept each
 // request.
 type fakeNod struct {
 	t     testing.TB
@@ -28,7 +28,7 @@ type fakeNod struct {
 	left  chan left
 
 	mu   sync.Mutex
-	auto func(schemas.Request) *schemas.Decision // decides a request at once, unless it returns nil
+	auto func(schemas.Request) *schemas.Decision // the function that decides a request at once; if it returns nil, the test decides
 }
 
 // left is a request that the gate no longer waits for.
@@ -103,7 +103,7 @@ func byAnn(o schemas.Outcome) schemas.Decision {
 
 func allow() schemas.Decision { return byAnn(schemas.Allowed) }
 
-// chooses is Ann's choice of an option.
+// chooses returns Ann's decision for an option.
 func chooses(o schemas.Outcome, option string, kind schemas.OptionKind) schemas.Decision {
 	d := byAnn(o)
 	d.OptionID, d.OptionKind = option, kind
@@ -119,7 +119,8 @@ type rig struct {
 	stop           context.CancelCauseFunc
 }
 
-// peer is the client or the server: the test writes its output to in, and reads its input from out.
+// peer is the client or the server. The test writes the peer's output to in, and reads the peer's input
+// from out.
 type peer struct {
 	in  io.WriteCloser
 	out *bufio.Reader
@@ -180,7 +181,7 @@ func (r *rig) ends() string {
 	r.t.Helper()
 	rest := make(chan string, 1)
 	go func() {
-		data, _ := io.ReadAll(r.client.out) // the pipe ends with the gate
+		data, _ := io.ReadAll(r.client.out) // the pipe ends when the gate ends
 		rest <- string(data)
 	}()
 	require.NoError(r.t, r.server.in.Close())
@@ -194,8 +195,7 @@ func logTo(b *testlog.Buffer) *slog.Logger {
 
 const ping = `{"jsonrpc":"2.0","id":"ping","method":"ping"}`
 
-// reachesOnlyPing checks that the next line that the server gets is a ping, so that the server got nothing
-// before it.
+// reachesOnlyPing sends a ping and checks that the server gets nothing before the ping.
 func (r *rig) reachesOnlyPing() {
 	r.t.Helper()
 	own := strings.Replace(ping, `"ping"`, `"`+rand.Text()+`"`, 1) // an id without a response must not be used again

@@ -63,7 +63,7 @@ func newServer(asks bool) *sdk.Server {
 	return s
 }
 
-// through connects a client to a server with a gate between them. serve starts the server.
+// through connects a client to a server with a gate between them. The function serve starts the server.
 func through(t *testing.T, version string, n mcpgate.Nod, serve func(pass func(in io.WriteCloser, out io.Reader))) *sdk.ClientSession {
 	fromClient, clientIn := io.Pipe()
 	clientOut, toClient := io.Pipe()
@@ -138,12 +138,12 @@ func byPath(p schemas.Prompt) nodtest.Answer {
 	return nodtest.Answer{}
 }
 
-// A whole server works through the gate, on standard input and output and over HTTP, in both
-// generations of the protocol.
+// An unmodified server works through the gate, on standard input and output and over HTTP, in the
+// earlier and the later version of the protocol.
 func TestAServerThroughTheGate(t *testing.T) {
 	n := realNod{nodtest.Start(t, byPath)}
 	for _, version := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
-		asks := version < "2026" // in the later version, a server asks by its result
+		asks := version < "2026" // in the later version, a server asks the client in the result of a call, not by a request
 		t.Run("stdio "+version, func(t *testing.T) {
 			uses(t, through(t, version, n, func(pass func(io.WriteCloser, io.Reader)) {
 				toServer, in := io.Pipe()
@@ -181,7 +181,8 @@ func jsonWith(status int, body string) http.HandlerFunc {
 	}
 }
 
-// A server that cannot be reached, or refuses the gate, answers each request with an error.
+// If the gate cannot reach the server, or the server refuses the gate, the client gets an error for
+// each request.
 func TestAnUpstreamThatRefuses(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"no login": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) },
@@ -200,7 +201,7 @@ func TestAnUpstreamThatRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(handler)
 			defer server.Close()
-			r := start(t, mcpgate.Options{}) // only for its client
+			r := start(t, mcpgate.Options{}) // the test uses only the rig's methods for the client
 			fromClient, clientIn := io.Pipe()
 			clientOut, toClient := io.Pipe()
 			r.client = peer{clientIn, bufio.NewReader(clientOut)}

@@ -28,7 +28,7 @@ type Upstream struct {
 
 const (
 	maxEvent = 32 << 20
-	// listenAgain is the wait before the gate opens the server's stream of notifications again.
+	// listenAgain is the pause before the gate opens the server's stream of notifications again.
 	listenAgain = 5 * time.Second
 	// goodbyeWithin is the time limit of the request that ends the session with the server.
 	goodbyeWithin = 2 * time.Second
@@ -43,9 +43,8 @@ func CheckURL(text string) error {
 	return nil
 }
 
-// Run connects pass to the server: pass writes one message a line to in, and reads one message a line
-// from out, as from a server on standard input and output. out ends after pass has closed in, and when
-// ctx ends.
+// Run connects pass to the server. pass writes messages to in and reads messages from out, one a line,
+// as from a server on standard input and output. out ends after pass has closed in, or when ctx ends.
 func (u *Upstream) Run(ctx context.Context, pass func(in io.WriteCloser, out io.Reader)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -55,12 +54,12 @@ func (u *Upstream) Run(ctx context.Context, pass func(in io.WriteCloser, out io.
 	out, answers := io.Pipe()
 	l := &link{
 		Upstream: u, ctx: ctx, cancel: cancel, answers: answers,
-		// A redirection could lead the call and its token to another server.
+		// Do not follow a redirection, because it could lead the call and its token to another server.
 		http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 	context.AfterFunc(ctx, func() { _ = answers.Close() })
 	pass(l, out)
-	_ = l.Close() // Close returns no error
+	_ = l.Close() // Close never returns an error
 	l.streams.Wait()
 	l.goodbye()
 }
@@ -73,15 +72,16 @@ type link struct {
 	http    *http.Client
 	streams sync.WaitGroup
 
-	writing sync.Mutex // guards the order of lines in answers
+	writing sync.Mutex // held while a line is written to answers
 	answers *io.PipeWriter
 
 	mu               sync.Mutex
-	session, version string // the server's session id, and the version of the protocol in it
+	session, version string // the server's session id, and the protocol version of the session
 }
 
-// Write sends one message. It waits for the server's acknowledgement of a notification or response, so
-// that messages arrive in order. The response to a request comes later, as a line of the output.
+// Write sends one message. If the message is a notification or a response, Write waits for the
+// server's acknowledgement, so that messages arrive in order. The response to a request comes later,
+// as a line of the output.
 func (l *link) Write(line []byte) (int, error) {
 	if l.ctx.Err() != nil {
 		return 0, io.ErrClosedPipe
@@ -101,14 +101,14 @@ func (l *link) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close ends the connection: open requests get no response any more.
+// Close ends the connection. Open requests get no response.
 func (l *link) Close() error {
 	l.cancel()
 	return nil
 }
 
-// post sends one message and passes on everything that the server answers it with. A request always
-// gets one response: if the server sends none, it is an error.
+// post sends one message and passes on all messages in the server's response. Each request gets
+// exactly one response. If the server sends none, the response is an error.
 func (l *link) post(m message) {
 	request := m.key != "" && m.method != ""
 	answered, err := l.exchange(m)
@@ -127,7 +127,7 @@ func (l *link) exchange(m message) (answered bool, err error) {
 		return false, errors.New("cannot be reached: " + reasonOf(err))
 	}
 	defer resp.Body.Close()
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // an unknown type is refused below
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // the switch below refuses an unknown type
 	switch {
 	case resp.StatusCode == http.StatusAccepted, resp.StatusCode == http.StatusNoContent:
 		err = errors.New("accepted the request without a response")
@@ -158,16 +158,16 @@ func (l *link) exchange(m message) (answered bool, err error) {
 	return false, fmt.Errorf("answered with %s", resp.Status)
 }
 
-// answers reports whether the response to m is in raw, which may be a batch.
+// answers reports whether raw, which may be a batch, contains the response to m.
 func answers(m message, raw []byte) bool {
-	all, _ := split(raw) // the gate drops what is not JSON
+	all, _ := split(raw) // the gate drops raw if it is not JSON
 	return slices.ContainsFunc(all, func(raw json.RawMessage) bool {
 		got, err := parse(raw)
 		return err == nil && m.key != "" && got.method == "" && got.key == m.key
 	})
 }
 
-// stream passes on the events of a response, and reports whether one of them was the response to m.
+// stream passes on the events of a response, and reports whether one of the events was the response to m.
 func (l *link) stream(m message, resp *http.Response) (answered bool, err error) {
 	for event, err := range sse.Read(resp.Body, &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {
@@ -188,7 +188,7 @@ func (l *link) stream(m message, resp *http.Response) (answered bool, err error)
 	return answered, err
 }
 
-// learn keeps the session and the version of the protocol from the response to initialize.
+// learn stores the session and the protocol version from the response to initialize.
 func (l *link) learn(m message, h http.Header, body []byte) {
 	if m.method != methodInitialize {
 		return
@@ -203,7 +203,7 @@ func (l *link) learn(m message, h http.Header, body []byte) {
 }
 
 // listen passes on the messages that the server sends outside of responses, until the connection ends.
-// A server may offer no such stream.
+// Some servers have no stream of such messages.
 func (l *link) listen() {
 	for l.ctx.Err() == nil {
 		resp, err := l.do(http.MethodGet, message{})
@@ -225,7 +225,7 @@ func (l *link) listen() {
 	}
 }
 
-// do sends one HTTP request. For a POST its body is m.
+// do sends one HTTP request. The body of a POST is m.
 func (l *link) do(method string, m message) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(l.ctx, method, l.URL, bytes.NewReader(m.line))
 	if err != nil {
@@ -276,7 +276,7 @@ func (l *link) setHeader(req *http.Request, m message) {
 // method and name in headers.
 const statelessSince = "2026-07-28"
 
-// goodbye ends the session with the server. If that fails, the server ends the session later.
+// goodbye ends the session with the server. If goodbye fails, the server ends the session later.
 func (l *link) goodbye() {
 	l.mu.Lock()
 	session := l.session
@@ -307,7 +307,8 @@ func (l *link) passOn(raw []byte) {
 	_, _ = l.answers.Write(append(oneLine(raw), '\n')) // Write fails if the gate has ended
 }
 
-// reasonOf returns an error of an HTTP client without its method and URL, which may contain a secret.
+// reasonOf returns an error of an HTTP client without its method and URL, because they may contain a
+// secret.
 func reasonOf(err error) string {
 	var at *url.Error
 	if errors.As(err, &at) {
@@ -317,7 +318,7 @@ func reasonOf(err error) string {
 }
 
 func text(raw json.RawMessage) (s string) {
-	_ = json.Unmarshal(raw, &s) // another value than a string is no text
+	_ = json.Unmarshal(raw, &s) // if the member is not a string, the result is ""
 	return s
 }
 

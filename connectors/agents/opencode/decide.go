@@ -30,17 +30,17 @@ func (f *follower) askAndReply(ctx context.Context, p permission) error {
 			f.leave(ctx, r)
 		}
 		return err
-	case refused(err): // nod stored no request, so there is none to withdraw
+	case refused(err): // nod stored no request, so there is nothing to withdraw
 		_, err = f.reply(ctx, p, reject, "nod refused the call: "+err.Error())
 		return err
 	}
 	_, err = f.reply(ctx, p, reject, "nod cannot be reached, and calls are refused without it: "+err.Error())
-	f.leave(ctx, r) // after the reply, because it takes some seconds while nod is gone
+	f.leave(ctx, r) // after the reply, because the withdrawal takes some seconds if nod is gone
 	return err
 }
 
-// rejected waits until OpenCode says how a permission ended that it no longer has, and reports whether
-// it was rejected. After repliedWithin it returns false: the call may run.
+// rejected waits until OpenCode reports how a permission ended, and reports whether the end was a
+// rejection. After repliedWithin it returns false, because the call may run.
 func (f *follower) rejected(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -51,8 +51,9 @@ func (f *follower) rejected(ctx context.Context) bool {
 }
 
 // readRequest reads from OpenCode the tool call to which the permission p belongs, and returns the
-// request for nod. It retries until OpenCode replies or reports a permanent error, or until ctx
-// ends. It waits up to storedWithin for a call that OpenCode has not stored yet. over is true if the call has ended or cannot be read, so that there is nothing to ask nod.
+// request for nod. It retries until OpenCode replies or reports a permanent error, or until ctx ends.
+// It waits up to storedWithin for a call that OpenCode has not stored yet. over is true if there is nothing
+// to ask nod, because the call has ended or cannot be read.
 func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
@@ -109,15 +110,15 @@ func (f *follower) ask(ctx context.Context, r *schemas.Request) (schemas.Decisio
 	return f.nod.Ask(ctx, *r)
 }
 
-// refused reports whether nod refused the request. A retry would then fail too.
+// refused reports whether nod refused the request, so that a retry would also fail.
 func refused(err error) bool {
 	var own *schemas.Error
 	return errors.As(err, &own) && own.Code != schemas.CodeUnavailable && own.Code != schemas.CodeInternal
 }
 
 // leave withdraws r with ctx's cause as the reason. It works even if ctx has ended. If r is already
-// decided, the decision stays; if OpenCode rejected the call, which nod allowed, the record says that it
-// never ran. If nod is unavailable, r ends at its deadline.
+// decided, the decision stays. If nod allowed the call and OpenCode rejected it, the record says that
+// the call never ran. If nod is unavailable, r ends at its deadline.
 func (f *follower) leave(ctx context.Context, r *schemas.Request) {
 	why, end := "the agent no longer waits", f.nod.Withdraw
 	if c := context.Cause(ctx); c != nil {
@@ -159,7 +160,7 @@ func (f *follower) reply(ctx context.Context, p permission, says reply, message 
 	})
 	var answered status
 	if errors.As(err, &answered) && answered == http.StatusNotFound {
-		return false, nil // p already has an answer
+		return false, nil // status 404 means that p already has an answer
 	}
 	return err == nil, err
 }

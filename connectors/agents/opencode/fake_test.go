@@ -26,7 +26,7 @@ type fakeOpenCode struct {
 	t        *testing.T
 	password string
 	dir      string // the project directory that each call must contain; may be empty
-	old      bool   // act as OpenCode before 1.1: without a list of permissions, and with another format of replies
+	old      bool   // act like OpenCode before 1.1, which cannot list permissions and has another format of replies
 	noList   bool   // refuse to list permissions, as OpenCode 1.18 does while a webfetch is pending
 
 	mu        sync.Mutex

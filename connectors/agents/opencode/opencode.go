@@ -1,7 +1,7 @@
 // Package opencode connects OpenCode to nod. It reads the events of an OpenCode server. For each
-// permission prompt of OpenCode it sends nod a request, and replies to OpenCode with nod's
-// decision. OpenCode's own prompt is open at the same time. The first answer counts, and the other
-// prompt closes.
+// permission prompt of OpenCode, it sends nod a request, and replies to OpenCode with nod's decision.
+// OpenCode's own prompt is open at the same time. The first answer counts. After an answer in one place,
+// the prompt in the other place closes.
 package opencode
 
 import (
@@ -21,15 +21,15 @@ type Options struct {
 	// Agent is the agent's name in requests. Empty means "OpenCode". Kilo has the same server.
 	Agent string
 	URL   string // the address of the server; empty means DefaultURL
-	// Directory is the directory of the project; a server may have several projects. Empty means the
-	// directory in which the server was started.
+	// Directory is the directory of the project, because a server may have several projects. Empty means
+	// the directory in which the server was started.
 	Directory string
 	// Username and Password are the login for a server with a password. An empty Username means
 	// "opencode".
 	Username, Password string
-	// If DenyUnavailable is true and nod is unavailable, the connector rejects a permission. If it is
-	// false, the connector sends OpenCode no reply, so that OpenCode's own prompt stays open, and
-	// tries nod again.
+	// DenyUnavailable makes the connector reject a permission if nod is unavailable. Without
+	// DenyUnavailable, the connector sends OpenCode no reply, so that OpenCode's own prompt stays open,
+	// and tries nod again.
 	DenyUnavailable bool
 	// Turns makes the connector tell people that a turn of the agent is over, and send a person's reply to
 	// OpenCode as the session's next prompt.
@@ -37,9 +37,10 @@ type Options struct {
 	// Waits records that this process waits for a decision or a reply, so that nod can withdraw the request
 	// if the process dies. unregister ends the record. Waits may be nil.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
-	// Claim reports whether this process sends the reply to a question about a turn, once: several processes may
-	// follow one server. Claim may be nil; then this process sends each reply.
-	Claim      func(sessionID, pendingID string) (mine bool, err error)
+	// Claim claims the sending of the reply to a question about a turn, because several processes may follow one
+	// server. done ends the claim of this process. Claim returns ErrClaimTaken if another process has handled
+	// the reply. Claim may be nil; then this process sends each reply.
+	Claim      func(ctx context.Context, sessionID, pendingID string) (done func(), err error)
 	Host, User string // the names of the machine and its user, shown to people
 	// GoneAfter is how long OpenCode may be unreachable before the connector withdraws its requests. 0
 	// means 30 s.
@@ -59,7 +60,7 @@ const (
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
 	storedWithin   = time.Second
-	// repliedWithin bounds the wait for the event about a permission that OpenCode no longer has.
+	// repliedWithin is the longest wait for the event about the end of a permission.
 	repliedWithin = 5 * time.Second
 )
 
@@ -105,9 +106,9 @@ type follower struct {
 
 	mu    sync.Mutex
 	open  map[string]*openPermission // permissions without an answer, by OpenCode's id
-	turns map[string]*turnQuestion   // questions about turns without an answer, by session
-	// failures has the sessions whose turn is not over, each with the error of its turn, or with "". Only
-	// the reader of the events uses it.
+	turns map[string]*turnQuestion   // unanswered questions for a next prompt, by session
+	// failures contains the sessions whose turn is not over, each with the error of its turn, or with ""
+	// if there is none. Only the reader of the events uses failures.
 	failures map[string]string
 }
 
@@ -141,8 +142,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// follow uses one connection until it fails. It opens the event stream first and then reads the list
-// of pending permissions. In this order it misses no permission that OpenCode adds in between.
+// follow uses one connection until it fails. It opens the event stream before it reads the list of pending
+// permissions, because it would otherwise miss a permission that OpenCode adds in between.
 func (f *follower) follow(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -152,7 +153,7 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if err != nil {
 		return cause(ctx, err)
 	}
-	defer func() { _ = stream.Close() }() // the follower reads nothing more from the stream
+	defer func() { _ = stream.Close() }() // the error does not matter, because the follower reads nothing more from the stream
 	if err := f.catchUp(ctx); err != nil {
 		return cause(ctx, err)
 	}
@@ -221,7 +222,7 @@ func (f *follower) handle(e event) {
 	}
 }
 
-// begin sends nod a request about p, unless it has done so before.
+// begin sends nod a request about p, unless begin has sent this request before.
 func (f *follower) begin(p permission) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -242,8 +243,8 @@ func (f *follower) begin(p permission) {
 	})
 }
 
-// endMatching withdraws the requests for open permissions for which match returns true. The reason for
-// the withdrawals is why.
+// endMatching withdraws the requests for the open permissions for which match returns true. why is the
+// reason for the withdrawals.
 func (f *follower) endMatching(why error, match func(permission) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -165,8 +165,7 @@ func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 	}
 }
 
-// If OpenCode refuses a reply because it comes too late, the connector still replies to the next
-// permission.
+// If OpenCode refuses a late reply, the connector still replies to the next permission.
 func TestTheConnectorGoesOnAfterARefusedReply(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -198,7 +197,7 @@ func TestAFailedReplyIsRepeated(t *testing.T) {
 }
 
 // When the connector connects to OpenCode, it sends nod requests for the permissions that are already
-// pending. It sends none for a call that has ended.
+// pending, except for calls that have ended.
 func TestPendingPermissionsAreReadOnConnecting(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -218,7 +217,7 @@ func TestPendingPermissionsAreReadOnConnecting(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// OpenCode cannot list its pending permissions, and sends broken events. The connector still sends nod
+// If OpenCode cannot list its pending permissions and sends broken events, the connector still sends nod
 // requests for the permissions in valid events.
 func TestNewPermissionsAreAskedAlthoughTheListFails(t *testing.T) {
 	t.Parallel()
@@ -353,9 +352,9 @@ func TestAServerThatIsNotOpenCodeIsNotFollowed(t *testing.T) {
 	}
 }
 
-// OpenCode rejects a call that nod has just allowed, as it does with the other open calls of a session
-// after a denial. nod then hears that the call never runs. If OpenCode's user allowed the call there, nod
-// hears nothing.
+// OpenCode may reject a call that nod has just allowed, because it rejects a session's open calls after a
+// denial. The connector then tells nod that the call never runs. If OpenCode's user allowed the call, the
+// connector tells nod nothing.
 func TestAnAllowThatOpenCodeDropsIsReported(t *testing.T) {
 	t.Parallel()
 	for reply, want := range map[string]int32{"reject": 1, "once": 0} {
@@ -376,7 +375,7 @@ func TestAnAllowThatOpenCodeDropsIsReported(t *testing.T) {
 			f.say("permission.replied", map[string]any{"sessionID": "ses_1", "requestID": "per_1", "reply": reply})
 			f.runs("msg_2", release)
 			f.asks(permits("per_2", "bash", "msg_2"))
-			r.asked() // the connector has read the event before this permission
+			r.asked() // when this prompt arrives, the connector has read the event permission.replied
 			r.says(nodtest.Deny("no"))
 			f.replied()
 			r.stop()

@@ -14,10 +14,10 @@ type permission struct {
 	Patterns  []string // patterns of the calls that the answer "once" allows
 	Always    []string // patterns of the calls that the answer "always" allows until OpenCode is closed
 	Metadata  json.RawMessage
-	MessageID string // with CallID, identifies the tool call that needs the permission; may be empty
+	MessageID string // together with CallID, the id of the tool call that needs the permission; may be empty
 	CallID    string
 	// Old is true if the permission has the format of OpenCode before 1.1. The reply must then have
-	// that format too.
+	// the older format too.
 	Old bool
 }
 

@@ -34,8 +34,8 @@ var actions = map[string]schemas.ActionType{
 	"todowrite": schemas.ActionOther, "todoread": schemas.ActionOther,
 }
 
-// request returns the request for p. The same p always gets the same ids. After a crash, `nod
-// opencode` therefore waits for the same request again.
+// request returns the request for p. The same p always gets the same ids, so that `nod opencode`
+// waits for the same request again after a crash.
 func (f *follower) request(p permission, c call, own, root session) (*schemas.Request, error) {
 	r := &schemas.Request{
 		Type: schemas.TypeRequest, Kind: schemas.KindToolCall,
@@ -50,8 +50,7 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	if name, ok := alwaysName(p); ok {
 		r.Options = append(r.Options, schemas.Option{OptionID: alwaysOption, Name: name, Kind: schemas.AllowAlways})
 	}
-	// A doom_loop permission is about a repetition of calls. The input of one call does not describe
-	// the repetition.
+	// A doom_loop permission is about a repetition of calls, which the input of one call does not describe.
 	details, ok := withCwd(c.Input, own.Directory)
 	if ok && c.Tool != "" && p.Name != "doom_loop" {
 		r.ToolName, r.ActionDetails = c.Tool, details
@@ -60,7 +59,7 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 		return r, nil
 	}
 	// If the input of the call is unknown, the request contains OpenCode's own description of the
-	// permission. No rule matches those fields, so nod asks a person.
+	// permission. No rule matches the fields of this description, so nod asks a person.
 	r.ToolName, r.ActionType, r.Title = p.Name, schemas.ActionOther, title(p, schemas.ActionOther)
 	shown := map[string]any{"permission": p.Name, "patterns": p.Patterns, "directory of the session": own.Directory}
 	if len(p.Metadata) > 0 {
@@ -73,10 +72,10 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	return r, nil
 }
 
-// actionOf returns the action type of a tool for which OpenCode asks this permission. An MCP server
-// or a plugin may have a tool with the name of one of OpenCode's own tools. OpenCode asks another
-// permission for such a tool, so actionOf returns ActionMCPTool. No rule about OpenCode's own tool
-// then covers the call.
+// actionOf returns the action type of the tool named tool, for which OpenCode asks the permission named
+// permission. An MCP server or a plugin may have a tool with the name of one of OpenCode's own tools, but
+// with another permission. For such a tool, actionOf returns ActionMCPTool, so that no rule about
+// OpenCode's own tool covers the call.
 func actionOf(tool, permission string) schemas.ActionType {
 	a, known := actions[tool]
 	own := tool

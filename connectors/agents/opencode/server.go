@@ -19,7 +19,7 @@ import (
 
 const (
 	callWithin  = 15 * time.Second
-	maxResponse = 32 << 20 // in bytes; a message may contain the output of its tools
+	maxResponse = 32 << 20 // in bytes; large, because a message may contain the output of its tools
 	maxParents  = 16       // the largest depth of nested sessions
 )
 
@@ -35,7 +35,7 @@ func newServer(o Options) (*server, error) {
 		return nil, errors.New("OpenCode's address is not a URL such as " + DefaultURL)
 	}
 	return &server{base: base, opts: o, http: &http.Client{
-		// Follow no redirects: only this server may get the replies and the password.
+		// Follow no redirects, because only this server may get the replies and the password.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
@@ -126,7 +126,7 @@ func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
 }
 
 // pending returns the permissions for which OpenCode waits. known is false if OpenCode cannot list
-// them: versions before 1.1 have no list, and the list of 1.18 fails while a webfetch is pending.
+// them. Versions before 1.1 have no list, and version 1.18 fails to list while a webfetch is pending.
 func (s *server) pending(ctx context.Context) (all []permission, known bool, err error) {
 	var list []wirePermission
 	err = s.get(ctx, &list, "permission")
@@ -154,8 +154,8 @@ type call struct {
 	Input  json.RawMessage
 }
 
-// finished reports whether the call has ended. Its permission then needs no answer, even if OpenCode
-// still lists it as pending.
+// finished reports whether the call has ended. The call's permission then needs no answer, even if
+// OpenCode still lists the permission as pending.
 func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
 // stored reports whether the input of the call is known. Kilo sometimes asks for a permission before.
@@ -196,8 +196,8 @@ type session struct {
 	Title     string `json:"title"`
 }
 
-// sessions reads the session with this id and its root session from OpenCode. The two differ only for
-// a sub-agent's session. It fails if the session is nested deeper than maxParents.
+// sessions reads the session with this id and its root session from OpenCode. The two sessions differ only
+// if the session is that of a sub-agent. sessions fails if the session is nested deeper than maxParents.
 func (s *server) sessions(ctx context.Context, id string) (own, root session, err error) {
 	for range maxParents {
 		var at session

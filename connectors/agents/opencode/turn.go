@@ -15,15 +15,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// turnQuestion is a question to people about the end of a session's turn.
+// turnQuestion is a question to people for the next prompt of a session whose turn is over.
 type turnQuestion struct {
 	session, failure string // failure is why the turn failed, or ""
 	end              context.CancelCauseFunc
-	last             string // the id of the session's last message, once it is read; guarded by follower.mu
+	last             string // the id of the session's last message, or "" before the message is read; guarded by follower.mu
 }
 
-// maxTurns is the largest number of sessions about whose turns people are asked at a time. Further turns
-// end without a question.
+// maxTurns is the largest number of open questions for a next prompt. If there are as many, the connector
+// does not ask about another turn.
 const maxTurns = 50
 
 // turnEvent is an event about a session's turn.
@@ -42,8 +42,9 @@ type turnEvent struct {
 // aborted is the error of a turn that its user has stopped.
 const aborted = "MessageAbortedError"
 
-// turnOver asks people for the next prompt of a session whose turn is over. It asks no people if the user
-// has stopped the turn, because the user is at the agent then. OpenCode may report the end of a turn twice.
+// turnOver asks people for the next prompt of a session whose turn is over. If the user has stopped the
+// turn, turnOver asks nobody, because the user is at the agent. OpenCode may report the end of a turn
+// twice.
 func (f *follower) turnOver(session string) {
 	failure, working := f.failures[session]
 	delete(f.failures, session)
@@ -77,7 +78,7 @@ func (f *follower) beginTurn(session, failure string) {
 	})
 }
 
-// endTurn ends the question about a session's turn, if there is one.
+// endTurn ends the session's question for its next prompt, if there is one.
 func (f *follower) endTurn(session string, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +87,8 @@ func (f *follower) endTurn(session string, why error) {
 	}
 }
 
-// catchUpTurns ends the questions about turns whose sessions went on while OpenCode was disconnected.
+// catchUpTurns ends the questions of sessions that went on while the connector was disconnected from
+// OpenCode.
 func (f *follower) catchUpTurns(ctx context.Context) error {
 	f.mu.Lock()
 	was := map[string]string{}
@@ -112,24 +114,24 @@ func (f *follower) catchUpTurns(ctx context.Context) error {
 func (f *follower) takeTurn(q *turnQuestion) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.turns[q.session] == q { // otherwise the next turn of the session is over too
+	if f.turns[q.session] == q { // if the session has another question, its next turn is already over, so keep that question
 		delete(f.turns, q.session)
 	}
 }
 
-// followTurn handles an event about a session's turn. A session that works again ends the question about
-// the turn before.
+// followTurn handles an event about a session's turn. When a session works again, followTurn ends its
+// question for the next prompt.
 func (f *follower) followTurn(e event) {
 	var t turnEvent
 	if json.Unmarshal(e.Properties, &t) != nil {
-		return // of a version that reports turns in another way
+		return // another version of OpenCode may report turns in another format
 	}
 	session := e.references().session()
 	switch {
 	case session == "":
 	case e.Type == "session.error":
 		if _, working := f.failures[session]; !working {
-			return // the turn is over, and its end was reported
+			return // OpenCode has already reported the end of this turn
 		}
 		failure := strings.TrimSpace(strings.TrimPrefix(t.Error.Name+": "+t.Error.Data.Message, ": "))
 		if t.Error.Name == aborted {
@@ -144,11 +146,11 @@ func (f *follower) followTurn(e event) {
 	}
 }
 
-// askForPrompt asks people for the next prompt of q's session, and sends a reply to OpenCode. It sends
-// none if the session has a new message meanwhile.
+// askForPrompt asks people for the next prompt of q's session, and sends a reply to OpenCode. If the
+// session has a new message, it does not send the reply.
 func (f *follower) askForPrompt(ctx context.Context, q *turnQuestion) error {
 	own, root, err := f.host.sessions(ctx, q.session)
-	if err != nil || own.ID != root.ID { // a sub-agent's session gets its prompts from an agent
+	if err != nil || own.ID != root.ID { // an agent, not a person, prompts a sub-agent's session
 		return err
 	}
 	last, err := f.host.lastMessage(ctx, q.session)
@@ -171,10 +173,20 @@ func (f *follower) askForPrompt(ctx context.Context, q *turnQuestion) error {
 		return err
 	}
 	prompt, ok := agents.Reply(r, d)
-	if !ok || !f.claims(&r) {
+	if !ok {
 		return nil
 	}
-	if err := f.sendReply(ctx, q, last, prompt); err != nil {
+	done, err := f.claim(ctx, &r)
+	if errors.Is(err, ErrClaimTaken) || err != nil && ctx.Err() != nil {
+		return nil
+	}
+	if err == nil {
+		defer done()
+		err = f.sendReply(ctx, q, last, prompt)
+	} else if now, failure := f.host.lastMessage(ctx, q.session); failure == nil && now.id != last.id {
+		return nil // the process that was killed had sent the reply
+	}
+	if err != nil {
 		f.opts.Log.Warn("a reply did not reach the agent", "request", r.PendingID, "error", err)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 		defer cancel()
@@ -183,12 +195,12 @@ func (f *follower) askForPrompt(ctx context.Context, q *turnQuestion) error {
 	return nil
 }
 
-// maxRounds is how often the question about one turn is asked again after another process withdrew it.
+// maxRounds is how often this process asks the question about one turn if other processes withdraw it.
 const maxRounds = 8
 
-// askOnce asks the question about a turn under an id that each process that follows the session uses. If
-// another one of them ended and so withdrew the question, while the turn is still the last one, askOnce
-// asks again.
+// askOnce asks the question about a turn. All processes that follow the session use the same id for this
+// question. When one of these processes ends, it withdraws the question. askOnce then asks again if the
+// session has no new message.
 func (f *follower) askOnce(ctx context.Context, q *turnQuestion, r *schemas.Request, last message) (d schemas.Decision, err error) {
 	for round := range maxRounds {
 		r.PendingID = agents.TurnID(r.SessionID, last.id, round)
@@ -211,25 +223,29 @@ func (f *follower) askTurn(ctx context.Context, r *schemas.Request) (schemas.Dec
 	return d, err
 }
 
-// claims reports whether this process, and no other one, sends the reply to a question.
-func (f *follower) claims(r *schemas.Request) bool {
+// ErrClaimTaken and ErrClaimLost are the errors of Options.Claim if another process has handled the reply,
+// and if it was killed while it did.
+var (
+	ErrClaimTaken = errors.New("another process has handled the reply")
+	ErrClaimLost  = errors.New("the process that was to send the reply was killed; the agent may not have it")
+)
+
+// claim claims the reply to a question for this process.
+func (f *follower) claim(ctx context.Context, r *schemas.Request) (done func(), err error) {
 	if f.opts.Claim == nil {
-		return true
+		return func() {}, nil
 	}
-	mine, err := f.opts.Claim(r.SessionID, r.PendingID)
-	if err != nil {
-		f.opts.Log.Warn("a reply was not sent to the agent", "request", r.PendingID, "error", err)
-	}
-	return mine && err == nil
+	return f.opts.Claim(ctx, r.SessionID, r.PendingID)
 }
 
-// sendReply sends a person's reply to q's session, if last is still its last message and q was not ended.
+// sendReply sends a person's reply to q's session. It returns an error if the session has a message after
+// last, or if q was ended.
 func (f *follower) sendReply(ctx context.Context, q *turnQuestion, last message, prompt string) error {
 	now, err := f.host.lastMessage(ctx, q.session)
 	if err != nil {
 		return err
 	}
-	f.takeTurn(q) // the prompt itself makes the session work again, and must not end this call
+	f.takeTurn(q) // take q first, because the prompt makes the session work again, which would end q and so this call
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -252,7 +268,8 @@ type model struct {
 	ModelID    string `json:"modelID"`
 }
 
-// lastMessage returns a session's last message with the texts in it. It is empty if there is none.
+// lastMessage returns a session's last message with its texts. The message is empty if the session has
+// none.
 func (s *server) lastMessage(ctx context.Context, session string) (last message, err error) {
 	var all []struct {
 		Info struct {
@@ -288,8 +305,8 @@ func (s *server) lastMessage(ctx context.Context, session string) (last message,
 	return last, nil
 }
 
-// prompt sends a session its next prompt, for the agent and the model of its last message: without them
-// OpenCode would leave, for example, the mode plan.
+// prompt sends a session its next prompt, with the agent and the model of the message last. Without them,
+// OpenCode would leave a mode such as plan.
 func (s *server) prompt(ctx context.Context, session string, last message, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

@@ -1,6 +1,7 @@
 package opencode_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/connectors/agents/opencode"
 	"github.com/nodbus/nod/nodtest"
 	"github.com/nodbus/nod/schemas"
 )
@@ -25,15 +27,17 @@ func turnRig(t *testing.T) *rig {
 }
 
 // claims returns a Claim for several connectors.
-func claims() func(session, id string) (bool, error) {
+func claims() func(ctx context.Context, session, id string) (func(), error) {
 	var taken sync.Map
-	return func(session, id string) (bool, error) {
-		_, again := taken.LoadOrStore(session+" "+id, true)
-		return !again, nil
+	return func(_ context.Context, session, id string) (func(), error) {
+		if _, again := taken.LoadOrStore(session+" "+id, true); again {
+			return nil, opencode.ErrClaimTaken
+		}
+		return func() {}, nil
 	}
 }
 
-// second starts another connector beside the first one, as a second process does. stop ends it.
+// second starts a second connector, as a second process does. stop ends this connector.
 func (r *rig) second() (stop func()) {
 	r.t.Helper()
 	other := &rig{fakeOpenCode: r.fakeOpenCode, nod: r.nod, options: r.options, stop: func() {}}
@@ -41,8 +45,8 @@ func (r *rig) second() (stop func()) {
 	return other.stop
 }
 
-// Two connectors beside one server ask one question about a turn, and send one reply. If one of them ends
-// and withdraws the question, the other one asks again.
+// Two connectors that follow one server ask one question about a turn, and send one reply. If one
+// connector ends and withdraws the question, the other connector asks again.
 func TestTwoConnectorsAskOnce(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -68,6 +72,23 @@ func TestTwoConnectorsAskOnce(t *testing.T) {
 	r.nothingReplied()
 }
 
+// If the process that was to send a reply was killed, people read that it may not have reached the agent,
+// and nobody sends it again.
+func TestAReplyOfAKilledProcessIsReported(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.writes("msg_1", "All done")
+	r := newRig(t, f)
+	r.options.Turns = true
+	r.options.Claim = func(context.Context, string, string) (func(), error) { return nil, opencode.ErrClaimLost }
+	r.run()
+	r.idle("ses_1")
+	r.asked()
+	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "now the tests"})
+	require.Eventually(t, func() bool { return r.abandoned.Load() == 1 }, waitAtMost, time.Millisecond)
+	r.nothingReplied()
+}
+
 // idle makes a session work and then end its turn, which OpenCode reports twice. failure is the error of
 // the turn, or nil.
 func (f *fakeOpenCode) idle(session string, failure ...map[string]any) {
@@ -84,7 +105,7 @@ func (f *fakeOpenCode) busy(session string) {
 	f.say("session.status", map[string]any{"sessionID": session, "status": map[string]any{"type": "busy"}})
 }
 
-// A reply to the end of a turn becomes the session's next prompt.
+// A person's reply after a turn becomes the session's next prompt.
 func TestAReplyIsTheNextPrompt(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -95,20 +116,20 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	assert.Equal(t, "Title of ses_1", p.Request.SessionLabel)
 	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "now the tests"})
 	assert.Equal(t, "prompt ses_1 now the tests", r.replied())
-	r.idle("ses_1") // without a new message there is no new turn
+	r.idle("ses_1") // the session has no new message, so the connector asks nobody
 	r.nothingReplied()
 
 	r.writes("msg_2", "Done again")
 	r.idle("ses_1")
 	r.asked()
-	r.says(nodtest.Deny("")) // the person leaves it
+	r.says(nodtest.Deny("")) // the person chooses to give no reply
 	r.writes("msg_3", "Done once more")
 	r.idle("ses_1")
 	r.asked()
 	r.nothingReplied()
 }
 
-// The question about a failed turn contains the reason. The connector asks no people about a turn that the
+// The question about a failed turn contains the reason. The connector asks nobody about a turn that the
 // user has stopped, or about the turn of a sub-agent.
 func TestAFailedTurn(t *testing.T) {
 	t.Parallel()
@@ -125,8 +146,8 @@ func TestAFailedTurn(t *testing.T) {
 	assert.Equal(t, "ses_1", p.SessionID)
 }
 
-// A session that goes on without the reply ends the question, and a reply that was under way by then is
-// not sent.
+// If a session goes on without the reply, its question ends. The connector does not send a reply that
+// comes too late.
 func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -134,7 +155,7 @@ func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	p := r.asked()
 	r.busy("ses_1")
 	assert.Equal(t, "the agent has its next prompt", r.ended(p))
-	r.says(nodtest.Answer{}) // the first prompt's approver has no answer
+	r.says(nodtest.Answer{}) // end the approver's wait for the first prompt
 
 	r.idle("ses_1")
 	r.asked()
@@ -145,7 +166,7 @@ func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	r.nothingReplied()
 }
 
-// The process is recorded as one that waits, as long as it does.
+// While the connector waits for a decision or a reply, Options.Waits has a record of its process.
 func TestARequestEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -172,7 +193,7 @@ func TestARequestEndsWithItsProcess(t *testing.T) {
 	assert.Empty(t, <-waits)
 }
 
-// The connector asks no people about turns if Options.Turns is not set.
+// The connector asks nobody about turns if Options.Turns is not set.
 func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -184,7 +205,7 @@ func TestTurnsAreAskedAboutOnRequest(t *testing.T) {
 	assert.Equal(t, schemas.KindToolCall, r.asked().Request.Kind)
 }
 
-// A session that goes on while OpenCode cannot be reached ends the question too.
+// If a session goes on while the connector cannot reach OpenCode, the session's question ends too.
 func TestATurnThatGoesOnUnheardEndsTheQuestion(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
@@ -195,11 +216,12 @@ func TestATurnThatGoesOnUnheardEndsTheQuestion(t *testing.T) {
 	assert.Equal(t, "the agent has its next prompt", r.ended(p))
 }
 
-// People are asked about a limited number of turns at a time, and about sessions with long titles too.
+// The connector asks people about a limited number of turns at a time. It also asks about a session with a
+// long title.
 func TestManyTurns(t *testing.T) {
 	t.Parallel()
 	r := turnRig(t)
-	r.idle("ses_" + strings.Repeat("x", 600)) // its title contains its id
+	r.idle("ses_" + strings.Repeat("x", 600)) // the title contains the session's id
 	assert.Len(t, []rune(r.asked().Request.SessionLabel), 512)
 	r.says(nodtest.Answer{})
 	for i := range 50 {

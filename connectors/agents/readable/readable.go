@@ -1,7 +1,6 @@
 // Package readable lists the directories outside a project that a command may read without a
-// permission: directories of the system and of toolchains. The packages that confine commands to
-// their permissions use these lists. The policy uses them to name the permissions that a command
-// lacks.
+// permission. They belong to the system and to toolchains. The packages that confine commands to their
+// permissions use these lists. The policy uses the lists to name the permissions that a command lacks.
 package readable
 
 // System returns the paths that every confined command may read, if they exist: programs,
@@ -43,9 +42,9 @@ func Toolchains() []string {
 	}
 }
 
-// Caches returns the caches of toolchains in the home directory, without the home directory's
-// path. A command in a container may read them; its changes go to an overlay, so that it cannot
-// put code into later builds outside the container.
+// Caches returns the caches of toolchains in the home directory, without the home directory's path.
+// A command in a container may read the caches. Its changes go to an overlay, so that it cannot put
+// code into later builds outside the container.
 func Caches() []string {
 	return []string{
 		".cache/go-build", "go/pkg", ".npm/_cacache", ".cache/pip", ".cache/uv", ".cache/yarn", ".cache/pnpm", ".local/share/pnpm", ".yarn/berry",

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// IDKey returns a key that is the same for all spellings of a JSON-RPC id: 1 and 1.0 have one key, and
-// so have "a" and "\u0061". The keys of 1 and "1" differ. For a value that cannot be an id, such as
-// null, IDKey returns "".
+// IDKey returns a key that is the same for all spellings of a JSON-RPC id. For example, 1 and 1.0 have
+// the same key, and so have "a" and "\u0061", but 1 and "1" have different keys. For a value that
+// cannot be an id, such as null, IDKey returns "".
 func IDKey(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""

@@ -1,5 +1,5 @@
-// Package relay contains code for the programs that nod puts between a host and its agent or
-// server: lines, JSON-RPC ids, and the process of the agent or server.
+// Package relay contains code for the programs that nod puts between a host and its agent or server.
+// It handles lines, JSON-RPC ids, and the process of the agent or server.
 package relay
 
 import (
@@ -38,8 +38,8 @@ func EachLine(r io.Reader, f func(line []byte) error) error {
 }
 
 // LineWriter writes whole lines from several goroutines. If a peer's output ends in the middle of a
-// line, LineWriter writes that fragment and lets every later write fail, because the next line
-// would become part of the fragment.
+// line, LineWriter writes this fragment. Every later write fails, because the next line would become
+// a part of the fragment.
 type LineWriter struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -49,8 +49,7 @@ type LineWriter struct {
 // NewLineWriter returns a LineWriter that writes to w.
 func NewLineWriter(w io.Writer) *LineWriter { return &LineWriter{w: w} }
 
-// WriteLine writes a line. A line without a line break must be the last one: every later write
-// fails.
+// WriteLine writes a line. After a line without a line break, every later write fails.
 func (l *LineWriter) WriteLine(line []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

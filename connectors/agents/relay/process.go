@@ -13,9 +13,8 @@ import (
 const (
 	// endWithin is the time between SIGTERM and SIGKILL for a program that has not ended.
 	endWithin = 5 * time.Second
-	// drainWithin is how long the sidecar, the process that calls Run, still reads the program's
-	// output after the program has ended. The program's child processes may keep the output open
-	// for longer.
+	// drainWithin is how long Run still reads the program's output after the program has ended. The
+	// program's child processes may keep the output open for longer.
 	drainWithin = 2 * time.Second
 	// passWithin is how long Run waits for pass after ctx has ended.
 	passWithin = 5 * time.Second
@@ -37,7 +36,7 @@ func (p Program) Run(ctx context.Context, pass func(in io.WriteCloser, out io.Re
 		return 0, fmt.Errorf("name the command of %s after --", p.Role)
 	}
 	// The pipes are made with os.Pipe, because os/exec closes its own pipes as soon as the program
-	// ends, and the program's last output would be lost.
+	// ends, and the program's last output would then be lost.
 	input, in, err := os.Pipe()
 	if err != nil {
 		return 0, fmt.Errorf("make a pipe to %s: %w", p.Role, err)
@@ -62,7 +61,7 @@ func (p Program) Run(ctx context.Context, pass func(in io.WriteCloser, out io.Re
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // the result is read from cmd.ProcessState below
+		_ = cmd.Wait() // cmd.ProcessState also has the result
 		_ = out.SetReadDeadline(time.Now().Add(drainWithin))
 	}()
 	passed := make(chan struct{})
@@ -73,7 +72,7 @@ func (p Program) Run(ctx context.Context, pass func(in io.WriteCloser, out io.Re
 	<-ended
 	select {
 	case <-passed:
-	case <-ctx.Done(): // do not wait for pass: a peer that does not read could block it forever
+	case <-ctx.Done(): // do not wait for pass, because a peer that does not read could block pass forever
 		select {
 		case <-passed:
 		case <-time.After(passWithin):

@@ -79,10 +79,14 @@ func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.
 	}
 	switch {
 	case len(found) > 0:
-	case o.Place.URL == "":
+	case o.Place.URL == "" && o.Place.TokenFile == "":
 		found = append(found, ok(check, "this user may ask, answer and manage"))
 	default:
-		found = append(found, ok(check, "the server accepts the key of "+o.roles()[0].String()))
+		credential := "key"
+		if o.Place.TokenFile != "" {
+			credential = "token"
+		}
+		found = append(found, ok(check, "the server accepts the "+credential+" of "+o.roles()[0].String()))
 		if settings == nil {
 			found = append(found, note("approvers", "the other checks need the owner's key", "run nod doctor on the machine of nod"))
 		}
@@ -93,6 +97,9 @@ func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.
 // roles returns the roles in which this user's commands connect. For a nod on this machine these are
 // three roles. Otherwise it is the one role in the key file's name, by default the owner.
 func (o *Options) roles() []roles.ID {
+	if name, err := o.Place.Agent(); err == nil && o.Place.TokenFile != "" {
+		return []roles.ID{roles.AgentID(name)}
+	}
 	if o.Place.URL == "" {
 		return []roles.ID{roles.AgentID("local"), roles.ConnectorID(schemas.ConnectorTerminal), {Role: roles.Owner}}
 	}

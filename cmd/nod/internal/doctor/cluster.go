@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,11 @@ func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 			continue
 		}
 		info := c.ServerInfo()
+		if hostOf(info.URL) != hostOf(place.URL) { // the client has tried the server's cluster, too
+			c.Close()
+			found = append(found, wrong(check, fmt.Sprintf("the NATS server at %s refused the key of %s, or was lost at once; %s took it", bus.Address(place.URL), id, people.Line(info.Name)), "give it the same accounts.conf as the others, and reload it"))
+			continue
+		}
 		if infos[info.Name] = info; conn == nil {
 			conn = c
 		} else {
@@ -66,6 +72,18 @@ func servers(ctx context.Context, o Options) (found []Finding, conn *bus.Conn) {
 		found = append(found, note(check, "NOD_URL names one server of the cluster "+people.Line(conn.ServerInfo().Cluster), "name all servers, so that agents and engines go on without this one"))
 	}
 	return found, conn
+}
+
+// hostOf returns the host and the port of a server's URL, as the client completes it.
+func hostOf(url string) string {
+	_, host, ok := strings.Cut(bus.Address(url), "://")
+	if !ok {
+		host = url
+	}
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		host = net.JoinHostPort(strings.Trim(host, "[]"), "4222")
+	}
+	return host
 }
 
 // store checks one stream and its consumers.

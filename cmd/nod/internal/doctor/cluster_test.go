@@ -39,3 +39,12 @@ func TestAStoreOfAClusterIsJudged(t *testing.T) {
 }
 
 var errState = errors.New("read the state of KV_shown_prompts: context deadline exceeded")
+
+func TestAServerIsKnownByItsHostAndPort(t *testing.T) {
+	for url, host := range map[string]string{
+		"nats://a:4222": "a:4222", "nats://a": "a:4222", "a": "a:4222", "a:4223": "a:4223",
+		"tls://[::1]:4222": "[::1]:4222", "nats://[::1]": "[::1]:4222", "nats://user:secret@a:4222": "a:4222",
+	} {
+		assert.Equal(t, host, hostOf(url), url)
+	}
+}

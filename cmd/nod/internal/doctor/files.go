@@ -11,7 +11,7 @@ import (
 
 // private lists glob patterns for the files in the data directory that other users must not read or
 // write.
-var private = []string{".", "keys", "keys/*", "nats", "settings.json", "logs", "hooks", "web", "web/*", "http", "http/*", "mcp-token", "acp-token", "tls", "tls/*", "backups", "waiting"}
+var private = []string{".", "keys", "keys/*", "nats", "settings.json", "tokens.json", "logs", "hooks", "web", "web/*", "http", "http/*", "mcp-token", "acp-token", "tls", "tls/*", "backups", "waiting"}
 
 func files(dataDir string) []Finding {
 	const check = "files"
@@ -47,7 +47,7 @@ func exposed(check, path string) (Finding, bool) {
 		return failed(check, fmt.Errorf("look at %s: %w", path, err)), true
 	}
 	open, fix := fs.FileMode(0o077), "chmod go-rwx "+path
-	if filepath.Base(path) == "settings.json" {
+	if name := filepath.Base(path); name == "settings.json" || name == "tokens.json" {
 		open, fix = 0o022, "chmod go-w "+path
 	}
 	if runtime.GOOS == "windows" || info.Mode().Perm()&open == 0 {

@@ -14,9 +14,9 @@ const maxNames = 100
 // maxQuery is the largest DNS query over UDP, in bytes (RFC 6891 recommends this size).
 const maxQuery = 4096
 
-// ServeNames reads DNS queries until Close, notes their names, and answers each with a server failure,
-// after which programs give up at once. Without an answer they would wait, and a command that does not
-// use the proxy could not tell which host it lacks.
+// ServeNames reads DNS queries until Close, notes their names, and answers each query with a server
+// failure. After this answer, a program gives up at once and can report the name. Without an answer,
+// the program would wait.
 func (p *Proxy) ServeNames(conn net.PacketConn) {
 	if !p.keep(conn) {
 		conn.Close()

@@ -55,7 +55,7 @@ func New(granted []Endpoint) *Proxy {
 	}
 }
 
-// AllowAddresses replaces Public as the check of each address. Call it before Serve.
+// AllowAddresses makes the proxy check addresses with test instead of Public. Call it before Serve.
 func (p *Proxy) AllowAddresses(test func(netip.Addr) bool) { p.public = test }
 
 // Serve accepts clients on l until Close.
@@ -80,7 +80,8 @@ func (p *Proxy) Serve(l net.Listener) {
 	}
 }
 
-// keep has Close close c. It returns false if the proxy is closed or has too many connections.
+// keep registers c, so that Close closes it. It returns false if the proxy is closed or has too many
+// connections.
 func (p *Proxy) keep(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

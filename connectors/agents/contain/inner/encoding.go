@@ -106,7 +106,7 @@ func list[T any](c *coder, all *[]T, one func(*T)) {
 	n := uint64(len(*all))
 	c.number(&n)
 	if c.reading {
-		if n > uint64(len(c.buf)) { // each element needs at least one byte
+		if n > uint64(len(c.buf)) { // a list of n elements needs at least n bytes
 			c.buf, c.broken = nil, true
 			return
 		}

@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// init turns this process into the inner process if nod started it as such, and then never returns.
-// It requires an argument in addition to the environment variable, because a user's environment
-// alone must not change the behaviour of nod.
+// If nod started this process as the inner process, init does the work of the inner process and
+// never returns. It requires an argument beside the environment variable, because a user's
+// environment alone must not change nod.
 func init() {
 	if _, ok := syscall.Getenv(Variable); ok && commandLine() == Name+"\x00" {
 		syscall.Exit(run())
@@ -34,7 +34,7 @@ type failure struct {
 }
 
 func fail(what string, err error) *failure {
-	errno, ok := err.(syscall.Errno) // not errors.As, because this package imports only syscall
+	errno, ok := err.(syscall.Errno) // errors.As would need another import than syscall
 	if !ok {
 		errno = syscall.EINVAL
 	}

@@ -135,7 +135,7 @@ func (s *Step) doIn() error {
 		if err := syscall.Mount("proc", ".", "proc", flags|syscall.MS_NOEXEC, ""); err != nil {
 			return err
 		}
-		return setAttr(atFdcwd, s.Path, 0, ReadOnly) // root could otherwise change the machine's kernel parameters
+		return setAttr(atFdcwd, s.Path, 0, ReadOnly) // read-only, because root could otherwise change the machine's kernel parameters
 	case StepOverlay:
 		return s.overlay()
 	}
@@ -296,7 +296,7 @@ func network(p *Plan) *failure {
 		return fail("listen for the proxy", err)
 	}
 	sockets := []int{listener}
-	if names, err := nameSocket(); err == nil { // an error leaves names unnoted; the command has no name server either way
+	if names, err := nameSocket(); err == nil { // after an error, only nod's notes of the names are missing
 		defer syscall.Close(names)
 		sockets = append(sockets, names)
 	}

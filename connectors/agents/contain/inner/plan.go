@@ -16,7 +16,7 @@ const (
 )
 
 // ProxyPort is the loopback port of the proxy in the command's network namespace.
-const ProxyPort = 61280 // above the ports that Linux assigns by itself
+const ProxyPort = 61280 // greater than the ports that Linux assigns by itself
 
 // Plan tells the inner process how to build the file system, which restrictions to apply, and which
 // command to run.
@@ -30,9 +30,9 @@ type Plan struct {
 	Argv, Env  []string
 	Limits     []Limit
 	Filter     []byte // the seccomp filter: struct sock_filter, as the kernel reads it
-	Handled    uint64 // the access rights that Landlock restricts; 0 means that it restricts no files
-	Scoped     uint64 // the scopes that Landlock restricts
-	Rules      []Rule // the exceptions from Handled
+	Handled    uint64 // the accesses to files that Landlock refuses; 0 means that Landlock refuses none
+	Scoped     uint64 // the other accesses that Landlock refuses, as the kernel's bits for scopes
+	Rules      []Rule // the accesses that Landlock allows although Handled contains them
 }
 
 // Rule lets the command use the file at Path or, if it is a directory, all files below it.
@@ -57,7 +57,7 @@ const (
 	StepCover          // bind-mounts Source, a path in the new file system, at Path; Dev and Ino are those of Path
 	StepProc           // mounts /proc for the new process namespace
 	StepPts            // mounts a devpts for pseudo-terminals
-	StepOverlay        // mounts Source at Path as an overlay that writes to the directory Data; if that fails, bind-mounts Source read-only
+	StepOverlay        // mounts Source at Path as an overlay whose changes go to the directory Data, or read-only if no overlay is possible
 )
 
 // Step is one step in building the file system.
@@ -70,8 +70,8 @@ type Step struct {
 	Dev, Ino uint64
 }
 
-// The kinds of messages on the control connection. The inner process sends the first five, and nod the
-// others.
+// The kinds of messages on the control connection. The inner process sends the first five kinds, and
+// nod sends the rest.
 const (
 	Failed   = 'E' // the command did not start: Text is the reason, Value the errno
 	NotRun   = 'N' // the program could not be executed; Value is the errno

@@ -16,7 +16,7 @@ const (
 	prAmbientClear   = 4
 	seccompFilter    = 2
 	capabilityFormat = 0x20080522 // _LINUX_CAPABILITY_VERSION_3
-	noRootSecured    = 0x2f       // root gets no capabilities by its user id; these bits are locked, so the command cannot change them
+	noRootSecured    = 0x2f       // root gets no capabilities by its user id; the lock bits prevent the command from changing this
 	landlockBeneath  = 1
 )
 
@@ -77,7 +77,7 @@ func dropCapabilities(namespaces bool) error {
 		for power := uintptr(0); ; power++ {
 			err := prctl(prCapBoundDrop, power, 0)
 			if err == syscall.EINVAL {
-				break // this number is above the kernel's last capability
+				break // the kernel has no capability with this number
 			}
 			if err != nil {
 				return err

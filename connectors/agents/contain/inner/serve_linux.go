@@ -20,7 +20,7 @@ func serve(p *Plan) int {
 		switch {
 		case err == syscall.EINTR, err == nil && got != pid:
 		case err == syscall.ECHILD:
-			select {} // block forever: follow has killed the command and ends this process
+			select {} // block forever, because follow has killed the command and ends this process
 		case err != nil:
 			return report(Failed, fail("wait for the command", err))
 		case status.Stopped():
@@ -101,7 +101,7 @@ func follow(pid int) {
 // that signal during the call.
 func takeInput(group int) {
 	const block, setMask = 0, 2
-	runtime.LockOSThread() // the signal mask belongs to the thread
+	runtime.LockOSThread() // keep the thread, because each thread has its own signal mask
 	defer runtime.UnlockOSThread()
 	var old, mask uint64
 	mask = 1 << (syscall.SIGTTOU - 1)

@@ -38,8 +38,8 @@ const waitAtMost = time.Minute
 type Side struct {
 	// Says sends text to the connector as this program's output.
 	Says func(text string)
-	// Hears returns the next text from the connector to this program. It fails the test if the
-	// connector sends none.
+	// Hears returns the next text from the connector to this program. If the connector sends no text,
+	// Hears fails the test.
 	Hears func() string
 	// JSON makes Replay compare received texts as JSON instead of byte for byte.
 	JSON bool
@@ -129,12 +129,12 @@ func (n *Nod) Withdraw(_ context.Context, session, id, reason string) error {
 	return nil
 }
 
-// Abandon does the same as Withdraw, because a transcript does not distinguish them.
+// Abandon does the same as Withdraw, because a transcript does not distinguish the two calls.
 func (n *Nod) Abandon(ctx context.Context, session, id, reason string) error {
 	return n.Withdraw(ctx, session, id, reason)
 }
 
-// Detach always fails: no transcript uses it yet.
+// Detach always fails, because no transcript uses it yet.
 func (n *Nod) Detach(context.Context, string, string, string) error {
 	return schemas.Errorf(schemas.CodeInternal, "transcripts do not support Detach")
 }
@@ -146,10 +146,10 @@ func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	return err
 }
 
-// TakeNotices always returns none.
+// TakeNotices returns no notices.
 func (n *Nod) TakeNotices(context.Context, string) ([]schemas.Notice, error) { return nil, nil }
 
-// Notices calls heard never.
+// Notices never calls the function heard.
 func (n *Nod) Notices(context.Context, string, func(schemas.Notice)) error { return nil }
 
 // unplayed returns the requests, withdrawals and calls of HostResolved for which the transcript had no

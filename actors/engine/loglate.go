@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// lateNear bounds the entries of a session among which an earlier copy of a late entry is looked for.
+const lateNear = 1000
+
+// appendOnce adds an entry about something that happened at the broker time since. The log drops a
+// repetition for an hour only, and each later version of a record brings its entries again. So if since
+// is longer ago, appendOnce looks for the entry in the log first. In a session with more than lateNear
+// entries meanwhile, it may still be there twice. first reports whether the log has a new entry.
+func (e *effects) appendOnce(ctx context.Context, id string, line schemas.LogEntry, since time.Time) (first bool, err error) {
+	if e.clock.now().Sub(since) > replacedWithin {
+		near, err := e.store.Log.Since(ctx, since.Add(-askedEarly), line.SessionID, lateNear)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(near, func(old bus.PastEntry) bool { return sameLine(&old.LogEntry, &line) }) {
+			return false, nil
+		}
+	}
+	_, first, err = e.store.Log.Append(ctx, id, line)
+	return first, err
+}
+
+// sameLine reports whether two entries of a session log the same event.
+func sameLine(a, b *schemas.LogEntry) bool {
+	sameEnd := (a.Aftermath == nil) == (b.Aftermath == nil) && (a.Aftermath == nil || a.Aftermath.Kind == b.Aftermath.Kind)
+	return a.Kind == b.Kind && a.PendingID == b.PendingID && a.Actor == b.Actor && a.Digest == b.Digest && a.Outcome == b.Outcome && a.At.Equal(b.At) && sameEnd
+}

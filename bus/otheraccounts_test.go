@@ -1,0 +1,96 @@
+package bus_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+)
+
+// A company's operator signs other accounts too. Such an account imports from nod's accounts only with
+// a token that one of their signing keys has signed. With a stolen one of EDGE it reads what an observer
+// reads, and sends no request or answer.
+func TestWhatOtherAccountsOfAnOperatorImport(t *testing.T) {
+	t.Parallel()
+	g := startIn(t, operatorMode)
+	hears := func(other *nats.Conn) bool {
+		heard, err := other.SubscribeSync("nod.v1.request.*.*.*")
+		require.NoError(t, err)
+		require.NoError(t, other.Flush())
+		engine, answers := g.listen(asEngine, "nod.v1.answer.>")
+		ada := g.as(asAda)
+		require.NoError(t, ada.Publish("nod.v1.request.ada.s.1", nil))
+		require.NoError(t, ada.Flush())
+		require.NoError(t, other.Publish("nod.v1.answer.terminal.s.1", nil))
+		require.NoError(t, other.Flush())
+		require.NoError(t, engine.Flush())
+		requireSilent(t, answers)
+		n, _, err := heard.Pending()
+		require.NoError(t, err)
+		return n > 0
+	}
+	for _, seed := range []string{"", "observer", "engine-store"} {
+		require.False(t, hears(g.otherAccount(seed)), "%q", seed)
+	}
+	other := g.otherAccount("agent")
+	require.True(t, hears(other))
+	_, err := g.keys.RotateSigner("agent")
+	require.NoError(t, err)
+	accounts, err := g.keys.AccountJWTs(time.Now())
+	require.NoError(t, err)
+	_, err = bus.PushAccounts(t.Context(), g.url, g.keys.PushCreds(), roles.AccountsOf(accounts, roles.Edge), quiet())
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return !hears(other) }, 10*time.Second, 10*time.Millisecond, "the token is worth nothing any more")
+}
+
+// otherAccount connects to a new account of the same operator, which imports requests and answers from
+// EDGE, with tokens that a seed has signed.
+func (g *guarded) otherAccount(seed string) *nats.Conn {
+	g.t.Helper()
+	_, public := newKey(g.t, nkeys.CreateAccount)
+	signer, signerPublic := newKey(g.t, nkeys.CreateAccount)
+	claims := jwt.NewAccountClaims(public)
+	claims.SigningKeys.Add(signerPublic)
+	edge := g.account(asAda)
+	var err error
+	for subject, kind := range map[jwt.Subject]jwt.ExportType{"nod.v1.request.*.*.*": jwt.Stream, "nod.v1.answer.terminal.*.*": jwt.Service} {
+		i := &jwt.Import{Name: string(subject), Account: edge, Type: kind, Subject: subject}
+		if seed != "" {
+			a := jwt.NewActivationClaims(public)
+			a.IssuerAccount, a.ImportSubject, a.ImportType = edge, subject, kind
+			i.Token, err = a.Encode(operatorSeed(g.t, g.dir, seed))
+			require.NoError(g.t, err)
+		}
+		claims.Imports.Add(i)
+	}
+	account := roles.AccountJWT{Account: "OTHER", PublicKey: public}
+	account.JWT, err = claims.Encode(operatorSeed(g.t, g.dir, "accounts"))
+	require.NoError(g.t, err)
+	_, err = bus.PushAccounts(g.t.Context(), g.url, g.keys.PushCreds(), []roles.AccountJWT{account}, quiet())
+	require.NoError(g.t, err)
+
+	user, name := newKey(g.t, nkeys.CreateUser)
+	c := jwt.NewUserClaims(name)
+	c.IssuerAccount = public
+	token, err := c.Encode(signer)
+	require.NoError(g.t, err)
+	nc, err := nats.Connect(g.url, nats.UserJWT(func() (string, error) { return token, nil }, user.Sign), nats.Timeout(30*time.Second))
+	require.NoError(g.t, err)
+	g.t.Cleanup(nc.Close)
+	return nc
+}
+
+func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyPair, public string) {
+	t.Helper()
+	pair, err := create()
+	require.NoError(t, err)
+	public, err = pair.PublicKey()
+	require.NoError(t, err)
+	return pair, public
+}

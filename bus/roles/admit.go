@@ -1,0 +1,187 @@
+package roles
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nkeys"
+)
+
+// AdmitSubject is the subject on which a server asks the token service about a client that has no
+// key.
+const AdmitSubject = "$SYS.REQ.USER.AUTH"
+
+// Admits has the public halves of the keys with which the token service admits agents: Issuer signs
+// the users that it makes, XKey encrypts what the servers and the service tell each other.
+type Admits struct{ Issuer, XKey string }
+
+// AdmitKeys are the secret halves of Admits. Whoever has Issuer can make a user with any rights.
+type AdmitKeys struct{ Issuer, XKey nkeys.KeyPair }
+
+// maxControlLine is the longest CONNECT message that a server accepts if it admits agents by
+// tokens. NATS's own limit of 4 kB is too short for the tokens of some issuers.
+const maxControlLine = 16 << 10
+
+// AdmitWithin is how long a server waits for the token service before it refuses a client. It is
+// shorter than the 2 s after which the server pings the client, which would take the ping for a fault.
+const AdmitWithin = 1500 * time.Millisecond
+
+// ErrNoTokens means that the keys are for servers in operator mode.
+var ErrNoTokens = errors.New("servers in operator mode admit no agents by tokens: give each job a key (nod keys add agent-NAME), or use servers with plain keys")
+
+// tokenService returns the rights of the token service in its own account, in which only the servers
+// send messages: to hear their questions and to reply.
+func tokenService() Permissions {
+	return Permissions{Subscribe: []string{AdmitSubject}, Responses: true}
+}
+
+// callout returns the part of the configuration that makes a server ask the token service about
+// clients without a key, or nothing if the service has no key. Users with keys never depend on the
+// service: the server asks it about no user of an account that allowed_accounts leaves out.
+func (c Config) callout() string {
+	var keys []string
+	var admits Admits
+	for _, u := range c.Admitting {
+		keys = append(keys, u.PublicKey)
+		admits = u.Admits
+	}
+	if len(keys) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`max_control_line: %d
+authorization {
+  timeout: %.1f
+  auth_callout {
+    issuer: %s
+    xkey: %s
+    account: %s
+    allowed_accounts: [%s]
+    auth_users: %s
+  }
+}
+`, maxControlLine, AdmitWithin.Seconds(), admits.Issuer, admits.XKey, Tokens, Tokens, quoteAll(keys))
+}
+
+// TokenServices returns the users of the token service among users.
+func TokenServices(users []User) (services []User) {
+	for _, u := range users {
+		if u.ID.Role == TokenService {
+			services = append(services, u)
+		}
+	}
+	return services
+}
+
+// The suffixes of the files with the keys that only the token service has.
+const (
+	issuerSuffix = ".issuer"
+	xkeySuffix   = ".xkey"
+)
+
+func (k *Keys) admitPath(suffix string) string {
+	return strings.TrimSuffix(k.Path(ID{Role: TokenService}), keySuffix) + suffix
+}
+
+// addAdmitting makes the further keys of the token service, unless it has its first key. For other
+// roles it does nothing.
+func (k *Keys) addAdmitting(id ID) error {
+	if _, err := os.Stat(k.Path(id)); id.Role != TokenService || err == nil {
+		return nil
+	}
+	for suffix, create := range map[string]func() (nkeys.KeyPair, error){issuerSuffix: nkeys.CreateAccount, xkeySuffix: nkeys.CreateCurveKeys} {
+		pair, err := create()
+		if err != nil {
+			return fmt.Errorf("make a key for %s: %w", id, err)
+		}
+		seed, err := pair.Seed()
+		if err == nil {
+			err = WriteNew(k.admitPath(suffix), append(seed, '\n'))
+		}
+		pair.Wipe() // clears seed too
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("write the key of %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// removeAdmitting removes the further keys of the token service. They go before the key with which it
+// connects: a killed removal leaves keys that are refused as a whole.
+func (k *Keys) removeAdmitting(id ID) error {
+	if id.Role != TokenService {
+		return nil
+	}
+	for _, suffix := range []string{issuerSuffix, xkeySuffix} {
+		if err := os.Remove(k.admitPath(suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the key of %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// ReadAdmitKeys reads the keys with which the token service admits agents. They are beside the key with
+// which it connects, in files of the same name.
+func ReadAdmitKeys(keyFile string) (keys AdmitKeys, err error) {
+	name := strings.TrimSuffix(keyFile, keySuffix)
+	if keys.Issuer, err = readAdmitKey(name+issuerSuffix, nkeys.PrefixByteAccount); err != nil {
+		return AdmitKeys{}, err
+	}
+	if keys.XKey, err = readAdmitKey(name+xkeySuffix, nkeys.PrefixByteCurve); err != nil {
+		return AdmitKeys{}, err
+	}
+	return keys, nil
+}
+
+// AdmitKeys is ReadAdmitKeys for the keys in the directory. It refuses files that others may read.
+func (k *Keys) AdmitKeys() (AdmitKeys, error) {
+	for _, suffix := range []string{issuerSuffix, xkeySuffix} {
+		if info, err := os.Stat(k.admitPath(suffix)); err == nil && exposed(info) {
+			return AdmitKeys{}, fmt.Errorf("other users may read the key %s (mode %04o): chmod 600 it, or make new ones (nod keys revoke token-service) if others had access", k.admitPath(suffix), info.Mode().Perm())
+		}
+	}
+	return ReadAdmitKeys(k.Path(ID{Role: TokenService}))
+}
+
+func (k *Keys) admits(id ID) (a Admits, err error) {
+	if id.Role != TokenService {
+		return Admits{}, nil
+	}
+	keys, err := k.AdmitKeys()
+	if err != nil {
+		return Admits{}, err
+	}
+	defer keys.Issuer.Wipe()
+	defer keys.XKey.Wipe()
+	if a.Issuer, err = keys.Issuer.PublicKey(); err == nil {
+		a.XKey, err = keys.XKey.PublicKey()
+	}
+	return a, err
+}
+
+func readAdmitKey(path string, kind nkeys.PrefixByte) (pair nkeys.KeyPair, err error) {
+	const again = "nod keys revoke token-service, then nod keys add token-service"
+	seed, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("the token service lacks a key: %w: copy it beside the others, or %s", err, again)
+	}
+	defer clear(seed)
+	trimmed := bytes.TrimSpace(seed)
+	prefix, _, err := nkeys.DecodeSeed(trimmed)
+	switch {
+	case err != nil || prefix != kind:
+		err = nkeys.ErrIncompatibleKey
+	case kind == nkeys.PrefixByteCurve:
+		pair, err = nkeys.FromCurveSeed(trimmed)
+	default:
+		pair, err = nkeys.FromSeed(bytes.Clone(trimmed)) // the pair keeps the seed
+	}
+	if err != nil { // the library's error may quote the seed, so it is left out
+		return nil, fmt.Errorf("the key %s is damaged: restore it, or %s", path, again)
+	}
+	return pair, nil
+}

@@ -1,0 +1,162 @@
+package schemas
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// Later has the members of a stored object that this version of nod does not know, as JSON without
+// the braces: a later version wrote them. Load keeps them and Encode writes them again, so that
+// an older engine that changes a record or a grant loses nothing of it. Every struct that engines
+// store and change has a Later. A member may narrow what the object allows, so an engine allows
+// nothing by an object that HasLater.
+type Later string
+
+var laterType = reflect.TypeFor[Later]()
+
+// HasLater reports whether a message, or a part of it, has members that this version of nod does
+// not know.
+func HasLater(message any) bool { return hasLater(reflect.ValueOf(message)) }
+
+func hasLater(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return !v.IsNil() && hasLater(v.Elem())
+	case reflect.Slice:
+		for i := range v.Len() {
+			if !hasParts(v.Type().Elem()) {
+				return false
+			}
+			if hasLater(v.Index(i)) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		if !hasParts(v.Type()) {
+			return false
+		}
+		for i := range v.NumField() {
+			f := v.Field(i)
+			if f.Type() == laterType && f.Len() > 0 || hasLater(f) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasParts reports whether a value of this type may contain a Later.
+func hasParts(t reflect.Type) bool {
+	return t != timeType && t != rawType && (t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer)
+}
+
+// keepLater sets each Later in v, which encoding/json has decoded from data. It returns false if data
+// has parts that nod never writes, such as a name that occurs twice.
+func (p *plan) keepLater(data []byte, v reflect.Value) bool {
+	d := planDecoder{scanner{data: data}}
+	d.space()
+	return d.keep(p, v)
+}
+
+// keep is keepLater for the value at the current offset.
+func (d *planDecoder) keep(p *plan, v reflect.Value) bool {
+	for p.kind == planPointer && !v.IsNil() {
+		p, v = p.item, v.Elem()
+	}
+	switch {
+	case p.kind == planStruct && d.next('{'):
+		return d.keepMembers(p, v)
+	case p.kind == planList && p.item.kind >= planStruct && d.next('['):
+		n := 0
+		return d.each(']', func() bool {
+			if n++; n > v.Len() {
+				return false
+			}
+			return d.keep(p.item, v.Index(n-1))
+		})
+	}
+	return d.past()
+}
+
+// keepMembers is keep for the members of an object.
+func (d *planDecoder) keepMembers(p *plan, v reflect.Value) bool {
+	var later bytes.Buffer
+	at := 0
+	ok := d.each('}', func() bool {
+		name, _, ok := d.text()
+		if d.space(); !ok || !d.next(':') {
+			return false
+		}
+		d.space()
+		if i := p.field(string(name), at); i >= 0 {
+			at = i + 1
+			return d.keep(p.fields[i].plan, v.Field(p.fields[i].index))
+		}
+		from := d.at
+		if !d.past() {
+			return false
+		}
+		if later.Len() > 0 {
+			later.WriteByte(',')
+		}
+		later.WriteString(`"` + string(name) + `":`)
+		return json.Compact(&later, d.data[from:d.at]) == nil
+	})
+	if ok && later.Len() > 0 && p.later >= 0 {
+		v.Field(p.later).SetString(later.String())
+	}
+	return ok
+}
+
+// each calls one at each item of a list or an object, up to its end.
+func (d *planDecoder) each(end byte, one func() bool) bool {
+	d.space()
+	if d.next(end) {
+		return true
+	}
+	for {
+		if !one() {
+			return false
+		}
+		d.space()
+		if d.next(end) {
+			return true
+		}
+		if !d.next(',') {
+			return false
+		}
+		d.space()
+	}
+}
+
+// past moves past any valid value. Unlike skip, it has no limits.
+func (d *planDecoder) past() bool {
+	for open := 0; ; {
+		switch d.peek() {
+		case 0:
+			return false
+		case '"':
+			if _, _, ok := d.text(); !ok {
+				return false
+			}
+		case '{', '[':
+			open++
+			d.at++
+		case '}', ']':
+			open--
+			d.at++
+		case ',', ':', ' ', '\t', '\n', '\r':
+			d.at++
+			continue
+		default:
+			for d.at < len(d.data) && !strings.ContainsRune(",]} \t\n\r", rune(d.data[d.at])) {
+				d.at++
+			}
+		}
+		if open == 0 {
+			return true
+		}
+	}
+}

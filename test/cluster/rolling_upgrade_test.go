@@ -1,0 +1,318 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// rolling is a cluster whose two engines are replaced by other versions of nod, under load.
+type rolling struct {
+	*cluster
+	ctx     context.Context
+	engines [2]*exec.Cmd
+	asker   *bus.Asker
+	desk    *connector.Desk
+	store   *bus.Store
+
+	mu    sync.Mutex
+	told  map[string]schemas.Decision // by key, the decisions that agents were told
+	waits map[string]schemas.Receipt  // by key, the requests that nobody answers yet
+}
+
+func startRolling(t *testing.T, first string) *rolling {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	t.Cleanup(cancel)
+	r := &rolling{cluster: newCluster(t), ctx: ctx, told: map[string]schemas.Decision{}, waits: map[string]schemas.Receipt{}}
+	for slot := range r.engines {
+		r.runs(slot, first)
+	}
+	settings := filepath.Join(r.dir, "s.json")
+	require.NoError(t, os.WriteFile(settings, rig.Apart(strings.Replace(rig.Everybody, `"ann"`, `"`+rig.Me(t)+`"`, 1)), 0o600))
+	_, err := r.run("owner", "settings", "apply", settings)
+	require.NoError(t, err)
+	r.asker = bus.NewAsker(r.connect(ctx, r.urls, roles.AgentID("local")), "local")
+	t.Cleanup(r.asker.Close)
+	r.desk = connector.NewDesk(r.connect(ctx, r.urls, roles.ConnectorID(schemas.ConnectorTerminal)), schemas.ConnectorTerminal)
+	r.store, err = bus.OpenExistingStore(ctx, r.connect(ctx, r.urls, roles.ID{Role: roles.EngineStore}))
+	require.NoError(t, err)
+	return r
+}
+
+// runs starts an engine of a version, after it has stopped the slot's earlier one.
+func (r *rolling) runs(slot int, program string) {
+	if e := r.engines[slot]; e != nil {
+		r.drain(e)
+	}
+	r.nod = program
+	p, up := r.engine(3)
+	r.nod = rig.Binary
+	require.Contains(r.t, <-up, "an engine is up")
+	r.engines[slot] = p
+}
+
+// running requires that no engine has ended by itself.
+func (r *rolling) running() {
+	for _, e := range r.engines {
+		require.NoError(r.t, e.Process.Signal(syscall.Signal(0)), "an engine has ended")
+	}
+}
+
+// submit sends a request that waits for a person.
+func (r *rolling) submit(q schemas.Request) *bus.OpenRequest {
+	open, err := r.asker.Submit(r.ctx, q)
+	if assert.NoError(r.t, err) {
+		assert.NotZero(r.t, open.Receipt.Revision, "%s was decided at once", open.Key)
+	}
+	return open
+}
+
+// leaves sends a request that nobody answers for now.
+func (r *rolling) leaves(id string) *bus.OpenRequest {
+	open := r.submit(rig.Deploy("wait", id))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waits[open.Key] = open.Receipt
+	return open
+}
+
+// says answers a request until the answer is stored, and returns the last error.
+func (r *rolling) says(ctx context.Context, open *bus.OpenRequest, option string, scope schemas.Scope) error {
+	_, err := r.desk.Answer(ctx, schemas.Answer{
+		SessionID: open.Receipt.SessionID, PendingID: open.PendingID, Digest: open.Receipt.Digest, OptionID: option, Scope: scope,
+		From: schemas.From{UserID: rig.Me(r.t)},
+	})
+	return err
+}
+
+// saysSoon is says for at most 20 s.
+func (r *rolling) saysSoon(open *bus.OpenRequest, option string) error {
+	ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
+	defer cancel()
+	return r.says(ctx, open, option, "")
+}
+
+// isLater reports whether no engine that could be reached knows the conditions of a record.
+func isLater(err error) bool {
+	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable}) && strings.Contains(err.Error(), "conditions of a later version")
+}
+
+// hears waits for a decision and notes it.
+func (r *rolling) hears(open *bus.OpenRequest) schemas.Decision {
+	d, err := open.Await(r.ctx)
+	assert.NoError(r.t, err, open.Key)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waits, open.Key)
+	r.told[open.Key] = d
+	return d
+}
+
+// load sends requests and answers them until over is closed.
+func (r *rolling) load(over <-chan struct{}) (wait func()) {
+	var all sync.WaitGroup
+	for n := range 3 {
+		all.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				option, outcome := "allow_once", schemas.Allowed
+				if i%2 == 1 {
+					option, outcome = "reject_once", schemas.Denied
+				}
+				open := r.submit(rig.Deploy("load", fmt.Sprintf("%d-%d", n, i)))
+				err := r.saysSoon(open, option)
+				if isLater(err) { // the engine that could allow it has stopped
+					outcome = schemas.Denied
+					err = r.saysSoon(open, "reject_once")
+				}
+				if !assert.NoError(r.t, err, open.Key) {
+					return
+				}
+				assert.Equal(r.t, outcome, r.hears(open).Outcome, open.Key)
+			}
+		})
+	}
+	return all.Wait
+}
+
+// commands lets an agent of one version ask, and a person of another version answer.
+func (r *rolling) commands(id, agent, person string) {
+	r.nod = agent
+	decided := r.asks(id)
+	r.nod = person
+	require.Eventually(r.t, func() bool {
+		_, err := r.run("terminal", "allow", id)
+		return err == nil
+	}, time.Minute, rig.Tick, id)
+	r.nod = rig.Binary
+	d := <-decided
+	assert.Equal(r.t, schemas.Allowed, d.Outcome, id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told[schemas.Key("cluster", id)] = d
+}
+
+// keeps requires that a grant, a freeze and the waiting requests are as they were made.
+func (r *rolling) keeps() {
+	d, err := r.asker.Ask(r.ctx, rig.Shell("granted", "", "npm test"))
+	require.NoError(r.t, err)
+	assert.Equal(r.t, schemas.ByPolicy, d.By.Kind, "the grant covers the call")
+	assert.Equal(r.t, schemas.Allowed, d.Outcome)
+	d, err = r.asker.Ask(r.ctx, rig.Lookup("frozen", ""))
+	require.NoError(r.t, err)
+	assert.Equal(r.t, schemas.Denied, d.Outcome)
+	for key, receipt := range r.waits {
+		entry, err := r.store.Records.Get(r.ctx, key)
+		require.NoError(r.t, err)
+		assert.Nil(r.t, entry.Record.Decision, key)
+		assert.True(r.t, receipt.Deadline.Equal(entry.Record.Deadline), key)
+	}
+}
+
+// agree requires that each decision that was told is the stored one, and that it was logged once.
+func (r *rolling) agree() {
+	for key, d := range r.told {
+		entry, err := r.store.Records.Get(r.ctx, key)
+		if assert.NoError(r.t, err, key) && assert.NotNil(r.t, entry.Record.Decision, key) {
+			assert.Equal(r.t, entry.Record.Decision.DecisionID, d.DecisionID, key)
+			assert.Equal(r.t, entry.Record.Decision.Outcome, d.Outcome, key)
+		}
+	}
+	logged := map[string]int{}
+	require.Eventually(r.t, func() bool {
+		clear(logged)
+		err := r.connect(r.ctx, r.urls, roles.ID{Role: roles.EngineStore}).EachLogged(r.ctx, func(e schemas.LogEntry) error {
+			if e.Kind == schemas.LogDecided {
+				logged[schemas.Key(e.SessionID, e.PendingID)]++
+			}
+			return nil
+		})
+		for key := range r.told {
+			if logged[key] == 0 {
+				return false
+			}
+		}
+		return err == nil
+	}, time.Minute, time.Second, "each decision is logged")
+	for key := range r.told {
+		assert.Equal(r.t, 1, logged[key], "%s is logged once", key)
+	}
+}
+
+// grants makes a grant for a command in a session.
+func (r *rolling) grants(session string) {
+	open := r.submit(rig.Shell(session, "grant-"+session, "npm test"))
+	require.NoError(r.t, r.says(r.ctx, open, "allow_once", schemas.ScopeSession))
+	require.NotNil(r.t, r.hears(open).Grant)
+}
+
+// refused requires that no engine allows a request, because its record has a condition that they do
+// not know, and that a denial counts and the condition stays.
+func (r *rolling) refused(open *bus.OpenRequest) {
+	briefly, cancel := context.WithTimeout(r.ctx, 5*time.Second)
+	defer cancel()
+	err := r.says(briefly, open, "allow_once", "")
+	require.True(r.t, isLater(err), "%v", err)
+	require.NoError(r.t, r.says(r.ctx, open, "reject_once", ""))
+	assert.Equal(r.t, schemas.Denied, r.hears(open).Outcome)
+	assert.Contains(r.t, r.raw("KV_pending_permissions", "$KV.pending_permissions."+open.Key), onlyOn)
+}
+
+// raw returns the stored bytes of a subject's last message.
+func (r *rolling) raw(stream, subject string) string {
+	js, done := r.jetStream(r.urls)
+	defer done()
+	s, err := js.Stream(r.ctx, stream)
+	require.NoError(r.t, err)
+	msg, err := s.GetLastMsgForSubject(r.ctx, subject)
+	require.NoError(r.t, err)
+	return string(msg.Data)
+}
+
+// Two engines on three servers are upgraded one after another, rolled back, upgraded again, upgraded to a
+// version with new conditions in records and grants, and rolled back from it: ten restarts, while agents
+// and people of several versions ask and answer. Nothing is lost, each request has one decision, and no
+// engine allows by a condition that it does not know.
+func TestTenRollingRestartsOfMixedVersions(t *testing.T) {
+	if !*rig.Long {
+		t.Skip("left out: it builds two more versions of nod; run go test ./test/cluster -run TenRollingRestarts -args -long")
+	}
+	t.Parallel()
+	v := threeVersions(t)
+	r := startRolling(t, v.previous)
+	r.grants("granted")
+	_, err := r.desk.Freeze(r.ctx, schemas.FreezeRequest{SessionID: "frozen", From: schemas.From{UserID: rig.Me(t)}})
+	require.NoError(t, err)
+	over := make(chan struct{})
+	idle := r.load(over)
+	var asked []*bus.OpenRequest
+	var conditional *bus.OpenRequest
+	for step, to := range []string{
+		v.present, v.present, // upgraded
+		v.previous, v.previous, // rolled back
+		v.present, v.present,
+		v.next, v.next, // upgraded to the version with more fields
+		v.present, v.present, // rolled back
+	} {
+		asked = append(asked, r.leaves(fmt.Sprint("over-step-", step)))
+		r.runs(step%2, to)
+		r.commands(fmt.Sprintf("step-%02d-a", step), v.previous, to)
+		r.commands(fmt.Sprintf("step-%02d-b", step), to, v.previous)
+		r.keeps()
+		r.running()
+		switch step {
+		case 0: // two versions run
+			r.examines(true, "is version "+previousVersion+", and this nod 0.0.0-dev", "2 run")
+		case 7: // only engines of the next version run
+			conditional = r.leaves("conditional")
+			r.grants("conditional")
+			require.Contains(t, r.raw("KV_pending_permissions", "$KV.pending_permissions."+conditional.Key), onlyOn)
+			d, err := r.asker.Ask(r.ctx, rig.Shell("conditional", "", "npm test"))
+			require.NoError(t, err)
+			require.Equal(t, schemas.Allowed, d.Outcome)
+		case 8: // an engine that knows the condition runs beside one that does not
+			open := r.leaves("mixed")
+			require.NoError(t, r.says(r.ctx, open, "allow_once", ""))
+			assert.Equal(t, schemas.Allowed, r.hears(open).Outcome)
+		}
+	}
+	close(over)
+	idle()
+	r.refused(conditional)
+	again := r.submit(rig.Shell("conditional", "again", "npm test")) // the grant with the condition does not count
+	require.NoError(t, r.says(r.ctx, again, "reject_once", ""))
+	r.hears(again)
+	for _, open := range asked {
+		if strings.Contains(r.raw("KV_pending_permissions", "$KV.pending_permissions."+open.Key), onlyOn) {
+			r.refused(open)
+			continue
+		}
+		require.NoError(t, r.says(r.ctx, open, "allow_once", ""))
+		assert.Equal(t, schemas.Allowed, r.hears(open).Outcome)
+	}
+	assert.Empty(t, r.waits)
+	r.agree()
+	t.Logf("%d decisions", len(r.told))
+	require.Greater(t, len(r.told), 50)
+}

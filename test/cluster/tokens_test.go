@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/agents/tokens/tokenstest"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// job returns a command of a CI job, which has a token of the issuer and no key.
+func (c *cluster) job(token string, args ...string) *exec.Cmd {
+	file := filepath.Join(c.t.TempDir(), "token")
+	require.NoError(c.t, os.WriteFile(file, []byte(token), 0o600))
+	p := exec.Command(c.nod, args...)
+	p.Env = append(os.Environ(), "NOD_URL="+c.urls, "NOD_DATA="+c.t.TempDir(), "NOD_CREDS=", "NOD_TOKEN_FILE="+file, "NOD_AGENT=ci-web")
+	return p
+}
+
+// A nats-server asks the token services. Each of several can admit a job, also with a long token;
+// without any, keys go on working. The server reloads its configuration while token services run.
+func TestOwnServersAdmitJobsByTheirTokens(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("left out with -short: a server, an engine and token services as processes")
+	}
+	issuer := tokenstest.New(t)
+	c := configure(t, 1, roles.ID{Role: roles.TokenService})
+	server := c.serve(0)
+	c.servers = append(c.servers, server)
+	_, up := c.engine(1)
+	require.Contains(t, <-up, "an engine is up")
+	settings := filepath.Join(c.dir, "s.json")
+	require.NoError(t, os.WriteFile(settings, rig.Apart(rig.Everybody), 0o600))
+	_, err := c.run("owner", "settings", "apply", settings)
+	require.NoError(t, err)
+	jobs := fmt.Sprintf(`{"jobs": [{"issuer": %q, "audience": "nod", "match": {"repository_id": "7"}, "agent": "ci-web"}]}`, issuer.URL)
+	require.NoError(t, os.WriteFile(filepath.Join(c.dir, "tokens.json"), []byte(jobs), 0o600))
+	lookup := []string{"ask", "--session", "ci", "--tool", "Lookup", "--json"}
+	refused := func() {
+		t.Helper()
+		out, err := c.job(issuer.Token(nil), lookup...).CombinedOutput()
+		require.Error(t, err)
+		require.Contains(t, string(out), "no nod token-service runs")
+		_, err = c.run("agent-local", "ask", "--session", "local", "--tool", "Lookup")
+		require.NoError(t, err)
+	}
+
+	refused()
+	var services [2]*exec.Cmd
+	for i := range services {
+		services[i] = c.command("token-service", "token-service")
+		require.Contains(t, <-c.says(services[i]), "the token service is up")
+	}
+	admitted := func() {
+		t.Helper()
+		long := issuer.Token(map[string]any{"groups": strings.Repeat("x", 6000)})
+		for _, token := range []string{issuer.Token(nil), long} {
+			out, err := c.job(token, lookup...).CombinedOutput()
+			require.NoError(t, err, string(out))
+			require.Contains(t, string(out), `"outcome": "allowed"`)
+		}
+	}
+	admitted()
+	stop(services[0])
+	admitted()
+	require.NoError(t, server.Process.Signal(syscall.SIGHUP)) // nats-server --signal reload
+	admitted()
+	stop(services[1])
+	refused()
+	log, err := os.ReadFile(c.log(0))
+	require.NoError(t, err)
+	require.NotContains(t, string(log), strings.Split(issuer.Token(nil), ".")[0], "no token reaches the server's log")
+	require.NotContains(t, string(log), "[ERR] Authorization callout", "the configuration is whole")
+}

@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// writtenLater replaces a part of a stored value, as an engine of a later version would write it.
+func writtenLater(e *rig.Env, bucket, key, part, later string) {
+	e.T.Helper()
+	kv, err := e.Raw.KeyValue(e.Ctx, bucket)
+	e.NoError(err)
+	e.Soon("no engine has changed the value meanwhile", func() bool {
+		was, err := kv.Get(e.Ctx, key)
+		e.NoError(err)
+		e.Contains(string(was.Value()), part)
+		_, err = kv.Update(e.Ctx, key, bytes.Replace(was.Value(), []byte(part), []byte(later), 1), was.Revision())
+		return err == nil
+	})
+}
+
+func stored(e *rig.Env, bucket, key string) string {
+	e.T.Helper()
+	kv, err := e.Raw.KeyValue(e.Ctx, bucket)
+	e.NoError(err)
+	value, err := kv.Get(e.Ctx, key)
+	e.NoError(err)
+	return string(value.Value())
+}
+
+// briefly bounds a call that this engine refuses as UNAVAILABLE, after which callers try again.
+func briefly(e *rig.Env) context.Context {
+	ctx, cancel := context.WithTimeout(e.Ctx, time.Second)
+	e.T.Cleanup(cancel)
+	return ctx
+}
+
+const only = `,"only":{"on":"tuesdays"}`
+
+// A later version of nod has written a record with a condition that this engine does not know: this
+// engine lets nobody allow it, and keeps the condition. A denial, a withdrawal and a deadline count.
+func TestARecordWithUnknownMembersIsNotAllowed(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	asks := func(id, part string) *rig.Question {
+		q := ada.Asks(rig.Deploy("S", id))
+		writtenLater(env, "pending_permissions", q.Key, part, part+only)
+		return q
+	}
+	refused := func(q *rig.Question) {
+		t.Helper()
+		_, err := ann.Answer(briefly(env), ann.AnswerTo(q, "allow_once"))
+		env.Contains(env.Refusal(err, schemas.CodeUnavailable).Message, "conditions of a later version")
+		env.Nil(env.Stored(q.Key).Record.Decision)
+	}
+	denied := asks("denied", `"agent":"ada"`)
+	refused(denied)
+	ann.Denies(denied)
+	denied.Ends(schemas.Denied)
+	env.Contains(stored(env, "pending_permissions", denied.Key), only)
+
+	nested := asks("nested", `"kind":"deadline"`) // in next_event
+	refused(nested)
+	env.Equal(schemas.Withdrawn, ada.Withdraws("S", "nested").Outcome)
+
+	env.Timeout("S", 2*time.Second)
+	late := asks("late", `"tier":"session"`)
+	late.Ends(schemas.TimedOut)
+	env.Contains(stored(env, "pending_permissions", late.Key), only)
+	env.Timeout("S", 0)
+
+	env.Apply(rig.Rules("", ""))
+	byRule := asks("by-rule", `"agent":"ada"`)
+	env.Apply(rig.Rules("Deploy", ""))
+	_, err := ada.Conn.Call(briefly(env), schemas.RequestSubject("ada", "S", "by-rule"), again(byRule))
+	env.Refusal(err, schemas.CodeUnavailable)
+	env.Nil(env.Stored(byRule.Key).Record.Decision, "a rule does not allow it either")
+}
+
+// again is the request that is sent again.
+func again(q *rig.Question) schemas.Request {
+	r := rig.Deploy("S", q.Receipt.PendingID)
+	r.Type, r.Rejoin, r.CreatedAt = schemas.TypeRequest, true, time.Now().UTC()
+	return r
+}
+
+// A grant, an approval or a leave with an unknown limit allows nothing here, stays as it is if it is
+// listed or revoked, and is not shared.
+func TestAGrantWithUnknownMembersAllowsNothing(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	g := ann.Remembers(ada.Asks(rig.Shell("S", "", "npm test")), schemas.ScopeSession, 0).Grant
+	env.Equal(schemas.Allowed, ada.Gets(rig.Shell("S", "", "npm test")).Outcome)
+	key := "standing.session.S." + g.GrantID
+	writtenLater(env, "permission_sessions", key, `"scope":"session"`, `"scope":"session"`+only)
+	env.Soon("the grant counts no longer", func() bool {
+		asked, err := ada.Asker.Submit(env.Ctx, rig.Shell("S", "", "npm test"))
+		env.NoError(err)
+		waits := asked.Receipt.Revision != 0
+		asked.Drop()
+		return waits
+	})
+	grants, err := env.Owner().Grants(env.Ctx, "S")
+	env.NoError(err)
+	env.Len(grants, 1, "it is listed, so that it can be revoked")
+	env.NoError(env.Owner().Revoke(env.Ctx, &grants[0]))
+	env.Contains(stored(env, "permission_sessions", key), only)
+	env.Contains(stored(env, "permission_sessions", key), `"revoked_by"`)
+
+	// A rule of a grant may be narrower, too.
+	narrow := ann.Remembers(ada.Asks(rig.Shell("T", "", "npm test")), schemas.ScopeSession, 0).Grant
+	writtenLater(env, "permission_sessions", "standing.session.T."+narrow.GrantID, `"project":"/app"`, `"project":"/app"`+only)
+	env.Soon("the narrower rule counts no longer", func() bool {
+		asked, err := ada.Asker.Submit(env.Ctx, rig.Shell("T", "", "npm test"))
+		env.NoError(err)
+		waits := asked.Receipt.Revision != 0
+		asked.Drop()
+		return waits
+	})
+
+	// An effect of a later version is no allow.
+	other := ann.Remembers(ada.Asks(rig.Shell("U", "", "npm test")), schemas.ScopeSession, 0).Grant
+	writtenLater(env, "permission_sessions", "standing.session.U."+other.GrantID, `"scope":"session"`, `"effect":"ask","scope":"session"`)
+	env.Soon("the grant with another effect counts no longer", func() bool {
+		asked, err := ada.Asker.Submit(env.Ctx, rig.Shell("U", "", "npm test"))
+		env.NoError(err)
+		waits := asked.Receipt.Revision != 0
+		asked.Drop()
+		return waits
+	})
+}
+
+// An approval that a person gave while the agent no longer waited has a limit that this engine does
+// not know: the repeated call asks again.
+func TestAnApprovalWithUnknownMembersIsNotUsed(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	q := ada.Detaches(rig.Deploy("S", "first"))
+	d := env.Ann().Allows(q)
+	env.NotNil(d.Grant)
+	key := "standing.session.S." + d.Grant.GrantID
+	writtenLater(env, "permission_sessions", key, `"scope":"session"`, `"scope":"session"`+only)
+	ada.Asks(rig.Deploy("S", "second"))
+	env.Contains(stored(env, "permission_sessions", key), only)
+	env.NotContains(stored(env, "permission_sessions", key), "used_by")
+}
+
+// In a session with a limit that this engine does not know, rules allow nothing: a person is asked.
+// The limit stays if the session is changed.
+func TestASessionWithUnknownMembersAsks(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	env.Equal(schemas.Allowed, ada.Gets(rig.Lookup("S", "")).Outcome)
+	writtenLater(env, "permission_sessions", "session.S", `"session_id":"S"`, `"session_id":"S"`+only)
+	env.Soon("the rule counts no longer", func() bool {
+		asked, err := ada.Asker.Submit(env.Ctx, rig.Lookup("S", ""))
+		env.NoError(err)
+		waits := asked.Receipt.Revision != 0
+		asked.Drop()
+		return waits
+	})
+	env.Ann().Allows(ada.Asks(rig.Lookup("S", "")))
+	env.Equal(schemas.Denied, ada.Gets(rig.Call("Forbidden", "S", "")).Outcome)
+	env.Timeout("S", time.Hour)
+	env.Contains(stored(env, "permission_sessions", "session.S"), only)
+	_, err := ada.Conn.Call(briefly(env), schemas.SessionSubject("ada"), schemas.Query{Type: schemas.TypeQuery, SessionID: "S"})
+	env.Refusal(err, schemas.CodeUnavailable)
+}
+
+// A freeze with unknown members freezes. Another freeze leaves them, and this engine does not thaw it.
+func TestAFreezeWithUnknownMembersStays(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	_, err := ann.Freeze(env.Ctx, schemas.FreezeRequest{SessionID: "S", From: rig.Ann()})
+	env.NoError(err)
+	writtenLater(env, "permission_settings", "frozen", `"session_id":"S"`, `"session_id":"S"`+only)
+	env.Equal(schemas.Denied, ada.Gets(rig.Lookup("S", "")).Outcome)
+	_, err = ann.Freeze(env.Ctx, schemas.FreezeRequest{SessionID: "T", From: rig.Ann()})
+	env.NoError(err)
+	env.Contains(stored(env, "permission_settings", "frozen"), only)
+	_, err = ann.Thaw(briefly(env), schemas.FreezeRequest{SessionID: "S", From: rig.Ann()})
+	env.Contains(env.Refusal(err, schemas.CodeUnavailable).Message, "later version")
+	_, err = ann.Thaw(env.Ctx, schemas.FreezeRequest{SessionID: "T", From: rig.Ann()})
+	env.NoError(err)
+	env.Contains(stored(env, "permission_settings", "frozen"), only)
+}
+
+// A version of a record that one engine cannot read is offered again, until an engine takes it that can.
+func TestAnUnreadableVersionWaitsForAnEngineThatReadsIt(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
+	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
+	env.Soon("the outbox has handled all changes", env.OutboxIdle)
+	writtenLater(env, "pending_permissions", q.Key, `{"type":"nod.v1.record"`, `{"type":"nod.v9.record"`)
+	env.Never(env.OutboxIdle, 3*time.Second, 50*time.Millisecond, "the version has no effects yet, and is not lost")
+	_, err := env.Ann().Answer(briefly(env), env.Ann().AnswerTo(q, "allow_once"))
+	env.Refusal(err, schemas.CodeUnavailable)
+	writtenLater(env, "pending_permissions", q.Key, `{"type":"nod.v9.record"`, `{"type":"nod.v1.record"`)
+	env.Soon("the outbox has handled all changes", env.OutboxIdle)
+	env.Ann().Allows(q)
+}
+
+// The stored settings are of a later version, which this engine refuses as a whole: for some time its
+// own stay in force, and then it allows nothing, neither by a rule nor by an answer.
+func TestAnEngineThatCannotReadTheSettingsAllowsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out with -short: it waits 15 s until the settings are stale")
+	}
+	t.Parallel()
+	env := rig.Start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	q := ada.Asks(rig.Deploy("S", "1"))
+	detached := ada.Detaches(rig.Deploy("S", "2"))
+	ann.Allows(detached)
+	settings := stored(env, "permission_settings", "settings")
+	writtenLater(env, "permission_settings", "settings", `{`, `{"of_a_later_version":true,`)
+	env.Soon("no rule allows", func() bool {
+		asked, err := ada.Asker.Submit(env.Ctx, rig.Lookup("S", ""))
+		env.NoError(err)
+		waits := asked.Receipt.Revision != 0
+		asked.Drop()
+		return waits
+	})
+	_, err := ann.Answer(briefly(env), ann.AnswerTo(q, "allow_once"))
+	env.Contains(env.Refusal(err, schemas.CodeUnavailable).Message, "cannot read the settings")
+	ada.Asks(rig.Deploy("S", "3")) // the approval is not used
+	ann.Denies(q)
+	writtenLater(env, "permission_settings", "settings", `{"of_a_later_version":true,`, `{`)
+	env.Equal(settings, stored(env, "permission_settings", "settings"))
+	env.Soon("the rule allows again", func() bool {
+		asked, err := ada.Asker.Submit(env.Ctx, rig.Lookup("S", ""))
+		env.NoError(err)
+		waits := asked.Receipt.Revision != 0
+		asked.Drop()
+		return !waits
+	})
+}
