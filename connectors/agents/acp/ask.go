@@ -94,8 +94,8 @@ func (s *sidecar) registerWait(a *ask) (unregister func()) {
 	return unregister
 }
 
-// neverRuns reports whether it is certain that the call never runs, although nod's decision did not
-// reach the agent. The call may still run if the editor answered the request, or has yet to answer it.
+// neverRuns reports whether the call certainly never runs if nod's decision does not reach the agent.
+// The call may run if the editor answered the request, or has yet to answer it.
 func (a *ask) neverRuns() bool {
 	cause := context.Cause(a.ctx)
 	return cause != nil && !errors.Is(cause, errInEditor)

@@ -51,8 +51,9 @@ func (f *follower) rejected(ctx context.Context) bool {
 }
 
 // readRequest reads from OpenCode the tool call to which the permission p belongs, and returns the
-// request for nod. It retries until OpenCode replies or reports a permanent error, or until ctx
-// ends. It waits up to storedWithin for a call that OpenCode has not stored yet. over is true if the call has ended or cannot be read, so that there is nothing to ask nod.
+// request for nod. It retries until OpenCode replies or reports a permanent error, or until ctx ends.
+// It waits up to storedWithin for a call that OpenCode has not stored yet. over is true if there is nothing
+// to ask nod, because the call has ended or cannot be read.
 func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
@@ -109,7 +110,7 @@ func (f *follower) ask(ctx context.Context, r *schemas.Request) (schemas.Decisio
 	return f.nod.Ask(ctx, *r)
 }
 
-// refused reports whether nod refused the request. A retry would then fail too.
+// refused reports whether nod refused the request, so that a retry would also fail.
 func refused(err error) bool {
 	var own *schemas.Error
 	return errors.As(err, &own) && own.Code != schemas.CodeUnavailable && own.Code != schemas.CodeInternal

@@ -37,7 +37,7 @@ type Options struct {
 	// Waits records that this process waits for a decision or a reply, so that nod can withdraw the request
 	// if the process dies. unregister ends the record. Waits may be nil.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
-	// Claim claims the sending of the reply to such a question, because several processes may follow one
+	// Claim claims the sending of the reply to a question about a turn, because several processes may follow one
 	// server. done ends the claim of this process. Claim returns ErrClaimTaken if another process has handled
 	// the reply. Claim may be nil; then this process sends each reply.
 	Claim      func(ctx context.Context, sessionID, pendingID string) (done func(), err error)

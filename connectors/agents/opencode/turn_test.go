@@ -166,7 +166,7 @@ func TestAPromptAtTheAgentEndsTheQuestion(t *testing.T) {
 	r.nothingReplied()
 }
 
-// The process is recorded as one that waits, as long as it does.
+// While the connector waits for a decision or a reply, Options.Waits has a record of its process.
 func TestARequestEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
