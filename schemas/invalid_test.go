@@ -49,7 +49,7 @@ var refusals = map[string]string{
 	"gate_reply-missing":            `missing: must be of type null or array, not string`,
 	"grants-scope":                  `grants[0].scope: must be one of once, session, agent`,
 	"lock-granted":                  `granted: must be of type boolean, not string`,
-	"log-kind":                      `kind: must be one of asked, shown, undelivered, voted, decided, claim, settings, session, granted, revoked, frozen, thawed, aftermath, ran, restored, checkpoint`,
+	"log-kind":                      `kind: must be one of asked, shown, undelivered, voted, vouched, decided, claim, settings, session, granted, revoked, frozen, thawed, aftermath, ran, restored, checkpoint`,
 	"notice-text":                   `text: is missing`,
 	"notices-list":                  `notices: must be of type null or array, not object`,
 	"page-prompt":                   `prompts[0].agent: must be 1 to 128 letters, digits, - or _`,

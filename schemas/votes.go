@@ -30,11 +30,15 @@ func Voters(votes []Vote) []string {
 const (
 	TeamsVotes  = 1 // votes, not_requester, rules and channels of permissions.confirm
 	TeamsGroups = 2 // groups, people of permissions.confirm, escalations and quiet hours
+	TeamsLogins = 3 // logins at an issuer, and groups of it
 )
 
 // TeamsVersion returns the version of the settings about several people that engines must know, or
 // 0 if the settings have none.
 func (s *Settings) TeamsVersion() uint64 {
+	if s.OIDC() != nil {
+		return TeamsLogins
+	}
 	version := uint64(0)
 	for i := range s.Permissions.Confirm {
 		if c := &s.Permissions.Confirm[i]; len(c.People) > 0 {
