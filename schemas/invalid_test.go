@@ -54,7 +54,7 @@ var refusals = map[string]string{
 	"notices-list":                  `notices: must be of type null or array, not object`,
 	"page-prompt":                   `prompts[0].agent: must be 1 to 128 letters, digits, - or _`,
 	"pairing-connector":             `connector: must be 1 to 128 letters, digits, - or _`,
-	"pass-op":                       `op: must be one of spend, look`,
+	"pass-op":                       `op: must be one of spend, look, load, store`,
 	"pass-user":                     `user_id: must be of type string, not number`,
 	"passed-reason":                 `reason: must not be empty`,
 	"passed_reply-ids":              `pending_ids[0]: must be 1 to 128 letters, digits, - or _`,

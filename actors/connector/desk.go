@@ -380,7 +380,7 @@ func (d *Desk) LoadLogin(ctx context.Context, session string) (sealed string, re
 // StoreLogin writes the login of a web session, which is kept until a time at most 30 days
 // ahead, and returns its revision. An empty login removes it. The error is CONFLICT if the stored
 // login has another revision; a revision of 0 means that none is stored.
-func (d *Desk) StoreLogin(ctx context.Context, session string, sealed string, revision uint64, until time.Time) (uint64, error) {
+func (d *Desk) StoreLogin(ctx context.Context, session, sealed string, revision uint64, until time.Time) (uint64, error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.StoreLogin, Code: session, Sealed: sealed, Revision: revision, Until: until})
 	return p.Revision, err
 }

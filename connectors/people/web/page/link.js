@@ -32,6 +32,12 @@ export class Link extends EventTarget {
     socket.onclose = (e) => this.#closed(socket, e.reason);
   }
 
+  /** retry connects once the session can be used again. why is the reason why it cannot be used now. */
+  retry(why) {
+    this.dispatchEvent(new CustomEvent("down", { detail: why }));
+    this.#reconnect();
+  }
+
   /** up is true while the page is connected. */
   get up() {
     return this.#socket?.readyState === WebSocket.OPEN;
@@ -90,6 +96,7 @@ export class Link extends EventTarget {
     if (who.status === 401 || who.status === 403) this.dispatchEvent(new CustomEvent("loggedout", { detail: who.message }));
     else if (who.status === 200) this.open();
     else {
+      if (who.status !== 0) this.dispatchEvent(new CustomEvent("down", { detail: who.message }));
       setTimeout(() => this.#reconnect(), this.#pause);
       this.#pause = Math.min(2 * this.#pause, longestPause);
     }
@@ -121,12 +128,38 @@ export async function login() {
   }
 }
 
-/** logout ends this session in every window. It returns an error message, or "". */
+/** issuer returns the name of the issuer at which people can log in, or "". */
+export async function issuer() {
+  try {
+    const reply = await fetch("login/oidc", { cache: "no-store" });
+    return reply.ok ? (await reply.json()).label : "";
+  } catch {
+    return "";
+  }
+}
+
+/** loginAtIssuer sends the browser to the issuer, which sends it back to this view of the page. It
+ * returns an error message, or "". */
+export async function loginAtIssuer() {
+  try {
+    const reply = await fetch("login/oidc", { method: "POST", body: JSON.stringify({ page: location.hash }) });
+    const { url, message } = await reply.json();
+    if (!reply.ok) return message;
+    location.assign(url);
+    return "";
+  } catch {
+    return "nod cannot be reached";
+  }
+}
+
+/** logout ends this session in every window. why is an error message, or "". url is the address at
+ * which the issuer of the login logs the user out too, if there is one. */
 export async function logout() {
   try {
     const reply = await fetch("logout", { method: "POST" });
-    return reply.ok ? "" : (await reply.json()).message;
+    const { url = "", message = "" } = reply.status === 204 ? {} : await reply.json();
+    return { why: reply.ok ? "" : message, url };
   } catch {
-    return "You are still logged in: nod cannot be reached. Try again.";
+    return { why: "You are still logged in: nod cannot be reached. Try again.", url: "" };
   }
 }
