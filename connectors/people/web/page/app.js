@@ -78,11 +78,16 @@ class App extends HTMLElement {
     this.#route();
     const who = await whoami();
     if (who.status === 200) {
-      this.#user.textContent = who.name;
-      account.hidden = false;
+      this.#setUser(who.name);
       this.#link.open();
     } else if (who.status === 503) this.#link.retry(who.message);
     else this.#loggedOut(why || who.message);
+  }
+
+  #setUser(name) {
+    this.#user.textContent = name;
+    this.#user.closest(".account").hidden = false;
+    this.#login.hidden = true;
   }
 
   // Offers the login at the issuer that the settings name, if there is one.
@@ -106,6 +111,7 @@ class App extends HTMLElement {
     this.#views.session.addEventListener("agent", (e) => this.#freeze.setContext({ session: location.hash.split("/")[2], agent: e.detail }));
     this.#dialog.addEventListener("closed", (e) => this.#closed(e.detail));
     this.#link.addEventListener("up", () => this.#up());
+    this.#link.addEventListener("user", (e) => this.#setUser(e.detail));
     this.#link.addEventListener("down", (e) => this.#down(e.detail));
     this.#link.addEventListener("loggedout", (e) => this.#loggedOut(e.detail));
     this.#link.addEventListener("notification", (e) => this.#notified(e.detail));

@@ -5,7 +5,7 @@ const silence = 40_000; // ms without a message; the server sends the time every
 
 /** Link sends requests and receives messages. It fires the event "notification" for each
  * notification, "up" when it has connected, "down" with the reason when the connection has
- * ended, and "loggedout" when the session is no longer valid. */
+ * ended, "user" with the user's name before it reconnects, and "loggedout" when the session is no longer valid. */
 export class Link extends EventTarget {
   #socket = null;
   #waiting = new Map(); // the requests without a reply, by id: {resolve, reject}
@@ -94,8 +94,10 @@ export class Link extends EventTarget {
   async #reconnect() {
     const who = await whoami();
     if (who.status === 401 || who.status === 403) this.dispatchEvent(new CustomEvent("loggedout", { detail: who.message }));
-    else if (who.status === 200) this.open();
-    else {
+    else if (who.status === 200) {
+      this.dispatchEvent(new CustomEvent("user", { detail: who.name }));
+      this.open();
+    } else {
       if (who.status !== 0) this.dispatchEvent(new CustomEvent("down", { detail: who.message }));
       setTimeout(() => this.#reconnect(), this.#pause);
       this.#pause = Math.min(2 * this.#pause, longestPause);
