@@ -143,7 +143,7 @@ func forOption(votes []schemas.Vote, option string) (agreeing []schemas.Vote, pl
 // decision of the last of them.
 func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 	all := *d
-	all.Votes, all.Message = withoutMessages(votes), cmp.Or(messagesOf(votes), d.Message)
+	all.Votes, all.Message = forAgents(votes), cmp.Or(messagesOf(votes), d.Message)
 	if d.Grant != nil {
 		g := *d.Grant
 		g.Votes = all.Votes
@@ -152,10 +152,12 @@ func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 	return &all
 }
 
-func withoutMessages(votes []schemas.Vote) []schemas.Vote {
+// forAgents returns votes without their messages, which the decision has, and without what issuers
+// said about the people.
+func forAgents(votes []schemas.Vote) []schemas.Vote {
 	all := slices.Clone(votes)
 	for i := range all {
-		all[i].Message = ""
+		all[i].Message, all[i].Login = "", nil
 	}
 	return all
 }
