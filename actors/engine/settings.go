@@ -217,14 +217,14 @@ func (e *base) approver(ctx context.Context, connector string, from *schemas.Fro
 // clockSlack is how far a connector's estimate of the broker's time may be ahead of the engine's.
 const clockSlack = 5 * time.Second
 
-// checkAge returns UNAVAILABLE for a login that was last checked too long ago. The connector
+// checkAge returns UNAUTHORIZED for a login that was last checked too long ago. The connector
 // refuses such a login itself; the engine also refuses it from a connector that does not.
 func (e *base) checkAge(l *schemas.Login) error {
 	if l == nil {
 		return nil
 	}
 	if age := e.clock.now().Sub(l.CheckedAt); age > schemas.MaxLoginAge || age < -clockSlack {
-		return schemas.Errorf(schemas.CodeUnavailable, "the login at %s was last checked %s ago, and counts for %s: try again", l.Issuer, schemas.FormatDuration(age.Truncate(time.Second)), schemas.FormatDuration(schemas.MaxLoginAge))
+		return schemas.Errorf(schemas.CodeUnauthorized, "the login at %s was last checked %s ago, and counts for %s: try again", l.Issuer, schemas.FormatDuration(age.Truncate(time.Second)), schemas.FormatDuration(schemas.MaxLoginAge))
 	}
 	return nil
 }

@@ -52,8 +52,8 @@ func TestAMemberByLoginIsAnApprover(t *testing.T) {
 	} {
 		env.Error(err, name)
 	}
-	env.Refusal(loggedIn(env, "s-cleo", 61*time.Second, "nod-security")(q), schemas.CodeUnavailable)
-	env.Refusal(loggedIn(env, "s-cleo", -time.Minute, "nod-security")(q), schemas.CodeUnavailable)
+	env.Refusal(loggedIn(env, "s-cleo", 61*time.Second, "nod-security")(q), schemas.CodeUnauthorized)
+	env.Refusal(loggedIn(env, "s-cleo", -time.Minute, "nod-security")(q), schemas.CodeUnauthorized)
 
 	p := env.Person("web", issuer+"|s-cleo")
 	_, err := p.Says(q, "allow_once")
