@@ -32,7 +32,7 @@ func withIssuer(r *rig, issuer, permissionsRule, more string) []byte {
 	return fmt.Appendf(nil, `{"permissions": {%s"join_identical": false, "remember_denials_seconds": 0}, "approvers": {
 		"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "web", "user_id": "ann"}]}%s],
 		"groups": [{"name": "ops", "oidc_groups": ["nod-ops"], "max_risk": "medium"}, {"name": "security", "oidc_groups": ["nod-security", "Ann"]}]
-	}, "connectors": {"web": {"public_url": "http://127.0.0.1:4280", "oidc": {"issuer": %q, "client_id": %q, "client_secret_file": %q, "label": "Acme"}}}}`,
+	}, "connectors": {"web": {"public_url": "http://127.0.0.1:4280", "oidc": {"issuer": %q, "client_id": %q, "client_secret_file": %q, "label": "Acme", "scopes": ["profile", "groups", "offline_access"]}}}}`,
 		permissionsRule, more, issuer, clientID, file)
 }
 
