@@ -44,7 +44,10 @@ type OIDC struct {
 	UserClaim   string `json:"user_claim,omitempty"`
 	NameClaim   string `json:"name_claim,omitempty"`   // the claim with the display name; empty means name
 	GroupsClaim string `json:"groups_claim,omitempty"` // the claim with the groups; empty means groups
-	Label       string `json:"label,omitempty"`        // the issuer's name on the login button; empty means its host
+	// Consent makes the issuer show its page of consent at each login, without which the standard
+	// lets it give no refresh token. Nil means true.
+	Consent *bool  `json:"consent,omitempty"`
+	Label   string `json:"label,omitempty"` // the issuer's name on the login button; empty means its host
 }
 
 // DefaultScopes are the scopes that are requested beside openid if the settings name none.

@@ -209,7 +209,9 @@ func (c *conditions) showVotes(p *schemas.Prompt, rec *schemas.Record) {
 		return
 	}
 	p.VotesNeeded, p.Votes = c.votes, c.counting(rec.Votes)
-	for _, v := range p.Votes {
+	for i := range p.Votes {
+		v := &p.Votes[i]
+		v.Login = nil // people see who voted, not that person's groups
 		p.Waiters = min(p.Waiters, max(v.Waiters, 1))
 	}
 	p.Waiting = 0

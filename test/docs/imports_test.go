@@ -89,6 +89,8 @@ var mayImport = []struct {
 	{"connectors/people/telegram/telegramtest", []string{"connectors/people/internal/ratelimit"}},
 	{"connectors/people/whatsapp/whatsapptest", []string{"connectors/people/internal/ratelimit"}},
 	{"connectors/people/peopletest", []string{"schemas", "connectors/people", "internal/testlog"}},
+	{"connectors/people/web", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/web/issuer", "connectors/httpserve"}},
+	{"connectors/people/web/issuer", []string{"schemas"}},
 	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/webapi", "connectors/httpserve"}},
 	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve"}},
 	{"connectors/agents/contain/inner", nil},

@@ -107,6 +107,7 @@ func TestALoginAtOIDCProvider(t *testing.T) {
 	account(map[string]any{"name": "Ann", "groups": []string{"staff"}})
 	p.sees("document.querySelector('.state').innerText.includes('is in no group that may answer')")
 	account(map[string]any{"name": "Ann", "groups": []string{"nod-ops"}})
+	p.sees("(await fetch('/whoami')).ok")
 	p.does(chromedp.Reload())
 	p.sees("document.querySelector('.user').innerText === 'Ann (s-ann)' && document.querySelector('.state').hidden")
 	account(nil) // disabled

@@ -177,8 +177,8 @@ func (c *Client) Begin(ctx context.Context) (Flow, string, error) {
 	}
 	f := Flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
 	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(f.Verifier), oidc.Nonce(f.Nonce)}
-	if slices.Contains(at.oauth.Scopes, oidc.ScopeOfflineAccess) {
-		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // without it an issuer ignores offline_access
+	if asks := c.settings.Consent; slices.Contains(at.oauth.Scopes, oidc.ScopeOfflineAccess) && (asks == nil || *asks) {
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
 	return f, at.oauth.AuthCodeURL(f.State, options...), nil
 }
@@ -289,6 +289,8 @@ func (c *Client) failed(what string, err error) error {
 	var refused *oauth2.RetrieveError
 	var unreachable *url.Error
 	switch {
+	case errors.As(err, &refused) && refused.Response.StatusCode >= http.StatusInternalServerError:
+		return fmt.Errorf("%s replied %s when asked to %s", c.settings.Issuer, refused.Response.Status, what)
 	case errors.As(err, &refused):
 		code := refused.ErrorCode
 		if !known[code] {
