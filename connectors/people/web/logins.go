@@ -215,6 +215,10 @@ func (l *logins) current(ctx context.Context, session token) (schemas.From, erro
 	e := l.entry(session.ID)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	// A caller that goes away must not cut off the issuer's response, which may have the only refresh
+	// token that still works.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWithin)
+	defer cancel()
 	e.used = time.Now()
 	now, err := l.now(ctx)
 	if err != nil {
@@ -276,9 +280,6 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 			return err
 		}
 	}
-	// A caller that goes away must not cut off the response, which may have the only refresh token
-	// that still works.
-	ctx = context.WithoutCancel(ctx)
 	tokens, person, err := client.Check(ctx, e.login.Tokens)
 	if errors.Is(err, issuer.ErrEnded) {
 		_, _ = l.nod.StoreLogin(ctx, session.ID, "", e.revision, time.Time{}) // an entry that stays is refused again
@@ -289,7 +290,9 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	if err != nil {
 		e.notAsk = time.Now().Add(askAgain)
 		if e.unsaved {
-			err = errors.Join(err, l.save(ctx, e, session))
+			if serr := l.save(ctx, e, session); serr != nil {
+				err = fmt.Errorf("%w; and the login could not be stored: %w", err, serr)
+			}
 		}
 		return err
 	}
@@ -298,6 +301,7 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	}
 	e.login.Login = said(o, settings, &person, now)
 	e.login.Turn, e.login.TurnEnds, e.unsaved, e.failed = "", time.Time{}, true, nil
+	e.notAsk = time.Time{}
 	return l.save(ctx, e, session)
 }
 

@@ -13,6 +13,9 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -45,6 +48,7 @@ func TestAPersonLogsInAtTheIssuer(t *testing.T) {
 	c.NoError(err)
 	c.NotContains(string(data), c.issuer.URL, "the agent does not learn the issuer or the groups")
 
+	c.keepsSecret(in)
 	again := c.calls(callback, with(flow))
 	c.Equal(http.StatusBadRequest, again.status, "state and code count once")
 	c.Nil(session(again))
@@ -198,6 +202,20 @@ func TestGroupsMakeApprovers(t *testing.T) {
 	c.issuer.says("groups", []any{"Ann"})
 	c.issuer.says("name", "Ann")
 	c.Contains(c.does("GET", "/whoami", "", with(c.enters())).body, `"name":"Ann (s-ann)"`)
+}
+
+func TestAnAddressIdentifiesOnlyIfItIsVerified(t *testing.T) {
+	t.Parallel()
+	c := startCompany(t)
+	settings := strings.Replace(string(withIssuer(c.rig, c.issuer.URL, "", "")), `"client_id"`, `"user_claim": "email", "client_id"`, 1)
+	_, err := connector.NewOwner(c.connect(roles.ID{Role: roles.Owner}), web.Name).ApplySettings(c.ctx, []byte(settings))
+	c.NoError(err)
+	c.issuer.says("email", "ann@example.com")
+	c.Equal(http.StatusBadGateway, c.tries().status)
+	c.issuer.says("email_verified", "yes")
+	c.Equal(http.StatusBadGateway, c.tries().status)
+	c.issuer.says("email_verified", true)
+	c.Contains(c.does("GET", "/whoami", "", with(c.enters())).body, c.issuer.URL+"|email=ann@example.com")
 }
 
 // A link never logs in as a person of an issuer.

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -144,4 +145,29 @@ func (c *company) answers(in *http.Cookie, id string) *schemas.Decision {
 	reply, _ := s.gets("permission.respond", map[string]any{"session_id": "S", "pending_id": id, "option_id": "allow_once"})
 	c.Equal("response", reply.Type, "%+v", reply)
 	return reply.Payload.Decision
+}
+
+// keepsSecret requires that neither the cookie of a session nor what nod stores of its login has a
+// token of the issuer, in the clear.
+func (c *company) keepsSecret(in *http.Cookie) {
+	c.t.Helper()
+	body, _, _ := strings.Cut(in.Value, ".")
+	plain, err := base64.RawURLEncoding.DecodeString(body)
+	c.NoError(err)
+	var token struct{ ID string }
+	c.NoError(json.Unmarshal(plain, &token))
+	sealed, revision, err := connector.NewDesk(c.connect(roles.ConnectorID(web.Name)), web.Name).LoadLogin(c.ctx, token.ID)
+	c.NoError(err)
+	c.NotZero(revision)
+	stored, err := base64.RawURLEncoding.DecodeString(sealed)
+	c.NoError(err)
+	c.issuer.change(func() {
+		for _, tokens := range []map[string]bool{c.issuer.refresh, c.issuer.access} {
+			for secret := range tokens {
+				c.NotContains(string(plain), secret)
+				c.NotContains(string(stored), secret)
+			}
+		}
+	})
+	c.NotContains(string(stored), "s-ann")
 }
