@@ -42,6 +42,7 @@ func startCompany(t *testing.T) *company {
 	t.Helper()
 	c := &company{rig: start(t), issuer: newIssuer(t)}
 	c.applies("", "")
+	c.JSONEq(`{"label":"Acme"}`, c.does("GET", "/login/oidc", "").body, "the inbox of nod itself offers the login")
 	c.rig = c.oidcGateway(0, 0)
 	return c
 }
