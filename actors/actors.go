@@ -1,5 +1,5 @@
-// Package actors runs nod's local actors: the actor system, its supervision, and lanes, which
-// run the jobs of each key in order. Only this package imports protoactor-go.
+// Package actors runs nod's local actors. It holds the actor system, its supervision, and the
+// lanes, which run the jobs of each key in order. Only this package imports protoactor-go.
 package actors
 
 import (
@@ -25,11 +25,11 @@ func NewSystem(log *slog.Logger) *System {
 	return &System{sys: actor.NewActorSystem(actor.WithLoggerFactory(quiet)), log: log, pool: newGoroutinePool()}
 }
 
-// Stop ends the system. The caller stops the actors first. Further calls do nothing.
+// Stop ends the system. The caller must stop the actors first. Further calls do nothing.
 func (s *System) Stop() { s.stop.Do(s.sys.Shutdown) }
 
-// resume returns the supervision of every actor: a panic is logged, and the actor continues
-// with its next message. A restart would lose the other messages in the actor's mailbox.
+// resume returns the supervision of every actor. After a panic, it logs the panic and lets the actor
+// continue with its next message, because a restart would lose the other messages in the actor's mailbox.
 func resume(log *slog.Logger) actor.SupervisorStrategy {
 	return actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {
 		log.Error("actors: a message was not handled, because its handler panicked", "panic", reason)
@@ -44,8 +44,8 @@ func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
 
-// Actor handles messages one after another. Only its receive function may use the actor's
-// state.
+// Actor handles messages one after another. Only the actor's receive function may use the state of
+// the actor.
 type Actor struct {
 	sys  *System
 	pid  *actor.PID

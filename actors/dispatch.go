@@ -2,11 +2,11 @@ package actors
 
 import "time"
 
-// idleFor is how long a goroutine waits for more work before it ends.
+// idleFor is how long a goroutine without work waits before it ends.
 const idleFor = 10 * time.Second
 
-// goroutinePool runs actors on goroutines that wait idleFor for more work. Most lanes handle
-// only one or two messages; starting a goroutine for each, and growing its stack, would take a
+// goroutinePool runs actors on goroutines that wait idleFor for more work. Most lanes handle only
+// one or two messages. Starting a goroutine for each lane, and growing its stack, would take a
 // tenth of an engine's time.
 type goroutinePool struct{ work chan func() }
 
@@ -16,8 +16,8 @@ func newGoroutinePool() goroutinePool { return goroutinePool{make(chan func())} 
 // a turn.
 func (w goroutinePool) Throughput() int { return 300 }
 
-// Schedule runs f in a goroutine of the pool, and never blocks: if no goroutine is idle, it
-// starts one.
+// Schedule runs f in a goroutine of the pool. It never blocks: if no goroutine is idle, Schedule
+// starts a new goroutine.
 func (w goroutinePool) Schedule(f func()) {
 	select {
 	case w.work <- f:

@@ -11,17 +11,17 @@ import (
 type Job interface {
 	// Run does the work. ctx ends early if Lanes.Stop runs out of time.
 	Run(ctx context.Context)
-	// Failed is called with the panic's value if Run panics. A job with a waiting caller
-	// replies to the caller in Failed.
+	// Failed is called with the panic's value if Run panics. If a caller waits for the job, Failed
+	// replies to the caller.
 	Failed(reason any)
 }
 
-// Lanes runs jobs: those with the same key in the order in which they were sent, those with
-// different keys in parallel.
+// Lanes runs jobs. It runs jobs with the same key in the order in which they were sent, and jobs
+// with different keys in parallel.
 //
-// Each key with queued or running jobs has a child actor. When a child has no job left, its
-// parent keeps it for another key, or stops it if maxIdle children are idle. A child must not
-// stop itself: jobs that the parent sends before it notices would be lost silently.
+// Each key with queued or running jobs has a child actor. When a child has no job left, the parent keeps
+// the child for another key. If maxIdle children are already idle, the parent stops the child. A child
+// must not stop itself, because jobs that the parent sends before it notices the stop would be lost.
 type Lanes struct {
 	sys    *System
 	pid    *actor.PID
@@ -39,7 +39,7 @@ type (
 	drain    struct{ drained chan struct{} }
 )
 
-// maxIdle is the largest number of idle children that are kept.
+// maxIdle is the largest number of idle children that a parent keeps.
 const maxIdle = 64
 
 // Lanes starts a set of lanes. name is the name of the set's parent actor.
@@ -53,8 +53,8 @@ func (s *System) Lanes(name string) *Lanes {
 	return l
 }
 
-// Send queues a job on the lane of its key. It never blocks and never refuses, so the caller
-// must limit the number of jobs.
+// Send queues a job on the lane of its key. Send never blocks and never refuses a job, so the
+// caller must limit the number of jobs.
 func (l *Lanes) Send(key string, j Job) { l.sys.sys.Root.Send(l.pid, submitted{key, j}) }
 
 // Stop waits until every job has run. If ctx ends first, Stop cancels the context of the
@@ -145,7 +145,7 @@ func (w *worker) Receive(c actor.Context) {
 		return
 	}
 	defer func() {
-		// A job that panicked counts as finished too.
+		// A job that panicked also counts as finished.
 		c.Send(w.parent, finished{m.key})
 		if reason := recover(); reason != nil {
 			m.job.Failed(reason)

@@ -19,92 +19,98 @@ import (
 // nats-server's acknowledgement subjects.
 func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
-	newAcks := func(config string) string { return config + "feature_flags { js_ack_fc_v2: true }\n" }
-	for form, l := range map[string]layout{"$JS.ACK.permission_prompts.tg.": asShipped, "$JS.ACK._.": newAcks} {
-		t.Run(form, func(t *testing.T) {
-			g := startLayout(t, l)
-			engine := g.jetstream(asEngineStore)
-			own, err := g.jetstream(asTg).Consumer(t.Context(), "permission_prompts", "tg")
-			require.NoError(t, err)
+	inBothModes(t, func(t *testing.T, m mode) {
+		newAcks := layout{config: func(config string) string { return config + "feature_flags { js_ack_fc_v2: true }\n" }}
+		for form, l := range map[string]layout{"$JS.ACK.permission_prompts.tg.": asShipped, "$JS.ACK._.": newAcks} {
+			t.Run(form, func(t *testing.T) {
+				g := startLayout(t, m, l)
+				engine := g.jetstream(asEngineStore)
+				own, err := g.jetstream(asTg).Consumer(t.Context(), "permission_prompts", "tg")
+				require.NoError(t, err)
 
-			first, err := own.Next()
-			require.NoError(t, err)
-			require.True(t, strings.HasPrefix(first.Reply(), form), first.Reply())
-			require.NoError(t, first.InProgress())
-			require.NoError(t, first.NakWithDelay(time.Millisecond))
-			again, err := own.Next()
-			require.NoError(t, err)
-			require.Equal(t, first.Subject(), again.Subject())
-			require.NoError(t, again.DoubleAck(t.Context()))
+				first, err := own.Next()
+				require.NoError(t, err)
+				require.True(t, strings.HasPrefix(first.Reply(), form), first.Reply())
+				require.NoError(t, first.InProgress())
+				require.NoError(t, first.NakWithDelay(time.Millisecond))
+				again, err := own.Next()
+				require.NoError(t, err)
+				require.Equal(t, first.Subject(), again.Subject())
+				require.NoError(t, again.DoubleAck(t.Context()))
 
-			seen := make(chan string, 600) // room for more prompts than one pull fetches
-			consuming, err := own.Consume(func(m jetstream.Msg) {
-				if m.DoubleAck(context.Background()) == nil {
-					seen <- m.Subject()
+				seen := make(chan string, 600) // room for more prompts than one pull fetches
+				consuming, err := own.Consume(func(m jetstream.Msg) {
+					if m.DoubleAck(context.Background()) == nil {
+						seen <- m.Subject()
+					}
+				})
+				require.NoError(t, err)
+				defer consuming.Stop()
+				for range cap(seen) {
+					g.feed(engine)
 				}
+				for range cap(seen) {
+					<-seen
+				}
+				rest, err := engine.Consumer(t.Context(), "permission_prompts", "tg")
+				require.NoError(t, err)
+				require.Zero(t, rest.CachedInfo().NumPending+uint64(rest.CachedInfo().NumAckPending))
 			})
-			require.NoError(t, err)
-			defer consuming.Stop()
-			for range cap(seen) {
-				g.feed(engine)
-			}
-			for range cap(seen) {
-				<-seen
-			}
-			rest, err := engine.Consumer(t.Context(), "permission_prompts", "tg")
-			require.NoError(t, err)
-			require.Zero(t, rest.CachedInfo().NumPending+uint64(rest.CachedInfo().NumAckPending))
-		})
-	}
+		}
+	})
 }
 
 // The server must not deliver prompts to the pull of a worker that is gone: no other worker
 // would get them until AckWait has passed.
 func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 	t.Parallel()
-	g := startLayout(t, asShipped)
-	engine := g.jetstream(asEngineStore)
-	gone := g.as(asTg)
-	waiting := func() int {
-		tg, err := engine.Consumer(context.Background(), "permission_prompts", "tg")
+	inBothModes(t, func(t *testing.T, m mode) {
+		g := startLayout(t, m, asShipped)
+		engine := g.jetstream(asEngineStore)
+		gone := g.as(asTg)
+		waiting := func() int {
+			tg, err := engine.Consumer(context.Background(), "permission_prompts", "tg")
+			require.NoError(t, err)
+			return tg.CachedInfo().NumWaiting
+		}
+		emptyPull(t, gone, nats.NewInbox())
+		_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // the server ends a pull whose reply subject has no subscriber, so the subscription comes first
 		require.NoError(t, err)
-		return tg.CachedInfo().NumWaiting
-	}
-	emptyPull(t, gone, nats.NewInbox())
-	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // the server ends a pull whose reply subject has no subscriber, so the subscription comes first
-	require.NoError(t, err)
-	require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
-	require.NoError(t, gone.Flush())
-	require.Eventually(t, func() bool { return waiting() == 1 }, 10*time.Second, time.Millisecond)
-	gone.Close()
-	require.Eventually(t, func() bool { return waiting() == 0 }, 10*time.Second, time.Millisecond)
+		require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
+		require.NoError(t, gone.Flush())
+		require.Eventually(t, func() bool { return waiting() == 1 }, 10*time.Second, time.Millisecond)
+		gone.Close()
+		require.Eventually(t, func() bool { return waiting() == 0 }, 10*time.Second, time.Millisecond)
+	})
 }
 
 // Engines and connectors are micro services, which reply to the owner's $SRV requests.
 func TestOwnerFindsTheServices(t *testing.T) {
 	t.Parallel()
-	g := startLayout(t, asShipped)
-	g.serveEngine()
-	for _, id := range []roles.ID{asTg, asTerminal} {
-		nc := g.as(id)
-		_, err := micro.AddService(nc, micro.Config{Name: "nod-connector-" + id.Name, Version: "1.0.0"})
+	inBothModes(t, func(t *testing.T, m mode) {
+		g := startLayout(t, m, asShipped)
+		g.serveEngine()
+		for _, id := range []roles.ID{asTg, asTerminal} {
+			nc := g.as(id)
+			_, err := micro.AddService(nc, micro.Config{Name: "nod-connector-" + id.Name, Version: "1.0.0"})
+			require.NoError(t, err)
+			require.NoError(t, nc.Flush())
+			require.NoError(t, nc.LastError())
+		}
+		owner := g.as(asOwner)
+		answers, err := owner.SubscribeSync(owner.NewInbox())
 		require.NoError(t, err)
-		require.NoError(t, nc.Flush())
-		require.NoError(t, nc.LastError())
-	}
-	owner := g.as(asOwner)
-	answers, err := owner.SubscribeSync(owner.NewInbox())
-	require.NoError(t, err)
-	require.NoError(t, owner.PublishRequest("$SRV.INFO", answers.Subject, nil))
-	found := ""
-	for range 3 {
-		msg, err := answers.NextMsg(5 * time.Second)
-		require.NoError(t, err)
-		found += string(msg.Data)
-	}
-	for _, name := range []string{"nod-engine", "nod-connector-tg", "nod-connector-terminal"} {
-		require.Contains(t, found, `"name":"`+name+`"`)
-	}
+		require.NoError(t, owner.PublishRequest("$SRV.INFO", answers.Subject, nil))
+		found := ""
+		for range 3 {
+			msg, err := answers.NextMsg(5 * time.Second)
+			require.NoError(t, err)
+			found += string(msg.Data)
+		}
+		for _, name := range []string{"nod-engine", "nod-connector-tg", "nod-connector-terminal"} {
+			require.Contains(t, found, `"name":"`+name+`"`)
+		}
+	})
 }
 
 func TestAccountsInACluster(t *testing.T) {

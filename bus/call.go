@@ -71,7 +71,7 @@ func (c *Conn) call(ctx context.Context, subject string, message func(try int) a
 func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
-	msg, err := c.nc.RequestWithContext(ctx, subject, data)
+	msg, err := c.exchange(ctx, subject, data)
 	if errors.Is(err, nats.ErrMaxPayload) { // JSON escapes may make a message longer than the limits of its fields suggest
 		return Reply{}, schemas.Errorf(schemas.CodeValidation, "the message takes %d bytes and the server accepts %d: shorten it", len(data), c.nc.MaxPayload())
 	}
@@ -90,6 +90,14 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 		return Reply{}, err
 	}
 	return Reply{}, &e
+}
+
+// exchange sends a request, with the trace of ctx if there is one, and returns the reply.
+func (c *Conn) exchange(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
+	if header := traceHeader(ctx, nil); header != nil {
+		return c.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data, Header: header})
+	}
+	return c.nc.RequestWithContext(ctx, subject, data)
 }
 
 // isTransient reports whether another try may succeed.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -149,13 +150,38 @@ func credentials(path string) (nats.Option, error) {
 		return nil, fmt.Errorf("read credentials: %w", err)
 	}
 	if bytes.Contains(data, []byte("BEGIN NATS USER JWT")) {
-		return nats.UserCredentials(path), nil
+		return userCredentials(path), nil
 	}
 	opt, err := nats.NkeyOptionFromSeed(path)
 	if err != nil {
 		return nil, fmt.Errorf("credentials %s hold neither an nkey seed nor a NATS user: %w", path, err)
 	}
 	return opt, nil
+}
+
+// userCredentials reads the file at each connect, so that a connection finds a rotated key. It takes
+// the path as it is: nats.UserCredentials would replace a $ in it.
+func userCredentials(path string) nats.Option {
+	return nats.UserJWT(func() (string, error) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("read credentials: %w", err)
+		}
+		defer clear(data)
+		return nkeys.ParseDecoratedJWT(data)
+	}, func(nonce []byte) ([]byte, error) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read credentials: %w", err)
+		}
+		defer clear(data)
+		pair, err := nkeys.ParseDecoratedNKey(data)
+		if err != nil {
+			return nil, fmt.Errorf("credentials %s hold no nkey seed", path) // the library's error may quote the seed
+		}
+		defer pair.Wipe()
+		return pair.Sign(nonce)
+	})
 }
 
 func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
@@ -237,6 +263,11 @@ func (c *Conn) Open() bool { return !c.nc.AuthRequired() }
 
 // Publish sends v to subject. Nil does not mean that v was delivered.
 func (c *Conn) Publish(subject string, v any) error { return c.publish(subject, v, nil) }
+
+// PublishTraced is Publish with the trace of ctx, if there is one, in the message's headers.
+func (c *Conn) PublishTraced(ctx context.Context, subject string, v any) error {
+	return c.publish(subject, v, traceHeader(ctx, nil))
+}
 
 // PublishVersion publishes one version of a record. A header names the version, so that a
 // receiver that already has a newer version need not decode the message.

@@ -1,15 +1,20 @@
 package bus_test
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/bus"
@@ -45,6 +50,7 @@ func everybody() []roles.ID {
 // guarded is a server with accounts, and with a key for every role.
 type guarded struct {
 	t    *testing.T
+	dir  string
 	url  string
 	keys *roles.Keys
 }
@@ -53,10 +59,92 @@ func startGuarded(t *testing.T) *guarded {
 	t.Helper()
 	dir := t.TempDir()
 	keys, users := keysOf(t, dir, everybody()...)
-	server, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet(), SyncInterval: bus.SyncAlways})
+	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet(), SyncInterval: bus.SyncAlways})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	return &guarded{t: t, url: server.URL(), keys: keys}
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return &guarded{t: t, dir: dir, url: s.URL(), keys: keys}
+}
+
+// mode is how a server knows the keys. The rights are the same in both modes.
+type mode string
+
+const (
+	nkeyMode     mode = "nkeys"    // each key is in the server's configuration
+	operatorMode mode = "operator" // each key has a JWT
+)
+
+// inBothModes runs a test in each mode.
+func inBothModes(t *testing.T, test func(*testing.T, mode)) {
+	for _, m := range []mode{nkeyMode, operatorMode} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			test(t, m)
+		})
+	}
+}
+
+// startIn is startGuarded in a mode.
+func startIn(t *testing.T, m mode) *guarded {
+	t.Helper()
+	if m == operatorMode {
+		return startAccounts(t)
+	}
+	return startGuarded(t)
+}
+
+// startAccounts runs a server in operator mode, with the changes of the layouts, and with keys for
+// all roles.
+func startAccounts(t *testing.T, layouts ...layout) *guarded {
+	t.Helper()
+	dir := t.TempDir()
+	keys, err := roles.OpenKeys(dir)
+	require.NoError(t, err)
+	require.NoError(t, keys.ForOperator())
+	require.NoError(t, keys.Ensure(everybody()...))
+	accounts, err := keys.AccountJWTs(time.Now())
+	require.NoError(t, err)
+	signs := operatorSeed(t, dir, "accounts")
+	for i := range accounts {
+		claims, err := jwt.DecodeAccountClaims(accounts[i].JWT)
+		require.NoError(t, err)
+		for _, l := range layouts {
+			if l.scope != nil {
+				for _, s := range claims.SigningKeys {
+					l.scope(s.(*jwt.UserScope))
+				}
+			}
+		}
+		accounts[i].JWT, err = claims.Encode(signs)
+		require.NoError(t, err)
+	}
+	text := fmt.Sprintf("jetstream { store_dir: %q }\n%s", dir, keys.OperatorConfig(accounts, filepath.Join(dir, "accounts")))
+	for _, l := range layouts {
+		text = l.text(text)
+	}
+	return &guarded{t: t, dir: dir, url: startText(t, text).ClientURL(), keys: keys}
+}
+
+// operatorSeed reads a seed of the operator or of a signer.
+func operatorSeed(t *testing.T, dir, name string) nkeys.KeyPair {
+	t.Helper()
+	seed, err := os.ReadFile(filepath.Join(dir, "keys", "operator", name+".nk"))
+	require.NoError(t, err)
+	pair, err := nkeys.FromSeed(bytes.TrimSpace(seed))
+	require.NoError(t, err)
+	return pair
+}
+
+// startText runs a server on a configuration.
+func startText(t *testing.T, text string) *server.Server {
+	t.Helper()
+	opts := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}
+	require.NoError(t, opts.ProcessConfigString(text), text)
+	ns, err := server.NewServer(opts)
+	require.NoError(t, err)
+	ns.Start()
+	require.True(t, ns.ReadyForConnections(10*time.Second))
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	return ns
 }
 
 // quiet returns a logger that drops everything, because servers under attack log each refusal.
@@ -77,8 +165,16 @@ func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.Use
 // the rights of id.
 func (g *guarded) as(id roles.ID) *nats.Conn {
 	g.t.Helper()
-	key, err := nats.NkeyOptionFromSeed(g.keys.Path(id))
-	require.NoError(g.t, err)
+	var key nats.Option
+	if g.keys.Operator() {
+		file, err := os.ReadFile(g.keys.Path(id))
+		require.NoError(g.t, err)
+		key = nats.UserCredentialBytes(file)
+	} else {
+		var err error
+		key, err = nats.NkeyOptionFromSeed(g.keys.Path(id))
+		require.NoError(g.t, err)
+	}
 	nc, err := nats.Connect(g.url, key, nats.CustomInboxPrefix(id.InboxPrefix()),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	require.NoError(g.t, err, "connect as %s", id)

@@ -35,6 +35,9 @@ func Invite(dataDir, agent, address string) (Invitation, error) {
 	if err != nil {
 		return Invitation{}, err
 	}
+	if keys.Operator() {
+		return Invitation{}, fmt.Errorf("%s has keys for NATS servers in operator mode: make a key with nod keys add agent-%s, and take its file to the other machine", dataDir, agent)
+	}
 	id := roles.AgentID(agent)
 	if _, err := keys.Add(id); err != nil {
 		return Invitation{}, err

@@ -151,11 +151,28 @@ func (k *kvStream) stored(ctx context.Context, msg *jetstream.RawStreamMsg) (sto
 // publish sends a message once. If revision is not 0, the message replaces the message at
 // revision. Nil means that the message is stored and on disk.
 func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if report := observer(ctx); report != nil {
+		return k.publishObserved(ctx, report, msg, revision, opts...)
+	}
 	ack, err := k.send(ctx, msg, revision, opts...)
 	if err != nil {
 		return nil, err
 	}
 	return ack, k.disk.wait(ctx, ack.Sequence)
+}
+
+// publishObserved is publish with a report of how long its parts took.
+func (k *kvStream) publishObserved(ctx context.Context, report func(StoreWrite), msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	w := StoreWrite{Store: k.name, Sent: time.Now()}
+	ack, err := k.send(ctx, msg, revision, opts...)
+	w.Acked = time.Now()
+	if err == nil && k.disk != nil {
+		err = k.disk.wait(ctx, ack.Sequence)
+		w.Synced = time.Now()
+	}
+	w.Failed = err != nil
+	report(w)
+	return ack, err
 }
 
 // send sends a message without waiting for the disk. A caller may use it for the first of two

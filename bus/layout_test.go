@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
@@ -22,14 +22,24 @@ import (
 
 // layout changes the shipped configuration. Each attack also runs on a layout on which it must
 // succeed: otherwise its failure on the shipped configuration would prove nothing.
-type layout func(config string) string
+type layout struct {
+	config func(string) string
+	scope  func(*jwt.UserScope) // changes a signing key, in operator mode
+}
 
-func asShipped(config string) string { return config }
+func (l layout) text(config string) string {
+	if l.config == nil {
+		return config
+	}
+	return l.config(config)
+}
+
+var asShipped = layout{}
 
 var usersBlock = regexp.MustCompile(`(?s)users: \[\n(.*?)\n?    \]\n`)
 
-// oneAccount puts all users, with the same rights, into one account.
-func oneAccount(config string) string {
+// oneAccount puts all users, with the same rights, into one account. It is for nkeys.
+var oneAccount = layout{config: func(config string) string {
 	var users strings.Builder
 	for _, m := range usersBlock.FindAllStringSubmatch(config, -1) {
 		users.WriteString(m[1] + "\n")
@@ -39,42 +49,56 @@ func oneAccount(config string) string {
 	// Without imports between accounts there are no mappings, so rights name the unmapped
 	// subjects.
 	return strings.ReplaceAll(text, "_NOD.consumer_info.", "$JS.API.CONSUMER.INFO.permission_prompts.")
-}
+}}
 
 // looseRights lets agents send any request to the server and to the services, and lets engines
 // reply to any subject that is not denied.
-func looseRights(config string) string {
-	for _, agent := range []string{"ada", "bob"} {
-		config = strings.ReplaceAll(config, `"nod.v1.await.`+agent+`"`, `"nod.v1.await.`+agent+`", "$JS.API.>", "$SRV.>"`)
-	}
-	return looseEngine(config)
+var looseRights = layout{
+	config: func(config string) string {
+		for _, agent := range []string{"ada", "bob"} {
+			config = strings.ReplaceAll(config, `"nod.v1.await.`+agent+`"`, `"nod.v1.await.`+agent+`", "$JS.API.>", "$SRV.>"`)
+		}
+		return looseEngine.config(config)
+	},
+	scope: func(s *jwt.UserScope) {
+		if s.Role == "agent" {
+			s.Template.Pub.Allow.Add("$JS.API.>", "$SRV.>")
+		}
+		looseEngine.scope(s)
+	},
 }
 
 // looseEngine lets engines reply by allow_responses, with a deny rule for the subjects that
 // they must not use.
-func looseEngine(config string) string {
-	return regexp.MustCompile(`(?s)(# engine\n.*?)deny: \[\]\}\n(.*?)(      \}\})`).
-		ReplaceAllString(config, `${1}deny: ["nod.v1.answer.>", "nod.v1.request.>"]}`+"\n"+`${2}        allow_responses: true`+"\n"+`${3}`)
+var looseEngine = layout{
+	config: func(config string) string {
+		return regexp.MustCompile(`(?s)(# engine\n.*?)deny: \[\]\}\n(.*?)(      \}\})`).
+			ReplaceAllString(config, `${1}deny: ["nod.v1.answer.>", "nod.v1.request.>"]}`+"\n"+`${2}        allow_responses: true`+"\n"+`${3}`)
+	},
+	scope: func(s *jwt.UserScope) {
+		if s.Role == "engine" {
+			s.Template.Pub.Deny.Add("nod.v1.answer.>", "nod.v1.request.>")
+			s.Template.Resp = &jwt.ResponsePermission{MaxMsgs: 1, Expires: 2 * time.Minute}
+		}
+	},
 }
 
 // startLayout runs a server on the shipped configuration with the changes of the layouts, with
 // keys for all roles, and makes the stores.
-func startLayout(t *testing.T, layouts ...layout) *guarded {
+func startLayout(t *testing.T, m mode, layouts ...layout) *guarded {
 	t.Helper()
+	if m == operatorMode {
+		g := startAccounts(t, layouts...)
+		g.makeStores()
+		return g
+	}
 	dir := t.TempDir()
 	keys, users := keysOf(t, dir, everybody()...)
 	text := roles.Config{Users: users, StoreDir: dir}.String()
 	for _, l := range layouts {
-		text = l(text)
+		text = l.text(text)
 	}
-	opts := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}
-	require.NoError(t, opts.ProcessConfigString(text), text)
-	ns, err := server.NewServer(opts)
-	require.NoError(t, err)
-	ns.Start()
-	require.True(t, ns.ReadyForConnections(10*time.Second))
-	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
-	g := &guarded{t: t, url: ns.ClientURL(), keys: keys}
+	g := &guarded{t: t, dir: dir, url: startText(t, text).ClientURL(), keys: keys}
 	g.makeStores()
 	return g
 }

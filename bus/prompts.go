@@ -53,14 +53,14 @@ func promptsConfig(replicas int) jetstream.StreamConfig {
 }
 
 // Send queues a prompt for its connector. Within two minutes, the server drops a repetition for
-// the same recipient and revision.
+// the same recipient and revision. The message has the trace of ctx, if there is one.
 func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 	data, err := schemas.Encode(&prompt)
 	if err != nil {
 		return fmt.Errorf("encode a prompt: %w", err)
 	}
 	msg := nats.NewMsg(schemas.PromptSubject(prompt.Connector, prompt.SessionID, prompt.PendingID))
-	msg.Data = data
+	msg.Data, msg.Header = data, traceHeader(ctx, msg.Header)
 	ttl(msg.Header, max(time.Until(prompt.Deadline), 0)+PromptGrace)
 	id := fmt.Sprintf("%s.%s.%s.%d", prompt.Connector, prompt.Recipient, prompt.Key(), prompt.Revision)
 	return retryOperation(ctx, "queue a prompt for "+prompt.Connector, func(ctx context.Context) error {

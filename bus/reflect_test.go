@@ -89,39 +89,44 @@ func reflectionsOfAnAgent() []reflection {
 
 func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 	t.Parallel() // this test mostly waits for servers
-	for _, attack := range []struct {
-		by          roles.ID
-		rights      layout
-		reflections []reflection
-		later       []string // requests that are answered once the attack has been handled
-	}{
-		{asTg, asShipped, reflectionsOfAWorker(), []string{infoOfTg, nextOfTg}},
-		{asAda, looseRights, reflectionsOfAnAgent(), []string{"$JS.API.INFO", "$SRV.INFO.nod-engine", "nod.v1.request.ada.s.8"}},
-	} {
-		shipped := startLayout(t, attack.rights)
-		shipped.serveEngine()
-		engine, attacker := shipped.jetstream(asEngineStore), shipped.as(attack.by)
-		for _, r := range attack.reflections {
-			for _, target := range r.where {
-				t.Run(fmt.Sprintf("%s: %s onto %s", attack.by, r.how, target), func(t *testing.T) {
-					shipped.feed(engine)
-					before := shipped.stores(engine)
-					r.ask(t, attacker, target)
-					shipped.asked(attacker, attack.later...)
-					require.Equal(t, before, shipped.stores(engine))
-					require.NoError(t, attacker.LastError(), "the rights stopped the attack, not the layout")
+	inBothModes(t, func(t *testing.T, m mode) {
+		for _, attack := range []struct {
+			by          roles.ID
+			rights      layout
+			reflections []reflection
+			later       []string // requests that are answered once the attack has been handled
+		}{
+			{asTg, asShipped, reflectionsOfAWorker(), []string{infoOfTg, nextOfTg}},
+			{asAda, looseRights, reflectionsOfAnAgent(), []string{"$JS.API.INFO", "$SRV.INFO.nod-engine", "nod.v1.request.ada.s.8"}},
+		} {
+			shipped := startLayout(t, m, attack.rights)
+			shipped.serveEngine()
+			engine, attacker := shipped.jetstream(asEngineStore), shipped.as(attack.by)
+			for _, r := range attack.reflections {
+				for _, target := range r.where {
+					t.Run(fmt.Sprintf("%s: %s onto %s", attack.by, r.how, target), func(t *testing.T) {
+						shipped.feed(engine)
+						before := shipped.stores(engine)
+						r.ask(t, attacker, target)
+						shipped.asked(attacker, attack.later...)
+						require.Equal(t, before, shipped.stores(engine))
+						require.NoError(t, attacker.LastError(), "the rights stopped the attack, not the layout")
 
-					one := startLayout(t, attack.rights, oneAccount)
-					one.serveEngine()
-					engine := one.jetstream(asEngineStore)
-					before = one.stores(engine)
-					r.ask(t, one.as(attack.by), target)
-					require.Eventually(t, func() bool { return before != one.stores(engine) }, 10*time.Second, time.Millisecond,
-						"in one account this attack must succeed, or its failure proves nothing")
-				})
+						if m == operatorMode {
+							return // the accounts are the same, so nkeys show that the attack would succeed
+						}
+						one := startLayout(t, m, attack.rights, oneAccount)
+						one.serveEngine()
+						engine := one.jetstream(asEngineStore)
+						before = one.stores(engine)
+						r.ask(t, one.as(attack.by), target)
+						require.Eventually(t, func() bool { return before != one.stores(engine) }, 10*time.Second, time.Millisecond,
+							"in one account this attack must succeed, or its failure proves nothing")
+					})
+				}
 			}
 		}
-	}
+	})
 }
 
 // serveEngine replies to every request with an answer message. A real engine never does. If the
@@ -152,28 +157,30 @@ func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscri
 // outside its rights.
 func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 	t.Parallel()
-	for _, target := range []string{theAnswer, "nod.v1.request.bob.s.7", "nod.v1.manage.terminal.settings"} {
-		t.Run(target, func(t *testing.T) {
-			attack := func(l layout) (engine, other *nats.Conn, heard *nats.Subscription) {
-				g := startLayout(t, l)
-				other, heard = g.listen(asEngine, target)
-				engine = g.serveEngine()
-				ada := g.as(asAda)
-				require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", target, nil))
-				g.asked(ada, "nod.v1.request.ada.s.8") // the endpoint replies in order, so it has handled the attack before this request
-				require.NoError(t, other.Flush())
-				return engine, other, heard
-			}
-			engine, _, heard := attack(asShipped)
-			require.ErrorIs(t, engine.LastError(), nats.ErrPermissionViolation)
-			requireSilent(t, heard)
+	inBothModes(t, func(t *testing.T, m mode) {
+		for _, target := range []string{theAnswer, "nod.v1.request.bob.s.7", "nod.v1.manage.terminal.settings"} {
+			t.Run(target, func(t *testing.T) {
+				attack := func(l layout) (engine, other *nats.Conn, heard *nats.Subscription) {
+					g := startLayout(t, m, l)
+					other, heard = g.listen(asEngine, target)
+					engine = g.serveEngine()
+					ada := g.as(asAda)
+					require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", target, nil))
+					g.asked(ada, "nod.v1.request.ada.s.8") // the endpoint replies in order, so it has handled the attack before this request
+					require.NoError(t, other.Flush())
+					return engine, other, heard
+				}
+				engine, _, heard := attack(asShipped)
+				require.ErrorIs(t, engine.LastError(), nats.ErrPermissionViolation)
+				requireSilent(t, heard)
 
-			// With allow_responses the reply passes in spite of the deny rule.
-			_, _, heard = attack(looseEngine)
-			_, err := heard.NextMsg(5 * time.Second)
-			require.NoError(t, err, "with allow_responses this attack must succeed, or its failure proves nothing")
-		})
-	}
+				// With allow_responses the reply passes in spite of the deny rule.
+				_, _, heard = attack(looseEngine)
+				_, err := heard.NextMsg(5 * time.Second)
+				require.NoError(t, err, "with allow_responses this attack must succeed, or its failure proves nothing")
+			})
+		}
+	})
 }
 
 func requireSilent(t *testing.T, s *nats.Subscription) {
@@ -187,59 +194,65 @@ func requireSilent(t *testing.T, s *nats.Subscription) {
 // another agent's decision subject. Engines must check the reply subject themselves.
 func TestOwnReplyRefusesAnotherAgentsDecisionSubject(t *testing.T) {
 	t.Parallel()
-	g := startLayout(t, asShipped)
-	_, heard := g.listen(asBob, theDecision)
-	g.serveEngine() // this simulated engine does not check the reply subject
-	ada := g.as(asAda)
-	require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", theDecision, nil))
-	_, err := heard.NextMsg(5 * time.Second)
-	require.NoError(t, err, "rights alone would have to stop this, and OwnReply could go")
-	require.False(t, roles.OwnReply("nod.v1.request.ada.s.9", theDecision))
+	inBothModes(t, func(t *testing.T, m mode) {
+		g := startLayout(t, m, asShipped)
+		_, heard := g.listen(asBob, theDecision)
+		g.serveEngine() // this simulated engine does not check the reply subject
+		ada := g.as(asAda)
+		require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", theDecision, nil))
+		_, err := heard.NextMsg(5 * time.Second)
+		require.NoError(t, err, "rights alone would have to stop this, and OwnReply could go")
+		require.False(t, roles.OwnReply("nod.v1.request.ada.s.9", theDecision))
+	})
 }
 
 // A worker can direct the server's replies and its own prompts to subjects that an engine or an
 // agent handles, but these messages never have the type that the handler expects.
 func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
 	t.Parallel()
-	g := startLayout(t, asShipped)
-	engine, tg := g.jetstream(asEngineStore), g.as(asTg)
-	for _, target := range []struct {
-		subject string
-		reader  roles.ID
-		expects string
-	}{
-		{theAnswer, asEngine, schemas.TypeAnswer},
-		{"nod.v1.request.bob.s.9", asEngine, schemas.TypeRequest},
-		{"nod.v1.manage.terminal.settings", asEngine, schemas.TypeSettingsChange},
-		{theDecision, asBob, schemas.TypeDecision},
-	} {
-		_, heard := g.listen(target.reader, target.subject)
-		for _, r := range reflectionsOfAWorker() {
-			g.feed(engine)
-			r.ask(t, tg, target.subject)
-			msg, err := heard.NextMsg(5 * time.Second)
-			require.NoError(t, err, "%s onto %s: if nothing arrives any more, so much the better", r.how, target.subject)
-			var body struct {
-				Type string `json:"type"`
+	inBothModes(t, func(t *testing.T, m mode) {
+		g := startLayout(t, m, asShipped)
+		engine, tg := g.jetstream(asEngineStore), g.as(asTg)
+		for _, target := range []struct {
+			subject string
+			reader  roles.ID
+			expects string
+		}{
+			{theAnswer, asEngine, schemas.TypeAnswer},
+			{"nod.v1.request.bob.s.9", asEngine, schemas.TypeRequest},
+			{"nod.v1.manage.terminal.settings", asEngine, schemas.TypeSettingsChange},
+			{theDecision, asBob, schemas.TypeDecision},
+		} {
+			_, heard := g.listen(target.reader, target.subject)
+			for _, r := range reflectionsOfAWorker() {
+				g.feed(engine)
+				r.ask(t, tg, target.subject)
+				msg, err := heard.NextMsg(5 * time.Second)
+				require.NoError(t, err, "%s onto %s: if nothing arrives any more, so much the better", r.how, target.subject)
+				var body struct {
+					Type string `json:"type"`
+				}
+				_ = json.Unmarshal(msg.Data, &body) // an empty body has no type
+				require.NotEqual(t, target.expects, body.Type, "%s onto %s", r.how, target.subject)
 			}
-			_ = json.Unmarshal(msg.Data, &body) // an empty body has no type
-			require.NotEqual(t, target.expects, body.Type, "%s onto %s", r.how, target.subject)
 		}
-	}
+	})
 }
 
 // A message may name a subject for its trace. The server sends no trace to a subject on which
 // the message's sender has no right to publish.
 func TestTraceDestinationsObeyTheSendersRights(t *testing.T) {
 	t.Parallel()
-	g := startLayout(t, asShipped)
-	_, heard := g.listen(asEngine, "nod.v1.answer.>")
-	g.serveEngine()
-	ada := g.as(asAda)
-	msg := nats.NewMsg("nod.v1.request.ada.s.9")
-	msg.Header.Set("Nats-Trace-Dest", theAnswer)
-	require.NoError(t, ada.PublishMsg(msg))
-	require.NoError(t, ada.Flush())
-	require.ErrorIs(t, ada.LastError(), nats.ErrPermissionViolation)
-	requireSilent(t, heard)
+	inBothModes(t, func(t *testing.T, m mode) {
+		g := startLayout(t, m, asShipped)
+		_, heard := g.listen(asEngine, "nod.v1.answer.>")
+		g.serveEngine()
+		ada := g.as(asAda)
+		msg := nats.NewMsg("nod.v1.request.ada.s.9")
+		msg.Header.Set("Nats-Trace-Dest", theAnswer)
+		require.NoError(t, ada.PublishMsg(msg))
+		require.NoError(t, ada.Flush())
+		require.ErrorIs(t, ada.LastError(), nats.ErrPermissionViolation)
+		requireSilent(t, heard)
+	})
 }

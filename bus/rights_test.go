@@ -150,7 +150,10 @@ func TestRightsOfEveryRole(t *testing.T) {
 	publishes = distinct(append(publishes, strings.Fields(nobodyPublishes)...))
 	subscribes = distinct(append(subscribes, strings.Fields(nobodySubscribes)...))
 
-	g := startGuarded(t)
+	inBothModes(t, func(t *testing.T, m mode) { requireRights(t, startIn(t, m), publishes, subscribes) })
+}
+
+func requireRights(t *testing.T, g *guarded, publishes, subscribes []string) {
 	for id, r := range rightsTable {
 		t.Run(id.String(), func(t *testing.T) {
 			nc := g.as(id)

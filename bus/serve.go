@@ -55,6 +55,9 @@ func (c *Call) Fail(err error) {
 	c.Reply(e)
 }
 
+// ErrorCode returns the code with which a call that failed with err is refused.
+func ErrorCode(err error) schemas.Code { return toWireError(err).Code }
+
 func toWireError(err error) *schemas.Error {
 	var e *schemas.Error
 	var low *lowDisk

@@ -19,6 +19,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/wake"
 	"github.com/nodbus/nod/connectors/people/whatsapp"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces"
 )
 
 // channels are the people connectors. A new connector needs its own package and one line here.
@@ -72,8 +73,9 @@ func ChannelNames() []string {
 
 // Work starts a worker of one of the Channels with the settings in force. conn must use the
 // connector's key. If the settings do not name the channel or lack a value, the error is one
-// line with the fix. The caller must Stop the worker.
-func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, log *slog.Logger) (*connector.Worker, error) {
+// line with the fix. The caller must Stop the worker. The first of spans, if there is one, gets the
+// spans of traced requests.
+func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, log *slog.Logger, spans ...traces.Writer) (*connector.Worker, error) {
 	state, err := connector.NewDesk(conn, name).Settings(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the settings of the connector %s: %w", name, err)
@@ -89,7 +91,7 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, 
 		case carrier == nil:
 			return nil, fmt.Errorf("connectors.%s is not in the settings: add it and run `nod settings apply`", name)
 		}
-		return connector.Work(ctx, sys, conn, name, carrier, log)
+		return connector.Work(ctx, sys, conn, name, carrier, log, spans...)
 	}
 	return nil, fmt.Errorf("there is no connector %q", name)
 }
@@ -148,7 +150,7 @@ func (n *Nod) startWorker(ctx context.Context, name string, carrier people.Carri
 	if err != nil {
 		return err
 	}
-	w, err := connector.Work(ctx, n.system, conn, name, carrier, n.opts.Log)
+	w, err := connector.Work(ctx, n.system, conn, name, carrier, n.opts.Log, spans(n.opts.Traces)...)
 	if err != nil {
 		conn.Close()
 		return err

@@ -22,6 +22,8 @@ import (
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed/metrics"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces"
+	"github.com/nodbus/nod/traces/otlp"
 )
 
 // Options configure Start.
@@ -62,8 +64,10 @@ type Options struct {
 	WebKey string
 	// VoiceTimeout, if not 0, replaces the settings' timeout for voice.
 	VoiceTimeout time.Duration
-	Version      string       // nod's version, in SemVer; empty means "0.0.0"
-	Log          *slog.Logger // the log; nil logs nothing
+	// Traces exports the spans of requests; nil traces nothing. The caller closes it after Stop.
+	Traces  *otlp.Exporter
+	Version string       // nod's version, in SemVer; empty means "0.0.0"
+	Log     *slog.Logger // the log; nil logs nothing
 }
 
 // Nod is a running nod. All methods but Stop are safe for concurrent use.
@@ -138,7 +142,7 @@ func (n *Nod) start(ctx context.Context) error {
 		Edge: n.edge, Store: n.store, Replicas: max(1, o.Replicas), System: n.system,
 		Version: o.Version, VoiceTimeout: o.VoiceTimeout, Log: o.Log, Logged: count,
 		Host: host, Home: home, Own: own, Channels: ChannelSettings(),
-		Projects: &engine.ProjectFiles{Channels: ChannelSettings()},
+		Projects: &engine.ProjectFiles{Channels: ChannelSettings()}, Traces: n.tracer(),
 	})
 	if err != nil {
 		return err
@@ -165,8 +169,27 @@ func (n *Nod) serveMetrics() (count func(*schemas.LogEntry), err error) {
 		return nil, nil
 	}
 	m := metrics.New(n.opts.Version)
+	if spans := n.opts.Traces; spans != nil {
+		m.Traces(func() metrics.Spans { return metrics.Spans(spans.Stats()) })
+	}
 	n.metrics, err = metrics.Serve(m, n.opts.Metrics, n.opts.Log)
 	return m.Logged, err
+}
+
+// tracer returns the engine's tracer, or nil.
+func (n *Nod) tracer() traces.Tracer {
+	if n.opts.Traces == nil {
+		return nil
+	}
+	return n.opts.Traces
+}
+
+// spans returns the workers' option for spans.
+func spans(exporter *otlp.Exporter) []traces.Writer {
+	if exporter == nil {
+		return nil
+	}
+	return []traces.Writer{exporter}
 }
 
 // ownFiles returns the absolute path of the data directory and, if it differs, that path
@@ -205,6 +228,9 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	var err error
 	if n.keys, err = roles.OpenKeys(n.opts.DataDir); err != nil {
 		return nil, err
+	}
+	if n.keys.Operator() {
+		return nil, fmt.Errorf("%s has keys for NATS servers in operator mode, and the server of nod up is none: name another directory with --data, or those servers with --nats-url", n.opts.DataDir)
 	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range ChannelNames() {

@@ -3,7 +3,9 @@ package embed_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,7 +19,9 @@ import (
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/internal/testcollector"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces/otlp"
 )
 
 // measured is a nod with metrics.
@@ -181,6 +185,29 @@ func TestATakenAddressOfMetricsIsNamed(t *testing.T) {
 	m := startMeasured(t)
 	_, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), Metrics: m.nod.Metrics()})
 	require.ErrorContains(t, err, "name another address with --metrics")
+}
+
+// The metrics count the spans of an exporter, also while its collector is away.
+func TestMetricsCountSpans(t *testing.T) {
+	t.Parallel()
+	collector := testcollector.Start(t)
+	config, on, err := otlp.FromEnvironment(func(name string) string {
+		return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_BSP_SCHEDULE_DELAY": "1"}[name]
+	}, "1.2.3")
+	require.NoError(t, err)
+	require.True(t, on)
+	exporter := otlp.Open(config, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { exporter.Close(context.Background()) })
+	m := &measured{start(t, embed.Options{DataDir: t.TempDir(), Metrics: "127.0.0.1:0", Traces: exporter})}
+	_, err = m.asker.Ask(t.Context(), call("Read", `{"file_path":"/x"}`))
+	require.NoError(t, err)
+	collector.Await("permission request", 1)
+	require.Eventually(t, func() bool { return exporter.Stats().Exported >= uint64(len(collector.Spans())) }, 30*time.Second, 10*time.Millisecond)
+	m.showing(fmt.Sprintf(`nod_trace_spans_total{result="exported"} %d`, exporter.Stats().Exported),
+		`nod_trace_spans_total{result="dropped"} 0`, `nod_trace_spans_total{result="failed"} 0`, `nod_traces_limited_total 0`)
+	plain := startMeasured(t)
+	_, all := plain.get("/metrics", "")
+	require.NotContains(t, all, "nod_trace")
 }
 
 // The alert rules name only metrics that exist.

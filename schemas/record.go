@@ -107,6 +107,23 @@ type Record struct {
 	// Aftermath lists the calls whose end at the host differs from the decision. It is added
 	// after the decision and leaves the decision unchanged.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
+	// Trace is not nil if the request is traced.
+	Trace *Trace `json:"trace,omitempty"`
+}
+
+// Trace is the place of a request in an OpenTelemetry trace. The record keeps it, so that a span
+// that begins in one engine can end hours later in another.
+type Trace struct {
+	// Traceparent and Tracestate name the request's own span, by W3C Trace Context.
+	Traceparent string `json:"traceparent"`
+	Tracestate  string `json:"tracestate,omitempty"`
+	// Parent is the id of the agent's span in the same trace; empty if the trace begins with the
+	// request.
+	Parent string `json:"parent,omitempty"`
+	// Links are the traceparents of the context that the agent gave and that the request does not
+	// continue, and of the question that the request has joined.
+	Links []string  `json:"links,omitempty"`
+	At    time.Time `json:"at"` // when the engine got the request, in broker time
 }
 
 // AftermathKind is the difference between a decision and the call's end at its host.

@@ -1,6 +1,6 @@
-// Package agent hosts several sessions of an agent in one process. Each session has an actor,
-// which keeps the ids of the session's open requests and receives its notices. Requests are
-// sent and awaited in the caller's goroutine.
+// Package agent hosts several sessions of an agent in one process. Each session has an actor, which
+// keeps the ids of the session's open requests and receives its notices. The caller's goroutine
+// sends each request and waits for its decision.
 package agent
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdrawWithin bounds the withdrawal of a session's requests when the session ends.
+// withdrawWithin is the time limit for withdrawing a session's requests when the session ends.
 const withdrawWithin = 5 * time.Second
 
 // Host sends the requests of one agent, in any number of sessions.
@@ -25,7 +25,7 @@ type Host struct {
 	log   *slog.Logger
 }
 
-// NewHost returns a Host for sessions of agent. conn must use that agent's key.
+// NewHost returns a Host for sessions of the agent with this name. conn must use this agent's key.
 func NewHost(sys *actors.System, conn *bus.Conn, agent string, log *slog.Logger) *Host {
 	return &Host{sys: sys, conn: conn, asker: bus.NewAsker(conn, agent), agent: agent, log: log}
 }
@@ -49,9 +49,8 @@ type (
 	listOpen       struct{ open chan []string }
 )
 
-// Join starts a session in this process. Join calls the function notice for each notice of the
-// session, one after another; notice may be nil. The error is VALIDATION_ERROR if id is
-// malformed.
+// Join starts a session in this process. It calls the function notice for each notice of the session,
+// one at a time; notice may be nil. The error is VALIDATION_ERROR if id is malformed.
 func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	if !schemas.ValidID(id) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "session_id: must be 1 to 128 letters, digits, - or _")
@@ -86,11 +85,11 @@ func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	return s, nil
 }
 
-// Ask sends a request in this session and waits for its one decision. Errors of nod are
-// *schemas.Error. If ctx ends first, Ask withdraws the request and returns the error of ctx.
+// Ask sends a request in this session and waits for its one decision. If nod reports an error, the
+// error is a *schemas.Error. If ctx ends first, Ask withdraws the request and returns the error of ctx.
 func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	r.SessionID = s.id
-	r.Rejoin = r.Rejoin || r.PendingID != "" // a caller that chose the pending_id may have sent this request before
+	r.Rejoin = r.Rejoin || r.PendingID != "" // a caller that chose the pending_id may have sent this request earlier
 	if r.PendingID == "" {
 		r.PendingID = bus.NewID()
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Leaving a session withdraws the session's own pending requests only.
+// A session that ends withdraws its own pending requests, and no requests of other sessions.
 func TestLeavingASessionWithdrawsItsRequests(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -5,19 +5,21 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
 
 const (
-	// carryTimeout bounds one attempt to show one prompt or outcome. No other worker starts an
-	// attempt meanwhile, because the worker renews its claim until the channel has replied.
+	// carryTimeout is the time limit for one attempt to show a prompt or an outcome. No other worker
+	// starts an attempt during this time, because the worker renews its claim until the channel replies.
 	carryTimeout = 25 * time.Second
-	// channelTimeout is the time within carryTimeout in which the channel must reply; the rest
-	// of carryTimeout is for storing the result.
+	// channelTimeout is the time within which the channel must reply. The rest of carryTimeout is
+	// for storing the result.
 	channelTimeout = 20 * time.Second
-	// claimedMin and claimedMax are the shortest and the longest pause before the next try, if
+	// claimedMin and claimedMax are the shortest and the longest pause before the next attempt if
 	// another worker has claimed the prompt.
 	claimedMin = 100 * time.Millisecond
 	claimedMax = 5 * time.Second
@@ -26,22 +28,25 @@ const (
 // errClaimed means that another worker is showing the prompt.
 var errClaimed = errors.New("another worker has claimed it")
 
-// showAttempt is one attempt to show one prompt, or its outcome.
+// showAttempt is one attempt to show one prompt or one outcome.
 //
-// Before it sends a message, the worker claims the prompt's entry in the bucket shown_prompts,
-// and renews the claim until the channel replies. No other worker sends during a claim.
+// Before the attempt sends a message, the worker claims the prompt's entry in the bucket shown_prompts.
+// The worker renews the claim until the channel replies. During a claim, no other worker sends a message.
 //
-// If the worker dies during the call of the channel, a message without a stored handle may
-// exist, which no worker can edit. The next attempt sends a second message, marked with Repeat.
-// On a channel that can edit messages, a message without a stored handle has no buttons,
-// because they are added after the handle is stored; see showInSteps.
+// If the worker dies while it calls the channel, the channel may have a message whose handle is not
+// stored. No worker can edit such a message. The next attempt sends a second message, marked with
+// Repeat. On a channel that can edit messages, the first message has no buttons, because
+// showInSteps stores the handle before it adds the buttons.
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt
-	try    string // the id of this attempt; its claim contains the id
+	try    string            // the id of this attempt; its claim contains the id
+	trace  trace.SpanContext // the request's own span; invalid if the request is not traced
 }
 
-func (w *Worker) newAttempt(p schemas.Prompt) showAttempt { return showAttempt{w, p, bus.NewID()} }
+func (w *Worker) newAttempt(p schemas.Prompt) showAttempt {
+	return showAttempt{Worker: w, prompt: p, try: bus.NewID()}
+}
 
 // promptJob shows a prompt from the queue.
 type promptJob struct {
@@ -57,9 +62,9 @@ func (q promptJob) Run(ctx context.Context) {
 
 func (q promptJob) Failed(any) { q.delivery.Again(retryMin) }
 
-// retryUntil returns the time until which the worker tries to show a prompt. The worker tries
-// to show a question until the question's deadline. It tries to show an outcome for as long as
-// the queue keeps the outcome, because the question may still be shown with live buttons.
+// retryUntil returns the time until which the worker tries to show a prompt. For a question, this
+// time is the question's deadline. For an outcome, it is the time until which the queue keeps the
+// outcome, because a message with live buttons may still show the question.
 func retryUntil(p *schemas.Prompt) time.Time {
 	if p.Decision != nil {
 		return p.Deadline.Add(bus.PromptGrace)
@@ -67,8 +72,8 @@ func retryUntil(p *schemas.Prompt) time.Time {
 	return p.Deadline
 }
 
-// finish acknowledges a delivery after a success. After a failure it requests another delivery,
-// or reports the failure once the time for attempts is over.
+// finish acknowledges a delivery after a success. After a failure it requests another delivery. If
+// the time for attempts is over, it reports the failure.
 func (q promptJob) finish(ctx context.Context, err error) {
 	if err == nil {
 		q.delivery.Done()
@@ -93,7 +98,7 @@ func (q promptJob) finish(ctx context.Context, err error) {
 		q.delivery.Again(wait)
 		return
 	}
-	if q.prompt.Decision != nil { // only a question, and never an outcome, is reported as undeliverable
+	if q.prompt.Decision != nil { // a failure to show an outcome is logged, and not reported as undeliverable
 		q.log.Warn("connector: an outcome was not shown", "key", q.prompt.Key(), "error", err)
 		q.delivery.Done()
 		return
@@ -109,17 +114,27 @@ func (q promptJob) finish(ctx context.Context, err error) {
 	q.delivery.Done()
 }
 
-// deliver shows this version of a prompt or its outcome, unless the version is already shown.
+// deliver shows this version of a prompt or outcome, unless a message already shows the version.
 // The error is errClaimed if another worker is showing the prompt.
 func (c showAttempt) deliver(ctx context.Context) error {
+	began := time.Now()
 	shown, err := c.desk.claim(ctx, &c.prompt, c.id, c.try)
 	switch {
 	case err != nil:
 		return err
-	case shown.Claim == nil: // this version is already shown, or the request ended before a worker showed it
+	case shown.Claim == nil: // a message already shows this version, or the request ended before a worker showed it
 		return nil
 	case shown.Claim.Try != c.try:
 		return errClaimed
+	}
+	err = c.show(ctx, shown)
+	c.traceShow(began, err)
+	return err
+}
+
+// show shows the prompt or its outcome during the attempt's claim, which the entry shown has.
+func (c showAttempt) show(ctx context.Context, shown schemas.Shown) error {
+	switch {
 	case c.prompt.Decision != nil:
 		return c.showOutcome(ctx, shown)
 	case shown.Revision > 0:

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stuck is a carrier whose chat with Ann does not reply until the test closes freed.
+// stuck is a carrier whose chat with Ann does not reply until the test closes the channel freed.
 type stuck struct {
 	*pager
 	entered chan struct{}
@@ -32,7 +32,7 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	r.work(p)
 	defer close(p.freed)
 	r.ask()
-	next(r, p.entered) // the carrier has been called and does not return
+	next(r, p.entered) // the worker has called the carrier, and the call does not return yet
 	require.Equal(t, "bob", r.wait(p.sent).Recipient)
 	for range 10 {
 		r.ask()
@@ -41,8 +41,7 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	require.Empty(t, p.entered, "Ann's first prompt is still on its way")
 }
 
-// reviser is a pager whose messages can be changed. The first change of a message adds its
-// buttons.
+// reviser is a pager whose messages can be changed. The first change of a message adds its buttons.
 type reviser struct {
 	*pager
 	revised chan schemas.Prompt
@@ -82,8 +81,8 @@ func TestAShownPromptIsChangedOnceItsAgentHasDetached(t *testing.T) {
 	require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
 }
 
-// If a question is decided while its message gets its buttons or is changed, the message still
-// loses its buttons.
+// A question may be decided while its message is changed or while its buttons are added. The
+// message loses its buttons nevertheless.
 func TestADecisionDuringAChangeRemovesTheButtons(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]bool{"the choices are added": false, "it is changed later": true} {

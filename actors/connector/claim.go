@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// keepClaim runs call and renews the claim meanwhile. A renewal never revives a claim that has
-// ended.
+// keepClaim runs the function named call, and renews the claim until the function returns. A renewal
+// never revives a claim that has ended.
 func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})
@@ -37,7 +37,7 @@ func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 }
 
 // record stores that this version of the prompt is shown, and ends the claim. If lost is true,
-// another worker has taken over the expired claim, and nothing is stored.
+// another worker has taken over the expired claim, and record has stored nothing.
 func (c showAttempt) record(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Revision = c.prompt.Revision
 	return c.endClaim(ctx, shown)
@@ -59,9 +59,8 @@ func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bo
 	return lost, err
 }
 
-// write stores an entry while this attempt has the claim, and returns the stored entry. If lost
-// is true, another worker has taken over the expired claim, and the entry of that worker stays
-// unchanged.
+// write stores an entry while this attempt has the claim, and returns the stored entry. If lost is
+// true, another worker has taken over the expired claim, and the entry of that worker stays unchanged.
 func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored schemas.Shown, lost bool, err error) {
 	for {
 		stored, err := c.desk.setShown(ctx, shown)
@@ -88,9 +87,9 @@ func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored sch
 	}
 }
 
-// addMessage adds a message of this worker to an entry that another worker has claimed, so that
-// a later outcome changes this message too. If the entry's other messages already show the
-// outcome, addMessage changes this message at once.
+// addMessage adds a message of this worker to an entry that another worker has claimed. A later
+// outcome then changes this message together with the entry's other messages. If these messages
+// already show the outcome, addMessage changes this message at once.
 func (c showAttempt) addMessage(ctx context.Context, ref string) error {
 	for {
 		now, err := c.desk.shownTo(ctx, &c.prompt)

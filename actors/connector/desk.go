@@ -18,8 +18,7 @@ import (
 // reply, or replies UNAVAILABLE, a call retries until its context ends. Errors in nod's replies
 // are *schemas.Error.
 type Desk struct {
-	// PageTimeout bounds the time for each page of a list; 0 means that only the context bounds
-	// it.
+	// PageTimeout is the time limit for each page of a list; 0 means no limit besides the context.
 	PageTimeout time.Duration
 
 	conn      *bus.Conn
@@ -47,11 +46,11 @@ func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	return decision, err
 }
 
-// Pending lists all pending requests that match q, oldest first, for callers that need all of
-// them in memory. It makes one call for each page.
+// Pending lists all pending requests that match q, oldest first. It makes one call for each page, and
+// holds all requests in memory.
 func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
 	var prompts []schemas.Prompt
-	place := map[string]int{} // the index of each request in prompts, by key: a request that changes while the pages are read may be on two pages
+	place := map[string]int{} // the index of each request in the slice prompts, by key, because a request that changes between two pages may be on both pages
 	err := d.EachPending(ctx, q, func(page []schemas.Prompt) error {
 		for _, p := range page {
 			if i, again := place[p.Key()]; again {
@@ -76,17 +75,17 @@ func (d *Desk) EachPending(ctx context.Context, q schemas.Query, f func(page []s
 	return d.eachPage(ctx, schemas.QueryPending, q, f)
 }
 
-// EachDecided calls f with one page after another of the decided requests of a session, or of
-// all sessions if session is empty, as EachPending does. A record is listed for 24 h after its
-// decision; Logged lists the earlier ones. Most requests that are decided at once, without a
-// person, have no record: they are only in the log.
+// EachDecided calls f with one page after another of the decided requests of a session. If session is
+// empty, the pages hold the requests of all sessions. A record is listed for 24 h after its decision;
+// Logged lists earlier records. Most requests that are decided at once, without a person, have only log
+// entries and no record.
 func (d *Desk) EachDecided(ctx context.Context, session string, f func(page []schemas.Prompt) error) error {
 	return d.eachPage(ctx, schemas.QueryHistory, schemas.Query{SessionID: session}, f)
 }
 
-// Logged returns one page of the requests of the log whose records EachDecided no longer lists, of
-// a session or of all, the newest first. after is the Next of the page before. If id is not empty,
-// it begins the ids of all. A page may be empty and have a Next.
+// Logged returns one page of the requests in the log that EachDecided no longer lists, newest first.
+// An empty session means all sessions. If id is not empty, the page holds only requests whose ids
+// begin with id. The parameter after is the Next of the previous page. An empty page may have a Next.
 func (d *Desk) Logged(ctx context.Context, session, id, after string) (schemas.Page, error) {
 	page, err := d.page(ctx, schemas.QueryHistory, schemas.Query{Type: schemas.TypeQuery, SessionID: session, PendingID: id, After: after, Log: true})
 	if err == nil && page.Log == nil {
@@ -121,8 +120,8 @@ func (d *Desk) page(ctx context.Context, query string, q schemas.Query) (page sc
 	return page, err
 }
 
-// Grants lists the standing answers of a session, or of all sessions if session is empty, with
-// recently ended ones.
+// Grants lists the standing answers of a session, or of all sessions if session is empty. The list
+// includes recently ended standing answers.
 func (d *Desk) Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error) {
 	return d.grants(ctx, schemas.Query{SessionID: session})
 }
@@ -159,7 +158,7 @@ func (d *Desk) RevokeAs(ctx context.Context, g *schemas.StandingAnswer, from sch
 	return revoke(ctx, d.conn, d.connector, g, &from)
 }
 
-// Leave lets a session go on while an approver is away, and returns the standing answer that it makes.
+// Leave lets a session go on while an approver is away, and returns the new standing answer.
 func (d *Desk) Leave(ctx context.Context, r schemas.LeaveRequest) (schemas.StandingAnswer, error) {
 	r.Type = schemas.TypeLeaveRequest
 	var made schemas.Grants
@@ -200,8 +199,8 @@ func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, sc
 	return p, page, err
 }
 
-// Find returns one request by its id, or by a prefix of the id that is unique in the session,
-// or among all requests if session is empty.
+// Find returns one request by its id or by a prefix of its id. The prefix must be unique in the
+// session, or among all requests if session is empty.
 func (d *Desk) Find(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
 	var page schemas.Page
 	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session, PendingID: id}
@@ -246,8 +245,8 @@ func (d *Desk) Freezes(ctx context.Context) ([]schemas.Freeze, error) {
 	return state.Freezes, err
 }
 
-// NotifyAfter returns how long phones wait before they show a request while an approver is at
-// the session.
+// NotifyAfter returns how long phones wait before they show a request. Phones wait only while an
+// approver is at the session.
 func (d *Desk) NotifyAfter(ctx context.Context) (time.Duration, error) {
 	state, err := d.Settings(ctx)
 	return state.Settings.NotifyAfter(), err
@@ -260,7 +259,7 @@ func (d *Desk) Now(ctx context.Context) (time.Time, error) {
 	return page.Now, err
 }
 
-// Hold reports that a client is present, or requests the input lock for that client.
+// Hold tells nod that a client is present, or requests the input lock for the client.
 func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error) {
 	p.Type = schemas.TypePresence
 	var lock schemas.Lock
@@ -268,8 +267,7 @@ func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, erro
 	return lock, err
 }
 
-// register starts or renews the lease of a worker of this connector, or ends it if leave is
-// true.
+// register starts or renews the lease of a worker of this connector. If leave is true, it ends the lease.
 func (d *Desk) register(ctx context.Context, worker string, leave bool) error {
 	var r schemas.Registered
 	return d.conn.CallInto(ctx, schemas.RegisterSubject(d.connector), schemas.Register{Type: schemas.TypeRegister, WorkerID: worker, Leave: leave}, &r)
@@ -279,9 +277,8 @@ func (d *Desk) shownTo(ctx context.Context, p *schemas.Prompt) (schemas.Shown, e
 	return d.askShown(ctx, schemas.Shown{Op: schemas.ShownGet, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID})
 }
 
-// claim claims a prompt's entry for one attempt of a worker. The returned entry has this claim,
-// or another attempt's claim if that other claim is still valid. An entry without a claim means
-// that there is nothing to show.
+// claim claims a prompt's entry for one attempt of a worker. If another attempt has a valid claim, the
+// returned entry has that claim. If the returned entry has no claim, there is nothing to show.
 func (d *Desk) claim(ctx context.Context, p *schemas.Prompt, worker, try string) (schemas.Shown, error) {
 	return d.askShown(ctx, schemas.Shown{
 		Op: schemas.ShownClaim, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -305,8 +302,7 @@ func (d *Desk) askShown(ctx context.Context, s schemas.Shown) (schemas.Shown, er
 	return stored, err
 }
 
-// setShown writes the entry s. The error is CONFLICT if the stored entry has another revision
-// than s.Entry.
+// setShown writes the entry s. The error is CONFLICT if the revision of the stored entry is not s.Entry.
 func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
 	s.Op = schemas.ShownSet
 	return d.askShown(ctx, s)
@@ -316,15 +312,15 @@ func (d *Desk) delivered(ctx context.Context, p *schemas.Prompt, state schemas.D
 	return d.Report(ctx, schemas.Delivery{Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID, State: state, Reason: reason})
 }
 
-// Freeze denies all pending and new requests of all agents, or of the agent or session that b
-// names, until a thaw. Commands that already run continue.
+// Freeze denies all pending and new requests until a thaw. It applies to the agent or session that b
+// names, or to all agents. Commands that already run continue.
 func (d *Desk) Freeze(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageFreeze, b)
 }
 
 // Thaw ends the freeze of the agent or session that b names. If b names neither an agent nor a
-// session, Thaw ends all freezes. The error is FORBIDDEN with a reason if nod refuses, for
-// example because only a second device may thaw.
+// session, Thaw ends all freezes. If nod refuses, the error is FORBIDDEN with a reason; for example,
+// the settings may let only a second device thaw.
 func (d *Desk) Thaw(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageThaw, b)
 }
@@ -343,8 +339,8 @@ func (d *Desk) Pair(ctx context.Context, code string, from schemas.From) error {
 	return d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Code: code, From: &from}, &p)
 }
 
-// LoginLink requests a login code for the web inbox, for a person whom this connector has
-// identified. The error is FORBIDDEN with a reason if nod refuses.
+// LoginLink requests a login code for the web inbox, for a person whom this connector has identified.
+// If nod refuses, the error is FORBIDDEN with a reason.
 func (d *Desk) LoginLink(ctx context.Context, from schemas.From) (schemas.LoginCode, error) {
 	return d.loginCode(ctx, schemas.LoginCode{From: &from})
 }
@@ -356,9 +352,9 @@ func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string,
 	return p.UserID, err
 }
 
-// SpendLoginCode marks a login code as used. The web inbox has signed this code itself, and the
-// code expires at the time until. nod keeps the mark until then. If several callers mark the
-// same code, only one of them gets first == true.
+// SpendLoginCode marks a login code, which the web inbox has signed itself, as used. nod keeps the
+// mark until the code expires, at the time until. If several callers mark the same code, first is true
+// for only one of them.
 func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})
 	return err == nil && !p.Spent, err
@@ -391,12 +387,12 @@ func (d *Desk) Handled(ctx context.Context, message string) (bool, error) {
 }
 
 // MarkHandled marks a message of this channel as handled, until a time at most 30 days ahead. If
-// several callers mark the same message, only one of them gets first == true.
+// several callers mark the same message, first is true for only one of them.
 func (d *Desk) MarkHandled(ctx context.Context, message string, until time.Time) (first bool, err error) {
 	return d.SpendLoginCode(ctx, schemas.HashCode(message), until)
 }
 
-// Report reports what became of a prompt after the worker had shown it.
+// Report tells nod the result of showing a prompt.
 func (d *Desk) Report(ctx context.Context, r schemas.Delivery) error {
 	r.Type = schemas.TypeDelivery
 	var ok schemas.OK

@@ -10,8 +10,8 @@ func (w *Worker) Deliver(ctx context.Context, p schemas.Prompt) error {
 	return w.newAttempt(p).deliver(ctx)
 }
 
-// Waits reports whether a request's outcome, and no other version of its prompt, waits to be
-// shown to the recipient.
+// Waits reports whether exactly one version of a request's prompt waits to be shown to the
+// recipient, and this version has the outcome.
 func (w *Worker) Waits(recipient, session, pendingID string) bool {
 	w.turns.mu.Lock()
 	defer w.turns.mu.Unlock()

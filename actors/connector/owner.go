@@ -15,8 +15,8 @@ type Owner struct {
 	connector string
 }
 
-// NewOwner returns an Owner that acts under the name of a connector. c must use the key of
-// nod's owner.
+// NewOwner returns an Owner that acts under the name of a connector. The connection c must use the
+// key of nod's owner.
 func NewOwner(c *bus.Conn, connector string) *Owner { return &Owner{c, connector} }
 
 // ApplySettings stores the content of a settings.json, and returns the settings in force. If
@@ -30,9 +30,9 @@ func (o *Owner) ApplySettings(ctx context.Context, data []byte) (schemas.Setting
 // followWithin is how long Follow waits for engines to apply new settings.
 const followWithin = 10 * time.Second
 
-// Follow waits at most followWithin until every engine that replies reports this revision of the
-// settings. It returns the ids of the engines that have not reported it. The error means that
-// no engine replied.
+// Follow waits until every engine that replies reports this revision of the settings, but at most
+// followWithin. It returns the ids of the engines that have not reported the revision. The error
+// means that no engine replied.
 func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string, err error) {
 	return o.follow(ctx, "settings_revision", revision)
 }
@@ -43,10 +43,9 @@ func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64
 	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
-// Pair opens a pairing on a connector; the parameter on is the connector's name. A person
-// proves an identity by sending the pairing's code on that connector. If code is empty, Pair
-// instead returns the open pairing, whose From is the identity that has sent the code, or nil.
-// The error is NOT_FOUND if the pairing has ended.
+// Pair opens a pairing on the connector named on. A person proves an identity by sending the pairing's
+// code on that connector. If code is not empty, Pair returns the open pairing with this code; its From
+// is the identity that has sent the code, or nil. The error is NOT_FOUND if the pairing has ended.
 func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
 	var p schemas.Pairing
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)
@@ -63,8 +62,7 @@ func (o *Owner) Grants(ctx context.Context, session string) ([]schemas.StandingA
 	return NewDesk(o.conn, o.connector).Grants(ctx, session)
 }
 
-// Revoke ends a grant. Requests that are sent after Revoke returns are decided without the
-// grant.
+// Revoke ends a grant. A request that is sent after Revoke returns is decided without the grant.
 func (o *Owner) Revoke(ctx context.Context, g *schemas.StandingAnswer) error {
 	return revoke(ctx, o.conn, o.connector, g, nil)
 }
@@ -76,9 +74,9 @@ func (o *Owner) Session(ctx context.Context, id string) (schemas.Session, error)
 	return s, err
 }
 
-// ChangeSession changes one session, and returns once every running engine has the change. If
-// some engines do not have it within followWithin, the error names them, and the change is
-// stored.
+// ChangeSession changes one session, and returns once every running engine has the change. If some
+// engines do not have the change within followWithin, the error names these engines; the change is
+// stored nevertheless.
 func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (schemas.Session, error) {
 	c.Type = schemas.TypeSessionChange
 	var s schemas.Session

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A worker tries to show a question until its deadline, and an outcome for as long as the queue
-// keeps it.
+// A worker tries to show a question until the question's deadline. It tries to show an outcome for
+// as long as the queue keeps the outcome.
 func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	t.Parallel()
 	p := schemas.Prompt{Deadline: time.Now().Add(time.Hour)}
@@ -25,7 +25,8 @@ func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	require.True(t, time.Now().Add(wait).Before(retryUntil(&p)))
 }
 
-// A pause is never shorter than the channel asked, and at most a quarter longer.
+// The worker's pause is never shorter than the pause that the channel asks for, and at most a
+// quarter longer.
 func TestPausesDiffer(t *testing.T) {
 	t.Parallel()
 	for wait, most := range map[time.Duration]time.Duration{0: 0, retryMin: retryMin / 4, time.Hour: maxJitter} {

@@ -14,7 +14,7 @@ func (c showAttempt) showAtOnce(ctx context.Context, shown schemas.Shown) error 
 	if err != nil {
 		return err
 	}
-	ctx = c.recording // The handle is stored even if the attempt's time is over, because a message without a stored handle cannot be edited.
+	ctx = c.recording // store the handle even if the attempt's time is over, because no worker can edit a message without a stored handle
 	lost, err := c.record(ctx, shown)
 	if err == nil && lost {
 		err = c.addMessage(ctx, shown.Ref)
@@ -26,9 +26,8 @@ func (c showAttempt) showAtOnce(ctx context.Context, shown schemas.Shown) error 
 }
 
 // showInSteps shows a prompt on a channel that can edit messages. It sends the prompt without
-// buttons, stores the message's handle, and then adds the buttons. A message whose handle is
-// lost thus has no buttons. If an earlier attempt has stored a handle, showInSteps only adds
-// the buttons to that message.
+// buttons, stores the message's handle, and then adds the buttons. If the handle is lost, the message
+// thus has no buttons. If an earlier attempt has stored a handle, showInSteps only adds the buttons.
 func (c showAttempt) showInSteps(ctx context.Context, shown schemas.Shown, r people.Reviser) error {
 	var err error
 	isSent := len(shown.Refs()) > 0
@@ -51,9 +50,9 @@ func (c showAttempt) showInSteps(ctx context.Context, shown schemas.Shown, r peo
 	return c.desk.delivered(c.recording, &c.prompt, schemas.DeliveryShown, "")
 }
 
-// sendWithoutChoices sends the prompt in a new message and stores the message's handle; the
-// claim continues. If another worker has taken over the claim, the handle is added to that
-// worker's entry, and the error is errClaimed.
+// sendWithoutChoices sends the prompt in a new message and stores the message's handle. It does not
+// end the claim. If another worker has taken over the claim, sendWithoutChoices adds the handle to
+// the entry of that worker and returns errClaimed.
 func (c showAttempt) sendWithoutChoices(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
 	if shown.Ref != "" {
 		shown.Also, shown.Ref = append(shown.Also, shown.Ref), ""
@@ -65,7 +64,7 @@ func (c showAttempt) sendWithoutChoices(ctx context.Context, shown schemas.Shown
 	if shown.Ref == "" {
 		return shown, &people.Error{Permanent: true, Err: errors.New("the channel returned no handle for its message, which an edit needs")}
 	}
-	ctx = c.recording // The handle is stored even if the attempt's time is over, because a message without a stored handle cannot be edited.
+	ctx = c.recording // store the handle even if the attempt's time is over, because no worker can edit a message without a stored handle
 	stored, lost, err := c.write(ctx, shown)
 	if err == nil && lost {
 		err = errors.Join(errClaimed, c.addMessage(ctx, shown.Ref))
@@ -73,9 +72,9 @@ func (c showAttempt) sendWithoutChoices(ctx context.Context, shown schemas.Shown
 	return stored, err
 }
 
-// send shows a prompt or its outcome in a new message. If the channel reports that it sent
-// nothing, send releases the claim. After any other failure a message may exist: the claim
-// stays until it expires, and the next message is marked as a repeat.
+// send shows a prompt or its outcome in a new message. If the channel reports that it sent nothing,
+// send releases the claim. After any other failure the channel may have sent a message. The claim
+// then stays until it expires, and the next message is marked as a repeat.
 func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
@@ -91,14 +90,14 @@ func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Sho
 	return shown, err
 }
 
-// asRepeat returns the prompt p, marked as a repeat if another message may show the request
-// too.
+// asRepeat returns the prompt p. If another message may show the same request, the prompt is marked
+// as a repeat.
 func (showAttempt) asRepeat(shown *schemas.Shown, p schemas.Prompt) schemas.Prompt {
 	p.Repeat = shown.Repeat || len(shown.Also) > 0
 	return p
 }
 
-// edit calls change for each message in refs, also after a failure, and returns all errors.
+// edit calls change for each message in refs. It does not stop at a failure, and returns all errors.
 func (c showAttempt) edit(ctx context.Context, refs []string, p schemas.Prompt, change func(context.Context, people.Ref, schemas.Prompt) error) error {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
@@ -124,7 +123,7 @@ func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error
 		return err
 	}
 	shown.Settled = true
-	_, notStored := c.record(ctx, shown) // if this attempt has lost the claim, another worker shows the outcome as well, which does no harm
+	_, notStored := c.record(ctx, shown) // if this attempt has lost the claim, two workers show the outcome, which does no harm
 	return errors.Join(err, notStored)
 }
 
@@ -134,8 +133,8 @@ func isPermanent(err error) bool {
 	return errors.As(err, &e) && (e.Permanent || e.Unreachable)
 }
 
-// revise updates the shown messages of a pending request, if the carrier is a Reviser. The
-// question stays visible, so a refused change is no failed delivery.
+// revise updates the shown messages of a pending request, if the carrier is a Reviser. A refused
+// change is no failed delivery, because the old message still shows the question.
 func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 	if err := c.change(ctx, shown, c.prompt); err != nil {
 		c.releaseClaim(ctx, shown)
@@ -144,10 +143,10 @@ func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 	return c.recordEdit(shown)
 }
 
-// recordEdit stores that an edit has shown this version of a pending request. If the attempt
-// has lost its claim, another worker may have shown the outcome before, and the edit may have
-// put the buttons back. recordEdit then shows the newest version, even after the attempt's
-// time, because no other worker knows of the edit.
+// recordEdit stores that an edit has shown this version of a pending request. If the attempt has
+// lost its claim, another worker may have shown the outcome, and the edit may have restored the
+// buttons. In this case recordEdit shows the newest version, even after the attempt's time, because
+// no other worker knows of the edit.
 func (c showAttempt) recordEdit(shown schemas.Shown) error {
 	ctx := c.recording
 	lost, err := c.record(ctx, shown)

@@ -88,8 +88,8 @@ func TestAMessageThatWasDeletedWithoutChoicesIsSentAgain(t *testing.T) {
 	}
 }
 
-// A question whose buttons the channel refuses cannot be answered there. The worker reports it
-// as undeliverable and does not send it again.
+// If a channel refuses a question's buttons, no person can answer the question on this channel. The
+// worker reports the question as undeliverable and sends no second message.
 func TestAQuestionWithoutChoicesIsReportedAsUndeliverable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

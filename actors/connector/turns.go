@@ -8,10 +8,10 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// turnQueue holds the jobs that wait for a recipient's lane. A lane runs one job at a time,
-// because channels limit the messages to each recipient. A recipient's sessions take turns, so
-// a session with thousands of prompts delays a prompt of another session by one job only. The
-// jobs of one session stay in order.
+// turnQueue holds the jobs that wait for a recipient's lane. A lane runs one job at a time, because
+// channels limit the messages to each recipient. The sessions of a recipient take turns: a session
+// with thousands of prompts delays another session's prompt by only one job. The jobs of a session
+// stay in order.
 type turnQueue struct {
 	mu sync.Mutex
 	of map[string]*recipientQueue // the waiting jobs of each recipient
@@ -39,9 +39,9 @@ func (t *turnQueue) put(recipient, session string, j actors.Job) {
 	l.jobs[session] = append(l.jobs[session], j)
 }
 
-// supersede keeps the newer of j and a waiting version of the same prompt, and returns the
-// delivery of the older one. If found is false, no version waits, and the caller must queue j.
-// A slow channel thus shows no outdated versions.
+// supersede compares the job j with a waiting version of the same prompt. It keeps the newer
+// version, so that a slow channel shows no outdated version, and returns the delivery of the older
+// one. If found is false, no version waits, and the caller must queue j.
 func (t *turnQueue) supersede(j promptJob) (needless *bus.Delivery, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,17 +16,16 @@ import (
 // snapshotTimeout is the time limit for reading all pending requests once.
 const snapshotTimeout = 30 * time.Second
 
-// If a viewer's connection has several servers, the viewer reads the pending requests again
-// after snapshotEvery plus snapshotEach for each pending request.
+// A viewer whose connection has several servers reads the pending requests at intervals. An
+// interval is snapshotEvery, plus snapshotEach for each pending request.
 const (
 	snapshotEvery = 8 * time.Second
 	snapshotEach  = 4 * time.Millisecond
 )
 
-// untilSnapshot returns the pause between a snapshot and the next one; pending is the number of
-// requests in the snapshot. After a failed snapshot the pause is 0. The pause does not depend
-// on the duration of a snapshot: while servers fail, snapshots are slow, but the next one is
-// needed soon.
+// untilSnapshot returns the pause between a snapshot and the next one. The parameter pending is the
+// number of requests in the snapshot. After a failed snapshot the pause is 0. The duration of a snapshot
+// does not count: while servers fail, snapshots are slow, but the next snapshot is needed soon.
 func untilSnapshot(pending int, err error) time.Duration {
 	if err != nil {
 		return 0
@@ -34,9 +33,9 @@ func untilSnapshot(pending int, err error) time.Duration {
 	return snapshotEvery + time.Duration(pending)*snapshotEach
 }
 
-// Viewer receives every request: first all pending ones, then each change of a request once, in
-// the order of its revisions. After a reconnect it reads the pending requests again, and the
-// outcomes of the requests that were decided meanwhile.
+// Viewer receives all pending requests, and then each change of a request once, in the order of its
+// revisions. After a reconnect, the viewer reads all pending requests again. It also reads the
+// outcomes of the requests that were decided during the interruption.
 type Viewer struct {
 	desk *Desk
 	show func(schemas.Prompt)
@@ -57,15 +56,15 @@ type shownVersion struct {
 	open     bool // whether the request was pending in the newest shown version
 }
 
-// View starts a viewer. It calls show for one version of a request after another, and for
-// different requests in parallel; show must not block for long. View fails if the pending
-// requests cannot be read before ctx ends.
+// View starts a viewer, which calls show for each version of a request. Versions of one request
+// come one after another, different requests in parallel. The function show must not block for
+// long. View fails if the pending requests cannot be read before ctx ends.
 func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, log *slog.Logger, show func(schemas.Prompt)) (*Viewer, error) {
 	v := &Viewer{
 		desk: NewDesk(conn, connector), show: show, log: log,
 		lanes: sys.Lanes("viewer-" + connector), shown: map[string]shownVersion{},
 	}
-	// A viewer that subscribes before it reads misses no change in between.
+	// The viewer subscribes before it reads the requests, so it misses no change in between.
 	stop, err := conn.Subscribe(schemas.ViewSubject("*", "*"), v.onView)
 	if err != nil {
 		return nil, err
@@ -88,15 +87,15 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	return v, nil
 }
 
-// due reports whether the viewer must read the pending requests again although its connection
-// did not break: messages are also lost while servers cannot reach each other.
+// due reports whether the viewer must read the pending requests again without a reconnect. A viewer
+// with an intact connection loses messages while servers cannot reach each other.
 func (v *Viewer) due() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if time.Now().Before(v.next) {
 		return false
 	}
-	v.next = time.Now().Add(snapshotTimeout) // until the next snapshot is planned, no other goroutine starts one
+	v.next = time.Now().Add(snapshotTimeout) // no other goroutine starts a snapshot before this one has ended or timed out
 	return true
 }
 
@@ -112,8 +111,8 @@ func (v *Viewer) snapshot(ctx context.Context) {
 	v.next = time.Now().Add(untilSnapshot(pending, err))
 }
 
-// read shows all pending requests, page by page, and enqueues the outcomes of the requests that
-// were last shown as pending but are decided by now. It returns the number of pending requests.
+// read shows all pending requests, page by page, and returns their number. It also enqueues the
+// outcomes of requests that the viewer last showed as pending and that are decided now.
 func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	ended := v.pendingKeys()
 	err = v.desk.EachPending(ctx, schemas.Query{}, func(page []schemas.Prompt) error {
@@ -140,8 +139,8 @@ func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	return pending, nil
 }
 
-// showPage shows a page of requests, and waits until all are shown. Without this wait, requests
-// would pile up in memory if the function show is slow.
+// showPage shows a page of requests, and waits until all of them are shown. Without the wait,
+// requests would pile up in memory if the function show is slow.
 func (v *Viewer) showPage(ctx context.Context, page []schemas.Prompt) error {
 	done := make(chan struct{}, len(page))
 	for _, p := range page {
@@ -171,7 +170,7 @@ func (v *Viewer) pendingKeys() map[string]bool {
 
 func (v *Viewer) onView(m bus.Message) {
 	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.isKnown(schemas.Key(key[0], key[1]), m.Revision) {
-		return // most messages arrive twice: at once, and again from the outbox
+		return // most messages arrive twice: at once, and a second time from the outbox
 	}
 	var p schemas.Prompt
 	if err := schemas.Load(m.Data, &p); err != nil {
@@ -186,7 +185,7 @@ func (v *Viewer) enqueue(p schemas.Prompt) { v.lanes.Send(p.Key(), viewJob{v, p,
 type viewJob struct {
 	*Viewer
 	prompt schemas.Prompt
-	done   chan<- struct{} // a buffered channel that gets a value after the job; may be nil
+	done   chan<- struct{} // gets a value after the job, and needs a buffer; may be nil
 }
 
 func (j viewJob) Run(context.Context) {
@@ -200,17 +199,17 @@ func (j viewJob) Run(context.Context) {
 
 func (viewJob) Failed(any) {}
 
-// isKnown reports whether this version of a request, or a newer one, was shown. A message
-// without a revision in its header, which means revision 0, counts as new.
+// isKnown reports whether this version of a request, or a newer version, was shown. Revision 0
+// means a message whose header has no revision; such a message counts as new.
 func (v *Viewer) isKnown(key string, revision uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return revision != 0 && revision <= v.shown[key].revision
 }
 
-// recordIfNewer returns true, and records the version as shown, if the version is newer than
-// the last shown one. It forgets a decided request after an hour, because no older version can
-// arrive by then.
+// recordIfNewer reports whether the version is newer than the last shown version, and if so,
+// records it as shown. An hour after a request's decision, recordIfNewer deletes its notes about
+// the request, because no older version can arrive after that time.
 func (j viewJob) recordIfNewer() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces"
 )
 
 const (
@@ -22,24 +23,25 @@ const (
 	// channel asks for a longer pause.
 	retryMin = 500 * time.Millisecond
 	retryMax = time.Minute
-	// maxJitter bounds the random addition to a pause.
+	// maxJitter is the longest random addition to a pause.
 	maxJitter = 5 * time.Second
 )
 
-// Worker runs one carrier. It takes the connector's prompts from the queue. It shows the
-// prompts of one recipient in order, and those of different recipients in parallel. The worker
-// makes all retries; the carrier makes no retries. Any number of workers may share a connector.
-// Only one of them shows a prompt, and the changes of a prompt are shown in order.
+// Worker runs one carrier and takes the connector's prompts from the queue. It shows the prompts of
+// one recipient in order, and the prompts of different recipients in parallel. The worker makes all
+// retries; the carrier makes no retries. Several workers may share a connector. Only one of them
+// shows a prompt, and the changes of a prompt are shown in order.
 type Worker struct {
 	desk    *Desk
 	carrier people.Carrier
 	log     *slog.Logger
+	spans   traces.Writer // nil if nothing is traced
 	id      string
-	// renewClaimEvery is the interval at which a prompt's claim is renewed until the channel
+	// renewClaimEvery is the interval at which the worker renews a prompt's claim until the channel
 	// replies.
 	renewClaimEvery time.Duration
-	// recording is the context for storing the handles of sent messages. It ends when Stop
-	// returns, or at the latest carryTimeout after the call of Stop.
+	// recording is the context for storing the handles of sent messages. It ends when Stop returns,
+	// but at the latest carryTimeout after the start of Stop.
 	recording    context.Context
 	endRecording context.CancelFunc
 	lanes        *actors.Lanes
@@ -49,11 +51,14 @@ type Worker struct {
 }
 
 // Work starts a worker. It returns once the worker is registered and receives prompts. After an
-// error, no worker runs.
-func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, carrier people.Carrier, log *slog.Logger) (*Worker, error) {
+// error, no worker runs. The first of spans, if there is one, gets the spans of traced requests.
+func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, carrier people.Carrier, log *slog.Logger, spans ...traces.Writer) (*Worker, error) {
 	w := &Worker{
 		desk: NewDesk(conn, connector), carrier: carrier, log: log.With("connector", connector), id: bus.NewID(),
 		lanes: sys.Lanes("connector-" + connector),
+	}
+	if len(spans) > 0 {
+		w.spans = spans[0]
 	}
 	w.recording, w.endRecording = context.WithCancel(context.Background())
 	if err := w.start(ctx, conn); err != nil {
@@ -105,8 +110,8 @@ func (w *Worker) renew(ctx context.Context) {
 	}
 }
 
-// runCarrier runs the carrier, which receives answers, until ctx ends. After a failure or a
-// panic it pauses and starts the carrier again.
+// runCarrier runs the carrier, which receives answers, until ctx ends. After a failure or a panic,
+// runCarrier pauses and starts the carrier again.
 func (w *Worker) runCarrier(ctx context.Context) {
 	for times := uint64(1); ctx.Err() == nil; times++ {
 		began := time.Now()
@@ -136,8 +141,8 @@ func (w *Worker) runOnce(ctx context.Context) (err error) {
 	return w.carrier.Run(ctx, w.desk)
 }
 
-// backoff returns the pause after the given number of failed attempts. The pause doubles from
-// retryMin to retryMax; a channel may ask for a longer pause (people.Error.After).
+// backoff returns the pause after the given number of failed attempts. The pause doubles from retryMin
+// to retryMax. If the channel asks for a longer pause (people.Error.After), backoff returns that.
 func backoff(err error, times uint64) time.Duration {
 	var e *people.Error
 	wait := min(retryMin<<min(times-1, 10), retryMax)
@@ -147,14 +152,14 @@ func backoff(err error, times uint64) time.Duration {
 	return wait
 }
 
-// jitter returns a random addition to a pause, at most a quarter of the pause. With it, prompts that
-// failed together are not tried again together.
+// jitter returns a random addition to a pause, at most a quarter of the pause. Because of the
+// addition, prompts that failed together are not tried again together.
 func jitter(wait time.Duration) time.Duration {
 	return rand.N(min(wait/4, maxJitter) + 1)
 }
 
-// accept passes a prompt to its recipient's lane. It drops a message that is no prompt for this
-// connector.
+// accept passes a prompt to its recipient's lane. It drops every message that is not a prompt for
+// this connector.
 func (w *Worker) accept(d *bus.Delivery) {
 	var p schemas.Prompt
 	err := schemas.Decode(d.Data, &p)
@@ -164,6 +169,9 @@ func (w *Worker) accept(d *bus.Delivery) {
 		return
 	}
 	job := promptJob{w.newAttempt(p), d}
+	if w.spans != nil {
+		job.trace = d.Trace()
+	}
 	if needless, found := w.turns.supersede(job); found {
 		needless.Done()
 		return

@@ -24,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // the tests mostly wait, so many can run at a time
+	_ = flag.Set("test.parallel", "8") // many tests can run at a time, because they mostly wait
 	os.Exit(m.Run())
 }
 
@@ -191,8 +191,8 @@ func TestAnAnsweredPromptShowsItsOutcome(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.ended).Decision)
 }
 
-// While a channel is slow, only the newest version of a waiting prompt is shown when its turn
-// comes. A request that has ended before its turn is not shown.
+// While a channel is slow, a waiting prompt may change. When the prompt's turn comes, only the
+// newest version is shown, and nothing if the request has ended.
 func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()
@@ -207,9 +207,9 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	}
 	w, _ := r.startWorker(p)
 	release := sync.OnceFunc(func() { close(slow) })
-	t.Cleanup(release) // the worker's stop, which runs later, waits for the channel
+	t.Cleanup(release) // stopping the worker, which happens later, waits for the channel
 	r.asks("rm first")
-	next(r, busy) // the outbox may send the prompts of different requests in another order
+	next(r, busy) // wait for the first prompt, because the outbox may send prompts of different requests in any order
 	ended := r.asks("rm second").Receipt
 	last := r.asks("rm third").Receipt
 	_, err := r.asker.Withdraw(r.ctx, ended.SessionID, ended.PendingID, "changed its mind")
@@ -221,8 +221,8 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	require.Empty(t, p.ended)
 }
 
-// If a call ended at its host in another way than nod had decided, the message with the outcome
-// is changed again.
+// If a call ends at its host differently from nod's decision, the message with the outcome is
+// changed a second time.
 func TestAShownOutcomeIsUpdatedWithTheAftermath(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()
@@ -273,7 +273,7 @@ func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	defer conn.Close()
 	prompts, err := bus.OpenPrompts(r.ctx, conn, 1)
 	require.NoError(t, err)
-	late.Revision-- // the broker would drop a prompt with the same revision as a duplicate
+	late.Revision-- // the broker would drop a second prompt with the same revision as a duplicate
 	require.NoError(t, prompts.Send(r.ctx, late))
 	require.NotEqual(t, asked.PendingID, r.ask().PendingID)
 	require.NotEqual(t, late.PendingID, r.wait(p.sent).PendingID, "the same lane has handled it by now")
@@ -327,7 +327,7 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	p.mu.Lock()
-	clear(p.shown) // from now on, showing the outcome fails permanently
+	clear(p.shown) // every later attempt to show the outcome fails permanently
 	p.mu.Unlock()
 	_, err := r.asker.Withdraw(r.ctx, asked.Receipt.SessionID, asked.Receipt.PendingID, "changed its mind")
 	require.NoError(t, err)
@@ -352,7 +352,7 @@ func TestAPromptThatFailedIsSentAgain(t *testing.T) {
 	require.True(t, r.wait(p.sent).Repeat, "a prompt that may have been shown says so")
 }
 
-// A channel that asks the worker to wait has not shown the prompt. The worker's next message is
+// A channel that asks the worker to wait has not shown the prompt, so the worker's next message is
 // no repeat.
 func TestAChannelThatAsksToWaitIsTriedAgain(t *testing.T) {
 	t.Parallel()
@@ -393,8 +393,8 @@ func TestARequestWithoutAWorkerIsRefusedAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, &schemas.Error{Code: schemas.CodeUndeliverable})
 }
 
-// If the last route fails, a request for permissions ends at once. Any other request stays
-// pending for viewers.
+// If the last route of a request for permissions fails, the request ends at once. Any other request
+// stays pending for viewers.
 func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()
@@ -422,9 +422,8 @@ func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 	require.Equal(t, tool.PendingID, pending[0].PendingID)
 }
 
-// If the time for an attempt ends while its message is being sent, the message's handle is
-// stored nevertheless, because only this worker knows the handle. The next attempt sends no
-// second message.
+// If an attempt's time ends while its message is being sent, the worker stores the message's handle
+// nevertheless, because no other worker knows the handle. The next attempt sends no second message.
 func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()
@@ -444,7 +443,7 @@ func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
 	p.mu.Unlock()
 	delivered := w.Deliver(ctx, other)
 	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // nod did not route the request to Bob
-	require.NoError(t, w.Deliver(r.ctx, other))                               // the queue may deliver a prompt a second time
+	require.NoError(t, w.Deliver(r.ctx, other))                               // the test delivers a prompt twice, because the queue may do so
 	r.wait(p.sent)
 	require.Empty(t, p.sent)
 }
@@ -468,8 +467,8 @@ func TestAChannelWithoutHandlesShowsTheOutcome(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.sent).Decision)
 }
 
-// A late renewal does not revive a released claim, which would keep every worker from showing
-// the prompt.
+// A late renewal does not revive a released claim. A revived claim would keep every worker from
+// showing the prompt.
 func TestARenewalThatComesLateClaimsNothing(t *testing.T) {
 	t.Parallel()
 	r, p := newRig(t), newPager()

@@ -25,7 +25,11 @@ func (e *recordLife) announce(entry bus.Entry) error {
 		if d == nil || w.Detached {
 			continue
 		}
-		if err := e.Edge.Publish(schemas.DecisionSubject(entry.Record.Agent, d.SessionID, d.PendingID), d); err != nil {
+		with := context.Background()
+		if w.PendingID == ownID(&entry) {
+			with = traceContext(with, &entry.Record)
+		}
+		if err := e.Edge.PublishTraced(with, schemas.DecisionSubject(entry.Record.Agent, d.SessionID, d.PendingID), d); err != nil {
 			return err
 		}
 	}
@@ -35,7 +39,9 @@ func (e *recordLife) announce(entry bus.Entry) error {
 // publish sends a new decision to the agent and the viewers at once, and only logs a failure:
 // the outbox sends the decision again, later.
 func (e *recordLife) publish(entry bus.Entry) {
+	began := e.clock.now()
 	err := e.announce(entry)
+	e.traceDelivery(&entry, began, err)
 	prompt, perr := e.promptOf(entry)
 	if perr == nil {
 		perr = e.view(prompt)
@@ -48,7 +54,7 @@ func (e *recordLife) publish(entry bus.Entry) {
 // answer decides a question by a person's answer, if the answer passes all checks. The error is
 // NOT_FOUND if the request was not routed to this person.
 func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (*schemas.Decision, error) {
-	connector := c.name
+	connector, began := c.name, e.clock.now()
 	// The settings, not the answer, name the approver: the connector has checked only the user
 	// id.
 	approver, err := e.approver(ctx, connector, &a.From)
@@ -63,6 +69,15 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	if err != nil {
 		return nil, err
 	}
+	d, err := e.answerEntry(ctx, entry, a, approver, connector, frozen)
+	if e.traced(&entry.Record) {
+		e.traceAnswer(&entry.Record, began, connector, d, err)
+	}
+	return d, err
+}
+
+// answerEntry is answer for an approver and a record that was routed to them.
+func (e *connectors) answerEntry(ctx context.Context, entry bus.Entry, a *schemas.Answer, approver schemas.Approver, connector string, frozen freezeCheck) (*schemas.Decision, error) {
 	request, err := requestOf(&entry.Record)
 	if err != nil {
 		return nil, err

@@ -16,8 +16,9 @@ type agentRequest struct {
 	agent   string
 	body    json.RawMessage // the message as received, byte for byte
 	request schemas.Request
-	digest  string // the digest of the request's content
-	same    string // the CallDigest of the call; the method sameness computes it
+	digest  string     // the digest of the request's content
+	same    string     // the CallDigest of the call; the method sameness computes it
+	trace   *callTrace // nil if the request is not traced
 }
 
 func (r *agentRequest) key() string { return r.request.Key() }
@@ -43,21 +44,32 @@ func (r *agentRequest) identify() (err error) {
 	return nil
 }
 
-// ask replies to a request with its decision if the engine can decide it at once, and else with
+// ask is decideOrAsk with the spans of the call.
+func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schemas.RequestReply, error) {
+	t := e.beginTrace(c)
+	reply, err := e.decideOrAsk(t.observe(ctx), c, r, t)
+	t.end(r, reply, err)
+	return reply, err
+}
+
+// decideOrAsk replies to a request with its decision if the engine can decide it at once, and else with
 // a receipt. A request with a new id gets a record only if a person must decide it, if its input
 // was edited, or if the decision's texts have a secret, which the log does not store; any other decision is stored in the log before the agent gets it. A request that
 // may have been sent before is decided in its record, so that no id has two decisions.
-func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schemas.RequestReply, error) {
+func (e *intake) decideOrAsk(ctx context.Context, c *caller, r *schemas.Request, t *callTrace) (schemas.RequestReply, error) {
 	s, err := e.receive(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
+	s.trace = t
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
 	c.afterReply(leave) // this request is checked against these freezes, so a newer freeze must not count as obeyed before the reply
+	began := t.now()
 	if err := e.check(ctx, s); err != nil {
 		return nil, err
 	}
+	t.checked(s, began)
 	if s.request.Rejoin {
 		return e.rejoin(ctx, c, s)
 	}

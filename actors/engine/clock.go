@@ -53,6 +53,12 @@ func (c *clock) now() time.Time {
 	return last.Broker.Add(time.Since(last.At)).UTC()
 }
 
+// at returns the broker's time at a time of this machine that has its monotonic time.
+func (c *clock) at(t time.Time) time.Time {
+	last := c.last.Load()
+	return last.Broker.Add(t.Sub(last.At)).UTC()
+}
+
 // set reads the broker's clock. It keeps the last reading if the last reading agrees with the
 // new one and is more precise.
 func (c *clock) set(ctx context.Context) error {

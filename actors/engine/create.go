@@ -26,7 +26,7 @@ func (e *intake) throughRecord(ctx context.Context, c *caller, s *askState) (sch
 func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64) (schemas.RequestReply, error) {
 	entry := bus.Entry{Key: s.key(), Record: s.record(s.verdict, e.clock.now()), Revision: revision}
 	entry.Record.Waiters, entry.Record.Decision = []schemas.Waiter{waiterOf(&entry)}, e.policyDecision(s)
-	entry.Record.Run = s.rules.run
+	entry.Record.Run, entry.Record.Trace = s.rules.run, s.trace.keep()
 	_, err := e.store.Records.CreateDecided(ctx, entry)
 	if errors.Is(err, bus.ErrMoved) {
 		return e.replyMoved(ctx, s, func(revision uint64) (schemas.RequestReply, error) { return e.createDecided(ctx, s, revision) })
@@ -93,7 +93,7 @@ func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 func (s *askState) pendingRecord() schemas.Record {
 	rec := s.record(s.verdict, s.plan.at)
 	rec.Foreground, rec.Routes = s.plan.foreground.session, s.plan.routes
-	rec.OnDisk = s.plan.onDisk
+	rec.OnDisk, rec.Trace = s.plan.onDisk, s.trace.keep()
 	rec.Remember, rec.Holder, rec.Run = s.plan.reaches, s.permissions.holder, s.plan.run
 	rec.Tier, rec.TimeoutSeconds = s.plan.limit.tier, int(s.plan.limit.timeout/time.Second)
 	rec.Deadline = s.plan.at.Add(s.plan.limit.timeout).Truncate(time.Millisecond)
@@ -118,6 +118,7 @@ func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 // request already has a record, storePending stores nothing, and its outcome is goOn. Otherwise
 // its outcome is ask.
 func (e *intake) storePending(ctx context.Context, s *askState) (result, error) {
+	s.trace.routed(s, s.plan.at)
 	rec := s.pendingRecord()
 	next := s.plan.next
 	rec.NextEvent = &next
@@ -185,6 +186,7 @@ func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // a withdrawal that arrived before its request has stored a record with AnyDigest
 		return nil, reused(s.key())
 	}
+	s.trace.rejoin(&entry.Record)
 	question, d, err := e.life.decisionOf(ctx, entry)
 	if err != nil {
 		return nil, err

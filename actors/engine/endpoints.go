@@ -57,6 +57,7 @@ type handler struct {
 type caller struct {
 	name string          // the name of the agent or connector
 	body json.RawMessage // the message as received, byte for byte
+	call *bus.Call
 	then []func()
 }
 
@@ -74,7 +75,7 @@ func (c *caller) replied() {
 // replies with the result of f.
 func handle[Q, R any](at schemas.Endpoint[Q, R], f func(context.Context, *caller, *Q) (R, error)) handler {
 	return handler{at.Address, func(ctx context.Context, call *bus.Call) error {
-		c := &caller{name: call.Tokens[0], body: call.Data}
+		c := &caller{name: call.Tokens[0], body: call.Data, call: call}
 		defer c.replied()
 		var message Q
 		if err := schemas.Decode(call.Data, &message); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/nodbus/nod/actors"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces"
 )
 
 // Options configure an engine.
@@ -59,6 +60,8 @@ type Options struct {
 	// Logged, if not nil, is called with each entry that this engine has added to the log. It
 	// must not block.
 	Logged func(*schemas.LogEntry)
+	// Traces, if not nil, chooses which requests are traced and takes their spans.
+	Traces traces.Tracer
 	Log    *slog.Logger
 }
 

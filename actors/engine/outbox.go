@@ -39,7 +39,7 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 		if rec.Terminal() {
 			err = e.life.view(prompt)
 		}
-		return errors.Join(err, e.logVersion(ctx, entry, prompt))
+		return errors.Join(err, e.logVersion(ctx, entry, prompt, e.clock.now()))
 	}
 	if err := e.holdings.applyEffects(ctx, entry); err != nil {
 		return err
@@ -47,6 +47,7 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	if err := e.life.announce(entry); err != nil {
 		return err
 	}
+	told := e.clock.now()
 	if err := e.life.followWaiters(ctx, entry); err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	if err := e.queuePrompts(ctx, rec, prompt); err != nil {
 		return err
 	}
-	return errors.Join(e.logVersion(ctx, entry, prompt), e.logVotes(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt), e.logRan(ctx, entry, prompt), e.notifyForeground(ctx, rec, &prompt))
+	return errors.Join(e.logVersion(ctx, entry, prompt, told), e.logVotes(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt), e.logRan(ctx, entry, prompt), e.notifyForeground(ctx, rec, &prompt))
 }
 
 func (e *recordLife) view(p schemas.Prompt) error {
@@ -79,15 +80,16 @@ func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt 
 		p.Connector, p.Recipient = r.Connector, r.Recipient
 		who, _ := e.settings.now().settings.Approver(r.Connector, schemas.From{UserID: r.Recipient})
 		p.Zone = who.TimeZone
-		if err := e.prompts.Send(ctx, p); err != nil {
+		if err := e.prompts.Send(traceContext(ctx, rec), p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// logVersion logs a new request, or the decision once the request has ended.
-func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
+// logVersion logs a new request, or the decision once the request has ended; told is the time at which
+// the outbox told the agent.
+func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt, told time.Time) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: prompt.Request.CreatedAt, Kind: schemas.LogAsked,
@@ -103,7 +105,10 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 	if d.By.Kind == schemas.ByPolicy {
 		line.Rule = d.By.Name
 	}
-	_, _, err := e.store.Log.Append(ctx, entry.Key+"."+d.DecisionID+".decided", line)
+	_, first, err := e.store.Log.Append(ctx, entry.Key+"."+d.DecisionID+".decided", line)
+	if err == nil && first {
+		e.traceDecided(&entry, &prompt.Request, d, told)
+	}
 	return err
 }
 

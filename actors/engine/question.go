@@ -203,6 +203,7 @@ func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.E
 	w := waiterOf(&own)
 	_, own.Record.Joined = schemas.SplitKey(question.Key)
 	own.Record.Waiters, own.Record.NextEvent = nil, nil
+	own.Record.Trace = joinTrace(own.Record.Trace, question.Record.Trace)
 	if own.Revision, err = e.store.Records.Update(ctx, own); err != nil {
 		return own, true, err
 	}

@@ -31,12 +31,16 @@ func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 // waiter. It also writes nothing if the request that opened the question is still open and
 // about rejects that request.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
-	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
+	observed, end := e.traceDecide(ctx, &entry.Record, d)
+	entry, stored, err := e.change(observed, entry, func(next *bus.Entry) (write, error) {
 		if next.Record.Terminal() {
 			return nil, nil
 		}
 		return e.decideNow(next, d, about)
 	})
+	if end != nil {
+		end(stored, err)
+	}
 	if err != nil || !entry.Record.Terminal() {
 		return entry, err
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Answers is a long list of remembered rules, which are allow rules that people's lasting answers
-// made. It is indexed by the words of their commands, and safe for concurrent use.
+// Answers is a long list of remembered rules, which are allow rules made by people's lasting
+// answers. The list is indexed by the words of the rules' commands, and safe for concurrent use.
 type Answers struct {
 	all []schemas.RememberedRule
 
 	index   sync.Once
 	byWords map[string][]int // the rules for commands, as indexes in the slice all; a key is the words of a command, each followed by wordEnd
 	longest int              // the number of words of the longest command in byWords
-	others  []int            // the other rules, as indexes in the slice all
+	others  []int            // the rules that are not for commands, as indexes in the slice all
 }
 
 // NewAnswers returns an index of the rules in all. It does not copy this slice, so the caller
@@ -40,8 +40,8 @@ func (a *Answers) build() {
 // may have the same key, so coversArgv compares the words again.
 const wordEnd = "\x00"
 
-// commands returns the positions in the list all of the rules whose command argv begins with, those
-// with fewer words first.
+// commands returns the rules with whose command argv begins, as indexes in the slice all. Rules
+// with fewer words come first.
 func (a *Answers) commands(argv []string) (places []int) {
 	a.index.Do(a.build)
 	var key strings.Builder

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// commands returns the rules for commands that the given words begin with; tools returns the
-// rules that are not for commands.
+// The method commands must return the rules with whose command the given words begin. The method
+// tools must return the rules that are not for commands.
 func TestAnswersAreIndexedByTheirWords(t *testing.T) {
 	all := []schemas.RememberedRule{
 		{Tool: "Bash", Argv: []string{"make", "all"}}, {Tool: "Edit", Path: "/w/a.go"}, {Tool: "Bash", Argv: []string{"make"}, Prefix: true},

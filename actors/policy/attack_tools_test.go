@@ -63,8 +63,8 @@ func TestToolAttacks(t *testing.T) {
 	}
 }
 
-// If the project is or contains a home directory, no preset allows an edit: the edited file may be
-// one that every login runs, such as .profile.
+// If the project is or contains a home directory, no preset allows an edit, because the edited file
+// may be one that every login runs, such as .profile.
 func TestEditsInAHomeDirectoryAsk(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann", "/mnt/c/Users/ann", "/mnt/c"} {
@@ -73,7 +73,7 @@ func TestEditsInAHomeDirectoryAsk(t *testing.T) {
 	}
 }
 
-// If the host states another effect of a call than the tool's name implies, nod asks.
+// nod asks if the effect that the host states differs from the effect that the tool's name implies.
 func TestActionMustFitTool(t *testing.T) {
 	c := call(t, "Read", map[string]string{"file_path": "a.go"})
 	for action, want := range map[schemas.ActionType]policy.Effect{"": policy.Allow, schemas.ActionFileRead: policy.Allow, schemas.ActionOther: policy.Allow,
@@ -117,8 +117,8 @@ func TestRulesCoverNoOtherCommand(t *testing.T) {
 	}
 }
 
-// nod stores only a limited number of a line's commands and words. If these do not include the
-// whole line, a deny rule may cover the rest, so nod does not allow the line.
+// nod stores only a limited number of a line's commands and words. If the line has more, a deny
+// rule may cover the rest, so nod does not allow the line.
 func TestLongLinesDoNotHideDeniedParts(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Deny: []string{"Read(secret/**)", "Bash(git log:*)"}, Allow: []string{"Bash"}})
 	nested := "git log"
@@ -161,8 +161,8 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 	}
 }
 
-// A remembered rule, which a person's lasting answer made, may allow more words than its own, but
-// only words that do not change the meaning of the command that the person saw.
+// A person's lasting answer makes a remembered rule. The rule may allow words that it does not
+// contain, if these words do not change the meaning of the command that the person saw.
 func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string
@@ -171,8 +171,8 @@ func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 		{[]string{"npm", "test"}, []string{"npm test --prefix /tmp/evil", "npm test --prefix=/tmp/evil", "npm test ../evil", "npm test ~/x", "npm test --script-shell=x", "npm test --script-sh=./x", "npm test --node-opt=--import=./x.js", "npm test X=1", "npm test -script-shel=./x", "npm test -script-shell ./x", "npm test --scri=./x", "npm test --userconfig x", "npm test --userconfig=x", "npm test --globalconfig=x", "npm test --prefix sub", "npm test -prefix sub", "npm test -C sub", "npm test -- --config ./x.js", "npm test -- -c x.js", "npm test -- -ic x.js", "npm test -- --reporter=./x.js", "npm test -- --outputFile=x", "npm test -- --require ./x", "npm test -- -r ./x", "npm test -ws --foo", "npm test; rm x", "npm test .env", "cd /tmp/evil && npm test"}, []string{"npm test -- --watch=false", "npm test -s -- --ci --coverage -t 'my test'", "npm test --silent", "cd " + project + " && npm test 2>&1 | tail -n 40", "npm test src/a.test.ts"}},
 		{[]string{"go", "test"}, []string{"go test -exec=id ./...", "go test -exec id ./...", "go test -toolexec=x ./...", "go test -o /tmp/x", "go test -C /tmp/evil", "go test -C/tmp/evil", "go test -coverprofile=/etc/x ./...", "go test -coverprofile=main.go ./...", "go test -cpuprofile main.go", "go test -o main.go", "go test -o x.sh", "go test -outputdir src ./...", "go test -c ./x", "go test -modfile=x.mod ./...", "go test -mod=mod ./...", "go test -pkgdir x", "go test -args -x", "go test -gcflags=-importcfg=x", "go test -exec", "go test --exec=id", "go test -vet=off -toolexec id ./x", "go test ./x @f", "go test -test.run=x -test.coverprofile=main.go", "go test --vettool=x", "go test -overlay=x", "go test /tmp/evil/..."}, []string{"go test ./... -run 'TestA|TestB' -count=1 -race", "go test -v -short -timeout 60s ./... -coverprofile=cover.out", "go test -bench=. -benchmem -tags a,b ./x", "go test -json -p 4 --count 1 ./x", "go test -o /dev/null ./x", "cd sub && go test ./..."}},
 		{[]string{"make", "build"}, []string{"make build SHELL=/tmp/x", "make build CC='touch x;'", "make build --eval '$(shell id)'", "make build -f /tmp/evil.mk", "make build -C /tmp/evil", "make build -C/tmp/evil", "make -C /tmp build",
-			// In make, -E is short for --eval. -E may follow other letters or have its value
-			// attached, and --eval may be abbreviated.
+			// In make, -E is short for --eval. The letter E may follow other letters, and its value
+			// may be attached. --eval may be abbreviated.
 			"make build '-E$(shell id)'", "make build '-kE$(shell id)'", "make build -kE '$(shell id)'", "make build --ev='$(shell id)'", "make build -sf/x", "make build -sfx", "make build -sf x.mk", "make build -f x.mk", "make build -kf- ", "make build --file=x", "make build --makefile x", "make build --fil=x", "make build -C sub", "make build --directory=sub", "make build -I sub", "make build -e", "make build -o x", "make build -W x", "make build -t", "make build --touch", "make build -kC sub", "make build --environment-overrides", "make build deploy", "make build -j deploy", "make build -- deploy"}, []string{"make build -j4", "make build -k -j 4", "make build --keep-going --jobs=4 2>&1 | tail -5"}},
 		{[]string{"rake", "test"}, []string{"rake test -qf/x", "rake test -qfx", "rake test -f x.rb", "rake test -r ./x", "rake test -vr./x", "rake test -I x", "rake test -p 1", "rake test --rakefile x", "rake test -R x", "rake test deploy", "rake test '-eputs 1'", "rake test --execut='puts 1'"}, []string{"rake test --trace"}},
 		{[]string{"pytest"}, []string{"pytest -qc/x", "pytest -qcx.ini", "pytest -qc x.ini", "pytest -c x.ini", "pytest --pastebin=all", "pytest --pastebin all", "pytest --past=all", "pytest -p ./x", "pytest -p x", "pytest -vpx", "pytest -o addopts=-px", "pytest -qo cache_dir=src", "pytest --basetemp=src", "pytest --rootdir=x", "pytest --confcutdir=x", "pytest --junitxml=main.py", "pytest --junit-xml main.py", "pytest --log-file=main.py", "pytest --debug=main.py", "pytest --cov-report=xml:main.py", "pytest --cov-config=x", "pytest --pdbcls=x:y", "pytest --resultlog=x", "pytest --override-ini=x=y", "pytest @f", "pytest -W error::os.x"}, []string{"pytest -q", "pytest -vvx -k 'a and b' tests/x.py::test_a", "pytest --tb=short -ra --maxfail 1 tests | tail -5", "pytest --cov=src --cov-report=term-missing -n auto", "pytest --junitxml=reports/junit.xml"}},
@@ -215,8 +215,8 @@ func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// After the words of a user's rule such as Bash(go test:*), nod allows the flags and paths that
-// a remembered rule for the same command allows. Any other flag must be in the rule itself.
+// A user's rule such as Bash(go test:*) covers further flags and paths if a remembered rule for the
+// same command would cover them. The rule itself must contain any other flag.
 func TestRulesForRunnersKeepToTheProject(t *testing.T) {
 	for rule, c := range map[string]struct{ asks, allows []string }{
 		"Bash(go test:*)":                      {[]string{"go test -exec=id ./...", "go test -exec id", "go test -toolexec=x", "go test -coverprofile=main.go", "go test -o main.go", "go test /tmp/evil/...", "go test -C /tmp/x", "go test ../x", "go test @f", "cd /tmp && go test"}, []string{"go test", "go test ./...", "go test -run X -count=1 ./...", "cd src && go test . 2>&1 | tail"}},
@@ -293,7 +293,7 @@ func TestExactAnswersCountOnlyInTheirDirectory(t *testing.T) {
 	assert.Equal(t, policy.Ask, with.Check(elsewhere).Effect)
 }
 
-// Guard protects the files in an unusual data directory as nod's own.
+// Guard protects the files in an unusual data directory as nod's own files.
 func TestGuardProtectsADataDirectory(t *testing.T) {
 	p, err := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write"}}).Guard("/srv/keep", project+"/Data")
 	require.NoError(t, err)

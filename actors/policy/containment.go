@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Containment describes how a command line may run contained: in a process that the kernel limits
-// to these directories and permissions.
+// Containment describes how a command line may run contained. The kernel limits the process to
+// these directories and permissions.
 type Containment struct {
 	Line     string `json:"line"`                // the command line as the agent wrote it
 	Dir      string `json:"dir"`                 // the clean, absolute directory in which the line runs
@@ -29,11 +29,11 @@ type Containment struct {
 // Program is the nod program that starts contained commands.
 type Program = contained.Program
 
-// containedRule is the Rule of a verdict on a call that runs contained, or that could run contained
+// containedRule is the Rule of a verdict on a call that runs contained, or that would run contained
 // if a person granted a permission.
 const containedRule = "default contained"
 
-// contain sets the verdict on a command line that no rule decides: it runs contained, or a
+// contain sets the verdict on a command line that no rule decides. The line runs contained, or a
 // person is asked for exactly the missing permissions.
 func (ev *evaluation) contain(src string) {
 	c, why := ev.containment(src)
@@ -48,8 +48,8 @@ func (ev *evaluation) contain(src string) {
 	}
 }
 
-// containHarmless notes in a verdict Allow that the harmless line may also run contained, without
-// the right to write the project. If the host cannot change the call, the line runs uncontained.
+// containHarmless notes in a verdict Allow that the harmless line may also run contained. The line then
+// must not write even the project. If the host cannot change the call, the line runs uncontained.
 func (ev *evaluation) containHarmless(src string) {
 	if c, _ := ev.containment(src); c != nil && len(c.needs) == 0 {
 		c.ReadOnly = true
@@ -57,7 +57,8 @@ func (ev *evaluation) containHarmless(src string) {
 	}
 }
 
-// containment returns the Containment in which a line may run, or nil and the reason against it.
+// containment returns the Containment in which a line may run. If the line may not run contained,
+// it returns nil and the reason.
 func (ev *evaluation) containment(src string) (*Containment, string) {
 	if ev.pol.contained == nil || ev.tool.Name != "Bash" {
 		return nil, ""
@@ -66,7 +67,7 @@ func (ev *evaluation) containment(src string) (*Containment, string) {
 		return nil, "nod does not know the project's directory, so the call cannot run contained"
 	}
 	loc := *ev.location
-	loc.Links, loc.Looked = nil, nil // unneeded: the container hides a secret also behind links
+	loc.Links, loc.Looked = nil, nil // links do not matter, because a container hides a secret even from a path through a link
 	j := ev.pol.contained.Line(src, loc)
 	switch {
 	case j.Why != "":
@@ -94,7 +95,7 @@ func (c *Containment) lack(needs []contained.Need) string {
 	return strings.Join(parts, "; ")
 }
 
-// Needs returns the permissions that the line needs besides its project.
+// Needs returns the permissions that the line needs besides access to its project.
 func (c *Containment) Needs() []Permission {
 	var perms []Permission
 	for _, n := range c.needs {
@@ -105,7 +106,7 @@ func (c *Containment) Needs() []Permission {
 	return perms
 }
 
-// Runs reports whether RunInput can change this tool input so that it runs the line of c contained.
+// Runs reports whether RunInput can change the tool input so that it runs the line of c contained.
 func (c *Containment) Runs(input json.RawMessage) bool {
 	in, err := tools.ReadInput(input)
 	if err != nil {
@@ -115,14 +116,13 @@ func (c *Containment) Runs(input json.RawMessage) bool {
 	return src == c.Line && why == "" && (dir == "" || pathname.Clean(dir) == c.Dir)
 }
 
-// Words returns the words of the command that runs contained.
+// Words returns the words of the command that runs in the container.
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
 
-// RunInput returns a shell tool's input with a new command line: it starts the nod program by,
-// which asks the engine for the decision with this key and then runs the original line contained.
-// RunInput also returns the words that run contained. It returns false if the input has no single
-// text field for the command, if a path of by is not clean and absolute, or if CheckServers refuses
-// its servers.
+// RunInput returns a shell tool's input with a new command line. The new line starts the nod program by,
+// which asks the engine for the decision with this key and then runs the original line contained. words
+// are the words of the command that runs contained. ok is false if the input has no single text field for
+// the command, if a path of by is not clean and absolute, or if CheckServers refuses the servers of by.
 func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
 	in, err := tools.ReadInput(input)
 	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) || by.Creds != "" && !usable(by.Creds) || CheckServers(by.URL) != nil {
@@ -145,12 +145,11 @@ func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMe
 	return changed, contained.Words(src), err == nil
 }
 
-// usable reports whether a command line may contain the path.
+// usable reports whether a command line may contain the path p.
 func usable(p string) bool { return CheckPath(p) == nil && pathname.Clean(p) == p }
 
-// CheckServers returns an error if a command line must not contain the addresses of these NATS
-// servers. Other programs can read a command line, and it is stored, so it contains no password
-// and no token.
+// CheckServers returns an error if a command line must not contain the addresses of these NATS servers. A
+// command line is stored, and other programs can read it, so it must not contain a password or a token.
 func CheckServers(urls string) error {
 	switch {
 	case strings.ContainsAny(urls, "@?#"):

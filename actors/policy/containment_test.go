@@ -99,9 +99,9 @@ func TestTheInputThatRunsContainedNamesTheDecision(t *testing.T) {
 	}
 }
 
-// The corpus has real calls of the classes that a person should see. nod runs such a call without a
-// question only if it runs contained. It never does so for the classes danger, net and install, not
-// even contained.
+// The corpus has real calls of the classes that a person should see. If nod runs such a call without
+// a question, it runs the call contained. nod asks about each call of the classes danger, net and
+// install, or denies it.
 func TestRealCallsContained(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	counts := map[string]map[policy.Effect]int{}

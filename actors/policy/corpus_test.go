@@ -44,8 +44,8 @@ func bash(t testing.TB, command string) policy.Call {
 	return call(t, "Bash", map[string]string{"command": command})
 }
 
-// corpus opens a file of the corpora, which are not part of the project. It skips the test if
-// the file is missing.
+// corpus opens a file of the corpora. The corpora are not part of the project, so corpus skips the
+// test if the file is missing.
 func corpus(t testing.TB, name string) *os.File {
 	t.Helper()
 	f, err := os.Open(filepath.Join(corpusDir(), name))
@@ -63,8 +63,8 @@ func corpusDir() string {
 	return filepath.Join("..", "..", "..", "shared", "corpus")
 }
 
-// The corpus has visible symbols in place of control characters; control replaces these symbols
-// by the control characters.
+// control replaces visible symbols by control characters. The corpus has these symbols, because it
+// contains no control characters.
 var control = strings.NewReplacer("␊", "\n", "␉", "\t", "␍", "\r", "␛", "\x1b", "␈", "\b", "␋", "\v", "␌", "\f", "␀", "\x00")
 
 type shellCase struct{ command, verdict, reason string }

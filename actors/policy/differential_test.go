@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/internal/testprogram"
 )
 
-// scratch makes a directory with a repository and the files that the allowed commands read, and
-// a home directory.
+// scratch makes a home directory, and a directory with a repository and the files that the allowed
+// commands read.
 func scratch(t *testing.T) (dir, homeDir string) {
 	t.Helper()
 	root := t.TempDir()
@@ -42,8 +42,8 @@ func scratch(t *testing.T) (dir, homeDir string) {
 	return dir, homeDir
 }
 
-// environ returns the environment of the commands. Without git's optional locks, git status
-// does not write the index.
+// environ returns the environment of the commands. It turns git's optional locks off, so that git
+// status does not write the index.
 func environ(homeDir string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + homeDir, "GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "TMPDIR=" + homeDir,
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x"}
@@ -73,13 +73,13 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// long is the flag -long of the test, which .ci/run sets: with it all allowed commands run.
+// long is the test flag -long, which .ci/run sets. With -long, the test runs all allowed commands.
 var long = flag.Bool("long", false, "run all allowed commands, and not every third")
 
-// Commands that nod allows must change no file. Those among the test data (the corpus, the seeds of
-// the fuzz tests, the harmless reads and the traps) run under Bash, and under Zsh if it is
-// installed, without network: every third command, or all with -long. At the end a command that
-// writes runs in the same way, to show that the test notices changes.
+// Commands that nod allows must change no file. The test runs such commands of the corpus, of the
+// fuzz seeds, of the harmless reads and of the traps, without network, under Bash and, if
+// installed, Zsh. It runs every third command, or all with -long. At the end it runs a command that
+// writes, to show that it notices changes.
 func TestAllowedCommandsChangeNothing(t *testing.T) {
 	bashPath, err := exec.LookPath("bash")
 	if err != nil {
@@ -100,7 +100,7 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "unshare", "-rn", shell, "-c", command)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, environ(homeDir), time.Second
-		_ = cmd.Run() // a command that only reads may fail, without harm
+		_ = cmd.Run() // a command that only reads may fail
 	}
 	commands := append([]string(nil), seeds...)
 	for _, c := range corpusCommands(t) {
@@ -137,9 +137,9 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 	assert.NotEqual(t, before, snapshot(t, filepath.Dir(dir)), "a change is not noticed")
 }
 
-// A hardened git command, to which nod added options, runs no program from the repository's
-// configuration, for every subcommand that a preset allows. Without the hardening, the test's
-// programs do run.
+// nod adds options to a git command, so that git runs no program from the repository's
+// configuration. The test checks this for every subcommand that a preset allows. Without the
+// options, git does run the test's programs.
 func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 	dir, homeDir := scratch(t)
 	ran := filepath.Join(homeDir, "ran")
@@ -149,7 +149,7 @@ func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 		cmd := exec.Command("bash", "-c", command)
 		cmd.Dir = dir
 		cmd.Env = slices.DeleteFunc(environ(homeDir), func(e string) bool { return strings.HasPrefix(e, "GIT_OPTIONAL_LOCKS") })
-		out, _ := cmd.CombinedOutput() // some reads fail, for example git stash show without a stash
+		out, _ := cmd.CombinedOutput() // some commands fail, such as git stash show without a stash
 		return string(out)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte("changed\n"), 0o644))
@@ -181,7 +181,7 @@ func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 		assert.NotContains(t, out, "unknown option", line)
 		assert.NotContains(t, out, "usage:", line)
 		assert.NoFileExists(t, ran, "%s runs a configured program", line)
-		_ = os.Remove(ran) // the check of the next line must begin without this file
+		_ = os.Remove(ran) // remove the file before the next line is checked
 		run("touch main.go")
 		run(read)
 		if os.Remove(ran) == nil {
@@ -201,7 +201,7 @@ func changed(before, after string) (lines []string) {
 	return lines
 }
 
-// corpusCommands returns the commands of the corpus, or nil without the corpus.
+// corpusCommands returns the commands of the corpus, or nil if there is no corpus.
 func corpusCommands(t *testing.T) []shellCase {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(corpusDir(), "shell.tsv")); err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// Resolver returns the true path of an absolute path, without symbolic links, "." and "..". It
-// returns an error if it cannot tell the true path.
+// Resolver returns the true path of an absolute path. A true path has no symbolic links, no "." and
+// no "..". The error means that the true path is not known.
 type Resolver func(path string) (string, error)
 
-// maxLinks bounds the symbolic links in a path; the kernel has the same limit.
+// maxLinks is the largest number of symbolic links in a path. The kernel has the same limit.
 const maxLinks = 40
 
 // Disk describes the symbolic links and repositories on the machine where a command line runs.
@@ -29,12 +29,11 @@ type Disk = shell.Disk
 // the file system.
 type ThisDisk struct{}
 
-// maxDirEntries limits the size of a directory: Links returns an error for a directory with
-// maxDirEntries or more entries.
+// maxDirEntries is the smallest number of entries for which Links returns an error.
 const maxDirEntries = 4096
 
-// Links returns the names of the symbolic links in a directory, or nil if the directory does
-// not exist. It returns an error if the directory has 4,096 or more entries.
+// Links returns the names of the symbolic links in a directory, or nil if the directory does not
+// exist. It returns an error if the directory has maxDirEntries or more entries.
 func (ThisDisk) Links(dir string) (names []string, err error) {
 	entries, err := dirEntries(dir)
 	if err != nil {
@@ -56,7 +55,7 @@ func dirEntries(dir string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // the file was only read, so an error of Close loses nothing
+	defer func() { _ = f.Close() }() // an error of Close loses nothing, because the file was only read
 	entries, err := f.ReadDir(maxDirEntries)
 	switch {
 	case len(entries) == maxDirEntries:
@@ -67,8 +66,8 @@ func dirEntries(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// WorkTree returns the top of the first repository that git finds in dir or above it, or dir itself
-// if there is none. The result contains no symbolic links.
+// WorkTree returns the top of the first repository that git finds in dir or above it. Without a
+// repository, it returns dir itself. The result contains no symbolic links.
 func (ThisDisk) WorkTree(dir string) (string, error) {
 	at, err := OnDisk(dir)
 	if err != nil {
@@ -114,9 +113,9 @@ func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// OnDisk is the Resolver of this machine. It follows symbolic links as the kernel does for a
-// program that opens or creates p: a dangling link leads to its target. The part of p that does not
-// exist stays as it is. The result is valid only on this file system, and until files are moved.
+// OnDisk is the Resolver of this machine. Like the kernel for a program that opens or creates p, it
+// follows symbolic links, even a dangling link. If a part of p does not exist, this part stays as it is.
+// The result is valid only on this file system, and only until files are moved.
 func OnDisk(p string) (string, error) {
 	if !path.IsAbs(p) {
 		return "", fmt.Errorf("find where %q leads: it is not absolute", p)
@@ -154,8 +153,8 @@ func OnDisk(p string) (string, error) {
 	return at, nil
 }
 
-// readLink returns the target of the symbolic link p, or "" if p is no link. A link in /proc is
-// an error, because it has another target in each process.
+// readLink returns the target of the symbolic link p, or "" if p is not a link. It returns an error
+// for a link in /proc, because such a link has another target in each process.
 func readLink(p string) (string, error) {
 	info, err := os.Lstat(p)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
@@ -167,10 +166,10 @@ func readLink(p string) (string, error) {
 	return os.Readlink(p)
 }
 
-// Tops returns the directories in which git uses the project's own repository: the project, the top
-// of its repository, and the repository's work trees. It leaves out a directory that only looks
-// like a work tree. If the project is in no repository, Tops returns an empty list. If the project
-// does not exist, Tops returns nil.
+// Tops returns the directories in which git uses the project's own repository. These are the
+// project, the top of its repository, and the repository's work trees. A directory that only looks
+// like a work tree does not count. Tops returns an empty list if the project is in no repository,
+// and nil if the project does not exist.
 func (ThisDisk) Tops(project string) []string {
 	if !path.IsAbs(project) || !exists(project) {
 		return nil
@@ -188,7 +187,7 @@ func (ThisDisk) Tops(project string) []string {
 		tops = append(tops, project)
 	}
 	store := top + "/.git"
-	if own := gitDir(top); own != "" { // top is a work tree of a repository that lies elsewhere
+	if own := gitDir(top); own != "" { // top is a work tree of a repository elsewhere
 		common, err := readGitFile(own + "/commondir")
 		if err != nil {
 			return tops
@@ -197,13 +196,13 @@ func (ThisDisk) Tops(project string) []string {
 			store = path.Join(own, store)
 		}
 		if !listsTree(own, top) {
-			return []string{} // the repository does not list this work tree, so a stranger may have made the tree
+			return []string{} // the repository does not list this work tree, so a stranger may have made it
 		}
 		if path.Base(store) == ".git" {
 			tops = append(tops, path.Dir(store))
 		}
 	}
-	entries, _ := os.ReadDir(store + "/worktrees") // an unreadable directory lists no further work trees
+	entries, _ := os.ReadDir(store + "/worktrees") // a directory that cannot be read adds no work trees
 	for _, e := range entries {
 		admin := store + "/worktrees/" + e.Name()
 		file, err := readGitFile(admin + "/gitdir")
@@ -215,12 +214,12 @@ func (ThisDisk) Tops(project string) []string {
 	return tops
 }
 
-// maxGitFile is the longest file of git, in bytes, that readGitFile reads.
+// maxGitFile is the size limit, in bytes, for a file that readGitFile reads.
 const maxGitFile = 64 << 10
 
 // readGitFile reads one of the small files that link a work tree to its repository. An agent can
-// create such a file. So a device, a pipe and a long file are errors, because reading one might
-// never end.
+// create such a file, and reading a device or a pipe might never end. Therefore readGitFile returns
+// an error for a device, a pipe or a long file.
 func readGitFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -245,7 +244,8 @@ func gitDir(tree string) string {
 	return dir
 }
 
-// listsTree reports whether the repository's directory for a work tree names that work tree.
+// listsTree reports whether admin, the repository's directory for a work tree, names the work tree at
+// the path tree.
 func listsTree(admin, tree string) bool {
 	file, err := readGitFile(admin + "/gitdir")
 	return err == nil && sameFile(path.Dir(strings.TrimSpace(string(file))), tree)

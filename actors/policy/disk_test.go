@@ -64,7 +64,7 @@ func TestLinksAreFollowed(t *testing.T) {
 		"held/dangling":     {"other/not-yet", false}, // a program that opens this path creates other/not-yet
 		"held/far":          {"nowhere/at/all", false},
 		"held/far/x":        {"nowhere/at/all/x", false},
-		"held/deep/..":      {"other", false}, // the link deep leads to other/deep, so .. leads to other
+		"held/deep/..":      {"other", false}, // the link deep leads to other/deep, so the .. after the link leads to other
 		"held/deep/../file": {"other/file", false},
 		"other/in/sub":      {"held/sub", true},
 		"held/../heldback":  {"heldback", false},
@@ -93,15 +93,15 @@ func TestLinksAreFollowed(t *testing.T) {
 	}
 
 	// If a program replaces a directory of the permission set by a link, the set does not cover the
-	// link's target.
+	// target of the link.
 	sub := schemas.SessionPermissions{ReadDirs: []string{in("held/sub")}}
 	require.NoError(t, os.Remove(in("held/sub")))
 	require.NoError(t, os.Symlink(in("other"), in("held/sub")))
 	assert.False(t, policy.Covers(&sub, policy.Permission{Access: policy.AccessRead, Path: in("held/sub/file")}, policy.OnDisk))
 }
 
-// randomTree makes a tree of directories and files, with links inside it, out of it and to
-// nowhere. It returns a generator of paths into the tree.
+// randomTree makes a tree of directories and files. The tree has links that lead inside, outside
+// and nowhere. randomTree returns a generator of paths into the tree.
 func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 	names := []string{"a", "b", "aa", "ab"}
 	dirs := []string{root, filepath.Dir(root)}
@@ -113,11 +113,11 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 				dirs = append(dirs, p)
 			}
 		case 2:
-			_ = os.WriteFile(p, nil, 0o600) // an earlier file may have the same name
+			_ = os.WriteFile(p, nil, 0o600) // may fail, because a directory may have the same name
 		default:
 			target := dirs[rng.IntN(len(dirs))]
 			if rng.IntN(2) == 0 {
-				target += "/" + names[rng.IntN(len(names))] // it is possible that the target of this link does not exist
+				target += "/" + names[rng.IntN(len(names))] // the target of this link may not exist
 			}
 			if rng.IntN(2) == 0 {
 				var err error
@@ -136,8 +136,8 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 	}
 }
 
-// If the kernel can open or create a file at a path, the permission set covers this path
-// exactly if the file is in one of the set's directories.
+// The test takes paths at which the kernel can open or create a file. The permission set must cover
+// such a path exactly if the file is in one of the set's directories.
 func TestContainmentAgreesWithTheKernel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -162,7 +162,7 @@ func TestContainmentAgreesWithTheKernel(t *testing.T) {
 			}
 			where, made, err := kernelsView(p)
 			if err != nil {
-				continue // the kernel finds no such path
+				continue // the kernel can neither open nor create a file at p
 			}
 			require.NoError(t, resolveErr, p)
 			require.Equal(t, where, resolved, p)
@@ -199,7 +199,7 @@ func kernelsView(p string) (where string, made bool, err error) {
 	return where, made, err
 }
 
-// Apply removes no permission, and applying a permission twice is the same as applying it once.
+// Apply removes no permission. Applying a permission twice has the same result as applying it once.
 func TestApplyIsMonotoneAndIdempotent(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -262,7 +262,7 @@ func TestApplyIsMonotoneAndIdempotent(t *testing.T) {
 }
 
 // In this package, only files named disk* and package gitstore may import packages that read the
-// file system or the time. So the same call with the same Seen always gets the same verdict.
+// file system or the time. Therefore the same call with the same Seen always gets the same verdict.
 func TestOnlyDiskReadsFiles(t *testing.T) {
 	require.NoError(t, filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "disk") || strings.HasPrefix(name, "gitstore/") {
@@ -277,7 +277,7 @@ func TestOnlyDiskReadsFiles(t *testing.T) {
 	}))
 }
 
-// A file .git that is a pipe or a device has no end, so nod does not read it.
+// nod does not read a file .git that is a pipe or a device, because reading it might never end.
 func TestAGitFileThatIsNoFileIsNotRead(t *testing.T) {
 	for name, write := range map[string]func(at string) error{
 		"device": func(at string) error { return os.Symlink("/dev/zero", at) },

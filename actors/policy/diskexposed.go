@@ -19,21 +19,20 @@ const (
 	maxExposed = 64      // the largest number of files that Exposed returns
 	readAtOnce = 512     // the number of names that Exposed reads from a directory at once
 
-	maxIgnoreFile = 64 << 10 // in bytes; a longer .gitignore, and those above it, then ignore nothing
+	maxIgnoreFile = 64 << 10 // in bytes; if a .gitignore is longer, neither this file nor a .gitignore above it counts
 )
 
-// Exposed returns the files with secrets that a search, such as one by ripgrep, would show. These
-// are files on the list of secrets that the search names, directly or through a link, and those
-// below its directories that are neither hidden nor ignored. whole is false if there are more than
-// maxWalked names to read or more than maxExposed such files, or if reading fails: the list files
-// may then lack some.
+// Exposed returns the files with secrets that a search, such as one by ripgrep, would show. The search
+// shows a file on the list of secrets if it names the file, directly or through a link, or if the file is
+// below one of its directories and neither hidden nor ignored. whole is false if the search has more than
+// maxWalked names or more than maxExposed such files, or if reading fails; files may then be incomplete.
 func (ThisDisk) Exposed(p *Policy, s Search) (files []string, whole bool) {
 	return exposedAmong(p, s, maxWalked)
 }
 
 // Public reports whether a search reads only directories of the system, of toolchains and of caches
-// outside the call's project. If these contain files on the list of secrets, such as test keys and
-// public certificates, they are no secrets of the user.
+// outside the call's project. Files on the list of secrets in these directories, such as test keys
+// and public certificates, are no secrets of the user.
 func (ThisDisk) Public(c Call, s Search) bool {
 	at, err := OnDisk(s.Path)
 	if err != nil || s.Pattern {
@@ -44,7 +43,7 @@ func (ThisDisk) Public(c Call, s Search) bool {
 	})
 }
 
-// exposedAmong is Exposed, but reads at most the given number of names.
+// exposedAmong works like Exposed, but reads at most the given number of names.
 func exposedAmong(p *Policy, s Search, names int) (files []string, whole bool) {
 	roots := []match{{s.Path, true}}
 	w := exposedWalk{policy: p, names: names}
@@ -63,8 +62,8 @@ func exposedAmong(p *Policy, s Search, names int) (files []string, whole bool) {
 	return w.files, true
 }
 
-// search looks at the searched path at and at all files below it. It returns false if there are too
-// many names or files, or if the path cannot be followed.
+// search looks at the path at, and at all files below it. It returns false if there are too many
+// names or files, or if it cannot follow the path.
 func (w *exposedWalk) search(at string) (whole bool) {
 	var err error
 	if w.top = path.Clean(at); strings.Contains(at+"/", "/../") {
@@ -89,24 +88,23 @@ func (w *exposedWalk) search(at string) (whole bool) {
 	return true
 }
 
-// leadsTo reports whether the path at leads to the true path real.
+// leadsTo reports whether the true path of at is real.
 func leadsTo(at, real string) bool {
 	to, err := OnDisk(at)
 	return err == nil && to == real
 }
 
-// list adds a file to the result if it is on the list of secrets, by its true path or by the path
-// that the search uses for it.
+// list adds a file to the result if its true path, or its path in the search, is on the list of secrets.
 func (w *exposedWalk) list(at, named string) {
 	if w.policy.shell.Secrets.Listed(at) || w.policy.shell.Secrets.Listed(named) {
 		w.files = append(w.files, named)
 	}
 }
 
-// inRepository prepares the directory dir for a walk. If dir lies in a git repository, the
-// .gitignore files of the directories above dir count too, up to the first one that may re-include
-// ignored files. Of these files only patterns for names count: ripgrep 13 compares a pattern for a
-// path, such as /out/, with the wrong path if the search names a directory by a relative path.
+// inRepository prepares the directory dir for a walk. In a git repository, the .gitignore files of
+// the directories above dir also count, up to the first .gitignore that may re-include ignored
+// files. In these .gitignore files, only patterns for names count. ripgrep 13 compares a pattern for
+// a path, such as /out/, with the wrong path if the search names a directory by a relative path.
 func inRepository(dir string) exposedDir {
 	var ignored []ignoreFile
 	includes := false
@@ -126,8 +124,8 @@ func inRepository(dir string) exposedDir {
 	}
 }
 
-// exposedWalk walks through the paths that one search names, one after the other. At most one
-// directory is open at a time, so deep trees use no more file descriptors than flat ones.
+// exposedWalk walks through the paths that one search names, one after the other. It opens only one
+// directory at a time, so that a deep tree needs no more file descriptors than a flat tree.
 type exposedWalk struct {
 	policy  *Policy
 	top     string // the searched path as the search writes it
@@ -137,8 +135,8 @@ type exposedWalk struct {
 	files   []string
 }
 
-// exposedDir is a directory, without symbolic links in its path, that a walk has yet to read. A
-// .gitignore counts only in a repository.
+// exposedDir is a directory that a walk has not yet read. Its path contains no symbolic links. If
+// repo is false, a .gitignore does not count.
 type exposedDir struct {
 	name    string
 	repo    bool
@@ -146,16 +144,16 @@ type exposedDir struct {
 }
 
 // read looks at the names in a directory. It returns false if there are too many names or files, or
-// if reading fails. It skips a directory that this user has no right to read, because a search by
-// this user cannot read it either.
+// if reading fails. It skips a directory that this user may not read, because the user's search
+// cannot read it either.
 func (w *exposedWalk) read(dir exposedDir) (whole bool) {
-	f, err := os.OpenFile(dir.name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // does not wait for the writer of a named pipe
+	f, err := os.OpenFile(dir.name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK, because opening a named pipe would wait for a writer
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
 	}
 	defer f.Close()
 	if _, err := os.Lstat(dir.name + "/.git"); err == nil {
-		dir.repo, dir.ignored = true, nil // a search of a repository ignores the .gitignore files of an enclosing repository
+		dir.repo, dir.ignored = true, nil // a search of a repository does not use the .gitignore files of an outer repository
 	}
 	own, includes := readIgnoreFile(dir.name)
 	if includes {
@@ -191,19 +189,19 @@ func (w *exposedWalk) look(dir *exposedDir, d fs.DirEntry) (whole bool) {
 	return len(w.files) <= maxExposed
 }
 
-// ignoreFile holds the plain patterns of a .gitignore: names without a slash, which match at any
-// depth, and paths relative to the file's directory. Other patterns are left out, so a file that
-// only such a pattern ignores counts as exposed.
+// ignoreFile has the plain patterns of a .gitignore. These are names without a slash, which match
+// at any depth, and paths relative to the directory of the .gitignore. Other patterns are left out;
+// a file that only such a pattern ignores counts as exposed.
 type ignoreFile struct {
 	dir      string
 	patterns []string
 }
 
-// readIgnoreFile reads the .gitignore of a directory. includes is true if a search may show files
-// of the directory although a .gitignore above ignores them: if a pattern begins with !, if nod
-// cannot read all patterns, or if the directory has an .ignore or .rgignore of ripgrep. In these
-// cases f has no patterns. A .gitignore that is long or a symbolic link is not read: a repository
-// may contain a link to a device, which has no end.
+// readIgnoreFile reads the .gitignore of a directory. If includes is true, f has no patterns, and a
+// search may show files of the directory that a .gitignore above ignores. This is the case if a
+// pattern begins with !, if nod cannot read all patterns, or if the directory has an .ignore or
+// .rgignore of ripgrep. nod does not read a .gitignore that is long or a link, because a link in a
+// repository may lead to a device without an end.
 func readIgnoreFile(dir string) (f ignoreFile, includes bool) {
 	for _, own := range []string{"/.ignore", "/.rgignore"} {
 		if exists(dir + own) {
@@ -224,7 +222,7 @@ func readIgnoreFile(dir string) (f ignoreFile, includes bool) {
 	}
 	f.dir = dir
 	for line := range strings.Lines(string(text)) {
-		line = strings.TrimRight(line, " \t\r\n") // only the right end is trimmed, because a pattern may begin with a space
+		line = strings.TrimRight(line, " \t\r\n") // trim only the right end, because a pattern may begin with a space
 		if strings.HasPrefix(line, "!") {
 			return ignoreFile{}, true
 		}
@@ -235,7 +233,7 @@ func readIgnoreFile(dir string) (f ignoreFile, includes bool) {
 	return f, false
 }
 
-// ignores reports whether these .gitignore files ignore a file or directory.
+// ignores reports whether one of these .gitignore files ignores the file or directory at the path at.
 func ignores(files []ignoreFile, at string, isDir bool) bool {
 	for _, f := range files {
 		rel, below := strings.CutPrefix(at, f.dir+"/")

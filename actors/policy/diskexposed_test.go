@@ -51,7 +51,7 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 		cmd := exec.Command(rg, "-l", "--no-require-git", "TOKEN", "."+searched)
 		cmd.Dir = dir
 		out, err := cmd.Output()
-		if cmd.ProcessState.ExitCode() != 1 { // the exit code 1 means that ripgrep found nothing
+		if cmd.ProcessState.ExitCode() != 1 { // exit code 1 means that ripgrep found nothing
 			require.NoError(t, err)
 		}
 		shown := slices.DeleteFunc(strings.Fields(string(out)), func(f string) bool { return strings.HasSuffix(f, ".go") })
@@ -62,7 +62,7 @@ func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	}
 }
 
-// nod asks about a search of a path at which it has not looked before the check.
+// nod must look at the paths of a search before the check. It asks about a search of any other path.
 func TestSearchesNameTheirPaths(t *testing.T) {
 	p := preset(t, "")
 	call := func(line string) policy.Call {
@@ -91,9 +91,8 @@ func TestSearchesNameTheirPaths(t *testing.T) {
 	}
 }
 
-// A repository may contain a .gitignore that is a link to a device without an end. nod does not
-// read such a .gitignore, nor a very long one. The files that this .gitignore names then count
-// as exposed.
+// nod does not read a .gitignore that is very long, or that is a link to a device without an end. A
+// repository may contain such a file. The files that the .gitignore names count as exposed.
 func TestAnIgnoreFileThatIsNoFileIsNotRead(t *testing.T) {
 	for name, write := range map[string]func(at string) error{
 		"link": func(at string) error { return os.Symlink("/dev/zero", at) },
@@ -110,8 +109,8 @@ func TestAnIgnoreFileThatIsNoFileIsNotRead(t *testing.T) {
 	}
 }
 
-// A directory with too many names, or with too many files with secrets, is not searched whole. nod
-// then asks about a search of it, because other files with secrets may exist.
+// nod searches a directory only in part if it has too many names or too many files with secrets.
+// nod asks about a search of this directory, because it may have further files with secrets.
 func TestSearchesOfDirectoriesWithTooManyNamesAsk(t *testing.T) {
 	many, secrets := t.TempDir(), t.TempDir()
 	for i := range 1001 {
@@ -142,8 +141,8 @@ func TestSearchesOfDirectoriesWithTooManyNamesAsk(t *testing.T) {
 	}
 }
 
-// nod applies a .gitignore only in a git repository, as ripgrep does. A named pipe does not block
-// the walk, and a directory whose path has too many bytes makes the result incomplete.
+// Like ripgrep, nod applies a .gitignore only in a git repository. A named pipe does not block the
+// walk. If the path of a directory has too many bytes, the result is incomplete.
 func TestExposedFilesOutsideARepository(t *testing.T) {
 	dir := projectWithSecrets(t)
 	require.NoError(t, os.RemoveAll(dir+"/.git"))
@@ -160,7 +159,7 @@ func TestExposedFilesOutsideARepository(t *testing.T) {
 	require.NoError(t, err)
 	defer root.Close()
 	long := strings.Repeat("d", 250)
-	for range 20 { // 5,000 bytes, more than a path may have
+	for range 20 { // 5,000 bytes, which is too long for a path
 		require.NoError(t, root.Mkdir(long, 0o755))
 		next, err := root.OpenRoot(long)
 		require.NoError(t, err)
@@ -171,8 +170,8 @@ func TestExposedFilesOutsideARepository(t *testing.T) {
 	assert.False(t, whole, "a search by relative names may still read there")
 }
 
-// nod asks about a search that would show a file with secrets. It does not ask if the search leaves
-// this file out or prints only names.
+// nod asks about a search that would show a file with secrets. nod does not ask if the search
+// excludes this file or prints only names.
 func TestSearchesOfExposedFilesAsk(t *testing.T) {
 	exposed := []string{project + "/deploy/server.key", project + "/wp-config.php"}
 	verdict := func(p *policy.Policy, tool string, input map[string]any) policy.Verdict {
@@ -218,13 +217,13 @@ func TestSearchesOfExposedFilesAsk(t *testing.T) {
 	assert.Equal(t, policy.Allow, verdict(pol(t, schemas.Permissions{Allow: []string{"Bash(rg:*)"}}), "Bash", map[string]any{"command": "rg TOKEN"}).Effect, "a rule of the user")
 }
 
-// A file counts as ignored only if ripgrep surely ignores it. A .gitignore in a directory may
-// re-include files that one above ignores. Files that a search reaches through a link are not
-// subject to the .gitignore files above the link.
+// A file counts as ignored only if ripgrep certainly ignores it. A .gitignore in a directory may
+// re-include files that a .gitignore above ignores. If a search reaches a file through a link, the
+// .gitignore files above the link do not apply.
 func TestAFileThatASearchMayShowIsExposed(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
-		top   string // the directory that is searched
+		top   string // the directory that the search names
 		want  []string
 	}{
 		"included again":        {map[string]string{".gitignore": "*.pem", "a/.gitignore": "!x.pem", "a/x.pem": "", "a/b/y.pem": "", "z.pem": ""}, "", []string{"a/x.pem", "a/b/y.pem"}},
@@ -251,8 +250,8 @@ func TestAFileThatASearchMayShowIsExposed(t *testing.T) {
 	}
 }
 
-// nod asks about a search with file types or excluding globs if the search still shows an exposed
-// file.
+// Some searches use file types, or globs that exclude files. nod asks about such a search if it
+// still shows an exposed file.
 func TestAFilterLeavesOutOnlyTheFilesThatItNames(t *testing.T) {
 	p := preset(t, "")
 	for line, test := range map[string]struct {

@@ -9,21 +9,21 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// gitProgramKeys finds the keys in a git configuration that name programs which a git command that
-// only reads may start, and sections that may contain such keys. It may find more keys than git
-// does, never fewer, because git has no other spellings (escapes) of a key.
+// gitProgramKeys finds keys in a git configuration that name a program which a reading git command
+// may start. It also finds sections that may contain such keys. It finds at least every key that
+// git finds, because git has no escapes for the letters of a key.
 var gitProgramKeys = lazyregexp.New(`(?im)(?:^|[\]\s])(?:(fsmonitor|hookspath|pager|external|textconv|command|showsignature|diffmerges)\s*(?:[=#;]|$))|\[(pager|include)`)
 
-// gitProgramNames maps the short keys that gitProgramKeys finds to the full names of the keys.
+// gitProgramNames maps each key that gitProgramKeys finds to a name for people.
 var gitProgramNames = map[string]string{
 	"fsmonitor": "core.fsmonitor", "hookspath": "core.hooksPath", "pager": "the pager", "external": "diff.external", "textconv": "a textconv", "command": "a diff command",
 	"showsignature": "log.showSignature", "diffmerges": "log.diffMerges", "include": "included settings",
 }
 
-// GitPrograms returns the settings and hooks by which a git command that only reads may run a
-// program, in the repositories of the call's project and in the user's own configuration, such as
-// "diff.external of /app/.git/config". A configuration that cannot be read counts as one of them.
-// nod cannot see the variables of the call's shell, such as GIT_EXTERNAL_DIFF.
+// GitPrograms returns settings and hooks that may make a reading git command run a program, such as
+// "diff.external of /app/.git/config". It looks in the repositories of the call's project and in
+// the user's own configuration, and returns a configuration that it cannot read. It does not see
+// variables of the call's shell, such as GIT_EXTERNAL_DIFF.
 func (ThisDisk) GitPrograms(c Call) []string {
 	files := []string{"/etc/gitconfig"}
 	if c.Home != "" {
@@ -55,8 +55,8 @@ func (ThisDisk) GitPrograms(c Call) []string {
 	return found
 }
 
-// gitStore returns two directories of a work tree's git files: admin has those of the work tree
-// alone, and common those that all work trees of the repository share.
+// gitStore returns two directories of git's files. The directory admin belongs to the work tree
+// alone; all work trees of the repository share the directory common.
 func gitStore(top string) (admin, common string) {
 	admin = top + "/.git"
 	if own := gitDir(top); own != "" {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openPlain opens a file for reading by its clean absolute path. It follows no link, also not one that
-// has just replaced a directory of the path, and waits for no named pipe.
+// openPlain opens a file for reading by its clean absolute path. It follows no link, even if a link
+// has just replaced a directory of the path. It does not wait for a named pipe.
 func openPlain(name string) (*os.File, error) {
 	dir, err := unix.Open("/", openDir, 0)
 	for err == nil {
@@ -18,7 +18,7 @@ func openPlain(name string) (*os.File, error) {
 		if !more {
 			var fd int
 			fd, err = unix.Openat(dir, first, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-			_ = unix.Close(dir) // it was only a step on the way, so an error loses nothing
+			_ = unix.Close(dir) // an error loses nothing, because the directory was only a step of the path
 			if err != nil {
 				break
 			}

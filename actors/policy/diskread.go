@@ -11,10 +11,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxReplaced bounds, in bytes, the files with which ReadWritten compares a call.
+// maxReplaced is the size limit, in bytes, for a file with which ReadWritten compares a call.
 const maxReplaced = 1 << 20
 
-// unreadError says in a few words why a file is not read.
+// unreadError is the reason, in a few words, why nod does not read a file.
 type unreadError string
 
 func (e unreadError) Error() string { return string(e) }
@@ -43,7 +43,7 @@ func (p *Policy) readFile(c *Call, name string) (string, error) {
 			return "", err
 		}
 	}
-	if strings.Contains("/"+name+"/", "/../") && !strings.HasPrefix(name, "~") { // a program may follow links before it goes up
+	if strings.Contains("/"+name+"/", "/../") && !strings.HasPrefix(name, "~") { // a program may follow a link before it applies the ".."
 		at := name
 		if !path.IsAbs(at) {
 			at = loc.Dirs[0] + "/" + name
@@ -55,8 +55,8 @@ func (p *Policy) readFile(c *Call, name string) (string, error) {
 	return readText(real)
 }
 
-// mayRead returns an error if the rules would not let the agent of a call read a file without a
-// question. What nod reads is shown on every channel.
+// mayRead returns an error unless the rules let the agent of a call read the file without a question.
+// Every channel shows the text that nod reads.
 func (p *Policy) mayRead(c Call, file string) error {
 	input, err := json.Marshal(map[string]string{"file_path": file})
 	if err != nil {
@@ -69,8 +69,8 @@ func (p *Policy) mayRead(c Call, file string) error {
 	return nil
 }
 
-// readText returns the text of a regular file of up to maxReplaced bytes. It follows no link, and does
-// not wait for a named pipe.
+// readText returns the text of a regular file of at most maxReplaced bytes. It follows no link, and
+// does not wait for a named pipe.
 func readText(file string) (string, error) {
 	before, err := os.Lstat(file)
 	switch {
@@ -85,7 +85,7 @@ func readText(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }() // the file was only read, so an error of Close loses nothing
+	defer func() { _ = f.Close() }() // an error of Close loses nothing, because the file was only read
 	if info, err := f.Stat(); err != nil || !os.SameFile(before, info) {
 		return "", unreadError("the file has just been replaced")
 	}

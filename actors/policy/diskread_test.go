@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// nod compares a call only with a text file that it may read. It waits for no pipe, and stores
-// nothing of a file that may hold secrets.
+// nod compares a call only with a text file that nod may read. It does not wait for a pipe, and
+// stores nothing from a file that may contain secrets.
 func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "app")
@@ -100,7 +100,7 @@ func TestACallIsComparedOnlyWithFilesThatNodMayRead(t *testing.T) {
 	}
 }
 
-// nod shows no line of a file that the agent could not read without a question because of a rule.
+// If the rules do not let the agent read a file without a question, nod shows no line of the file.
 func TestAFileThatTheRulesCoverIsNotRead(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "app")
@@ -133,7 +133,7 @@ func TestAFileThatTheRulesCoverIsNotRead(t *testing.T) {
 	assert.Equal(t, "your rules do not let nod read it", got.Note, "the project's rules count too")
 }
 
-// A directory that is replaced by a link after its check leads nod to no other file.
+// If a link replaces a directory after nod has checked the directory, nod reads no other file.
 func TestAReplacedDirectoryIsNotFollowed(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -15,29 +15,28 @@ import (
 	"github.com/nodbus/nod/actors/policy/secrets"
 )
 
-// Tracked lists the files with secrets that the repository of a directory tracks now, or tracked in
-// any commit.
+// Tracked lists the files with secrets that the repository of a directory tracks, now or in any commit.
 type Tracked = pathname.Tracked
 
-// maxReading is how long one call of Tracked reads new commits. If a repository has more commits
-// than that, its result is marked Unread until later calls have read the rest.
+// maxReading is the time for which one call of Tracked reads new commits. If this time is too
+// short, the result is marked Unread, and later calls read the remaining commits.
 const maxReading = 3 * time.Second
 
 // maxRepositories is the number of repositories whose contents Repositories keeps in memory.
 const maxRepositories = 16
 
-// Repositories finds the secrets that the repositories on this machine track. It keeps in memory
-// what it has read of each repository, and later reads only new commits and changed indexes. The
-// zero value is ready to use, by several goroutines at once.
+// Repositories finds the secrets that the repositories on this machine track. It keeps its results
+// in memory, and later reads only new commits and changed indexes. The zero value is ready to use.
+// Several goroutines may use it at once.
 type Repositories struct {
 	mu    sync.Mutex
-	known map[string]*repository // by the directory of the repository's git files
+	known map[string]*repository // the key is the directory of the repository's git files
 }
 
 type repository struct {
-	mu      sync.Mutex // locked while a call reads the repository, so that calls do not read it twice
+	mu      sync.Mutex // locked while a call reads the repository, so that no two calls read it at once
 	history *gitstore.History
-	indexes map[string]index // by the path of the index file
+	indexes map[string]index // the key is the path of the index file
 }
 
 // index holds the entries of one index file that are on the list of secrets.
@@ -47,9 +46,9 @@ type index struct {
 	entries []gitstore.Entry
 }
 
-// Tracked returns the secrets that the repository of dir tracks in its index or in any commit. The
-// list is empty if dir is in no repository. If nod cannot read all commits or the index, Unread or
-// UnreadIndex of the result has the reason.
+// Tracked returns the secrets that the repository of dir tracks in its index or in any commit. If
+// dir is in no repository, the list is empty. If nod cannot read all commits or the index, the
+// result has the reason in Unread or UnreadIndex.
 func (r *Repositories) Tracked(dir string) Tracked {
 	top, err := ThisDisk{}.WorkTree(dir)
 	if err != nil {
@@ -108,7 +107,7 @@ func (r *Repositories) of(common string) *repository {
 			r.known = map[string]*repository{}
 		}
 		names := secrets.CompileTracked()
-		listed := func(file string) bool { return names.Listed("/project/" + file) } // any prefix will do: only names below it count
+		listed := func(file string) bool { return names.Listed("/project/" + file) } // /project is arbitrary, because only the names below it count
 		r.known[common] = &repository{history: gitstore.NewHistory(listed), indexes: map[string]index{}}
 	}
 	return r.known[common]
@@ -135,9 +134,9 @@ func (repo *repository) index(file string) (index, error) {
 	return ix, nil
 }
 
-// changed reports whether git may treat a file as changed since the index was written: the file has
-// merge conflicts or another size or time. It is also true if the file's time is not before the
-// index's: a later change could then have left size and time the same.
+// changed reports whether git may treat a file as changed since git wrote the index. git does so if
+// the file has merge conflicts, another size or another time. changed is also true if the file's time
+// is not before the index's time, because a later change may then have kept the size and the time.
 func (ix *index) changed(e gitstore.Entry, at string) bool {
 	info, err := os.Lstat(at)
 	return e.Merging || err != nil || info.Size() != int64(e.Size) || !info.ModTime().Equal(e.Time) || !e.Time.Before(ix.written)

@@ -15,19 +15,20 @@ import (
 // writesFile is the reason of a verdict on a tool that writes one or more files.
 const writesFile = "writes a file"
 
-// NoTime is the note of a File that was not compared in time.
+// NoTime is the note of a File if the time was too short for the comparison.
 const NoTime = filediff.NoTime
 
-// Written is what the disk tells about the file that a call writes, at the time of the request. The
-// file may change before a person answers. The zero Written tells nothing.
+// Written describes, at the time of the request, the file that a call writes. The file may change before
+// a person answers. The zero Written describes nothing.
 type Written struct {
 	effect string // replaces the reason "writes a file"; or ""
-	// File compares the call with the file; nil if the call changes no one file in a way that nod knows.
+	// File compares the call with the file. It is nil unless the call changes a single file in a way
+	// that nod knows.
 	File *schemas.DiskFile
 }
 
-// Describe makes the reason "writes a file" of a verdict more precise: the call creates the file, or
-// replaces one with so many lines.
+// Describe makes the reason "writes a file" of a verdict more precise. The new reason says that the call
+// creates the file, or how many lines the replaced file has.
 func (w Written) Describe(v *Verdict) {
 	at := slices.Index(v.Reasons, writesFile)
 	if at < 0 || w.effect == "" {
@@ -42,8 +43,8 @@ func (w Written) Describe(v *Verdict) {
 	}
 }
 
-// WritesFile reports whether a call changes one file in a way that nod knows, so that ReadWritten
-// can compare the call with the file.
+// WritesFile reports whether a call changes one file in a way that nod knows. Only then can ReadWritten
+// compare the call with the file.
 func WritesFile(c Call) bool {
 	_, ok := fileWrite(c)
 	return ok
@@ -57,10 +58,10 @@ func fileWrite(c Call) (tools.FileWrite, bool) {
 	return in.FileWrite(tools.Named(c.ToolName))
 }
 
-// ReadWritten reads the file that a call writes, and compares the call with it. It reads no file that
-// the policy counts as a secret, no hidden file outside the project, and no file about whose reading
-// a rule denies or asks. It waits for no named pipe or device, but the file system itself may block.
-// It stops soon after ctx has ended.
+// ReadWritten compares a call with the file that the call writes. It does not read a file that the
+// policy counts as a secret, a hidden file outside the project, or a file for which a rule denies or
+// asks about reading. It waits for no named pipe or device, but the file system itself may block. It
+// stops soon after ctx has ended.
 func (ThisDisk) ReadWritten(ctx context.Context, p *Policy, c Call) Written {
 	change, ok := fileWrite(c)
 	if !ok {
@@ -96,8 +97,8 @@ func (ThisDisk) ReadWritten(ctx context.Context, p *Policy, c Call) Written {
 	return w
 }
 
-// replacement describes a call that writes a whole file anew, which had so many lines: how many of them
-// go, if the call was compared with the file.
+// replacement describes a call that replaces the whole content of a file with this number of lines. If
+// nod has compared the call with the file, the description says how many lines the call removes.
 func replacement(file *schemas.DiskFile, lines int) string {
 	gone := 0
 	for _, c := range file.Changes {

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A person is told whether a call creates a file or replaces one, and how many lines the replaced
-// file has. If nod cannot find that out, the reason stays "writes a file".
+// A person sees whether a call creates or replaces a file, and how many lines the replaced file
+// has. If nod cannot find this out, the reason stays "writes a file".
 func TestAWriteSaysWhatItReplaces(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) {
@@ -61,8 +61,8 @@ func TestAWriteSaysWhatItReplaces(t *testing.T) {
 	assert.Equal(t, []string{"publishes"}, v.Reasons)
 }
 
-// A write to a file that build servers, agents or editors obey is a high risk; a write to another
-// file of the project is not.
+// A write to a file that build servers, agents or editors obey has a high risk. A write to another
+// file of the project does not.
 func TestInstructionsForOtherProgramsAreAHighRisk(t *testing.T) {
 	pol, err := New(schemas.Permissions{})
 	require.NoError(t, err)

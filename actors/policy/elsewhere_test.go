@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An agent that does not tell the directory of its commands (ACP, the MCP prompt tool) gets lasting
-// answers too. The rules of such an answer cover exactly the words that the person saw, and say
-// that they cover them in any directory.
+// Some agents (ACP, the MCP prompt tool) do not tell the directory of their commands. They also get
+// lasting answers. A rule of such an answer covers exactly the words that the person saw, and says
+// that it covers them in any directory.
 func TestLastingAnswersWithoutADirectory(t *testing.T) {
 	pol, err := policy.New(schemas.Permissions{})
 	require.NoError(t, err)

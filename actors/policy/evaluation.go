@@ -12,23 +12,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// evaluation is the check of one call, with the verdict so far.
+// evaluation is the check of one call. It has the verdict so far.
 type evaluation struct {
 	pol      *Policy
 	call     *Call
 	location *pathname.Location
 	tool     tools.Tool
 	verdict  Verdict
-	facts    *shell.Facts // facts about the command line; nil until they are needed
+	facts    *shell.Facts // facts about the command line; nil until the check needs them
 	line     *shell.Line
 
-	showsLines bool                   // a search shows lines of files, not only their names
-	onlyGlob   bool                   // a filter limits a search to names that match a pattern
-	leavesOut  func(file string) bool // reports whether the filters of a search leave out a file
+	showsLines bool                   // the search shows lines of files, and not only their names
+	onlyGlob   bool                   // the search reads only files whose names match a pattern
+	leavesOut  func(file string) bool // reports whether the search's filters exclude a file
 }
 
-// ruleSubject holds the values of a call that rules are compared with: its tool, and its paths
-// or URL.
+// ruleSubject has the values of a call that nod compares with rules: the paths, or the URL.
 type ruleSubject struct {
 	paths []string
 	url   string
@@ -53,7 +52,7 @@ func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool
 }
 
 // layerApplies reports whether a layer applies to the call. tightens is true for deny and ask
-// rules, which also apply if the command line changes to a directory of the layer's projects.
+// rules. These rules also apply if the command line changes to a directory of the layer's projects.
 func (ev *evaluation) layerApplies(l *rules.Layer, tightens bool) bool {
 	if tightens && ev.line != nil {
 		return l.Applies(ev.call.Agent, ev.call.Host, &ev.line.Location, true)
@@ -65,10 +64,9 @@ func denyRules(l *rules.Layer) []rules.Rule  { return l.Deny }
 func askRules(l *rules.Layer) []rules.Rule   { return l.Ask }
 func allowRules(l *rules.Layer) []rules.Rule { return l.Allow }
 
-// applyRules applies deny, ask and allow rules, and then remembered rules, to a call that is
-// not a shell command. It reports whether a rule decided. If t is nil, the input is unreadable.
-// In that case deny and ask rules cover every call of their tool, and allow rules cover no
-// call.
+// applyRules applies deny, ask and allow rules, and then remembered rules, to a call that is not a
+// shell command. It reports whether a rule decided. If t is nil, the input is unreadable. Deny and
+// ask rules then cover every call of their tool, and allow rules cover no call.
 func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	covers := func(allow bool) func(*rules.Rule) bool {
 		return func(r *rules.Rule) bool {
@@ -106,7 +104,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 		return ev.decide(Ask, r.Text)
 	}
 	if ev.verdict.Rule != "" {
-		return true // a built-in rule has set the verdict Ask, which outranks allow rules
+		return true // a built-in rule has set the verdict Ask, and allow rules do not change this verdict
 	}
 	if r := ev.firstRule(allowRules, true, covers(true)); r != nil {
 		return ev.decide(Allow, "allow "+r.Text)
@@ -122,8 +120,9 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	return ev.decide(Allow, "always "+g.String())
 }
 
-// searchRule returns a deny or ask rule about files below a directory that the Grep tool
-// searches, or nil. nod asks about such a search, because its output could show these files.
+// searchRule returns a deny or ask rule about files below a directory that the Grep tool searches.
+// nod asks about such a search, because its output could show these files. Without such a rule,
+// searchRule returns nil.
 func (ev *evaluation) searchRule(t *ruleSubject) *rules.Rule {
 	if t == nil || ev.tool.Name != "Grep" {
 		return nil
@@ -175,7 +174,7 @@ func (ev *evaluation) evaluateOther(in tools.Input) {
 	default:
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskMedium, Reasons: []string{"has effects that nod does not know"}}
 		if verb := tools.GraveVerb(ev.call.ToolName); verb != "" {
-			ev.verdict.Risk, ev.verdict.Reasons = schemas.RiskHigh, []string{"has effects that nod does not know, and the name " + verb}
+			ev.verdict.Risk, ev.verdict.Reasons = schemas.RiskHigh, []string{"has effects that nod does not know, and a name that says " + verb}
 		}
 	}
 	ev.applyRules(&ruleSubject{url: url})

@@ -15,7 +15,7 @@ type Explanation struct {
 	Verdict Verdict
 	Parts   []ExplainedPart          // the simple commands of the line, in order
 	Line    string                   // the reason to ask about the whole line, or ""
-	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit the effect of such a rule
+	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit the effect of such rules
 	Harden  string                   // the line with changes by which git runs no configured programs; "" without changes
 }
 
@@ -88,7 +88,7 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
-// locate returns the directories that relative paths and ~ of a call refer to.
+// locate returns the directories to which the relative paths and ~ of a call refer.
 func (p *Policy) locate(c *Call) pathname.Location {
 	loc := c.location()
 	loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(&loc)
@@ -96,8 +96,8 @@ func (p *Policy) locate(c *Call) pathname.Location {
 }
 
 // Harden rewrites a harmless command line so that git runs no program from the repository's
-// configuration, and leaves out the files of LeavesOut. The new line is harmless too. It returns
-// false if nothing must change, and if the new line would not leave these files out.
+// configuration, and prints no file of LeavesOut. The new line is also harmless. Harden returns
+// false if nothing must change, or if the new line would print such a file.
 func (p *Policy) Harden(c Call) (string, bool) {
 	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return "", false
@@ -118,7 +118,7 @@ func (p *Policy) Harden(c Call) (string, bool) {
 }
 
 // HardenInput returns a tool's input with the command line that Harden returns, for a host that
-// accepts a changed input. It returns false if nothing must change.
+// accepts a changed input. If nothing must change, HardenInput returns false.
 func (p *Policy) HardenInput(c Call) (json.RawMessage, bool) {
 	hard, changed := p.Harden(c)
 	if !changed {

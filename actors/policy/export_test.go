@@ -1,4 +1,4 @@
 package policy
 
-// ExposedAmong is ThisDisk.Exposed with another limit of names.
+// ExposedAmong works like ThisDisk.Exposed, but has another limit of names.
 var ExposedAmong = exposedAmong

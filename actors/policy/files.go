@@ -14,8 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// IsSecretFile reports whether the list of secrets has the file with this path, relative or
-// absolute.
+// IsSecretFile reports whether a path, relative or absolute, is on the list of secrets.
 func (p *Policy) IsSecretFile(path string) bool { return p.shell.Secrets.Listed(path) }
 
 // evaluateFiles checks a tool that reads, searches or writes files.
@@ -71,8 +70,9 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	}
 }
 
-// searchedPaths adds to the paths of a search those of its patterns and filters, and asks about the ones
-// that may mean secrets. patterned reports whether the search has a pattern that is a path.
+// searchedPaths returns the paths of a search, with the paths in its patterns and filters. It sets the
+// verdict Ask for a path that may be a secret. patterned reports whether the search has a pattern that is
+// a path.
 func (ev *evaluation) searchedPaths(in tools.Input, paths []string) (all []string, patterned bool) {
 	for _, k := range []string{"pattern", "glob", "include", "include_pattern", "includePattern"} {
 		s, ok := in.Text(k)
@@ -93,9 +93,9 @@ func (ev *evaluation) searchedPaths(in tools.Input, paths []string) (all []strin
 	return paths, patterned
 }
 
-// noteShown notes whether a search shows the lines of files, and which files its filters leave out.
+// noteShown notes whether a search shows lines of files, and which files its filters exclude.
 func (ev *evaluation) noteShown(in tools.Input) {
-	// Claude Code's Grep shows names unless its output_mode says otherwise; other hosts' tools show lines.
+	// Claude Code's Grep shows only names without an output_mode. The tools of other hosts show lines.
 	mode, _ := in.Text("output_mode")
 	onlyNames := mode == "files_with_matches" || mode == "count" || ev.call.ToolName == "Grep" && in["output_mode"] == nil
 	ev.showsLines = !onlyNames
@@ -113,9 +113,9 @@ func (ev *evaluation) noteShown(in tools.Input) {
 	}
 }
 
-// spelledOut returns a search pattern without the path segments that begin with a wildcard. If the
-// search prints only names, it also leaves out segments with a wildcard that do not begin with a
-// dot, as find -name may print them.
+// spelledOut returns a search pattern without the path segments that begin with a wildcard. If the search
+// prints only names, spelledOut also leaves out other segments with a wildcard, unless they begin with a
+// dot.
 func spelledOut(pattern string, names bool) string {
 	var out []string
 	for seg := range strings.SplitSeq(pathname.Slashes(pattern), "/") {
@@ -132,7 +132,7 @@ func (ev *evaluation) askAboutSecret(p string) {
 	ev.addTarget(touchesSecret, p)
 }
 
-// checkPath applies the built-in rules about secrets and about nod's own files to a path.
+// checkPath applies the built-in rules about secrets and nod's own files to a path.
 func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
 	case strings.TrimSpace(p) == "" && ev.tool.Kind != tools.Search:
@@ -165,7 +165,7 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 	}
 }
 
-// maxTargets bounds the targets of a call with files. People see only the first ones.
+// maxTargets is the largest number of targets for a call with files. People see only the first targets.
 const maxTargets = 24
 
 // addTarget notes a path on which the call acts.
@@ -175,15 +175,15 @@ func (ev *evaluation) addTarget(does, p string) {
 	}
 }
 
-// touchesSecret is the reason of a verdict on a tool that names a secret.
+// touchesSecret is the reason for asking about a tool that names a secret.
 const touchesSecret = "touches a secret or settings"
 
-// pieces returns a path and its parts that may be paths. Some tools trim spaces around a path, and
-// others do not.
+// pieces returns a path and its parts that may be paths. It also returns the path with spaces around it,
+// because only some tools trim such spaces.
 func pieces(p string) []string { return append(pathname.Pieces(strings.TrimSpace(p)), p) }
 
-// hiddenOutside reports whether p may be a hidden file or directory outside the project. nod
-// asks about it, unless a rule names its hidden part.
+// hiddenOutside reports whether p may be a hidden file or directory outside the project. nod asks about
+// such a path, unless a rule names the hidden part of the path.
 func (ev *evaluation) hiddenOutside(p string) bool {
 	return slices.ContainsFunc(pieces(p), func(at string) bool { return ev.pol.shell.Secrets.HiddenOutside(at, ev.location) })
 }
@@ -194,9 +194,8 @@ func (ev *evaluation) addReason(r string) {
 	}
 }
 
-// editable reports whether every path is an ordinary file of the project. It returns false if
-// the project is or contains a home directory, because a path may be a file that every login
-// runs.
+// editable reports whether every path is an ordinary file of the project. It returns false if the project
+// is a home directory or contains one, because a path may then be a file that every login runs.
 func (ev *evaluation) editable(paths []string) bool {
 	if ev.location.Project != "" && ev.location.HoldsHome(ev.location.Project) {
 		return false

@@ -40,8 +40,8 @@ func verdict(p *policy.Policy, command string) policy.Verdict {
 	return p.Check(policy.Call{ToolName: "Bash", Input: raw, Cwd: project, Project: project, Home: home})
 }
 
-// A line is not allowed if a command that writes is added to it, in any way that shell syntax
-// offers.
+// If a command that writes is added to a line, nod does not allow the line. The test adds the
+// command in every way that shell syntax offers.
 func FuzzInfected(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
@@ -74,8 +74,8 @@ func FuzzInfected(f *testing.F) {
 
 var simpleWord = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 
-// Quotes around plain words, and more spaces, do not change the verdict, because they do not
-// change what runs. The first word of a command gets no quotes, which would switch off aliases.
+// Quotes around plain words, and further spaces, do not change the verdict, because the shell runs the
+// same command. The test does not quote a command's first word, because quotes would switch off aliases.
 func FuzzSpelling(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetReaders)
@@ -115,7 +115,7 @@ func FuzzSpelling(f *testing.F) {
 	})
 }
 
-// Bash and Zsh divide an allowed line into the same commands and words.
+// If nod allows a line, Bash and Zsh divide it into the same commands and words.
 func FuzzZsh(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
@@ -140,8 +140,8 @@ func FuzzZsh(f *testing.F) {
 	})
 }
 
-// Check never panics and is never slow. The fastest of several runs counts, so that a busy
-// machine does not fail the test.
+// Check never panics and is never slow. The test measures the fastest of several runs, so that it
+// does not fail on a busy machine.
 func FuzzBounded(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
@@ -166,8 +166,8 @@ func FuzzBounded(f *testing.F) {
 	})
 }
 
-// A tool's input may be any text. Check does not panic on it, and never allows input that is
-// not JSON.
+// A tool's input may be any text. Check never panics because of the input, and never allows an
+// input that is not JSON.
 func FuzzInput(f *testing.F) {
 	for _, s := range []string{`{"command":"ls"}`, `{"command":["bash","-lc","ls"]}`, `{"file_path":"x"}`, `{"url":"http://x"}`, `{"input":"*** Update File: a"}`, `{`, `[]`, `null`} {
 		for _, tool := range []string{"Bash", "Read", "Edit", "apply_patch", "WebFetch", "Grep", "mcp__a__b", ""} {

@@ -16,16 +16,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// helpedTool is a program of the command table, with the way to read its options from its own
-// help.
+// helpedTool tells the test how to read the options of a program from the program's own help.
 type helpedTool struct {
 	help     []string // the words that print the help; nil means --help
 	before   string   // words between the program's name and the option
 	fewest   int      // the smallest number of options that the test must find in the help
-	reviewed string   // options that are harmless, although their help sounds as if they wrote, deleted or ran something
+	reviewed string   // harmless options whose help sounds as if they wrote, deleted or ran something
 }
 
-// helpedTools are programs that .ci/run installs, and whose options nod allows in part.
+// helpedTools are programs that .ci/run installs. nod allows only some options of these programs.
 var helpedTools = map[string]helpedTool{
 	"ls":        {fewest: 50, reviewed: "--author --dereference-command-line --dereference-command-line-symlink-to-dir --hide --ignore --quoting-style --show-control-chars --time -1 -C -H -I -l -x"},
 	"cat":       {fewest: 10},
@@ -85,12 +84,12 @@ var helpedTools = map[string]helpedTool{
 	"tar":       {fewest: 60, before: "-t", reviewed: "-a"},
 }
 
-// optionLine matches a line about options in a program's help: the spaces, the options, and the
-// description.
+// optionLine matches a line about options in a program's help. Its groups are the spaces, the
+// options, and the description.
 var optionLine = regexp.MustCompile(`^( {1,10}|\t)(-{1,2}[^\s,]\S*(?:,? +-{1,2}\S+| <?[A-Z][A-Za-z_#-]*>?)*(?: [a-z#]+)?)(?:\s*$|\s\s+|\s*:\s|\t)(.*)$`)
 
-// acts matches the description of an option with which a program may write, delete, or run
-// something, or read a file with instructions.
+// acts matches the description of an option that may make a program write, delete, run something,
+// or read instructions from a file.
 var acts = regexp.MustCompile(`(?i)\b(?:writ(?:e|es|ing|ten)|delet\w*|remov\w*|overwrit\w*|creat\w*|execut\w*|runs?\b|running|invok\w*|command|program|script|shell|compil\w*|in.place|unlink|edit|renam\w*|log|dump|export|output to|output file|to FILE|to OUTPUT|save|plugin|module|load)\b`)
 
 type helpOption struct {
@@ -108,7 +107,7 @@ func helpOptions(t *testing.T, name string, words []string) (out []helpOption) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, words...)
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "LC_ALL=C", "COLUMNS=200")
-	raw, _ := cmd.CombinedOutput() // some programs end their help with an error
+	raw, _ := cmd.CombinedOutput() // some programs exit with an error after their help
 	for line := range strings.Lines(string(raw)) {
 		line = strings.TrimRight(line, "\n")
 		m := optionLine.FindStringSubmatch(line)
@@ -137,8 +136,8 @@ func helpOptions(t *testing.T, name string, words []string) (out []helpOption) {
 	return out
 }
 
-// No preset allows an option whose help says that the program writes, deletes or runs
-// something, unless a person has reviewed the option.
+// No preset allows an option whose help says that the program writes, deletes or runs something.
+// Options that a person has reviewed are exceptions.
 func TestNoOptionThatActsRunsWithoutAQuestion(t *testing.T) {
 	for name, tool := range helpedTools {
 		t.Run(name, func(t *testing.T) {

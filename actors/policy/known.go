@@ -8,9 +8,9 @@ import (
 )
 
 // Known reports whether nod knows everything that a call names. The call's tool must be a shell, a
-// tool that writes files, a web tool, or one for the agent's own notes. The project must be known,
-// every word of the command readable, and no word or file outside the project. While an approver is
-// away, a leave allows only such calls: in any other call, a secret may hide.
+// tool that writes files, a web tool, or a tool for the agent's own notes. For a shell or file
+// tool, nod must be able to read every word, and no word or file may be outside the project. A
+// leave allows only known calls, because any other call may use a secret.
 func (p *Policy) Known(c Call) bool {
 	loc := p.locate(&c)
 	in, err := tools.ReadInput(c.Input)
@@ -53,8 +53,8 @@ func (p *Policy) knownLine(c *Call, in tools.Input, loc pathname.Location) bool 
 	return true
 }
 
-// leadsOut reports whether a word, or a part of it after =, : or a comma, may be a path outside the
-// project.
+// leadsOut reports whether a word may name a path outside the project. It also checks the parts of
+// the word after =, : or a comma.
 func leadsOut(loc *pathname.Location, w string) bool {
 	for _, part := range strings.FieldsFunc(w, func(r rune) bool { return r == '=' || r == ':' || r == ',' }) {
 		i := strings.IndexAny(part, "/~")

@@ -10,7 +10,7 @@ import (
 )
 
 // cellSource returns the text of a notebook's cell. Hosts name a cell by its id or, as cell-N, by its
-// place from 0. ok is false if programs could read the notebook in different ways.
+// index, which begins at 0. ok is false if programs could read the notebook in different ways.
 func cellSource(notebook, id string) (text string, ok bool) {
 	top, ok := jsonFields([]byte(notebook))
 	var cells []json.RawMessage
@@ -39,8 +39,8 @@ func cellSource(notebook, id string) (text string, ok bool) {
 	return text, err == nil
 }
 
-// jsonFields returns the fields of a JSON object by their exact names. ok is false if two names are the
-// same, or differ only in case.
+// jsonFields returns the fields of a JSON object by their exact names. ok is false if two names are
+// equal, or differ only in case.
 func jsonFields(raw []byte) (fields map[string]json.RawMessage, ok bool) {
 	members, err := schemas.Members(bytes.TrimSpace(raw))
 	if err != nil {

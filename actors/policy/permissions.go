@@ -23,16 +23,16 @@ const (
 	AccessNetwork Access = "network"
 )
 
-// Permission is a parsed permission tag. Its path is absolute, and may go through symbolic
-// links unless the permission comes from Missing.
+// Permission is a parsed permission tag. Its path is absolute. The path may contain symbolic links,
+// unless the permission comes from Missing.
 type Permission struct {
 	Access Access
 	Path   string // an absolute path; "" for AccessNetwork
 	Host   string // for AccessNetwork: HOST:PORT, or "" for the whole network
 }
 
-// ParsePermission reads a tag: @read:<path>, @write:<path>, @network or @network:<host>:<port>.
-// Its errors contain no path, because agents get them.
+// ParsePermission reads a tag such as @read:<path>, @write:<path>, @network or
+// @network:<host>:<port>. Its errors contain no path, because agents see them.
 func ParsePermission(tag string) (Permission, error) {
 	kind, dir, _ := strings.Cut(tag, ":")
 	switch {
@@ -63,9 +63,9 @@ func pathPermission(access Access, dir, word string) (Permission, error) {
 	return Permission{Access: access, Path: path.Clean(dir)}, nil
 }
 
-// CheckPath returns an error if dir cannot be the path of a permission. It refuses "..", whose
-// meaning depends on the symbolic links before it, and a leading ~, whose meaning depends on
-// the user.
+// CheckPath returns an error if dir cannot be the path of a permission. It refuses "..", because
+// its meaning depends on the symbolic links before it. It refuses a leading ~, because its meaning
+// depends on the user.
 func CheckPath(dir string) error {
 	var why string
 	switch {
@@ -83,7 +83,7 @@ func CheckPath(dir string) error {
 	return schemas.Errorf(schemas.CodeValidation, "%s", why)
 }
 
-// String returns p's tag.
+// String returns the tag of p.
 func (p Permission) String() string {
 	if p.Access == AccessNetwork {
 		return strings.TrimSuffix("@network:"+p.Host, ":")
@@ -91,7 +91,7 @@ func (p Permission) String() string {
 	return "@" + string(p.Access) + ":" + p.Path
 }
 
-// resolved returns p with the symbolic links in its path resolved.
+// resolved returns p with its path resolved to a path without symbolic links.
 func (p Permission) resolved(resolve Resolver) (Permission, error) {
 	if p.Access == AccessNetwork {
 		return p, nil
@@ -103,12 +103,12 @@ func (p Permission) resolved(resolve Resolver) (Permission, error) {
 	return Permission{Access: p.Access, Path: at}, err
 }
 
-// Missing returns the permissions in perms that the permission set does not include, in the
-// same order, with symbolic links resolved. People see these true paths, and Apply adds them. A
-// nil set includes nothing. The error means that a path cannot be resolved.
+// Missing returns the permissions in perms that the permission set does not include, in the same
+// order. It resolves the symbolic links in their paths, because people see these paths and Apply
+// adds them. A nil set includes nothing. The error means that a path cannot be resolved.
 //
-// Links in the set's own directories are not resolved again: a program that may write beside
-// such a directory could have replaced it by a link.
+// Missing does not resolve links in the set's own directories. A program that may write beside such
+// a directory could have replaced the directory by a link.
 func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolver) ([]Permission, error) {
 	var missing []Permission
 	for _, p := range perms {
@@ -123,16 +123,15 @@ func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolv
 	return missing, nil
 }
 
-// Covers reports whether the permission set includes p after the symbolic links in the path of
-// p are resolved. It returns false if they cannot be resolved.
+// Covers reports whether the permission set includes p after the symbolic links in the path of p
+// are resolved. If they cannot be resolved, Covers returns false.
 func Covers(set *schemas.SessionPermissions, p Permission, resolve Resolver) bool {
 	missing, err := Missing(set, []Permission{p}, resolve)
 	return err == nil && len(missing) == 0
 }
 
-// includes reports whether the permission set includes p, by the names of paths alone. The
-// set's working directory may be read and written, and a directory that may be written may be
-// read.
+// includes reports whether the permission set includes p. It compares only the names of paths. The set's
+// working directory may be read and written. Every directory that may be written may also be read.
 func includes(set *schemas.SessionPermissions, p Permission) bool {
 	if set == nil {
 		return false
@@ -149,8 +148,8 @@ func includes(set *schemas.SessionPermissions, p Permission) bool {
 	return false
 }
 
-// Apply returns a copy of the permission set with perms added. It removes nothing and resolves
-// no symbolic links, so perms should come from Missing.
+// Apply returns a copy of the permission set with perms added. It removes nothing. It resolves no
+// symbolic links, so perms should come from Missing.
 func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionPermissions {
 	set.ReadDirs, set.WriteDirs = slices.Clone(set.ReadDirs), slices.Clone(set.WriteDirs)
 	set.Hosts = slices.Clone(set.Hosts)
@@ -172,8 +171,8 @@ func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionP
 	return set
 }
 
-// Held returns all permissions of a session: the permissions in the set that nod's owner has
-// given to the session (nil means none), and the permissions of the session's grants. The
+// Held returns all permissions of a session. These are the permissions in set, which nod's owner
+// has given to the session, and the permissions of the session's grants. A nil set means none. The
 // caller must leave out ended grants.
 func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) schemas.SessionPermissions {
 	var held schemas.SessionPermissions
@@ -197,9 +196,9 @@ func withDir(dirs []string, dir string) []string {
 	return append(dirs, dir)
 }
 
-// ExecScope returns the permissions of a command that a session starts: the session's working
-// directory and the given tags, and no other permissions of the session. The error means that
-// the session lacks a tag.
+// ExecScope returns the permissions of a command that a session starts. The command has only access to
+// the session's working directory and the permissions in tags. The error means that the session lacks
+// one of these permissions.
 func ExecScope(set schemas.SessionPermissions, tags []string, resolve Resolver) (schemas.SessionPermissions, error) {
 	scope := schemas.SessionPermissions{WorkingDir: set.WorkingDir}
 	for _, tag := range tags {

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// asWritten is a Resolver for paths without symbolic links: it returns the path unchanged.
+// asWritten is a Resolver that returns the path unchanged, for paths without symbolic links.
 func asWritten(p string) (string, error) { return p, nil }
 
 func parse(t testing.TB, tags ...string) []policy.Permission {
@@ -44,7 +44,7 @@ func TestPermissionTags(t *testing.T) {
 		"@read:/..a/...":                      "@read:/..a/...",
 		"@read:/" + strings.Repeat("ä", 4095): "@read:/" + strings.Repeat("ä", 4095),
 		"@write:/" + strings.Repeat("x/", 2047) + "y": "@write:/" + strings.Repeat("x/", 2047) + "y",
-		"@read:/\u202egnp":                            "@read:/\u202egnp", // the tag keeps the invisible character, which is escaped only for display
+		"@read:/\u202egnp":                            "@read:/\u202egnp", // the tag keeps the invisible character; only the display escapes it
 	} {
 		p, err := policy.ParsePermission(tag)
 		require.NoError(t, err, tag)
@@ -93,14 +93,14 @@ func TestPermissionsCoverWholePathSegments(t *testing.T) {
 	}{
 		{&set, "@read:/src", true},
 		{&set, "@read:/src/a/b", true},
-		{&set, "@read:/srcfoo", false}, // /srcfoo begins with the text /src, but not with the segment
+		{&set, "@read:/srcfoo", false}, // /srcfoo is not in the directory /src
 		{&set, "@read:/sr", false},
 		{&set, "@read:/", false},
 		{&set, "@write:/src/a", false},
 		{&set, "@read:/etc/hosts", true},
 		{&set, "@read:/etc", false},
 		{&set, "@write:/out/x", true},
-		{&set, "@read:/out/x", true}, // a directory that may be written may be read
+		{&set, "@read:/out/x", true}, // a directory that may be written may also be read
 		{&set, "@write:/outer", false},
 		{&set, "@write:/home/x", true},
 		{&set, "@read:/home", true},
@@ -148,13 +148,13 @@ func TestApplyOnlyAddsPermissions(t *testing.T) {
 	assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a"}}, before)
 	assert.Equal(t, after, policy.Apply(after, parse(t, "@write:/out", "@read:/a/b", "@network")...))
 
-	// The added permission must not narrow the access that the set had.
+	// An added permission does not narrow the set's access.
 	assert.True(t, policy.Covers(&after, parse(t, "@read:/home/x")[0], asWritten))
 	assert.True(t, policy.Covers(&after, parse(t, "@read:/a/x")[0], asWritten))
 	odd := []policy.Permission{{Access: policy.AccessRead}, {Access: policy.AccessWrite, Path: "../x"}, {Access: "own", Path: "/x"}}
 	assert.Equal(t, after, policy.Apply(after, odd...), "what is no permission adds nothing")
 
-	// Two sets share this slice, which has spare capacity that Apply must not write to.
+	// Two sets share this slice. Apply must not write to the slice's spare capacity.
 	shared := schemas.SessionPermissions{ReadDirs: append(make([]string, 0, 4), "/a")}
 	one, two := policy.Apply(shared, parse(t, "@read:/one")...), policy.Apply(shared, parse(t, "@read:/two")...)
 	assert.Equal(t, []string{"/a", "/one"}, one.ReadDirs)

@@ -1,13 +1,12 @@
-// Package policy decides tool calls by rules. Check returns a verdict on a call: to allow it,
-// to deny it or to ask a person. (In this package's comments, a call or a flag "makes nod ask"
-// if the verdict on it is Ask.) The same call, with the same Seen, always gets the same verdict: the
-// package keeps no state, and only ThisDisk, Repositories and OnDisk read the file system. The package also computes what
-// the permissions of a session cover.
+// Package policy decides tool calls by rules. Check returns a verdict on a call: allow the call, deny it, ask
+// a person, or run the call contained. In this package, a call "makes nod ask" if the verdict on it is Ask.
+// The same call, with the same Seen, always gets the same verdict: the package keeps no state, and only
+// ThisDisk, Repositories and OnDisk read the file system. The package also computes what the permissions of a
+// session cover.
 //
-// Deny rules are tried first, then ask rules, then allow rules, over all layers that match the
-// call. The preset decides a call that no rule covers. nod asks about a call in an unknown
-// form. A path that leads through symbolic links is compared as it is written and, as far as Seen
-// tells, as the path to which it leads.
+// Check tries deny rules first, then ask rules, then allow rules, in all layers that match the call. The
+// preset decides a call that no rule covers. nod asks about a call in an unknown form. Check compares a path
+// with symbolic links both as the call writes it and, if Seen has the links, as the path to which they lead.
 package policy
 
 import (
@@ -28,13 +27,13 @@ import (
 // Effect is the outcome of a verdict.
 type Effect string
 
-// The effects. The zero Effect is invalid and counts as Ask.
+// The effects. The zero Effect is invalid, and callers must treat it as Ask.
 const (
 	Allow Effect = "allow"
 	Ask   Effect = "ask"
 	Deny  Effect = "deny"
-	// Contain runs the call without a question, but only in the Verdict's Containment. A caller
-	// that cannot do that must treat Contain as Ask.
+	// Contain means that the call runs without a question, but only in the Verdict's Containment. A caller
+	// that cannot run a call contained must treat Contain as Ask.
 	Contain Effect = "contain"
 )
 
@@ -46,18 +45,17 @@ type Call struct {
 	Input      json.RawMessage // the tool's input, a JSON object
 	Cwd        string
 
-	Agent   string // the agent's name, for matching layers; from the subject of the request, never from the payload
+	Agent   string // the agent's name, for matching layers; it comes from the subject of the request, never from the payload
 	Host    string
-	Project string // the project's root; if empty, Cwd is used
-	Home    string // the home directory, for ~
-	// Tops are the directories of the project in which git uses the project's own repository:
-	// the top of the project and of its work trees. nil means that nod recognises work trees by
-	// their names.
+	Project string // the project's root; if empty, Cwd counts as the project
+	Home    string // the home directory, to which ~ refers
+	// Tops are the directories in which git uses the project's own repository. These are the tops of the
+	// project and of its work trees. If Tops is nil, nod recognises work trees by their names.
 	Tops []string
-	Seen Seen // the facts about the disk that the verdict depends on
+	Seen Seen // the facts about the disk on which the verdict depends
 
-	// Changeable means that the caller runs a harmless line only as HardenInput changes it, if the
-	// verdict has LeavesOut.
+	// Changeable means that the caller can change a line. If the verdict has LeavesOut, the caller must run
+	// the line only as HardenInput changes it.
 	Changeable bool
 
 	looked *pathname.Looks // collects the places for Looks
@@ -68,14 +66,14 @@ func CallOf(agent string, r *schemas.Request) Call {
 	var where struct {
 		Cwd string `json:"cwd"`
 	}
-	_ = json.Unmarshal(r.ActionDetails, &where) // the schema guarantees an object; without a cwd in it, the directory is unknown
+	_ = json.Unmarshal(r.ActionDetails, &where) // the schema guarantees an object; if the object has no cwd, the directory is unknown
 	return Call{
 		ToolName: r.ToolName, ActionType: r.ActionType, Input: r.ActionDetails, Cwd: where.Cwd,
 		Agent: agent, Host: r.Host, Project: r.Project,
 	}
 }
 
-// location returns the directories that relative paths and ~ of the call refer to.
+// location returns the directories to which the relative paths and ~ of the call refer.
 func (c *Call) location() pathname.Location {
 	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
 	loc.SetTops(c.Tops)
@@ -86,20 +84,20 @@ func (c *Call) location() pathname.Location {
 		loc.Unsearched = append(loc.Unsearched, pathname.Clean(dir))
 	}
 	loc.Searched, loc.Links, loc.Looked = c.Seen.Searched, c.Seen.Links, c.looked
-	loc.Tracked, loc.Changeable = c.Seen.Tracked, c.Changeable
+	loc.Tracked, loc.Changeable, loc.Remotes = c.Seen.Tracked, c.Changeable, c.Seen.Remotes
 	if c.looked != nil {
 		loc.LookedIn = &c.looked.Repositories
 	}
 	return loc
 }
 
-// Default is the Rule of a verdict without a rule of the user and without a built-in rule.
+// Default is the Rule of a verdict for which no rule, of the user or built-in, decided.
 const Default = "default"
 
-// Built-in rules, which outrank every allow rule of the user.
+// The built-in rules. They outrank every allow rule of the user.
 const (
-	secretsRule = "default secrets" // access to secrets makes nod ask
-	ownRule     = "default nod"     // denies agents to write nod's own files, and to run the nod commands that decide, grant or configure
+	secretsRule = "default secrets" // makes nod ask about access to secrets
+	ownRule     = "default nod"     // denies an agent to write nod's own files, and to run nod commands that decide, grant or configure
 )
 
 // Verdict is the result of checking a call.
@@ -108,35 +106,34 @@ type Verdict struct {
 	Rule    string // the rule that decided, with its list, such as "deny Bash(rm:*)"; Default if no rule did
 	Risk    schemas.Risk
 	Reasons []string         // the reasons for the verdict's risk
-	Targets []schemas.Target // the objects of the reasons, if nod knows them
-	Unseen  []string         // code that the call runs and does not contain, for people
+	Targets []schemas.Target // the objects to which the reasons refer, if nod knows them
+	Unseen  []string         // code that the call runs but does not contain, for people
 	Why     string           // the reason why the call is not allowed, for people; "" if it is allowed
-	// Containment is set if the effect is Contain. If the effect is Ask, the call could run
-	// contained if permissions were granted. If the effect is Allow, the call may also run
-	// contained.
+	// Containment is set if the effect is Contain. With the effect Ask, it describes how the call could run
+	// contained if a person granted permissions. With the effect Allow, the call may also run contained.
 	Containment *Containment
-	// LeavesOut are files with secrets, relative to the top of the repository, that the call would
-	// print. It is allowed only as HardenInput changes it, which leaves them out.
+	// LeavesOut are files with secrets that the call would print, relative to the top of the repository. The
+	// call is allowed only as HardenInput changes it, because the changed call does not print these files.
 	LeavesOut []string
 	// Remembered identifies the remembered rules that allowed the call.
 	Remembered []RememberedRef
 }
 
-// RememberedRef identifies a remembered rule. List is the index of its list, in the order in
-// which With and WithLists added the lists. Index is the rule's index in the list.
+// RememberedRef identifies a remembered rule. List is the index of the rule's list; With and WithLists add
+// the lists in order. Index is the rule's index in the list.
 type RememberedRef struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	shell     shell.Reader // the reader of command lines, with the preset and the names of secrets
+	shell     shell.Reader // reads command lines; it has the preset and the names of secrets
 	layers    []rules.Layer
-	contained *contained.Judge // tells which lines may run contained; nil if the preset runs no line contained
+	contained *contained.Judge // decides which lines may run contained; nil if the preset runs no line contained
 	protected *secrets.Protected
 	answers   []*Answers // lists of remembered rules, in the order of their addition
 }
 
-// New compiles permissions and further layers of rules. It fails if it cannot parse a rule, and
-// the error contains the rule: without that rule, calls that it forbids would be allowed.
+// New compiles permissions and further layers of rules. If it cannot parse a rule, it returns an error that
+// contains the rule, because a policy without the rule could allow calls that the rule forbids.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{shell: shell.Reader{Secrets: secrets.Compile()}, protected: secrets.CompileProtected()}
 	var err error
@@ -161,9 +158,9 @@ func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) 
 	return pol, nil
 }
 
-// Tighten returns a copy of p with the rules of the project at dir, for calls of that project
-// only. A project's settings may only forbid more: Tighten leaves out its allow rules and its
-// preset, and returns these as ignored.
+// Tighten returns a copy of p that also has the rules of the project at dir, for calls of this project only.
+// Because a project's settings may only forbid more, Tighten does not use the project's allow rules and
+// preset, and returns them as ignored.
 func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy, ignored []string, err error) {
 	for _, r := range project.Allow {
 		ignored = append(ignored, "allow "+r)
@@ -181,9 +178,8 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 	return &out, ignored, nil
 }
 
-// Dirs returns the directories whose project settings apply to a call: its project, its working
-// directory, and the directories to which its command line changes. It leaves out unknown
-// directories.
+// Dirs returns the directories whose project settings apply to a call. These are the call's project, its
+// working directory, and the directories to which its command line changes. Unknown directories are left out.
 func (p *Policy) Dirs(c Call) []string {
 	loc := c.location()
 	dirs := loc.Dirs
@@ -198,14 +194,14 @@ func (p *Policy) Dirs(c Call) []string {
 	return dirs
 }
 
-// directoryChange matches the input of a shell tool that may run in another directory: such an
-// input contains the letters cd, as in the command cd, or the letters dir, as in the name of a
-// field, or an escape that may hide these letters.
+// directoryChange matches the input of a shell tool that may run in another directory. Such an input contains
+// the letters cd, as in the command cd, the letters dir, as in a field's name, or an escape that may hide
+// these letters.
 var directoryChange = lazyregexp.New(`cd|dir|\\u`)
 
-// Guard returns a copy of p that protects further paths as nod's own: full paths of files or
-// directories, such as an unusual data directory. A relative path is an error, because it would
-// protect nothing.
+// Guard returns a copy of p that also protects these paths as nod's own. A path is the full path of a file or
+// a directory, such as an unusual data directory. A relative path is an error, because it would protect
+// nothing.
 func (p *Policy) Guard(paths ...string) (*Policy, error) {
 	var own []string
 	for _, at := range paths {

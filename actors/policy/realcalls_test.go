@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// realCall is a call of a real agent, a line in the corpus of real sessions.
+// realCall is a line in the corpus of real sessions, with a call of a real agent.
 type realCall struct {
 	Run       string          `json:"run"`
 	Kind      string          `json:"kind"`

@@ -10,30 +10,30 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// With returns a copy of p with further remembered rules. They allow only calls about which nod
-// would otherwise ask. Deny rules, ask rules, and the built-in rules for secrets and nod's own
-// commands outrank them.
+// With returns a copy of p with further remembered rules. A remembered rule allows only calls about
+// which nod would otherwise ask. Deny rules, ask rules, and the built-in rules for secrets and nod's
+// own commands outrank it.
 func (p *Policy) With(grants ...schemas.RememberedRule) *Policy {
 	return p.WithLists(NewAnswers(grants))
 }
 
-// WithLists is With for lists that are too long to copy. The policy keeps the lists themselves;
-// Verdict.Remembered refers to them by index.
+// WithLists works like With, for lists that are too long to copy. The policy keeps the lists
+// themselves, and Verdict.Remembered refers to the lists by index.
 func (p *Policy) WithLists(lists ...*Answers) *Policy {
 	out := *p
 	out.answers = append(p.answers[:len(p.answers):len(p.answers)], lists...)
 	return &out
 }
 
-// rememberedCommand returns the first remembered rule for which the function covers returns
-// true, with the rule's position. It tries the rules for the commands that argv begins with,
-// in each list those with fewer words first.
+// rememberedCommand returns the first remembered rule for which covers returns true, with the rule's
+// position. It tries only rules for commands with which argv begins. In each list, it tries rules with
+// fewer words first.
 func (p *Policy) rememberedCommand(argv []string, covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, covers)
 }
 
-// rememberedTool returns the first remembered rule for which the function covers returns
-// true, with the rule's position. It tries the rules that are not for commands.
+// rememberedTool returns the first remembered rule for which covers returns true, with the rule's
+// position. It tries only rules that are not for commands.
 func (p *Policy) rememberedTool(covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered((*Answers).tools, covers)
 }
@@ -61,14 +61,14 @@ func inAnswersProject(a *schemas.RememberedRule, loc *pathname.Location) bool {
 	return !slices.ContainsFunc(loc.Dirs, func(d string) bool { return !pathname.Within(d, project) })
 }
 
-// inUntoldDirectory reports whether the call belongs to the project of a remembered rule, and its agent
-// does not tell the directory in which it runs.
+// inUntoldDirectory reports whether the call belongs to the project of a remembered rule, and the
+// call's agent does not tell the directory in which the call runs.
 func inUntoldDirectory(a *schemas.RememberedRule, call *pathname.Location) bool {
 	return call.Project != "" && len(call.Dirs) == 0 && pathname.Clean(a.Project) == call.Project
 }
 
 func coversArgv(a *schemas.RememberedRule, ev *evaluation, argv []string) bool {
-	// A comparison of the words rules out most rules, so it comes first.
+	// Compare the words first, because they rule out most rules.
 	if len(a.Argv) == 0 || len(argv) < len(a.Argv) || !slices.Equal(a.Argv, argv[:len(a.Argv)]) {
 		return false
 	}
@@ -92,8 +92,8 @@ func coversArgv(a *schemas.RememberedRule, ev *evaluation, argv []string) bool {
 
 // coversTool reports whether a remembered rule covers a call that is not a command.
 func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool {
-	// The cheap checks come first, because the rules may be many. No rule covers a web call:
-	// nod asks about its address, which remembered rules do not contain.
+	// Make the cheap checks first, because there may be many rules. No remembered rule covers a web
+	// call, because nod asks about the call's address, and the rules contain no addresses.
 	if len(a.Argv) > 0 || ev.tool.Kind == tools.Shell || ev.tool.Kind == tools.Web {
 		return false
 	}

@@ -19,10 +19,10 @@ type SessionCall struct {
 	Call
 }
 
-// ReadTranscript reads the tool calls of a transcript with one JSON object a line: of Claude
-// Code, of Codex, or {"run","tool_name","tool_input","cwd"}. A line of Claude Code or Codex
-// that names no session belongs to the session given by the parameter name. ReadTranscript
-// skips other lines. A line that is not JSON is an error with the line's number.
+// ReadTranscript reads the tool calls of a transcript with one JSON object per line. A transcript is
+// from Claude Code or Codex, or has objects {"run","tool_name","tool_input","cwd"}. If a line of
+// Claude Code or Codex names no session, its session is the argument name. ReadTranscript skips
+// lines without a tool call. If a line is not JSON, the error has the line's number.
 func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	t := transcript{session: name, projects: map[string]string{}}
 	err := eachLine(r, func(n int, line []byte) error {
@@ -36,7 +36,7 @@ func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	return t.calls, err
 }
 
-// transcriptLine is a line in any of the formats of ReadTranscript.
+// transcriptLine is a line in one of the formats that ReadTranscript reads.
 type transcriptLine struct {
 	Run       string          `json:"run"`
 	Kind      string          `json:"kind"`
@@ -52,7 +52,7 @@ type transcriptLine struct {
 
 type transcript struct {
 	session, cwd string
-	projects     map[string]string // the directory in which each session began, or a parent of it to which the session changed
+	projects     map[string]string // for each session, the directory in which it began, or a parent directory to which it has changed
 	calls        []SessionCall
 }
 
@@ -97,7 +97,7 @@ func (t *transcript) claude(e *transcriptLine) {
 		}
 	}
 	if json.Unmarshal(e.Message, &m) != nil {
-		return // a message of text alone has no calls
+		return // a message with only text has no calls
 	}
 	session := e.SessionID
 	if session == "" {
@@ -119,7 +119,7 @@ func (t *transcript) codex(e *transcriptLine) {
 		}
 	}
 	if json.Unmarshal(e.Payload, &item) != nil {
-		return // items of other forms are no tool calls
+		return // an item of another form is not a tool call
 	}
 	switch item.Type {
 	case "function_call":
@@ -135,8 +135,8 @@ func (t *transcript) codex(e *transcriptLine) {
 	}
 }
 
-// promptlessTools are tools that an agent uses on itself or to talk to its user. Hosts ask for
-// no permission before these run.
+// promptlessTools are tools that an agent uses on itself, or to talk to its user. Hosts ask for no
+// permission for these tools.
 var promptlessTools = map[string]bool{
 	"Task": true, "Agent": true, "Skill": true, "AskUserQuestion": true, "ExitPlanMode": true, "EnterPlanMode": true, "SendMessage": true, "TaskStop": true,
 	"TeamCreate": true, "TeamDelete": true, "TodoWrite": true, "TodoRead": true, "TaskCreate": true, "TaskUpdate": true, "TaskGet": true, "TaskList": true,
@@ -154,8 +154,9 @@ type Replayed struct {
 	Contained int    `json:"contained"` // calls that run contained without a question
 	Median    int    `json:"median"`    // the median number of prompts in a session
 	P90       int    `json:"p90"`
-	// MedianAnswered and P90Answered count the prompts if each of them is allowed, for its session,
-	// with the widest answer that nod offers. Later calls that the answers cover do not ask.
+	// MedianAnswered and P90Answered count the remaining prompts if a person allows each prompt, for
+	// its session, with the widest answer that nod offers. nod does not ask about later calls that
+	// such an answer covers.
 	MedianAnswered int            `json:"median_answered"`
 	P90Answered    int            `json:"p90_answered"`
 	AllowedBy      map[string]int `json:"allowed_by_tool"`
@@ -163,9 +164,8 @@ type Replayed struct {
 	Suggestions    []Suggestion   `json:"suggestions"` // the rules that would have spared the most prompts, over all projects
 }
 
-// Replay checks the calls under each preset, with the given permissions added. For each preset
-// it counts the prompts. It suggests the rules that would have spared the most prompts, at most
-// limit of them.
+// Replay checks the calls under each preset, with the given permissions added, and counts the
+// prompts. For each preset it suggests at most limit rules that would have saved the most prompts.
 func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replayed, error) {
 	var out []Replayed
 	for _, preset := range []string{PresetDesign, PresetReaders, PresetProject, PresetContained} {
@@ -219,7 +219,8 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 	return r
 }
 
-// middle returns the median and the 90th percentile of the counts of sessions, or 0 without any.
+// middle returns the median and the 90th percentile of the counts of sessions. Without sessions, it
+// returns 0.
 func middle(bySession map[string]int) (median, p90 int) {
 	counts := slices.Sorted(maps.Values(bySession))
 	if len(counts) == 0 {
@@ -230,12 +231,12 @@ func middle(bySession map[string]int) (median, p90 int) {
 
 // answeredSession is a replayed session whose user allows each question for the whole session.
 type answeredSession struct {
-	policy  *Policy // with the rules of the answers
+	policy  *Policy // includes the rules of the answers so far
 	granted []Permission
 }
 
-// asks reports whether a person is asked about a call although the answers so far allow others. The
-// parameter v is the verdict without them. asks adds the widest answer that nod offers for the call.
+// asks reports whether nod asks about a call in spite of the earlier answers. The argument v is the
+// verdict without these answers. asks adds the widest answer that nod offers for the call.
 func (s *answeredSession) asks(c Call, v Verdict) bool {
 	if v.Containment != nil {
 		missing := slices.DeleteFunc(v.Containment.Needs(), func(p Permission) bool { return slices.Contains(s.granted, p) })
@@ -251,7 +252,7 @@ func (s *answeredSession) asks(c Call, v Verdict) bool {
 	return true
 }
 
-// kindOfReason returns the kind to which a reason for a prompt belongs.
+// kindOfReason returns the kind of the reason for a prompt.
 func (v Verdict) kindOfReason(kind tools.Kind, input json.RawMessage) string {
 	switch {
 	case v.Rule == secretsRule:

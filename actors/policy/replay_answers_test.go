@@ -10,8 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A replay counts each question of a session, and how many are left if each is allowed for the
-// session. An answer of one session spares no question of another, and a dangerous call asks again.
+// A replay counts the questions of each session. It also counts the remaining questions if each
+// question is allowed for its session. An answer in one session saves no question in another
+// session. nod asks about each dangerous call.
 func TestReplayCountsTheQuestionsThatAnswersLeave(t *testing.T) {
 	var calls []policy.SessionCall
 	for _, line := range []string{"gh pr view 1", "gh pr view 2 --json title", "gh pr view 3 --web", "npm ci", "npm ci", "git push --force", "git push --force"} {

@@ -9,8 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A command that only reads is not labelled with the harm that other uses of the same program
-// may do.
+// If a command only reads, its risk does not name the harm that other uses of the same program may do.
 func TestRiskWordsFitTheUse(t *testing.T) {
 	t.Parallel()
 	p, err := New(schemas.Permissions{})

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A selection covers the calls that ask rules cover: also behind paths, wrappers and flags, and
-// also lines that nod cannot compare with a rule.
+// A selection covers the calls that ask rules cover, even behind paths, wrappers and flags. It also
+// covers lines that nod cannot compare with a rule.
 func TestASelectionCoversWhatAskRulesCover(t *testing.T) {
 	s, err := NewSelection("permissions.confirm[0].rules", []string{"Bash(terraform apply:*)", "Edit(//srv/prod/**)", "mcp__pay"})
 	require.NoError(t, err)
@@ -27,8 +27,8 @@ func TestASelectionCoversWhatAskRulesCover(t *testing.T) {
 		"cd x && terraform -chdir=y apply":       true,
 		"bash -c 'terraform apply'":              true,
 		"env A=b xargs terraform apply <list":    true,
-		long + "true":                            true, // too long to be compared
-		"if terraform apply; then":               true, // no complete line
+		long + "true":                            true, // too long for a comparison
+		"if terraform apply; then":               true, // an incomplete line
 		"rm -rf /srv/prod/db":                    true,
 		"cat ~/.ssh/id_rsa":                      false,
 		"terraform plan":                         false,

@@ -20,7 +20,7 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 		line.Refuse(why)
 	}
 	if len(line.LeftOut()) > 0 && !line.Harmless() {
-		ev.call.Changeable, ev.location.Changeable = false, false // only a harmless line is changed
+		ev.call.Changeable, ev.location.Changeable = false, false // HardenInput changes only harmless lines
 		ev.evaluateShell(in)
 		return
 	}
@@ -81,19 +81,18 @@ func (ev *evaluation) allowHarmless(src string) {
 	}
 }
 
-// mayBePowerShell reports whether a shell tool may run the line in PowerShell. On Windows,
-// every shell tool may do so, except Claude Code's tool Bash, which runs Git's Bash.
+// mayBePowerShell reports whether a shell tool may run the line in PowerShell. On Windows, every shell
+// tool may do so, except Claude Code's tool Bash, which runs the Bash of Git for Windows.
 func (c *Call) mayBePowerShell() bool {
 	return c.ToolName != "Bash" && (onWindows(c.Cwd) || onWindows(c.Project))
 }
 
-// onWindows reports whether a path is a Windows path: with a drive letter, or on another
-// machine.
+// onWindows reports whether a path begins with a drive letter, or with \\ as on another Windows machine.
 func onWindows(p string) bool {
 	return strings.HasPrefix(p, `\\`) || len(p) > 1 && p[1] == ':' && (p[0]|0x20) >= 'a' && (p[0]|0x20) <= 'z'
 }
 
-// shellRules reports whether any deny or ask rule may cover a shell command or a path in it.
+// shellRules reports whether some deny or ask rule may cover a shell command or a path in a command.
 func (ev *evaluation) shellRules() bool {
 	for i := range ev.pol.layers {
 		for _, list := range [][]rules.Rule{ev.pol.layers[i].Deny, ev.pol.layers[i].Ask} {
@@ -107,9 +106,9 @@ func (ev *evaluation) shellRules() bool {
 	return false
 }
 
-// pathRule applies the deny rules or the ask rules about files to every word of the line, and
-// reports whether a rule decided. If a rule denies a file to the Read tool, the file is thus
-// denied to cat too.
+// pathRule applies the deny rules or the ask rules about files to every word of the line, and reports
+// whether a rule decided. For example, a rule that denies a file to the Read tool also denies the file to
+// cat.
 func (ev *evaluation) pathRule(effect Effect) bool {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
@@ -130,9 +129,8 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 	return false
 }
 
-// allowedParts returns a rule that allows a part of the line, or "" if the line is not allowed.
-// Each simple command must be harmless or covered by one rule, and the line must do nothing
-// else.
+// allowedParts returns a rule that allows a part of the line, or "" if the line is not allowed. Each
+// simple command must be harmless, or one rule must cover it. The line must do nothing else.
 func (ev *evaluation) allowedParts() string {
 	if !ev.mayAllow() || ev.line.Comments || ev.line.Untracked || ev.line.Why != "" || len(ev.line.Parts) == 0 {
 		return ""
@@ -159,7 +157,7 @@ func (ev *evaluation) allowedParts() string {
 	return found
 }
 
-// namesSecret reports whether a word of a command that a rule may allow may mean a secret.
+// namesSecret reports whether a command that a rule may allow has a word that may mean a secret.
 func (ev *evaluation) namesSecret(p *shell.Part) bool {
 	argv, plain := p.Argv()
 	if !plain || commands.RunnerName(argv) == 0 {
@@ -168,24 +166,24 @@ func (ev *evaluation) namesSecret(p *shell.Part) bool {
 	return ev.line.AnySecret(word.Literals(commands.WithoutFilters(argv)[1:]), false) || ev.line.AnySecret(p.Words[1:], true)
 }
 
-// mayAllow reports whether a rule or a remembered rule could allow a command.
+// mayAllow reports whether some rule or remembered rule could allow a command.
 func (ev *evaluation) mayAllow() bool {
 	return len(ev.pol.answers) > 0 || slices.ContainsFunc(ev.pol.layers, func(l rules.Layer) bool { return len(l.Allow) > 0 })
 }
 
 // inUntoldDirectory reports whether the agent does not tell the directory in which the line runs, and the
-// line itself changes to no directory.
+// line does not change the directory itself.
 func (ev *evaluation) inUntoldDirectory() bool {
 	return ev.location.Lost && ev.line.Lost && len(ev.line.Dirs) == 0
 }
 
-// allowsPart returns the rule that allows a part of the line, or "". If the line runs in an untold
-// directory, only a rule that says so covers it.
+// allowsPart returns the rule that allows a part of the line, or "". If untold is true, the agent has not
+// told the line's directory. Only a rule that covers commands in any directory then allows the part.
 func (ev *evaluation) allowsPart(p *shell.Part, untold bool) string {
 	argv := make([]string, len(p.Words))
 	for i, w := range p.Words {
 		if w.Glob {
-			return "" // the shell would expand this word, and a rule covers only literal words
+			return "" // a rule covers only literal words, but the shell would expand this word
 		}
 		argv[i] = w.Text
 	}
@@ -199,7 +197,7 @@ func (ev *evaluation) allowsPart(p *shell.Part, untold bool) string {
 		return "allow " + r.Text
 	}
 	if p.HasInput {
-		return "" // no remembered rule covers a command that reads input, which may be code
+		return "" // a remembered rule covers no command that reads input, because the input may be code
 	}
 	g, which := ev.pol.rememberedCommand(argv, func(g *schemas.RememberedRule) bool { return (g.Elsewhere || !untold) && coversArgv(g, ev, argv) })
 	if g == nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// held makes a directory w, a directory out, and symbolic links from w to out. A session has
-// permission to read w, and no permission to read out. held returns the parent directory of w
-// and out.
+// held makes a directory w, a directory out, and symbolic links from w to out. It returns the
+// parent of both directories. In the tests, a session may read w and must not read out.
 func held(t *testing.T) (dir string) {
 	t.Helper()
 	dir = trueTempDir(t)
@@ -32,8 +31,8 @@ func held(t *testing.T) (dir string) {
 	return dir
 }
 
-// covered requires that policy allows the line, and reports whether a session in the directory
-// w has all permissions that the line needs. The text is the missing permissions or the error.
+// covered requires that nod allows the line, and reports whether a session in the directory w has
+// all permissions that the line needs. The text has the missing permissions or the error.
 func covered(t *testing.T, dir, line string) (bool, string) {
 	t.Helper()
 	c := bash(t, line)
@@ -49,8 +48,8 @@ func covered(t *testing.T, dir, line string) (bool, string) {
 	return err == nil && len(missing) == 0, fmt.Sprint(tags(missing), err)
 }
 
-// The permissions cover an allowed line only if it reads nothing outside the directory w, in
-// whatever form its words contain the paths.
+// The session's permissions cover a line only if the line reads nothing outside the directory w.
+// The form in which the words contain the paths does not matter.
 func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{
@@ -65,7 +64,7 @@ func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 		"cat < " + dir + "/out/x", "wc -l < ../out/x", "cat 0< link/x", "cd sub && cat < ../../out/x", "cat x | grep words < link/x", // redirections
 		"cat */../../out/x", "cat p*/../../out/x", "ls */", "cat s?b/a.txt", "head -n1 [l]ink/x.txt", // patterns in the middle of a path
 		"cat lin*/x", "cat sub/LEAK*.txt", "cat sub/*.TXT", "cat -- sub/?EAK.txt", "ls lin*", "cat sub/leak*.txt", "ls '[a]'*", "cat -- -odd", // patterns that match links, and links with odd names
-		"grep -lR words .", "grep -rl --dereference-recursive words .", "rg -lL words", "rg --follow -l words", "ls -LR", "ls --dereference", "du -L", "tree -l", "find -L . -name x", "find . -follow -name x", "diff -rq sub plain", // options with which a command follows all links
+		"grep -lR words .", "grep -rl --dereference-recursive words .", "rg -lL words", "rg --follow -l words", "ls -LR", "ls --dereference", "du -L", "tree -l", "find -L . -name x", "find . -follow -name x", "diff -rq sub plain", // options that make a command follow all links
 		"cat x # ../out/x", "cat x # " + dir + "/out/x", // an interactive Zsh reads the comment as words
 		"cd link && ls", "cd link/../x && cat y", "cd " + dir + "/w/bent/../spot && cat leak", "cd bent/../spot && cat leak", "workmux capture agent",
 	} {
@@ -74,8 +73,8 @@ func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 	}
 }
 
-// git can show all files of a repository. So a git command needs permission to read the top of
-// the repository, even above its own directory.
+// git can show all files of a repository. Therefore a git command needs permission to read from the
+// top of the repository, even if it runs below the top.
 func TestGitReadsWholeWorkTrees(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{"git status", "git show HEAD:out/x", "cd .worktrees/hollow && git log -p", "git -C " + dir + "/w/.worktrees/hollow diff", "rtk git log -p", "ls && cd .worktrees/hollow && git show HEAD:../out/x"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxLine bounds a line of a stream, in bytes; a longer line is an error.
+// maxLine is the longest line of a stream, in bytes. A longer line is an error.
 const maxLine = 4 << 20
 
 // streamVerdict is one line of the output of CheckStream.
@@ -32,8 +32,8 @@ type streamCall struct {
 	Verdict   Effect          `json:"verdict"` // in a test case, the expected verdict
 }
 
-// fill returns the call in a line. The parameter base has the fields that the line leaves out.
-// If the line names another directory, the function locate finds its project.
+// fill returns the call in a line. The argument base has the fields that the line does not have. If
+// the line names another directory, the function locate finds the project of this directory.
 func (a *streamCall) fill(base Call, locate func(*Call)) Call {
 	base.ToolName, base.Input = a.ToolName, a.ToolInput
 	if a.Cwd != "" {
@@ -47,11 +47,10 @@ func (a *streamCall) fill(base Call, locate func(*Call)) Call {
 	return base
 }
 
-// CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object a line, and writes
-// one verdict a line, in the same order. It skips blank lines. The verdict on a line that is no
-// such object is Ask. base has the fields that all calls share; locate sets the fields that
-// depend on a call's directory. The error means that r or w failed, or that a line is longer
-// than 4 MiB.
+// CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object per line. It writes one
+// verdict per line, in the same order, and skips blank lines. The verdict on a line that is not such
+// an object is Ask. base has the fields that all calls share. locate sets the fields that depend on
+// a call's directory. The error means that r or w failed, or that a line is longer than 4 MiB.
 func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call, locate func(*Call)) error {
 	out := bufio.NewWriter(w)
 	err := eachLine(r, func(_ int, line []byte) error {
@@ -78,7 +77,8 @@ func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call, locate func(*C
 	return err
 }
 
-// eachLine calls do for each line that is not blank, with its number, counted from 1.
+// eachLine calls do for each line that is not blank, with the line's number. The first line has the
+// number 1.
 func eachLine(r io.Reader, do func(n int, line []byte) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -96,7 +96,7 @@ func eachLine(r io.Reader, do func(n int, line []byte) error) error {
 	return nil
 }
 
-// Mismatch is a test case whose verdict differs from the expected one.
+// Mismatch is a test case whose verdict differs from the expected verdict.
 type Mismatch struct {
 	Line int    `json:"line"`
 	Case string `json:"case"`
@@ -106,10 +106,10 @@ type Mismatch struct {
 	Why  string `json:"reason"`
 }
 
-// TestFile runs a user's own test cases, and returns the number of cases and the failed cases.
-// A line is a verdict and a command ("allow git status"), or an object
-// {"tool_name","tool_input","cwd","verdict"}. TestFile skips blank lines and lines that begin
-// with #. Any other line is an error with the line's number.
+// TestFile runs a user's own test cases, and returns the number of cases and the failed cases. A
+// line is a verdict and a command ("allow git status"), or an object
+// {"tool_name","tool_input","cwd","verdict"}. TestFile skips blank lines and lines that begin with
+// #. For any other line, the error has the line's number.
 func (p *Policy) TestFile(r io.Reader, base Call, locate func(*Call)) (cases int, failed []Mismatch, err error) {
 	err = eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimSpace(string(line))

@@ -14,9 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Propose returns rules that would allow this call and similar ones, the narrowest first. It
-// returns rules only for a call about which nod asks, and only if nod can limit their
-// effect, which it cannot for inline code, deletion and computed words.
+// Propose returns rules that would allow this call and similar calls, the narrowest first. It returns
+// rules only if nod asks about the call and can limit the effect of the rules. nod cannot limit the
+// effect for inline code, deletion and computed words.
 func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -31,9 +31,10 @@ func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	return out
 }
 
-// Remember returns the ways to allow, from now on, a call about which nod asks: first only this
-// call, and then similar calls too, if nod can limit the effect. Each way contains all rules
-// that the call needs. Remember returns nil if nod cannot tell what a rule would allow.
+// Remember returns the ways in which a person can allow, from now on, a call about which nod asks.
+// The first way allows only this call. If nod can limit the effect, a second way also allows similar
+// calls. Each way has all rules that the call needs. If nod cannot tell what a rule would allow,
+// Remember returns nil.
 func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -56,8 +57,9 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 	return reaches
 }
 
-// missingRules returns, for each part of a call that is not allowed yet, the rules that would
-// allow this part, the narrowest first. It returns nil if no rule can allow one of the parts.
+// missingRules returns a list for each part of a call that is not allowed yet. The list has the rules
+// that would allow the part, the narrowest first. If no rule can allow one of the parts, missingRules
+// returns nil.
 func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 	loc := p.locate(&c)
 	t := tools.Named(c.ToolName)
@@ -94,7 +96,7 @@ func (p *Policy) missingShellRules(c *Call, in tools.Input, loc pathname.Locatio
 		}
 		var options []schemas.RememberedRule
 		n := commands.RunnerWords(argv)
-		if loc.Lost && line.Lost && len(line.Dirs) == 0 { // no rule can name the directory
+		if loc.Lost && line.Lost && len(line.Dirs) == 0 { // the directory is unknown, so no rule can name it
 			if !in.KeepsShell() && (n > 0 || commands.Boundable(argv)) {
 				options = []schemas.RememberedRule{{Tool: "Bash", Argv: argv, Project: loc.Project, Elsewhere: true}}
 			}
@@ -135,9 +137,9 @@ func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]
 	return out
 }
 
-// editDir returns the directory for which a rule may allow edits like an edit of p. This is the
-// top of the project or work tree that contains p, or the directory of p if that directory is
-// hidden or outside the project.
+// editDir returns the directory for which a rule may allow edits similar to an edit of p. Usually this
+// is the top of the project or work tree that contains p. If the directory of p is hidden or outside
+// the project, it is the directory of p.
 func editDir(p string, loc *pathname.Location) string {
 	dir := path.Dir(p)
 	if !loc.InTree(p) {
@@ -156,7 +158,7 @@ func editDir(p string, loc *pathname.Location) string {
 	return dir
 }
 
-// Suggestion is a rule that would have spared a user prompts.
+// Suggestion is a rule that would have saved a user some prompts.
 type Suggestion struct {
 	Rule   schemas.RememberedRule `json:"rule"`
 	Spares int                    `json:"spares"` // the number of prompts that this rule spares, without those that earlier suggestions spare
@@ -174,11 +176,10 @@ func (s Suggestion) String() string {
 	return b.String()
 }
 
-// Suggest returns at most limit rules that would have spared the most prompts for these calls,
-// the best first. It chooses one rule after another, and counts each spared prompt for one rule
-// only.
+// Suggest returns at most limit rules that would have saved the most prompts for these calls, the
+// best rule first. It chooses one rule after another. Each saved prompt counts for only one rule.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
-	var open []map[string]bool // a list entry for each call about which nod asks: for each part of the call, the texts of the rules that would allow the part
+	var open []map[string]bool // one entry for each call about which nod asks, with the texts of all rules that would allow a part of the call
 	byKey, risks := map[string]schemas.RememberedRule{}, map[string]schemas.Risk{}
 	var parts [][][]string
 	for _, c := range calls {
@@ -216,8 +217,8 @@ func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 	return chosen
 }
 
-// SuggestLike returns the rule that would allow this call and similar ones, and false if nod does not
-// ask about the call, or one rule cannot allow it.
+// SuggestLike returns the rule that would allow this call and similar calls. It returns false if nod
+// does not ask about the call, or if no single rule can allow the call.
 func (p *Policy) SuggestLike(c Call) (Suggestion, bool) {
 	options := p.Propose(c)
 	if len(options) == 0 {
@@ -241,8 +242,8 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 				}
 			}
 		}
-		// If several rules spare the same number of prompts, the rule with the most words is
-		// chosen as the narrowest.
+		// If several rules save the same number of prompts, choose the rule with the most words,
+		// because it is the narrowest.
 		best := slices.SortedFunc(maps.Keys(spares), func(a, b string) int {
 			return cmp.Or(spares[b]-spares[a], len(byKey[b].Argv)-len(byKey[a].Argv), cmp.Compare(a, b))
 		})
@@ -260,15 +261,15 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 	return out
 }
 
-// hasRuleForEach reports whether the chosen rules, together with the rule next, cover each part
-// of a call.
+// hasRuleForEach reports whether one of the chosen rules, or the rule next, covers each part of a call.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })
 	})
 }
 
-// alsoAllows describes the calls that a rule allows besides the call that it was made from.
+// alsoAllows describes the further calls that a rule allows. The call for which nod made the rule is
+// not described.
 func alsoAllows(a schemas.RememberedRule) []string {
 	switch {
 	case a.Prefix:

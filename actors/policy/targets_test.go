@@ -19,8 +19,8 @@ func checkCommand(t *testing.T, command, home string) Verdict {
 	return p.Check(Call{ToolName: "Bash", ActionType: schemas.ActionCommand, Input: in, Cwd: "/src/app", Project: "/src/app", Home: home})
 }
 
-// A person is told what each reason acts on, the path to which it leads, and on which side of the
-// project's border it lies.
+// A person sees the object of each reason, the path to which the object leads, and whether the path
+// is in the project or outside.
 func TestTargetsOfACommand(t *testing.T) {
 	t.Parallel()
 	const dirs, files, net, out = "deletes whole directories", "writes files", "uses the network", schemas.OutsideProject
@@ -55,7 +55,7 @@ func TestTargetsOfACommand(t *testing.T) {
 	assert.LessOrEqual(t, len(checkCommand(t, "rm "+strings.Repeat("a/$(x) b", 300), "").Targets), 24)
 }
 
-// In a project that is or contains a home directory, no target is said to be in the project.
+// If the project is or contains a home directory, no target is described as in the project.
 func TestTargetsInAProjectThatHoldsAHomeHaveNoPlace(t *testing.T) {
 	t.Parallel()
 	for _, project := range []string{"/", "/home", "/home/ann"} {
@@ -72,7 +72,7 @@ func TestTargetsInAProjectThatHoldsAHomeHaveNoPlace(t *testing.T) {
 	}
 }
 
-// Only a deletion whose every word nod reads as build output in the project has a lower risk.
+// A deletion has a lower risk only if nod knows that every word names build output in the project.
 func TestOnlyBuildOutputIsDeletedAtALowerRisk(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"rm -rf build", "rm -rf ./dist node_modules/", "rm -rf web/dist 2>/dev/null", "rm -rf /src/app/target && echo done"} {
@@ -93,7 +93,7 @@ func TestOnlyBuildOutputIsDeletedAtALowerRisk(t *testing.T) {
 	assert.Equal(t, schemas.RiskHigh, checkCommand(t, "rm -rf build", "/src/app").Risk, "the project is the home directory")
 }
 
-// Code that a line runs and that no one reads in it is named.
+// nod names code that a line runs and that no person can read in the line.
 func TestUnseenCodeIsNamed(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
@@ -109,7 +109,7 @@ func TestUnseenCodeIsNamed(t *testing.T) {
 	} {
 		assert.Contains(t, checkCommand(t, command, "/home/ann").Unseen, want, command)
 	}
-	for _, command := range []string{"bash -c 'rm x'", "python3 -c 'print(1)'", "make test", "rm -rf build", "curl https://x.test"} {
+	for _, command := range []string{"bash -c 'rm x'", "python3 -c 'print(1)'", "find . -name '*.orig' -delete", "make test", "rm -rf build", "curl https://x.test"} {
 		assert.Empty(t, checkCommand(t, command, "/home/ann").Unseen, command)
 	}
 }

@@ -11,18 +11,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ErrOtherTool means that permissions do not govern this tool: only rules decide about it.
+// ErrOtherTool means that permissions do not apply to this tool, and only rules decide about it.
 var ErrOtherTool = errors.New("permissions are not about this tool")
 
-// webTools are tools that need the network and that package tools does not list.
+// webTools are tools that need the network and that are missing in package tools.
 var webTools = []string{
 	"web_search", "anthropic_search", "openai_search", "gemini_search", "perplexity_search", "exa_search",
 	"anthropic_fetch", "firecrawl_fetch", "web_fetch",
 }
 
-// DefaultNeeds returns the access that each tool needs, by the tool's name, for the tools that
-// permissions govern: those that read, search and write files, and those that use the web. The
-// caller may add tools to the map.
+// DefaultNeeds returns the access that each tool needs, by the tool's name. The map has the tools to which
+// permissions apply. They read, search or write files, or use the web. The caller may add tools to the map.
 func DefaultNeeds() map[string]Access {
 	needs := make(map[string]Access)
 	for name, t := range tools.All() {
@@ -41,11 +40,10 @@ func DefaultNeeds() map[string]Access {
 	return needs
 }
 
-// ToolNeeds returns the permissions that a tool's call needs, at least one permission. It does
-// not resolve symbolic links in their paths. needs has the access by the tool's name; details
-// is the call's input, to which the host has added cwd. The error is ErrOtherTool for a tool
-// that is not in needs. After any other error the needs are unknown, and a person must be
-// asked.
+// ToolNeeds returns the permissions that a tool's call needs, at least one. It does not resolve
+// symbolic links in their paths. needs has the access by the tool's name. details is the call's
+// input, to which the host has added cwd. The error is ErrOtherTool if needs does not have the
+// tool. After any other error the needs are unknown, and a person must be asked.
 func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([]Permission, error) {
 	access, ok := needs[name]
 	if !ok {
@@ -62,7 +60,7 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 		return []Permission{{Access: AccessNetwork}}, nil
 	}
 	t := tools.Named(name)
-	if t.Kind == tools.Unknown { // the caller has listed this tool, which nod does not know
+	if t.Kind == tools.Unknown { // the caller has listed a tool that nod does not know
 		if t.Kind = tools.File; access == AccessWrite {
 			t.Kind = tools.Edit
 		}
@@ -81,13 +79,11 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 	return perms, nil
 }
 
-// Covered returns remembered rules for Policy.With, which allow this tool on the files of
-// perms. perms comes from ToolNeeds, and the permission set must include it. Deny and ask rules
-// outrank these rules.
+// Covered returns remembered rules for Policy.With. The rules allow this tool on the files of perms. perms
+// must come from ToolNeeds, and the permission set must include it. Deny and ask rules outrank these rules.
 //
-// Some files decide which programs run, such as .git or agents' settings. Covered returns nil
-// for such a file, unless the permission set names the file itself or the file's hidden
-// directory.
+// Some files, such as .git or agents' settings, decide which programs run. For such a file, Covered
+// returns nil unless the permission set names the file itself or its hidden directory.
 func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []schemas.RememberedRule {
 	writes := tools.Named(name).Kind == tools.Edit
 	var rules []schemas.RememberedRule

@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 	assert.Contains(t, preset(t, "").Explain(file(t, "Read", ".env")).String(), "names a secret")
 }
 
-// hard is the beginning of git in a hardened line.
+// hard is the beginning of every git command in a hardened line.
 const hard = "git -c core.fsmonitor=false -c log.showSignature=false -c core.hooksPath=/dev/null -c log.diffMerges=separate --no-optional-locks --no-pager"
 
 func TestHarden(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// trackedSecrets makes a repository that tracks deploy/server.key, tracked .npmrc in an earlier
-// commit, and has the value of each in its commits.
+// trackedSecrets makes a repository that tracks deploy/server.key, and that tracked .npmrc in an
+// earlier commit. The commits contain the value of both files.
 func trackedSecrets(t *testing.T) (dir, homeDir string, git func(args ...string) string) {
 	t.Helper()
 	dir, homeDir = scratch(t)
@@ -41,7 +41,7 @@ func trackedSecrets(t *testing.T) (dir, homeDir string, git func(args ...string)
 	return dir, homeDir, git
 }
 
-// look returns a call at the top of dir, with the facts that the engine reads from the disk.
+// lookAt returns a call at the top of dir, with the facts that the engine reads from the disk.
 func lookAt(t *testing.T, p *policy.Policy, repos *policy.Repositories, dir, homeDir, line string, changeable bool) policy.Call {
 	t.Helper()
 	c := bash(t, line)
@@ -50,8 +50,8 @@ func lookAt(t *testing.T, p *policy.Policy, repos *policy.Repositories, dir, hom
 	return c
 }
 
-// No git command that nod allows prints a secret that the repository tracks or tracked. nod changes
-// such a command, where it may, so that git leaves the secret out; else the command asks.
+// No git command that nod allows prints a secret that the repository tracks, now or in any commit.
+// If nod may change such a command, git excludes the secret. Otherwise nod asks.
 func TestGitPrintsNoTrackedSecret(t *testing.T) {
 	dir, homeDir, git := trackedSecrets(t)
 	blob := strings.TrimSpace(git("rev-parse", "HEAD:deploy/server.key"))
@@ -137,15 +137,15 @@ rtk git log -p`, "\n")
 	}
 }
 
-// nod does not ask about git commands that print no tracked secret, nor about any in a repository
-// without one.
+// nod does not ask about a git command that prints no tracked secret, or about any git command in a
+// repository without one.
 func TestGitCommandsWithoutTrackedSecretsDoNotAsk(t *testing.T) {
 	dir, homeDir, git := trackedSecrets(t)
 	p, repos := preset(t, policy.PresetReaders), &policy.Repositories{}
 	settled := func(line string) policy.Verdict {
 		return p.Check(lookAt(t, p, repos, dir, homeDir, line, false))
 	}
-	// git notes the time of a file only if the index is newer than the file.
+	// git notes a file's time only if the index is newer than the file
 	require.Eventually(t, func() bool {
 		_ = os.Chtimes(filepath.Join(dir, "deploy/server.key"), time.Time{}, time.Now().Add(-time.Hour))
 		git("update-index", "--refresh")

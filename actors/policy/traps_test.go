@@ -9,9 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// trap is one way in which a command line can hide its effects. ask has lines that hide an
-// effect in this way and must not be allowed; allow has similar harmless lines that must be
-// allowed.
+// trap is one way in which a command line can hide its effects. The lines in ask hide an effect in this
+// way, and nod must not allow them. The lines in allow are similar but harmless, and nod must allow them.
 type trap struct {
 	name       string
 	ask, allow []string
@@ -24,8 +23,8 @@ func traps() []trap {
 		{"$'' hides anything", []string{`cat $'\x2eenv'`, `echo $'a'`, `ls $"x"`}, []string{`cat 'x$'`, `grep "a$" f.txt`}},
 		{"braces expand", []string{`cat .{env,x}`, `git diff {--output=x,HEAD}`, `echo a{1..3}`}, []string{`echo '{a,b}'`, `git show HEAD@{1}`, `git log @{u}..HEAD`}},
 		{"a pattern becomes a flag", []string{`git diff *`, `sort *.md`, `rg x *.go`, `git log --out*`, `grep x *.go`, `grep '' ?r src`, `egrep x [-]r`, `wc *rc`, `wc -l *.go`, `strings -- *.log`, `strings -- ?x`}, []string{`cat *.md`, `git diff -- *.go`, `sort ./*.md`, `grep x ./*.go`, `grep x -- *.go`, `wc -l ./*.go`, `strings ./*.log`, `ls *.go`}},
-		// The shell replaces the pattern by the name of a matching file, which may be any text.
-		// This name becomes the script.
+		// The shell replaces the pattern by the name of a matching file. The name may be any text,
+		// and becomes the script.
 		{"a pattern becomes a script, a format or a wider pattern", []string{`sed --expression='s|'a*'|b|' README.md`, `sed --expression=p* README.md`, `printf a*d 'x[$(touch pwned)]'`, `printf -- *d 'x[$(touch pwned)]'`, `printf a?s x`, `git log --format=%*H`, `git log --pretty=%[G]x`, `git for-each-ref --sort=-*`, `git branch --format=%*`,
 			`rg --glob=*.go x`, `grep -rn --include=?? '' .`, `grep -rn --include=[*] '' .`, `grep -rn --include=a[b]* '' .`, `grep -rn --include='[b]'*.go '' .`, `grep -rn --include=*x*.go '' .`, `grep -rn --inc*=a.go x .`, `stat --printf=*x a`, `head --lines=* a`},
 			[]string{`grep -rn --include=*.go x .`, `grep -rn --include=*_test.go --exclude-dir=[a-c]?* x .`, `grep -rn --include=a.go --exclude=* x .`, `printf 'a*d' x`, `printf '%s\n' READ*.md`, `sed -n 1p READ*.md`}},
@@ -72,8 +71,8 @@ func TestLinesWithATrapAsk(t *testing.T) {
 	}
 }
 
-// nod asks if it is not certain which command an input runs. Another JSON reader, for example,
-// may find another command in the input.
+// nod asks if it is not certain which command runs. For example, another JSON reader may find
+// another command in the input.
 func TestInputs(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, c := range []struct {
@@ -120,8 +119,7 @@ func TestSecretsAskForEveryTool(t *testing.T) {
 	}
 }
 
-// No rule allows an agent to write nod's own files, or to run the nod commands that decide,
-// grant or configure.
+// No rule lets an agent write nod's own files, or run the nod commands that decide, grant or configure.
 func TestNoRuleAllowsNodsOwnFilesAndCommands(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write", "Edit"}}).With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"nod"}, Prefix: true})
 	for _, c := range []string{`nod allow perm-1`, `nod deny x`, `/usr/local/bin/nod allow x`, `sudo nod grant x`, `env X=1 nod allow x`, `"nod" allow x`, `n\od freeze`, `ls && nod allow x`, `$(nod allow x)`, `bash -c "nod allow x"`, `sh -c 'ls; nod thaw'`,

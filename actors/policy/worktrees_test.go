@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// Tops returns the work trees that git itself lists. Git reads are allowed only in these work
-// trees: nod asks about a directory that only looks like a work tree.
+// Tops returns the work trees that git itself lists. nod allows git to read only in these work
+// trees, and asks about a directory that only looks like a work tree.
 func TestGitReadsAreAllowedInTheWorkTreesThatGitLists(t *testing.T) {
 	dir, homeDir := scratch(t)
 	run := func(in string, args ...string) string {
@@ -68,8 +68,8 @@ func TestGitReadsAreAllowedInTheWorkTreesThatGitLists(t *testing.T) {
 		assert.Equal(t, policy.Ask, at(dir, "git -C "+other+" status"), other)
 	}
 
-	// Without a repository, Tops returns no directory, and nod asks about git: git could find a
-	// directory that only looks like a repository.
+	// Without a repository, Tops returns no directory. nod then asks about git, because git could
+	// find a directory that only looks like a repository.
 	plain := t.TempDir()
 	assert.Equal(t, []string{}, disk.Tops(plain))
 	c := bash(t, "git status")

@@ -11,36 +11,6 @@ import (
 // schemas.MaxPayloadBytes.
 const MaxPayload = 1 << 20
 
-// The fields of the accounts in the configuration. EDGE imports from STORE, and OBSERVE from both;
-// nothing else passes between accounts. A reply through an import is delivered in the importing
-// account, so no reply subject can direct the server's reply to a subject of STORE.
-//
-// In an account without JetStream, the server answers $JS.API requests with an error before an
-// import can answer. Mappings to other subjects avoid this. The server applies mappings before
-// it checks rights, so rights name the mapped subjects.
-const edgeImports = `    imports: [
-      {service: {account: STORE, subject: "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*"}}
-      {service: {account: STORE, subject: "$JS.API.CONSUMER.INFO.permission_prompts.*"}, to: "_NOD.consumer_info.*"}
-      {service: {account: STORE, subject: "$JS.ACK.permission_prompts.>"}}
-      {service: {account: STORE, subject: "$JS.ACK.*.*.permission_prompts.>"}}
-    ]
-    mappings: {
-      "$JS.API.CONSUMER.INFO.permission_prompts.*": "_NOD.consumer_info.$1"
-    }
-`
-
-func storeFields() string {
-	return `    jetstream: enabled
-    exports: [
-      {service: "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*", response: stream, accounts: [EDGE]}
-      {service: "$JS.API.CONSUMER.INFO.permission_prompts.*", accounts: [EDGE]}
-      {service: "$JS.ACK.permission_prompts.>", accounts: [EDGE]}
-      {service: "$JS.ACK.*.*.permission_prompts.>", accounts: [EDGE]}
-` + storeObserved() + "    ]\n"
-}
-
-func edgeFields() string { return edgeImports + "    exports: [\n" + edgeObserved() + "    ]\n" }
-
 // Config is a nats-server configuration: the users with their rights, and the directory of the
 // streams. The embedded server and separate NATS servers read the same text.
 type Config struct {
@@ -72,13 +42,12 @@ func (c Config) String() string {
 		return b.String()
 	}
 	b.WriteString("accounts {\n")
-	for _, a := range []struct {
-		name   Account
-		fields string
-	}{{Store, storeFields()}, {Edge, edgeFields()}, {Observe, observeFields()}} {
-		fmt.Fprintf(&b, "  %s {\n%s    users: [\n", a.name, a.fields)
+	for _, a := range []Account{Store, Edge, Observe} {
+		fmt.Fprintf(&b, "  %s {\n", a)
+		writeAccount(&b, a)
+		b.WriteString("    users: [\n")
 		for _, u := range c.Users {
-			if u.Account() == a.name {
+			if u.Account() == a {
 				writeUser(&b, u, c.EngineInProcess && u.ID.Role == EngineStore)
 			}
 		}
@@ -86,6 +55,42 @@ func (c Config) String() string {
 	}
 	b.WriteString("}\n")
 	return b.String()
+}
+
+// writeAccount writes what an account shares with the others.
+func writeAccount(b *strings.Builder, a Account) {
+	if a == Store {
+		b.WriteString("    jetstream: enabled\n")
+	}
+	var imports, exports, maps strings.Builder
+	for _, s := range shares() {
+		if s.to == a {
+			fmt.Fprintf(&imports, "      {%s: {account: %s, subject: %q}", s.kind(), s.from, s.subject)
+			if s.local != "" {
+				fmt.Fprintf(&imports, ", to: %q", s.local)
+			}
+			imports.WriteString("}\n")
+		}
+		if s.from == a {
+			options := ""
+			if s.replies {
+				options = "response: stream, "
+			}
+			fmt.Fprintf(&exports, "      {%s: %q, %saccounts: [%s]}\n", s.kind(), s.subject, options, s.to)
+		}
+	}
+	for _, m := range mappings(a) {
+		fmt.Fprintf(&maps, "      %q: %q\n", m.request, numbered(m.mapped))
+	}
+	writeBlock(b, "imports: [", &imports, "]")
+	writeBlock(b, "mappings: {", &maps, "}")
+	writeBlock(b, "exports: [", &exports, "]")
+}
+
+func writeBlock(b *strings.Builder, begin string, lines *strings.Builder, end string) {
+	if lines.Len() > 0 {
+		fmt.Fprintf(b, "    %s\n%s    %s\n", begin, lines, end)
+	}
 }
 
 func writeUser(b *strings.Builder, u User, inProcess bool) {

@@ -7,16 +7,24 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nkeys"
 )
 
-const keySuffix = ".nk"
+// The suffixes of key files: an nkey's seed, and a user of a server in operator mode.
+const (
+	keySuffix   = ".nk"
+	credsSuffix = ".creds"
+)
 
-// Keys is a directory of nkey seeds, one file for each key, readable by its owner alone. Only
+// Keys is a directory of keys, one file for each key, readable by its owner alone. Only
 // Rotate replaces a file in it, and only Revoke removes one.
-type Keys struct{ dir string }
+type Keys struct {
+	dir      string
+	operator *operator // nil if the keys are plain nkeys
+}
 
 // OpenKeys opens the keys of a data directory, and makes a missing directory. It refuses a
 // directory that others may read or write.
@@ -32,7 +40,11 @@ func OpenKeys(dataDir string) (*Keys, error) {
 	if exposed(info) {
 		return nil, fmt.Errorf("other users may read the key directory %s (mode %04o): chmod 700 it", dir, info.Mode().Perm())
 	}
-	return &Keys{dir: dir}, nil
+	operator, err := openOperator(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Keys{dir: dir, operator: operator}, nil
 }
 
 // exposed reports whether other users have rights to a file. On Windows, where files have no
@@ -45,7 +57,14 @@ func exposed(info fs.FileInfo) bool {
 func (k *Keys) Dir() string { return k.dir }
 
 // Path returns the path of the seed file of id. It does not check whether the file exists.
-func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+keySuffix) }
+func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+k.suffix()) }
+
+func (k *Keys) suffix() string {
+	if k.operator != nil {
+		return credsSuffix
+	}
+	return keySuffix
+}
 
 // Add makes a key for id. If id has a key already, that key stays, and the error is
 // fs.ErrExist.
@@ -53,16 +72,16 @@ func (k *Keys) Add(id ID) (User, error) {
 	if err := id.Check(); err != nil {
 		return User{}, err
 	}
-	pair, err := nkeys.CreateUser()
+	if issued, err := k.issued(id); err != nil {
+		return User{}, err
+	} else if len(issued) > 0 {
+		return User{}, fmt.Errorf("%s has a key already, in %s or wherever it was moved: revoke it first: %w", id, k.Path(id), fs.ErrExist)
+	}
+	content, err := k.newKey(id)
 	if err != nil {
 		return User{}, fmt.Errorf("make a key for %s: %w", id, err)
 	}
-	defer pair.Wipe()
-	seed, err := pair.Seed()
-	if err != nil {
-		return User{}, fmt.Errorf("make a key for %s: %w", id, err)
-	}
-	if err := WriteNew(k.Path(id), append(seed, '\n')); errors.Is(err, fs.ErrExist) {
+	if err := WriteNew(k.Path(id), content); errors.Is(err, fs.ErrExist) {
 		return User{}, fmt.Errorf("%s has a key already, %s: remove the file first to replace it: %w", id, k.Path(id), fs.ErrExist)
 	} else if err != nil {
 		return User{}, fmt.Errorf("write the key of %s: %w", id, err)
@@ -70,11 +89,28 @@ func (k *Keys) Add(id ID) (User, error) {
 	return k.User(id)
 }
 
+// newKey returns the content of the file of a new key.
+func (k *Keys) newKey(id ID) ([]byte, error) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return nil, err
+	}
+	defer pair.Wipe()
+	if k.operator != nil {
+		return k.operator.issue(id, pair)
+	}
+	seed, err := pair.Seed()
+	return slices.Concat(seed, []byte("\n")), err // a copy, because Wipe overwrites seed
+}
+
 // Put stores a key that was made on another machine. If id has a different key, that key stays,
 // and Put returns an error.
 func (k *Keys) Put(id ID, seed string) error {
 	if err := id.Check(); err != nil {
 		return err
+	}
+	if k.operator != nil {
+		return fmt.Errorf("%s has keys for servers in operator mode: name another directory with --data or NOD_DATA", k.dir)
 	}
 	public, err := publicKey([]byte(seed))
 	if err != nil {
@@ -93,12 +129,19 @@ func (k *Keys) Put(id ID, seed string) error {
 	return nil
 }
 
-// Ensure makes missing keys. It fails if an existing key is unusable.
+// Ensure makes missing keys. It fails if an existing key is unusable. A key that was issued, and
+// whose file is kept elsewhere, is not missing.
 func (k *Keys) Ensure(ids ...ID) error {
 	for _, id := range ids {
 		_, err := k.User(id)
 		if errors.Is(err, fs.ErrNotExist) {
-			_, err = k.Add(id)
+			issued, listed := k.issued(id)
+			if len(issued) > 0 {
+				continue
+			}
+			if err = listed; err == nil {
+				_, err = k.Add(id)
+			}
 		}
 		if errors.Is(err, fs.ErrExist) { // another process has just made the key
 			_, err = k.User(id)
@@ -122,17 +165,25 @@ func (k *Keys) User(id ID) (User, error) {
 		return User{}, fmt.Errorf("other users may read the key %s (mode %04o): chmod 600 it, "+
 			"or remove it to have a new one made if others had access", path, info.Mode().Perm())
 	}
-	seed, err := os.ReadFile(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return User{}, fmt.Errorf("read the key of %s: %w", id, err)
 	}
-	defer clear(seed)
-	public, err := publicKey(seed)
+	defer clear(content)
+	public, err := k.publicKey(content)
 	if err != nil {
 		// The library's error may quote the seed, so the error is left out.
 		return User{}, fmt.Errorf("the key %s is damaged: restore it, or remove it to have a new one made", path)
 	}
 	return User{ID: id, PublicKey: public}, nil
+}
+
+// publicKey returns the public half of the key in a file.
+func (k *Keys) publicKey(content []byte) (string, error) {
+	if k.operator != nil {
+		return userOf(content)
+	}
+	return publicKey(content)
 }
 
 func publicKey(seed []byte) (string, error) {
@@ -158,7 +209,7 @@ func (k *Keys) Users() ([]User, error) {
 	}
 	var users []User
 	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), keySuffix)
+		name, ok := strings.CutSuffix(e.Name(), k.suffix())
 		if !ok {
 			continue // a temporary or foreign file
 		}

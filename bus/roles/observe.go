@@ -1,10 +1,7 @@
 package roles
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/nodbus/nod/schemas"
 )
@@ -85,7 +82,7 @@ func observerQueries() []string { return verbs(observerVerbs, ObserverName) }
 
 // observer returns the rights of an observer: to look at streams, consumers, records, services
 // and messages, to query the engines, and to change nothing. Imports from the accounts STORE and
-// EDGE allow nothing else; see observeFields.
+// EDGE allow nothing else; see shares.
 func observer() Permissions {
 	p := Permissions{Subscribe: []string{"nod.v1.>"}}
 	for _, r := range observedRequests() {
@@ -94,78 +91,4 @@ func observer() Permissions {
 	p.Publish = append(p.Publish, WatchSubject+">", UnwatchSubject+"*")
 	p.Publish = append(append(p.Publish, discoverySubjects()...), observerQueries()...)
 	return p
-}
-
-// storeObserved returns the exports of STORE to OBSERVE.
-func storeObserved() string {
-	var b strings.Builder
-	exportTo(&b, "stream", "nod.v1.log.*", "")
-	exportTo(&b, "stream", ObserverInbox+">", "")
-	for _, r := range observedRequests() {
-		exportTo(&b, "service", r.request, "")
-	}
-	return b.String()
-}
-
-// edgeObserved returns the exports of EDGE to OBSERVE.
-func edgeObserved() string {
-	var b strings.Builder
-	for _, s := range schemas.Observable() {
-		exportTo(&b, "stream", s, "")
-	}
-	for _, s := range append(observerQueries(), WatchSubject+">", UnwatchSubject+"*") {
-		exportTo(&b, "service", s, "")
-	}
-	for _, s := range discoverySubjects() {
-		exportTo(&b, "service", s, "response: stream, ")
-	}
-	return b.String()
-}
-
-func exportTo(b *strings.Builder, kind, subject, options string) {
-	fmt.Fprintf(b, "      {%s: %q, %saccounts: [%s]}\n", kind, subject, options, Observe)
-}
-
-// observeFields returns the imports of OBSERVE, and the mappings that lead its users' requests to
-// them.
-func observeFields() string {
-	var b strings.Builder
-	b.WriteString("    imports: [\n")
-	importFrom := func(kind string, from Account, subject, to string) {
-		fmt.Fprintf(&b, "      {%s: {account: %s, subject: %q}", kind, from, subject)
-		if to != "" {
-			fmt.Fprintf(&b, ", to: %q", to)
-		}
-		b.WriteString("}\n")
-	}
-	importFrom("stream", Store, "nod.v1.log.*", "")
-	importFrom("stream", Store, ObserverInbox+">", "")
-	for _, r := range observedRequests() {
-		importFrom("service", Store, r.request, r.mapped)
-	}
-	for _, s := range schemas.Observable() {
-		importFrom("stream", Edge, s, "")
-	}
-	for _, s := range append(append(observerQueries(), WatchSubject+">", UnwatchSubject+"*"), discoverySubjects()...) {
-		importFrom("service", Edge, s, "")
-	}
-	b.WriteString("    ]\n    mappings: {\n")
-	for _, m := range append(observedRequests(), watchMappings...) {
-		fmt.Fprintf(&b, "      %q: %q\n", m.request, numbered(m.mapped))
-	}
-	b.WriteString("    }\n")
-	return b.String()
-}
-
-// numbered replaces the n-th * of a subject by $n.
-func numbered(subject string) string {
-	tokens := strings.Split(subject, ".")
-	n := 0
-	for i, token := range tokens {
-		if token == "*" {
-			n++
-			tokens[i] = "$" + strconv.Itoa(n)
-		}
-	}
-	return strings.Join(tokens, ".")
 }

@@ -15,7 +15,7 @@ import (
 
 // untilMark is between the name of a key's file and the second at which its earlier key ends, which the end
 // of that key's public half follows. Such a file has the public half; the seed is gone.
-const untilMark = keySuffix + ".until-"
+const untilMark = ".until-"
 
 // Rotate replaces the key of id by a new one. The earlier key is accepted too, until the overlap has
 // passed. If Rotate is killed at any moment, the earlier key still works, or the new one is complete.
@@ -24,23 +24,18 @@ func (k *Keys) Rotate(id ID, overlap time.Duration) (u User, until time.Time, er
 	if err != nil {
 		return User{}, time.Time{}, err
 	}
-	pair, err := nkeys.CreateUser()
-	if err != nil {
-		return User{}, time.Time{}, fmt.Errorf("make a key for %s: %w", id, err)
-	}
-	defer pair.Wipe()
-	seed, err := pair.Seed()
+	content, err := k.newKey(id)
 	if err != nil {
 		return User{}, time.Time{}, fmt.Errorf("make a key for %s: %w", id, err)
 	}
 	until = time.Now().Add(overlap).Truncate(time.Second)
 	// The earlier key is noted first: a server that reads the directory between the two steps
 	// accepts it as the current one. The note stays, because the log has signatures of the key.
-	note := k.Path(id) + strings.TrimPrefix(untilMark, keySuffix) + strconv.FormatInt(until.Unix(), 10) + "-" + old.PublicKey[len(old.PublicKey)-8:]
+	note := k.Path(id) + untilMark + strconv.FormatInt(until.Unix(), 10) + "-" + old.PublicKey[len(old.PublicKey)-8:]
 	if err := WriteNew(note, []byte(old.PublicKey+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
 		return User{}, time.Time{}, fmt.Errorf("note the earlier key of %s: %w", id, err)
 	}
-	if err := replace(k.Path(id), append(seed, '\n')); err != nil {
+	if err := replace(k.Path(id), content); err != nil {
 		return User{}, time.Time{}, fmt.Errorf("write the new key of %s: %w", id, err)
 	}
 	u, err = k.User(id)
@@ -54,7 +49,10 @@ func (k *Keys) Revoke(id ID) error {
 	if err != nil {
 		return err
 	}
-	removed := false
+	removed, err := k.revokeIssued(id)
+	if err != nil {
+		return err
+	}
 	for _, e := range earlier {
 		if e.id != id {
 			continue
@@ -87,7 +85,7 @@ func (k *Keys) earlier() (all []earlierKey, err error) {
 		return nil, fmt.Errorf("list the keys: %w", err)
 	}
 	for _, e := range entries {
-		name, rest, ok := strings.Cut(e.Name(), untilMark)
+		name, rest, ok := strings.Cut(e.Name(), k.suffix()+untilMark)
 		end, _, _ := strings.Cut(rest, "-")
 		second, err := strconv.ParseInt(end, 10, 64)
 		if !ok || err != nil {

@@ -64,7 +64,7 @@ func (c *showCmd) Run(e *env) error {
 		return e.printJSON(rowOf(p))
 	}
 	p.Request.CreatedAt = p.Request.CreatedAt.Local()
-	parts := people.Parts(&p, page.Now.Local())
+	parts := people.PrintedParts(&p, page.Now.Local())
 	if c.Exact {
 		parts = people.Exact(&p)
 	}
@@ -133,7 +133,7 @@ func (e *env) answerTyped(session string, asJSON bool) error {
 	if !e.interactive() {
 		return fmt.Errorf("nothing was answered: say nod answer %s, and the number of an answer or your own words; see nod show %[1]s", p.PendingID)
 	}
-	e.printParts(e.stderr, people.Parts(&p, page.Now.Local()))
+	e.printParts(e.stderr, people.PrintedParts(&p, page.Now.Local()))
 	said := e.typedLine("Your answer (a number, or your own words): ")
 	if said == "" {
 		return errors.New("nothing was answered")

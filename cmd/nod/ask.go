@@ -16,6 +16,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces"
 )
 
 // takeBackTimeout is how long a stopped nod ask waits for its withdrawal.
@@ -73,7 +74,7 @@ func (c *askCmd) send(ctx context.Context, e *env, client *nod.Client, r *schema
 	// The id is made here, so that a signal during SubmitAs can withdraw the request.
 	r.Rejoin = r.PendingID != ""
 	r.PendingID = cmp.Or(r.PendingID, bus.NewID())
-	open, err := client.SubmitAs(ctx, *r)
+	open, err := client.SubmitAs(traces.FromEnvironment(ctx), *r)
 	if err == nil && c.Async && open.Receipt.Revision != 0 {
 		open.Drop()
 		return c.printReceipt(e, open.Receipt)

@@ -15,6 +15,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces/otlp"
 )
 
 // waitForServers is how long an engine or a connector waits for NATS servers that are not up yet.
@@ -39,11 +40,13 @@ func (c *engineCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	spans, flush := e.openTraces()
+	defer flush()
 	ctx, cancel := context.WithTimeout(e.ctx, waitForServers)
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{
 		URL: place.URL, Creds: place.Creds, StoreCreds: c.StoreCreds, Replicas: c.Replicas,
-		Wait: waitForServers, VoiceTimeout: voice, Version: version(), Log: e.log, KeepSettings: true, EngineAlone: true, Metrics: c.Metrics,
+		Wait: waitForServers, VoiceTimeout: voice, Version: version(), Log: e.log, KeepSettings: true, EngineAlone: true, Metrics: c.Metrics, Traces: spans,
 	})
 	if err != nil {
 		return err
@@ -75,7 +78,9 @@ func (c *connectorCmd) Run(e *env) error {
 	e.warnOpen(conn.Open())
 	system := actors.NewSystem(e.log)
 	defer system.Stop()
-	running, err := c.start(e, system, conn)
+	exporter, flush := e.openTraces()
+	defer flush()
+	running, err := c.start(e, system, conn, exporter)
 	if err != nil {
 		return err
 	}
@@ -89,7 +94,7 @@ func (c *connectorCmd) Run(e *env) error {
 // stopper is a viewer or a worker.
 type stopper interface{ Stop(context.Context) error }
 
-func (c *connectorCmd) start(e *env, system *actors.System, conn *bus.Conn) (stopper, error) {
+func (c *connectorCmd) start(e *env, system *actors.System, conn *bus.Conn, exporter *otlp.Exporter) (stopper, error) {
 	ctx, cancel := context.WithTimeout(e.ctx, waitForServers)
 	defer cancel()
 	switch c.Name {
@@ -97,7 +102,10 @@ func (c *connectorCmd) start(e *env, system *actors.System, conn *bus.Conn) (sto
 	case schemas.ConnectorWeb:
 		return c.startWeb(ctx, e, system, conn)
 	default:
-		return embed.Work(ctx, system, conn, c.Name, e.log)
+		if exporter == nil {
+			return embed.Work(ctx, system, conn, c.Name, e.log)
+		}
+		return embed.Work(ctx, system, conn, c.Name, e.log, exporter)
 	}
 	screen := &screen{env: e}
 	return connector.View(ctx, system, conn, c.Name, e.log, screen.show)

@@ -12,7 +12,7 @@ import (
 
 type historyCmd struct {
 	Session string      `placeholder:"S" help:"Only requests of this session."`
-	Outcome outcomeFlag `placeholder:"OUTCOME" enum:",allowed,denied,cancelled,timed_out,withdrawn" default:"" help:"Only decisions with this outcome: allowed, denied, cancelled (or dismissed), timed_out (or expired) or withdrawn."`
+	Outcome outcomeFlag `placeholder:"OUTCOME" help:"Only decisions with this outcome: allowed, denied, cancelled (or dismissed), timed_out (or expired) or withdrawn."`
 	Limit   int         `short:"n" default:"20" placeholder:"N" help:"The greatest number of requests (${default})."`
 	JSON    bool        `name:"json" help:"Print a JSON array."`
 	Words   []string    `arg:"" optional:"" help:"Words that all occur in the request or its decision."`

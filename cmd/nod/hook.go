@@ -20,6 +20,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces"
 )
 
 func hostNamed(name string) (hook.Host, error) {
@@ -52,7 +53,7 @@ func (c *hookCmd) Run(e *env) error {
 		fail(e.stderr, err)
 		return exit(hook.Refuse(e.stdout))
 	}
-	ctx, stop := hook.Lifetime(context.Background(), os.Stdout)
+	ctx, stop := hook.Lifetime(traces.FromEnvironment(context.Background()), os.Stdout)
 	defer stop()
 	hostname, _ := os.Hostname() // the host name is only shown to people
 	name := ""

@@ -18,7 +18,7 @@ import (
 )
 
 type installCmd struct {
-	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini, copilot, qwen-code, cursor, pi, opencode or kilo; or mcp or acp, for a host whose settings list such programs; or mcp-gate, for the MCP servers in a client's settings."`
+	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini, copilot, qwen-code, cursor, pi, openclaw, opencode or kilo; or mcp or acp, for a host whose settings list such programs; or mcp-gate, for the MCP servers in a client's settings."`
 	Command       []string      `arg:"" optional:"" passthrough:"" help:"For acp: the agent's command, after --."`
 	Settings      string        `placeholder:"PATH" type:"path" help:"The agent program's settings file."`
 	Project       bool          `help:"Only for the project in the current directory."`
@@ -81,7 +81,7 @@ func isStrict(host hook.Host, path string) bool {
 // itself.
 func (c *installCmd) seesAll() bool {
 	switch c.Agent {
-	case hook.Gemini().Name, hook.Copilot().Name, hook.Qwen().Name, hook.Cursor().Name, hook.Pi().Name: // these programs have only one kind of hook, and call it for every tool call
+	case hook.Gemini().Name, hook.Copilot().Name, hook.Qwen().Name, hook.Cursor().Name, hook.Pi().Name, hook.OpenClaw().Name: // these programs have only one kind of hook, and call it for every tool call
 		return true
 	case hook.ClaudeCode().Name, hook.Codex().Name:
 		return c.Strict
@@ -90,7 +90,7 @@ func (c *installCmd) seesAll() bool {
 }
 
 // installed contains the changed files of an installation: an agent program's settings and, for Codex,
-// its list of trusted hooks.
+// its list of trusted hooks, or for OpenClaw its list of plugins.
 type installed struct {
 	hook.Change
 	trust hook.Change
@@ -127,13 +127,21 @@ func (c *installCmd) install(e *env) (installed, error) {
 	if c.Uninstall {
 		o.KeepEmptyHooks = e.hadEmptyHooks(host, o)
 	}
+	if host.Name == hook.OpenClaw().Name && c.Project {
+		return installed{}, errors.New("--project: OpenClaw loads plugins by its user's settings alone")
+	}
 	change, err := hook.Install(host, o)
 	if err != nil {
 		return installed{Change: change}, err
 	}
 	made := installed{Change: change}
-	if host.Name == hook.Codex().Name {
+	switch host.Name {
+	case hook.Codex().Name:
 		c.trust(host, &made)
+	case hook.OpenClaw().Name:
+		if err := c.loads(&made); err != nil {
+			return made, err
+		}
 	}
 	return made, e.remember(host.Name, change, o)
 }
@@ -180,6 +188,19 @@ func (c *installCmd) trust(host hook.Host, made *installed) {
 	if err != nil {
 		made.trust = hook.Change{}
 	}
+}
+
+// loads makes OpenClaw load nod's plugin; with --uninstall, no longer.
+func (c *installCmd) loads(made *installed) (err error) {
+	made.trust, err = hook.LoadPlugin(made.Path, c.Uninstall)
+	if err == nil && !c.DryRun {
+		err = made.trust.Write()
+	}
+	if err != nil {
+		return fmt.Errorf("OpenClaw does not load nod's plugin yet: %w", err)
+	}
+	made.Warning = made.trust.Warning
+	return nil
 }
 
 func (c *installCmd) installOpenCode(e *env) (hook.Change, error) {

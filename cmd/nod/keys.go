@@ -21,6 +21,7 @@ type keysCmd struct {
 	Revoke keysRevokeCmd `cmd:"" help:"Remove a key, and close its connections."`
 	Rotate keysRotateCmd `cmd:"" help:"Replace a key; the earlier one is accepted for a while too."`
 	Config keysConfigCmd `cmd:"" help:"Print accounts and users to put into a NATS server's configuration."`
+	Push   keysPushCmd   `cmd:"" help:"Send the accounts, with all revocations, to running NATS servers in operator mode."`
 }
 
 func (e *env) keys() (*roles.Keys, error) {
@@ -48,24 +49,37 @@ func (c *keysListCmd) Run(e *env) error {
 	type row struct {
 		Name      string `json:"name"`
 		Account   string `json:"account"`
+		Mode      string `json:"mode"`
 		PublicKey string `json:"public_key"`
 		File      string `json:"file"`
 	}
-	rows := make([]row, len(users))
-	for i, u := range users {
-		rows[i] = row{u.String(), string(u.Account()), u.PublicKey, keys.Path(u.ID)}
+	mode := "nkey"
+	if keys.Operator() {
+		mode = "jwt"
+	}
+	rows := make([]row, 0, len(users))
+	for _, u := range users {
+		rows = append(rows, row{u.String(), string(u.Account()), mode, u.PublicKey, keys.Path(u.ID)})
+	}
+	elsewhere, err := keys.Elsewhere()
+	if err != nil {
+		return err
+	}
+	for _, u := range elsewhere {
+		rows = append(rows, row{u.String(), string(u.Account()), mode, u.PublicKey, ""})
 	}
 	if c.JSON {
 		return e.printJSON(rows)
 	}
 	for _, r := range rows {
-		fmt.Fprintf(e.stdout, "%-22s %-8s %s\n", r.Name, r.Account, r.File)
+		fmt.Fprintf(e.stdout, "%-22s %-8s %-5s %s\n", r.Name, r.Account, r.Mode, cmp.Or(r.File, "(not in this directory)"))
 	}
 	return nil
 }
 
 type keysAddCmd struct {
 	Name string `arg:"" help:"The role and name: agent-NAME, connector-NAME, web or observer."`
+	operatorFlag
 }
 
 // Run creates a key. A running nod of this data directory accepts it before Run returns.
@@ -74,20 +88,25 @@ func (c *keysAddCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	keys, err := e.keys()
+	keys, unlock, err := e.lockedKeys(c.operatorFlag)
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	_, err = keys.Add(id)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s has a key already, %s: nod keys rotate %s replaces it", id, keys.Path(id), id)
+		return fmt.Errorf("%s has a key already, %s: nod keys rotate %s replaces it, nod keys revoke %s takes it away wherever it is", id, keys.Path(id), id, id)
 	}
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(e.stdout, keys.Path(id))
 	if id.Role == roles.Observer {
-		fmt.Fprintf(e.stderr, "with the nats command: nats --nkey %s --inbox-prefix %s …\n", keys.Path(id), id.InboxPrefix())
+		flag := "--nkey"
+		if keys.Operator() {
+			flag = "--creds"
+		}
+		fmt.Fprintf(e.stderr, "with the nats command: nats %s %s --inbox-prefix %s …\n", flag, keys.Path(id), id.InboxPrefix())
 	}
 	return e.keysInForce(keys, func() (bool, error) { return e.accepts(id, keys.Path(id)) })
 }
@@ -106,10 +125,11 @@ func (c *keysRevokeCmd) Run(e *env) error {
 	if slices.Contains(roles.First(), id) && id.Role != roles.Agent {
 		return fmt.Errorf("nod itself needs the key %s: nod keys rotate %s replaces it", id, id)
 	}
-	keys, err := e.keys()
+	keys, unlock, err := e.lockedKeys(operatorFlag{})
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	old, err := os.CreateTemp("", "nod-revoked-*") // the key, to see that the server refuses it
 	if err != nil {
 		return fmt.Errorf("copy the key, to see that it is refused: %w", err)
@@ -132,7 +152,7 @@ func (c *keysRevokeCmd) Run(e *env) error {
 	if embed.UsesKey(id) {
 		fmt.Fprintln(e.stderr, "a part of nod up that uses this key is cut off until nod up is started again, which makes a new key")
 	}
-	return e.keysInForce(keys, func() (bool, error) {
+	return e.revocationInForce(keys, id, func() (bool, error) {
 		if len(seed) == 0 { // an earlier run has removed it
 			return true, nil
 		}
@@ -143,12 +163,16 @@ func (c *keysRevokeCmd) Run(e *env) error {
 
 type keysRotateCmd struct {
 	Name    string        `arg:"" help:"The key, as nod keys list names it."`
+	Signer  bool          `name:"signer" help:"In operator mode: replace the signing key of a role, such as agent, because its seed was stolen."`
 	Overlap time.Duration `default:"1h" placeholder:"D" help:"How long the earlier key is accepted too (1h)."`
 }
 
 // Run replaces a key by a new one. The nod that runs on this data directory accepts both before Run
 // returns, and only the new one after the overlap.
 func (c *keysRotateCmd) Run(e *env) error {
+	if c.Signer {
+		return e.rotateSigner(c.Name)
+	}
 	id, err := roles.ParseID(c.Name)
 	if err != nil {
 		return err
@@ -156,10 +180,11 @@ func (c *keysRotateCmd) Run(e *env) error {
 	if c.Overlap < 0 {
 		return fmt.Errorf("the overlap %s is negative: use 0 to refuse the earlier key at once", c.Overlap)
 	}
-	keys, err := e.keys()
+	keys, unlock, err := e.lockedKeys(operatorFlag{})
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	_, until, err := keys.Rotate(id, c.Overlap)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s has no key here: nod keys add %s makes one", id, id)
@@ -168,18 +193,34 @@ func (c *keysRotateCmd) Run(e *env) error {
 		return err
 	}
 	fmt.Fprintln(e.stdout, keys.Path(id))
-	if c.Overlap > 0 {
+	if c.Overlap > 0 && keys.Operator() {
+		fmt.Fprintf(e.stderr, "the earlier key of %s is accepted until you run nod keys push after %s\n", id, until.Local().Format(time.DateTime))
+	} else if c.Overlap > 0 {
 		fmt.Fprintf(e.stderr, "the earlier key of %s is accepted until %s; start the programs that use it again before then\n", id, until.Local().Format(time.DateTime))
 	}
 	if embed.UsesKey(id) {
 		fmt.Fprintln(e.stderr, "nod's own parts use the earlier key until nod up is started again; it is accepted until then")
 	}
-	return e.keysInForce(keys, func() (bool, error) {
+	inForce := e.keysInForce
+	if c.Overlap == 0 {
+		inForce = func(keys *roles.Keys, follows func() (bool, error)) error {
+			return e.revocationInForce(keys, id, follows)
+		}
+	}
+	return inForce(keys, func() (bool, error) {
 		if id.Role == roles.EngineStore { // nod up may admit it from its own process alone; it uses the new key when it is started again
 			return true, nil
 		}
 		return e.accepts(id, keys.Path(id))
 	})
+}
+
+// revocationInForce waits until servers follow a change after which a key is refused.
+func (e *env) revocationInForce(keys *roles.Keys, id roles.ID, follows func() (bool, error)) error {
+	if keys.Operator() {
+		return e.accountInForce(keys, id, follows)
+	}
+	return e.keysInForce(keys, follows)
 }
 
 // keysInForce waits until the nod that runs on this data directory follows a change of its keys. For
@@ -188,6 +229,12 @@ func (e *env) keysInForce(keys *roles.Keys, follows func() (bool, error)) error 
 	place, err := e.place.WithDefaults()
 	if err != nil {
 		return err
+	}
+	if keys.Operator() { // servers accept each user that a signing key of their accounts has signed
+		if place.URL == "" {
+			return nil
+		}
+		return e.await(follows, "the servers at "+bus.Address(place.URL))
 	}
 	_, err = bus.ReadRun(place.DataDir)
 	if errors.Is(err, bus.ErrNotRunning) {
@@ -198,6 +245,11 @@ func (e *env) keysInForce(keys *roles.Keys, follows func() (bool, error)) error 
 	if err != nil {
 		return err
 	}
+	return e.await(follows, "the nod that runs on "+place.DataDir)
+}
+
+// await waits until a server follows a change of the keys.
+func (e *env) await(follows func() (bool, error), who string) error {
 	ctx, cancel := context.WithTimeout(e.ctx, 30*time.Second)
 	defer cancel()
 	for {
@@ -208,7 +260,7 @@ func (e *env) keysInForce(keys *roles.Keys, follows func() (bool, error)) error 
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the keys have changed, but the nod that runs on %s does not follow: see its log, or start it again (%w)", place.DataDir, cmp.Or(err, ctx.Err()))
+			return fmt.Errorf("the keys have changed, but %s does not follow: see its log, or start it again (%w)", who, cmp.Or(err, ctx.Err()))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -234,23 +286,34 @@ func (e *env) accepts(id roles.ID, creds string) (bool, error) {
 	return true, nil
 }
 
-type keysConfigCmd struct{}
+type keysConfigCmd struct {
+	operatorFlag
+	ResolverDir string `name:"resolver-dir" default:"/var/lib/nod-nats/accounts" placeholder:"DIR" help:"In operator mode: the directory in which each server keeps the accounts (/var/lib/nod-nats/accounts)."`
+	NSC         string `name:"nsc" placeholder:"DIR" type:"path" help:"In operator mode: write the accounts to this directory for another operator to sign, and print the nsc commands that do it."`
+}
 
 // Run prints the NATS accounts and users for this data directory's keys, in the syntax of a
 // nats-server configuration.
-func (keysConfigCmd) Run(e *env) error {
-	keys, err := e.keys()
+func (c *keysConfigCmd) Run(e *env) error {
+	keys, unlock, err := e.lockedKeys(c.operatorFlag)
 	if err != nil {
 		return err
+	}
+	defer unlock()
+	if c.NSC != "" && !keys.Operator() {
+		return fmt.Errorf("%s has plain keys, which no operator signs: name an empty directory with --data, and add --jwt", keys.Dir())
 	}
 	if err := keys.Ensure(roles.First()...); err != nil {
 		return err
 	}
-	users, err := keys.Users()
+	earlier, err := keys.Earlier(time.Now())
 	if err != nil {
 		return err
 	}
-	earlier, err := keys.Earlier(time.Now())
+	if keys.Operator() {
+		return c.operatorConfig(e, keys)
+	}
+	users, err := keys.Users()
 	if err != nil {
 		return err
 	}

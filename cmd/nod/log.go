@@ -128,7 +128,7 @@ type logSearchCmd struct {
 	Session string          `placeholder:"S" help:"Entries of this session."`
 	Tool    string          `placeholder:"NAME" help:"Entries about this tool, such as Bash."`
 	Kind    schemas.LogKind `placeholder:"KIND" help:"Entries of this kind, such as decided, granted, revoked, settings or frozen."`
-	Outcome outcomeFlag     `placeholder:"OUTCOME" enum:",allowed,denied,cancelled,timed_out,withdrawn" default:"" help:"Decisions with this outcome: allowed, denied, cancelled (or dismissed), timed_out (or expired) or withdrawn."`
+	Outcome outcomeFlag     `placeholder:"OUTCOME" help:"Decisions with this outcome: allowed, denied, cancelled (or dismissed), timed_out (or expired) or withdrawn."`
 	Since   moment          `placeholder:"TIME" help:"Entries since then: 8h, 7d, 2026-01-18 or a time in RFC 3339."`
 	Until   moment          `placeholder:"TIME" help:"Entries before then."`
 	Words   []string        `arg:"" optional:"" help:"Words that all occur in the entry."`

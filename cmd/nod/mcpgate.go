@@ -21,21 +21,21 @@ import (
 )
 
 type mcpGateCmd struct {
-	Name     string   `placeholder:"NAME" help:"The server's name in rules, such as fs for mcp__fs__read_file (by default made from its command)."`
-	Bind     bool     `help:"Add a hash of the server's command or URL to the name, so that a rule covers no other server of this name (nod install mcp-gate writes this)."`
-	Upstream string   `placeholder:"URL" help:"Reach the server at this URL by streamable HTTP, in place of a command. NOD_MCP_HEADERS holds its HTTP headers, one a line, such as Authorization: Bearer TOKEN."`
-	Session  string   `placeholder:"S" help:"The session of the calls (a new one)."`
-	Project  string   `placeholder:"DIR" type:"path" help:"The project that the client works in (the current directory)."`
-	Command  []string `arg:"" optional:"" passthrough:"" placeholder:"SERVER" help:"The server and its arguments, after --."`
+	Name     string `placeholder:"NAME" help:"The server's name in rules, such as fs for mcp__fs__read_file (by default made from its command)."`
+	Bind     bool   `help:"Add a hash of the server's command or URL to the name, so that a rule covers no other server of this name (nod install mcp-gate writes this)."`
+	Upstream string `placeholder:"URL" help:"Reach the server at this URL by streamable HTTP, in place of a command. NOD_MCP_HEADERS holds its HTTP headers, one a line, such as Authorization: Bearer TOKEN."`
+	// BearerEnv and HeaderEnv name environment variables, as Codex's settings do.
+	BearerEnv string            `name:"bearer-env" placeholder:"VARIABLE" help:"With --upstream: the environment variable with the token for the header Authorization."`
+	HeaderEnv map[string]string `name:"header-env" mapsep:"," placeholder:"HEADER=VARIABLE" help:"With --upstream: a header and the environment variable with its value."`
+	Session   string            `placeholder:"S" help:"The session of the calls (a new one)."`
+	Project   string            `placeholder:"DIR" type:"path" help:"The project that the client works in (the current directory)."`
+	Command   []string          `arg:"" optional:"" passthrough:"" placeholder:"SERVER" help:"The server and its arguments, after --."`
 }
 
 // Help returns the text that nod mcp gate --help shows besides the flags.
 func (mcpGateCmd) Help() string {
 	return "An MCP client starts this in place of its server. Everything passes but calls of tools, which nod decides first. The exit code is the server's."
 }
-
-// headersVariable is an environment variable: on the command line every user could read the headers.
-const headersVariable = "NOD_MCP_HEADERS"
 
 // Run passes messages between the client and the server until either ends. While nod does not run, every
 // call of a tool is refused.
@@ -48,7 +48,7 @@ func (c *mcpGateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	header, err := headers(os.Getenv(headersVariable))
+	header, err := c.headers()
 	if err != nil {
 		return err
 	}
@@ -149,6 +149,39 @@ func serverHash(upstream string, args []string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
+// headers returns the HTTP headers for the upstream.
+func (c *mcpGateCmd) headers() (http.Header, error) {
+	h, err := headers(os.Getenv(hook.HeadersVariable))
+	if err != nil {
+		return nil, err
+	}
+	if c.Upstream == "" && (c.BearerEnv != "" || len(c.HeaderEnv) > 0) {
+		return nil, errors.New("--bearer-env and --header-env are for --upstream: a command takes its own variables")
+	}
+	value := func(flag, variable string) (string, error) {
+		v := strings.TrimSpace(os.Getenv(variable))
+		if v == "" || strings.ContainsAny(v, "\r\n") {
+			return "", fmt.Errorf("%s: the environment variable %s has no value that a header can carry: set it where the client starts nod", flag, variable)
+		}
+		return v, nil
+	}
+	if c.BearerEnv != "" {
+		token, err := value("--bearer-env", c.BearerEnv)
+		if err != nil {
+			return nil, err
+		}
+		h.Set("Authorization", "Bearer "+token)
+	}
+	for name, variable := range c.HeaderEnv {
+		v, err := value("--header-env", variable)
+		if err != nil {
+			return nil, err
+		}
+		h.Set(name, v)
+	}
+	return h, nil
+}
+
 // headers parses HTTP headers, one a line.
 func headers(text string) (http.Header, error) {
 	h := http.Header{}
@@ -158,7 +191,7 @@ func headers(text string) (http.Header, error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if !ok || strings.TrimSpace(name) == "" {
-			return nil, fmt.Errorf("%s: a line is not of the form NAME: VALUE", headersVariable)
+			return nil, fmt.Errorf("%s: a line is not of the form NAME: VALUE", hook.HeadersVariable)
 		}
 		h.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}

@@ -3,11 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/connectors/agents/hook"
@@ -58,10 +62,40 @@ func (c *opencodeCmd) follow(e *env, kind hook.OpenCodeKind) error {
 		Agent:    kind.Title,
 		Username: cmp.Or(os.Getenv(variables+"USERNAME"), kind.Name), Password: os.Getenv(variables + "PASSWORD"),
 		DenyUnavailable: c.OnUnavailable == string(hook.UnavailableDeny),
-		Turns:           c.Turns, Waits: e.waits(),
+		Turns:           c.Turns, Waits: e.waits(), Claim: e.claimReply,
 		Host: hostname, User: name, Log: e.log,
 		Connected: func() { fmt.Fprintf(e.stdout, "nod gets the permission prompts of %s at %s\n", kind.Title, c.URL) },
 	})
+}
+
+// keepClaims is how long the file of a claim stays. It is longer than nod keeps a decision.
+const keepClaims = 48 * time.Hour
+
+// claimReply reports whether this process is the first one of the data directory that claims the reply to a
+// question.
+func (e *env) claimReply(sessionID, pendingID string) (mine bool, err error) {
+	dir, err := e.dataDir()
+	if err != nil {
+		return false, err
+	}
+	dir = filepath.Join(dir, "replies")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, fmt.Errorf("claim a reply: %w", err)
+	}
+	entries, _ := os.ReadDir(dir) // an old file that stays does no harm
+	for _, old := range entries {
+		if info, err := old.Info(); err == nil && time.Since(info.ModTime()) > keepClaims {
+			_ = os.Remove(filepath.Join(dir, old.Name()))
+		}
+	}
+	f, err := os.OpenFile(filepath.Join(dir, schemas.Key(sessionID, pendingID)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("claim a reply: %w", err)
+	}
+	return true, f.Close()
 }
 
 // lateAsker connects to nod at the first request, so that the user may start nod after this command.

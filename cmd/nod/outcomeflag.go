@@ -1,17 +1,28 @@
 package main
 
-import "github.com/nodbus/nod/schemas"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/schemas"
+)
 
 // outcomeFlag is an outcome as a user names it: by its name in messages or by the word that people see.
 type outcomeFlag schemas.Outcome
 
-// UnmarshalText never fails: the flag's enum names the outcomes that there are.
+var outcomes = []string{string(schemas.Allowed), string(schemas.Denied), string(schemas.Cancelled), string(schemas.TimedOut), string(schemas.Withdrawn)}
+
+// UnmarshalText returns an error for an outcome that there is not.
 func (o *outcomeFlag) UnmarshalText(text []byte) error {
 	switch *o = outcomeFlag(text); *o {
 	case "expired":
 		*o = outcomeFlag(schemas.TimedOut)
 	case "dismissed":
 		*o = outcomeFlag(schemas.Cancelled)
+	}
+	if !slices.Contains(outcomes, string(*o)) {
+		return fmt.Errorf("must be one of %s, and not %q", strings.Join(outcomes, ", "), text)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (e *env) showFirst(p *schemas.Prompt, now time.Time, question string) error
 	if !e.interactive() {
 		return fmt.Errorf("nothing was answered: name the request, which is %s; see nod show %s", p.PendingID, p.PendingID)
 	}
-	e.printParts(e.stderr, people.Parts(p, now.Local()))
+	e.printParts(e.stderr, people.PrintedParts(p, now.Local()))
 	if !e.agree(question) {
 		return errors.New("nothing was answered")
 	}

@@ -88,7 +88,7 @@ func TestAnOutcomeIsNamedAsPeopleSeeIt(t *testing.T) {
 		assert.Equal(t, want, schemas.Outcome(c.History.Outcome))
 	}
 	_, err = parser.Parse([]string{"history", "--outcome", "denid"})
-	require.ErrorContains(t, err, "--outcome must be one of")
+	require.ErrorContains(t, err, "--outcome: must be one of allowed, denied,")
 }
 
 // A decision that the log has twice is one row, and a question is none beside its decision. Another

@@ -91,13 +91,14 @@ func (c *upCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	spans, flush := e.openTraces()
 	ctx, cancel := context.WithTimeout(e.ctx, 30*time.Second)
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: place.DataDir, Host: host, Port: port, SyncInterval: time.Duration(c.Sync),
 		Web: c.listen(), WebKey: c.LoginKey, Metrics: c.Metrics,
 		URL: place.URL, Creds: place.Creds, StoreCreds: c.StoreCred, Replicas: c.Replicas,
-		Settings: settings, VoiceTimeout: voice, Version: version(), Log: e.log,
+		Settings: settings, VoiceTimeout: voice, Traces: spans, Version: version(), Log: e.log,
 	})
 	if err != nil {
 		return err
@@ -106,6 +107,7 @@ func (c *upCmd) Run(e *env) error {
 	go func() { served <- c.serve(e, n, place.DataDir, port) }()
 	select {
 	case err := <-served:
+		flush()
 		return err
 	case err := <-n.Failed(): // the process ends at once: all that nod confirmed is stored, and an orderly stop would wait for the failed disk
 		return err

@@ -1,6 +1,9 @@
 package agents
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -47,6 +50,14 @@ func TurnRequest(r schemas.Request, t Turn) (schemas.Request, error) {
 		{OptionID: noAnswer, Name: "Leave it", Kind: schemas.RejectOnce},
 	}
 	return r, nil
+}
+
+// TurnID returns the id of the question about the end of a turn, so that all processes that follow the
+// session ask one question. turn identifies the turn in its session; round counts the questions that were
+// withdrawn before.
+func TurnID(session, turn string, round int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", session, turn, round))
+	return "turn_" + hex.EncodeToString(sum[:12])
 }
 
 // Reply returns the next prompt that a person wrote for the agent. d is the decision about r, a

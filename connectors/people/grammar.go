@@ -70,6 +70,14 @@ func ReadText(text string) Utterance {
 	return said
 }
 
+// ReadWords parses a typed answer in a person's own words: "answer 7F3K words". The words are unchanged.
+func ReadWords(text string) (code, words string, ok bool) {
+	word, rest := cutWord(trim(text))
+	code, words = cutWord(rest)
+	code = upper(code)
+	return code, words, lower(word) == "answer" && isCode(code) && words != ""
+}
+
 // trim removes the ASCII white space around s.
 func trim(s string) string { return strings.Trim(s, " \t\r\n") }
 

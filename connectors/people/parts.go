@@ -53,6 +53,30 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 	return slices.Concat(parts, inGroup(Rest, append(rest, restParts(p)...)))
 }
 
+// PrintedParts returns Parts for a terminal that cannot fold anything: the ids and names are one line.
+func PrintedParts(p *schemas.Prompt, now time.Time) []Part {
+	parts, rest := unfolded(p, now)
+	return slices.Concat(parts, inGroup(Rest, append(rest, fromLine(p))))
+}
+
+// fromLine returns the restParts in one line. It leaves out the names that the caption has.
+func fromLine(p *schemas.Prompt) Part {
+	r := &p.Request
+	user := captionItem(r.User)
+	if r.User != "" && r.Host != "" {
+		user += "@"
+	}
+	item := func(what, text string) string {
+		if text == "" {
+			return ""
+		}
+		return what + " " + captionItem(text)
+	}
+	return Part{Label: "From", Lines: []string{strings.Join(lines(
+		item("agent", p.Agent), item("tool", r.ToolName), item("titled", titleBeside(r)), user+captionItem(r.Host), item("task", r.TaskID),
+		foregroundNote(p), "session "+Line(p.SessionID), "request "+Line(p.PendingID)), " · ")}}
+}
+
 // Unfolded returns the Parts of the groups Essential and About.
 func Unfolded(p *schemas.Prompt, now time.Time) []Part {
 	parts, _ := unfolded(p, now)
@@ -240,4 +264,12 @@ func fieldName(name string) string {
 		return name
 	}
 	return `"` + strings.ReplaceAll(Line(name), `"`, `\"`) + `"`
+}
+
+// titleBeside returns a request's title if it says more than the tool's name.
+func titleBeside(r *schemas.Request) string {
+	if r.Title == r.ToolName {
+		return ""
+	}
+	return r.Title
 }

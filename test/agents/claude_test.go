@@ -35,7 +35,11 @@ func (x *machine) installs(program string, flags ...string) *exec.Cmd {
 
 func (x *machine) claudeSettings() string { return filepath.Join(x.home, ".claude", "settings.json") }
 
-var claudeTouch = call{"Bash", map[string]any{"command": touch, "description": "leave a file"}}
+var claudeTouch = claudeShell(touch)
+
+func claudeShell(line string) call {
+	return call{"Bash", map[string]any{"command": line, "description": "leave a file"}}
+}
 
 // Claude Code asks a strictly installed hook before each tool call, also in print mode.
 func TestClaudeCodeByStrictHook(t *testing.T) {

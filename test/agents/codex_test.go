@@ -19,6 +19,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
+func codexShell(line string) call { return call{"exec_command", map[string]any{"cmd": line}} }
+
 // codex returns a command, of Codex or of nod, that uses this machine's Codex home.
 func (x *machine) codex(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)

@@ -27,6 +27,20 @@ func (e editor) RequestPermission(context.Context, acp.RequestPermissionRequest)
 
 func (editor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
+// silentEditor is an editor that never answers a permission request, and notes each in asked.
+type silentEditor struct {
+	acp.Client // nil, as in editor
+	asked      chan<- struct{}
+}
+
+func (e silentEditor) RequestPermission(ctx context.Context, _ acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+	e.asked <- struct{}{}
+	<-ctx.Done()
+	return acp.RequestPermissionResponse{}, ctx.Err()
+}
+
+func (silentEditor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
+
 // edits runs c, a command of nod acp with an agent. If method is not empty, edits logs in by
 // that method. Then edits sends a prompt and answers the agent's request. When the agent has
 // ended, edits returns the request.

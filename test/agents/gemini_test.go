@@ -14,7 +14,12 @@ import (
 
 const geminiPackage = "@google/gemini-cli"
 
-var geminiTouch = call{"run_shell_command", map[string]any{"command": touch, "description": "leave a file"}}
+var geminiTouch = geminiShell(touch)
+
+// geminiShell is a call of the shell tool of Gemini CLI, and of Qwen Code, which grew out of it.
+func geminiShell(line string) call {
+	return call{"run_shell_command", map[string]any{"command": line, "description": "leave a file", "is_background": false}}
+}
 
 // gemini returns a command for Gemini CLI. program is Gemini CLI itself or a program that starts it.
 func (x *machine) gemini(program string, args ...string) *exec.Cmd {

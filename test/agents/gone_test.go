@@ -13,49 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/nodbus/nod/connectors/agents/hook"
 )
-
-// unattendedHost is a host with a flag that makes it run every call without asking its user.
-// With this flag the host asks only nod's hook.
-type unattendedHost struct {
-	host  hook.Host
-	pkg   string
-	call  call
-	start func(x *machine, program string) *exec.Cmd
-}
-
-func unattendedHosts() []unattendedHost {
-	return []unattendedHost{
-		{hook.ClaudeCode(), claudePackage, claudeTouch, func(x *machine, program string) *exec.Cmd {
-			x.does("install", "claude-code", "--strict")
-			return x.claude(program, "-p", "go on", "--allowedTools", "Bash")
-		}},
-		{hook.Codex(), "@openai/codex", codexTouch, func(x *machine, program string) *exec.Cmd {
-			x.codexUsesTheModel()
-			x.does("install", "codex", "--strict")
-			return x.codex(program, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "go on")
-		}},
-		{hook.Gemini(), geminiPackage, geminiTouch, func(x *machine, program string) *exec.Cmd {
-			x.geminiUsesAKey()
-			x.does("install", "gemini")
-			return x.gemini(program, "--yolo", "-p", "go on")
-		}},
-		{hook.Qwen(), qwenPackage, qwenTouch, func(x *machine, program string) *exec.Cmd {
-			x.qwenAsksNod()
-			return x.qwen(program, "--yolo", "-p", "go on")
-		}},
-		{hook.Copilot(), copilotPackage, copilotTouch, func(x *machine, program string) *exec.Cmd {
-			x.does("install", "copilot")
-			return x.copilot(program, "-p", "go on", "--allow-all-tools")
-		}},
-		{hook.Pi(), piPackage, piTouch, func(x *machine, program string) *exec.Cmd {
-			x.does("install", "pi")
-			return x.pi(program)
-		}},
-	}
-}
 
 // If a hook is killed while it waits, the host does not run the call, and nod withdraws the hook's
 // request. If the hook's program is missing, the host does not run the call either.
@@ -77,11 +35,12 @@ func TestNoCallRunsIfItsHookIsKilledOrMissing(t *testing.T) {
 			return x.starts(c)
 		},
 	} {
-		for _, u := range unattendedHosts() {
+		for _, u := range printRigs() {
 			t.Run(u.host.Name+" "+how, func(t *testing.T) {
 				each(t, u.host, u.pkg, func(t *testing.T, program string) {
-					x := newMachine(t, newModel(t, u.call))
-					a := gone(x, u.start(x, program))
+					x := newMachine(t, newModel(t, u.shell(touch)))
+					u.install(x, program)
+					a := gone(x, u.command(x, program))
 					x.until("the agent ends", a.hasEnded)
 					assert.NoFileExists(t, x.ran)
 					assert.Regexp(t, "(?i)blocked|denied", x.model.heard())
@@ -115,10 +74,9 @@ func (x *machine) hook() (pid int) {
 
 const copilotPackage = "@github/copilot"
 
-var (
-	codexTouch   = call{"exec_command", map[string]any{"cmd": touch}}
-	copilotTouch = call{"bash", map[string]any{"command": touch, "description": "leave a file", "mode": "sync", "shellId": "1"}}
-)
+func copilotShell(line string) call {
+	return call{"bash", map[string]any{"command": line, "description": "leave a file", "mode": "sync", "shellId": "1"}}
+}
 
 // copilot returns a command that runs Copilot CLI with the fake model.
 func (x *machine) copilot(program string, args ...string) *exec.Cmd {

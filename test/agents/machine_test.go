@@ -37,6 +37,8 @@ type machine struct {
 	t                       *testing.T
 	nod, home, project, ran string // paths; ran is the file that touch creates
 	model                   *model
+	up                      *exec.Cmd // the running nod
+	edited                  bool      // the test has changed the hook's settings
 }
 
 func newMachine(t *testing.T, m *model) *machine {
@@ -47,18 +49,39 @@ func newMachine(t *testing.T, m *model) *machine {
 	x.ran = filepath.Join(x.project, "ran")
 	require.NoError(t, os.MkdirAll(x.home, 0o700))
 	require.NoError(t, os.MkdirAll(x.project, 0o700))
-	up := x.command(nod, "up", "-q", "--listen", "127.0.0.1:0")
-	out, err := up.StdoutPipe()
-	require.NoError(t, err)
-	var errs bytes.Buffer
-	up.Stderr = &errs
-	require.NoError(t, up.Start())
-	t.Cleanup(func() { _ = up.Process.Kill(); _ = up.Wait() }) // fails if nod has ended
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err, "nod up said: %s", &errs)
-	require.Contains(t, line, "nod is up on")
-	go func() { _, _ = io.Copy(io.Discard, out) }()
+	x.startNod()
+	t.Cleanup(x.killNod)
 	return x
+}
+
+// startNod starts nod up and waits until it is ready.
+func (x *machine) startNod() {
+	x.up = x.command(x.nod, "up", "-q", "--listen", "127.0.0.1:0")
+	x.says(x.up, "nod is up on")
+}
+
+// killNod kills nod up, as a crash does. It does nothing if nod has ended.
+func (x *machine) killNod() {
+	_ = x.up.Process.Kill() // fails if nod has ended
+	_ = x.up.Wait()
+}
+
+// says starts a program and waits until it prints a line that contains want. It returns that line.
+func (x *machine) says(c *exec.Cmd, want string) string {
+	out, err := c.StdoutPipe()
+	require.NoError(x.t, err)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	require.NoError(x.t, c.Start())
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadString('\n')
+		require.NoError(x.t, err, "%s ended without saying %q: %s", c, want, &errs)
+		if strings.Contains(line, want) {
+			go func() { _, _ = io.Copy(io.Discard, lines) }()
+			return line
+		}
+	}
 }
 
 // command returns a command of this machine, not started yet. Its HTTP proxy is the fake model, which
@@ -85,6 +108,7 @@ func (x *machine) does(args ...string) string {
 
 // agent is a running agent program.
 type agent struct {
+	pid       int
 	out, errs bytes.Buffer
 	ended     chan struct{}
 	err       error // the reason for the end of the agent; set before ended is closed
@@ -110,6 +134,7 @@ func (x *machine) starts(c *exec.Cmd) *agent {
 		c.Stdout = &a.out
 	}
 	stop := start(x.t, c)
+	a.pid = c.Process.Pid
 	go func() { a.err = c.Wait(); close(a.ended) }()
 	x.t.Cleanup(func() {
 		stop()
@@ -148,6 +173,8 @@ type request struct {
 	ID      string `json:"pending_id"`
 	Kind    string `json:"kind"`
 	Tool    string `json:"tool_name"`
+	// Details is the input of the call.
+	Details json.RawMessage `json:"action_details"`
 }
 
 // tick is the interval at which the tests poll.

@@ -14,18 +14,26 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
+// openCodeSettings makes OpenCode, and Kilo, use a model with the Messages API at an address.
+const openCodeSettings = `{
+  "model": "fake/m", "small_model": "fake/m", "autoupdate": false, "share": "disabled",
+  "provider": {"fake": {"npm": "@ai-sdk/anthropic", "name": "Fake", "options": {"baseURL": %q, "apiKey": "none"},
+    "models": {"m": {"name": "M", "tool_call": true, "limit": {"context": 100000, "output": 1000}}}}}
+}`
+
+// openCodeOff are environment variables without the program's name. They turn off what needs other hosts.
+var openCodeOff = []string{"_DISABLE_MODELS_FETCH=1", "_DISABLE_AUTOUPDATE=1", "_DISABLE_LSP_DOWNLOAD=1", "_DISABLE_DEFAULT_PLUGINS=1"}
+
 // openCode returns a command of nod acp with OpenCode, which uses the fake model and the settings of nod
 // install.
 func (x *machine) openCode(program string, flags ...string) *exec.Cmd {
 	settings := filepath.Join(x.project, "opencode.json")
-	require.NoError(x.t, os.WriteFile(settings, fmt.Appendf(nil, `{
-  "model": "fake/m", "small_model": "fake/m", "autoupdate": false, "share": "disabled",
-  "provider": {"fake": {"npm": "@ai-sdk/anthropic", "name": "Fake", "options": {"baseURL": %q, "apiKey": "none"},
-    "models": {"m": {"name": "M", "tool_call": true, "limit": {"context": 100000, "output": 1000}}}}}
-}`, x.model.URL+"/v1"), 0o600))
+	require.NoError(x.t, os.WriteFile(settings, fmt.Appendf(nil, openCodeSettings, x.model.URL+"/v1"), 0o600))
 	x.does("install", "opencode", "--settings", settings)
 	c := x.command(x.nod, slices.Concat([]string{"acp"}, flags, []string{"--", program, "acp"})...)
-	c.Env = append(c.Env, "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1")
+	for _, off := range openCodeOff {
+		c.Env = append(c.Env, "OPENCODE"+off)
+	}
 	return c
 }
 

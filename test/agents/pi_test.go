@@ -14,7 +14,9 @@ import (
 
 const piPackage = "@mariozechner/pi-coding-agent"
 
-var piTouch = call{"bash", map[string]any{"command": touch}}
+var piTouch = piShell(touch)
+
+func piShell(line string) call { return call{"bash", map[string]any{"command": line}} }
 
 // pi returns a command for pi, which uses the fake model. program is pi itself or a program that starts
 // it.

@@ -14,7 +14,7 @@ import (
 
 const qwenPackage = "@qwen-code/qwen-code"
 
-var qwenTouch = call{"run_shell_command", map[string]any{"command": touch, "description": "leave a file", "is_background": false}}
+var qwenTouch = geminiShell(touch)
 
 // qwen returns a command for Qwen Code, which uses the fake model. program is Qwen Code itself or a program
 // that starts it.

@@ -34,6 +34,7 @@ type cluster struct {
 	nod     string
 	server  string
 	urls    string
+	suffix  string // of the key files
 	servers []*exec.Cmd
 }
 
@@ -56,14 +57,20 @@ func newCluster(t *testing.T) *cluster {
 }
 
 // configure writes the keys and the configuration of a cluster. It starts no server.
-func configure(t *testing.T, servers int) *cluster {
+func configure(t *testing.T, servers int) *cluster { return configureKeys(t, servers, ".nk") }
+
+// configureKeys is configure with keys of a suffix: .creds means servers in operator mode.
+func configureKeys(t *testing.T, servers int, suffix string) *cluster {
 	server, err := natsServer()
 	require.NoError(t, err)
-	c := &cluster{t: t, dir: t.TempDir(), nod: rig.Binary, server: server}
+	c := &cluster{t: t, dir: t.TempDir(), nod: rig.Binary, server: server, suffix: suffix}
 	keys, err := roles.OpenKeys(c.dir)
 	require.NoError(t, err)
+	if suffix == ".creds" {
+		require.NoError(t, keys.ForOperator())
+	}
 	require.NoError(t, keys.Ensure(append(roles.First(), roles.ConnectorID("tg"), roles.ID{Role: roles.Observer})...))
-	accounts, err := exec.Command(rig.Binary, "keys", "config", "--data", c.dir).Output()
+	accounts, err := exec.Command(rig.Binary, "keys", "config", "--data", c.dir, "--resolver-dir", "ACCOUNTS-OF-THIS-SERVER").Output()
 	require.NoError(t, err)
 	ports := testports.Free(t, 2*servers)
 	var urls, routes []string
@@ -74,7 +81,7 @@ func configure(t *testing.T, servers int) *cluster {
 	c.urls = strings.Join(urls, ",")
 	for n := range servers {
 		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\nlog_file: %q\njetstream { store_dir: %q, sync_interval: always }\n%s",
-			n, ports[n], c.log(n), filepath.Join(c.dir, fmt.Sprint("js", n)), accounts)
+			n, ports[n], c.log(n), filepath.Join(c.dir, fmt.Sprint("js", n)), strings.ReplaceAll(string(accounts), "ACCOUNTS-OF-THIS-SERVER", filepath.Join(c.dir, fmt.Sprint("accounts", n))))
 		if servers > 1 {
 			// Servers of another test may get a port of a killed server; they belong to another cluster.
 			config += fmt.Sprintf("\ncluster { name: c%d, listen: 127.0.0.1:%d, routes: [%s] }\n", ports[0], ports[servers+n], strings.Join(routes, ","))
@@ -110,8 +117,11 @@ func stop(p *exec.Cmd) {
 	_ = p.Wait()
 }
 
+// key returns the path of a key's file.
+func (c *cluster) key(name string) string { return filepath.Join(c.dir, "keys", name+c.suffix) }
+
 func (c *cluster) command(key string, args ...string) *exec.Cmd {
-	p := exec.Command(c.nod, append(args, "--creds", filepath.Join(c.dir, "keys", key+".nk"))...)
+	p := exec.Command(c.nod, append(args, "--creds", c.key(key))...)
 	p.Env = append(os.Environ(), "NOD_URL="+c.urls, "NOD_DATA="+c.dir)
 	return p
 }
@@ -119,7 +129,7 @@ func (c *cluster) command(key string, args ...string) *exec.Cmd {
 // engine starts an engine as a process. The channel up gets the engine's first line of output (see
 // says).
 func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
-	p = c.command("engine", "engine", "--replicas", fmt.Sprint(replicas), "--store-creds", filepath.Join(c.dir, "keys", "engine-store.nk"))
+	p = c.command("engine", "engine", "--replicas", fmt.Sprint(replicas), "--store-creds", c.key("engine-store"))
 	return p, c.says(p)
 }
 

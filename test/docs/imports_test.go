@@ -61,11 +61,13 @@ var mayImport = []struct {
 	may  []string
 }{
 	{"schemas/...", nil},
+	{"traces", nil},
+	{"traces/otlp", []string{"traces"}},
 	{"internal/bench", []string{"actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"internal/...", nil},
 	{"bus/roles", []string{"schemas"}},
 	{"bus/logchain", []string{"schemas"}},
-	{"bus", []string{"schemas", "schemas/redact", "bus/logchain", "bus/roles"}},
+	{"bus", []string{"schemas", "schemas/redact", "bus/logchain", "bus/roles", "traces"}},
 	{"actors/policy/pathname", nil},
 	{"actors/policy/tools", []string{"schemas"}},
 	{"actors/policy/gitstore", nil},
@@ -77,8 +79,8 @@ var mayImport = []struct {
 	{"actors/policy/contained", []string{"actors/policy/commands", "actors/policy/pathname", "actors/policy/secrets", "actors/policy/shell", "actors/policy/shell/word", "connectors/agents/readable"}},
 	{"actors/policy/rules", []string{"actors/policy/commands", "actors/policy/pathname", "actors/policy/shell", "actors/policy/tools", "schemas"}},
 	{"actors/policy", []string{"actors/policy/commands", "actors/policy/contained", "actors/policy/filediff", "actors/policy/gitstore", "actors/policy/pathname", "actors/policy/rules", "actors/policy/secrets", "actors/policy/shell", "actors/policy/shell/word", "actors/policy/tools", "schemas", "schemas/redact"}},
-	{"actors/engine", []string{"actors", "actors/policy", "actors/policy/rules", "bus", "schemas"}},
-	{"actors/connector", []string{"actors", "bus", "schemas", "connectors/people"}},
+	{"actors/engine", []string{"actors", "actors/policy", "actors/policy/rules", "bus", "schemas", "traces"}},
+	{"actors/connector", []string{"actors", "bus", "schemas", "connectors/people", "traces"}},
 	{"actors/agent", []string{"actors", "bus", "schemas"}},
 	{"actors", []string{"bus", "schemas"}},
 	{"connectors/httpserve", nil},
@@ -92,16 +94,17 @@ var mayImport = []struct {
 	{"connectors/people/web", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/web/issuer", "connectors/httpserve"}},
 	{"connectors/people/web/issuer", []string{"schemas"}},
 	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/webapi", "connectors/httpserve"}},
-	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve"}},
+	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve", "traces"}},
 	{"connectors/agents/contain/inner", nil},
 	{"connectors/agents/contain/egress", nil},
 	{"connectors/agents/readable", nil},
 	{"connectors/agents/contain", []string{"connectors/agents", "connectors/agents/contain/...", "connectors/agents/exec", "connectors/agents/readable"}},
 	{"connectors/agents/exec", []string{"schemas", "connectors/agents", "connectors/agents/readable"}},
 	{"connectors/agents/relay", []string{"schemas"}},
+	{"connectors/agents/mcp", []string{"schemas", "connectors/agents", "connectors/agents/relay", "traces"}},
 	{"connectors/agents/...", []string{"schemas", "connectors/agents", "connectors/agents/relay"}},
 	{"embed/metrics", []string{"bus", "connectors/httpserve", "schemas"}},
-	{"embed", []string{"embed/metrics", "actors/...", "bus/...", "connectors/people/...", "connectors/agents", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas"}},
+	{"embed", []string{"embed/metrics", "actors/...", "bus/...", "connectors/people/...", "connectors/agents", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas", "traces/..."}},
 	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"", []string{"bus/...", "schemas"}}, // the root package, which is the Go client
 	{"examples/...", []string{"", "actors", "actors/connector", "bus/...", "connectors/people", "schemas"}},
@@ -131,12 +134,16 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/nats-io/nats.go":            {"bus/...", "internal/bench", "test/..."},
 		"golang.org/x/net":                      {"connectors/agents/contain/egress"},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
+		"github.com/nats-io/jwt":                {"bus/...", "test/..."},
 		"github.com/minio/highwayhash":          {"bus"}, // the checksum of nats-server's descriptions
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
 		"github.com/aymanbagabas/go-udiff":      {"actors/policy/filediff", "connectors/people/payload", "connectors/agents/mcpgate"},
 		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests: see schemas/schema.go
 		"github.com/prometheus/":                {"embed/metrics"},
+		"go.opentelemetry.io/otel":              {"traces/...", "bus", "actors/engine", "actors/connector", "connectors/agents/httpapi", "connectors/agents/mcp", "test/..."}, // httpapi and mcp import this module only in tests
+		"google.golang.org/protobuf":            {"traces/otlp", "internal/testcollector"},
+		"go.opentelemetry.io/proto":             {"traces/otlp", "internal/testcollector", "test/..."}, // only tests import this module
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/people/voice", "connectors/people/slack/...", "connectors/people/discord/...", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests
@@ -166,6 +173,17 @@ func TestTheClientDoesNotImportProtoActor(t *testing.T) {
 		if p.ImportPath == module {
 			for _, dep := range p.Deps {
 				require.False(t, strings.HasPrefix(dep, "github.com/asynkron/"), dep)
+			}
+		}
+	}
+}
+
+// OpenTelemetry's own exporter would link gRPC, whose start-up each hook would pay for.
+func TestNodLinksNoGRPC(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.ImportPath == module+"/cmd/nod" {
+			for _, dep := range p.Deps {
+				require.False(t, strings.HasPrefix(dep, "google.golang.org/grpc") || strings.HasPrefix(dep, "go.opentelemetry.io/proto"), dep)
 			}
 		}
 	}

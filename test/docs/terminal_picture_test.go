@@ -104,8 +104,7 @@ func same(text, id string) string {
 		{`— nod ask · .* · `, "— nod ask · app · "},
 		{`nod revoke [A-Za-z0-9_-]+`, "nod revoke k3v9x2mp"},
 		{`(?m)^(f2bz34kv  )\ds`, "${1}4s"},
-		{`(?m)^(Host +).+`, "${1}devbox"},
-		{`(?m)^( +user: ).+`, "${1}ann"},
+		{`· [^ ·]+@[^ ·]+ · session`, "· ann@devbox · session"},
 		{`(?m)^( +project: ).+`, "${1}/home/ann/app"},
 	} {
 		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.as)

@@ -95,6 +95,25 @@ func TestACPEndToEnd(t *testing.T) {
 	}
 }
 
+// TestAKilledSidecarsTurnIsWithdrawn: if nod acp --turns is killed with kill -9 while its question about a
+// turn waits, nod withdraws the question.
+func TestAKilledSidecarsTurnIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	const agent = `read -r prompt; printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}'; read -r rest`
+	cmd := m.Command("acp", "--turns", "--", "sh", "-c", agent)
+	editor, heard, _ := pipes(t, cmd)
+	_, err := io.WriteString(editor, `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"acp-turn","prompt":[{"type":"text","text":"go"}]}}`+"\n")
+	require.NoError(t, err)
+	_, err = heard.ReadString('\n')
+	require.NoError(t, err)
+	id := m.Pending("acp-turn")
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait() // fails, because the process was killed
+	m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil && p.Decision.Outcome == schemas.Withdrawn })
+}
+
 // TestACPRace: with --race, the editor and nod's approvers are asked at the same time, and the
 // editor answers first. The agent gets the editor's answer, and nod acp withdraws nod's
 // request.

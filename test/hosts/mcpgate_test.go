@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 
+	"github.com/BurntSushi/toml"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/schemas"
@@ -125,7 +128,7 @@ func TestMCPGateChecksItsFlags(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	for _, args := range [][]string{
-		{}, {"--name", "a__b", "--", "x"}, {"--upstream", "ftp://x"}, {"--upstream", "http://x", "--", "y"}, {"--session", "a b", "--", "x"}, {"--nmae", "x", "--", "y"}, {"--", filepath.Join(t.TempDir(), "missing")},
+		{}, {"--name", "a__b", "--", "x"}, {"--upstream", "ftp://x"}, {"--upstream", "http://x", "--", "y"}, {"--session", "a b", "--", "x"}, {"--nmae", "x", "--", "y"}, {"--bearer-env", "HOME", "--", "y"}, {"--bearer-env", "NOD_ABSENT", "--upstream", "http://x"}, {"--header-env", "A=NOD_ABSENT", "--upstream", "http://x"}, {"--", filepath.Join(t.TempDir(), "missing")},
 	} {
 		_, stderr, code := m.Run(append([]string{"mcp", "gate"}, args...)...)
 		require.Equal(t, 1, code, args)
@@ -165,6 +168,58 @@ func TestInstallMCPGate(t *testing.T) {
 	_, stderr, code = m.Run("uninstall")
 	require.Zero(t, code, stderr)
 	data, err = os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, text, string(data))
+}
+
+// nod install mcp-gate puts the gate before a server with a URL in Codex's settings. The server gets its
+// headers, and no output has their values.
+func TestInstallMCPGateForAURL(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	got := make(chan http.Header, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case got <- r.Header.Clone():
+		default:
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "config.toml")
+	text := fmt.Sprintf("# mine\n[mcp_servers.web] # tickets\nurl = %q\nhttp_headers = { X-Key = \"swordfish\" }\nbearer_token_env_var = \"TICKETS\"", server.URL)
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	for _, flags := range [][]string{{"--dry-run"}, nil, nil} {
+		out, stderr, code := m.Run(append([]string{"install", "mcp-gate", "--settings", file}, flags...)...)
+		require.Zero(t, code, stderr)
+		require.NotContains(t, out+stderr, "swordfish")
+	}
+	var settings struct {
+		Servers map[string]struct {
+			Command string
+			Args    []string
+			Env     map[string]string
+		} `toml:"mcp_servers"`
+	}
+	_, err := toml.DecodeFile(file, &settings)
+	require.NoError(t, err)
+	web := settings.Servers["web"]
+	gate := exec.Command(web.Command, web.Args...)
+	gate.Env = append(os.Environ(), "TICKETS=token", "NOD_MCP_HEADERS="+web.Env["NOD_MCP_HEADERS"])
+	in, err := gate.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, gate.Start())
+	_, err = io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+	require.NoError(t, err)
+	header := <-got
+	require.Equal(t, "Bearer token", header.Get("Authorization"))
+	require.Equal(t, "swordfish", header.Get("X-Key"))
+	require.NoError(t, in.Close())
+	require.NoError(t, gate.Wait())
+
+	_, stderr, code := m.Run("uninstall")
+	require.Zero(t, code, stderr)
+	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, text, string(data))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Allowing a risky call requires the confirmations that the settings list, on every channel;
-// denying it requires none.
+// On every channel, allowing a risky call requires the confirmations that the settings list.
+// Denying the call requires none.
 func TestConfirmationsForRiskyCalls(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "word")
@@ -67,8 +67,8 @@ func TestConfirmationsForRiskyCalls(t *testing.T) {
 	}
 }
 
-// If rules for two risks name different code words, the code word for the higher risk counts,
-// also for a thaw.
+// If rules for two risks name different code words, a call of the higher risk takes the code word
+// of the higher risk. A thaw also takes this code word.
 func TestTheCodeWordOfTheHighestRisk(t *testing.T) {
 	t.Parallel()
 	plain, strong := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "strong")

@@ -11,17 +11,17 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// These tests answer questions about calls that a host can run contained. Whatever the answer
-// is, no waiting call runs outside its container.
+// These tests answer questions about calls that a host can run contained. No waiting call runs
+// outside its container, whatever the answer is.
 
 const npm = "@network:registry.npmjs.org:443"
 
-// joined are containedSettings in which identical calls wait for one question.
+// joined returns containedSettings with the setting that identical calls wait for one question.
 func joined() string {
 	return strings.Replace(containedSettings(""), `"permissions":{`, `"permissions":{"join_identical":true,`, 1)
 }
 
-// startJoined starts a nod with these settings, and an agent.
+// startJoined starts nod with the settings of joined, and an agent.
 func startJoined(t *testing.T) (*rig.Env, *rig.Agent) {
 	t.Helper()
 	env := rig.Start(t)
@@ -29,7 +29,7 @@ func startJoined(t *testing.T) (*rig.Env, *rig.Agent) {
 	return env, env.Agent("ada")
 }
 
-// npmCI returns calls of `npm ci`, which needs the network, that wait for one question.
+// npmCI returns calls of `npm ci` that wait for one question. The command needs the network.
 func npmCI(a *rig.Agent, session string, calls int) (requests []schemas.Request, asked []*rig.Question) {
 	a.T.Helper()
 	for i := range calls {
@@ -39,7 +39,7 @@ func npmCI(a *rig.Agent, session string, calls int) (requests []schemas.Request,
 	return requests, asked
 }
 
-// startsOnce requires that the command of an allowed call starts once, with the network of npm.
+// startsOnce requires that the command of an allowed call starts exactly once, with access to npm's hosts.
 func startsOnce(env *rig.Env, a *rig.Agent, r schemas.Request, d schemas.Decision) {
 	env.T.Helper()
 	env.Equal(fmt.Sprintf("'/usr/bin/nod' exec --run %s.%s -- bash -c 'npm ci'", r.SessionID, r.PendingID), runsAs(env, d))
@@ -50,8 +50,7 @@ func startsOnce(env *rig.Env, a *rig.Agent, r schemas.Request, d schemas.Decisio
 	env.Contains(env.Refusal(err, schemas.CodeConflict).Message, "has run already")
 }
 
-// startsNot requires that nod refuses to start the command of a call of npmCI, and returns the
-// refusal.
+// startsNot requires that nod refuses to start the command of a call from npmCI, and returns the refusal.
 func startsNot(env *rig.Env, a *rig.Agent, r schemas.Request) *schemas.Error {
 	env.T.Helper()
 	_, err := starts(a, r, "bash", "-c", "npm ci")
@@ -99,7 +98,8 @@ func TestAnAllowedCallRunsContainedWithWhatItLacked(t *testing.T) {
 	}
 }
 
-// If nod stops between the answer and the start, each call still starts once, in its container.
+// If nod stops between the answer and the start of the calls, each call still starts once, in its
+// container.
 func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 	t.Parallel()
 	for name, scope := range map[string]schemas.Scope{"once": schemas.ScopeOnce, "session": schemas.ScopeSession} {
@@ -107,7 +107,7 @@ func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 			t.Parallel()
 			env, ada := startJoined(t)
 			requests, asked := npmCI(ada, "S", 2)
-			env.StopOutbox() // the decision is stored, and its effects are not
+			env.StopOutbox() // nod stores the decision, but does not act on it
 			a := env.Ann().AnswerTo(asked[0], "allow_once")
 			a.Waiters, a.Scope = 2, scope
 			_, err := env.Ann().Answer(env.Ctx, a)
@@ -126,7 +126,7 @@ func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 	}
 }
 
-// An engine starts a command although the decision is not yet in the call's own record.
+// An engine starts the command of a joined call even if only the question's record has the decision.
 func TestAJoinedCallStartsBeforeItsOwnRecordIsDecided(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)
@@ -156,8 +156,7 @@ func TestADeniedOrWithdrawnCallDoesNotStart(t *testing.T) {
 	startsNot(env, ada, requests[0])
 }
 
-// If a rule denies the call or its permission is revoked between answer and start, the call
-// does not start.
+// A call does not start if, after its answer, a rule denies the call or its permission is revoked.
 func TestAnApprovedCallIsCheckedAgainBeforeItStarts(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)
@@ -175,7 +174,7 @@ func TestAnApprovedCallIsCheckedAgainBeforeItStarts(t *testing.T) {
 }
 
 // If a call is allowed after its agent has stopped waiting, the next identical call uses the
-// approval, contained. A call that cannot run contained does not use it.
+// approval and runs contained. A call that cannot run contained does not use the approval.
 func TestAnApprovalOfAContainedCallIsForItsContainer(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)
@@ -191,8 +190,8 @@ func TestAnApprovalOfAContainedCallIsForItsContainer(t *testing.T) {
 	ada.Asks(line("S", "third", "npm ci")).Drop()
 }
 
-// changeApproval changes the stored approval of a decision, as if another version of nod, or
-// nod with other settings, had stored it.
+// changeApproval changes the stored approval of a decision. The result looks as if another version
+// of nod, or a nod with other settings, had stored the approval.
 func changeApproval(env *rig.Env, d schemas.Decision, change func(*schemas.StandingAnswer)) {
 	env.T.Helper()
 	key := "standing.session." + d.SessionID + "." + d.Grant.GrantID
@@ -217,7 +216,7 @@ func in(change func(*schemas.Container)) func(*schemas.StandingAnswer) {
 }
 
 // An approval of a contained call is for the container that the person saw. If nod would now run
-// the call with other limits, a person is asked again.
+// the call with other limits, nod asks a person.
 func TestAnApprovalForAnotherContainerAsks(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -238,8 +237,8 @@ func TestAnApprovalForAnotherContainerAsks(t *testing.T) {
 	}
 }
 
-// Approvals of one call for two containers are not added up: the newer one replaces the older
-// one, and no call uses it in place of the older one.
+// Two approvals of one call for different containers do not add up. The newer approval replaces the
+// older one, and no call uses the newer approval for the older container.
 func TestApprovalsForTwoContainersAreNotAddedUp(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*schemas.StandingAnswer){
@@ -253,7 +252,7 @@ func TestApprovalsForTwoContainersAreNotAddedUp(t *testing.T) {
 			env.Apply(joined())
 			ada := env.Agent("ada")
 			first, second := ada.Detaches(line("S", "c0", "npm ci")), line("S", "c1", "npm ci")
-			second.NodPath = "/opt/nod" // so that it joins no question
+			second.NodPath = "/opt/nod" // with another nod path, the call does not join the first question
 			other := ada.Detaches(second)
 			changeApproval(env, env.Ann().Allows(first), change)
 			d := env.Ann().Allows(other)
@@ -275,8 +274,8 @@ func TestApprovalsForTwoContainersAreNotAddedUp(t *testing.T) {
 	}
 }
 
-// A call that was approved for one container does not use the approval for another one when its
-// agent sends it again.
+// A call that was approved for one container is sent again. It does not use an approval for another
+// container.
 func TestACallDoesNotUseTheApprovalOfAnotherContainer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -288,7 +287,8 @@ func TestACallDoesNotUseTheApprovalOfAnotherContainer(t *testing.T) {
 	env.Contains(env.Refusal(err, schemas.CodeConflict).Message, "ask again")
 }
 
-// A call whose host cannot run it contained does not join the question of a call that can.
+// If a host cannot run a call contained, the call does not join the question of a call that can run
+// contained.
 func TestCallsOfOtherContainersAskForThemselves(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)
@@ -304,8 +304,7 @@ func TestCallsOfOtherContainersAskForThemselves(t *testing.T) {
 	env.Nil(env.Ann().Allows(other).UpdatedInput, "a person has allowed the call as it is")
 }
 
-// If a permission is granted while a call waits, the call is decided once its agent sends it
-// again.
+// If a permission is granted while a call waits, nod decides the call when its agent sends it again.
 func TestAWaitingCallThatIsSentAgainUsesTheNewPermission(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)
@@ -357,8 +356,8 @@ func TestACommandStartsSoonAfterItsDecisionOrNot(t *testing.T) {
 	}
 }
 
-// A rule that demands two people comes between one person's allow and the start of the contained
-// command: the command does not start. The allow of two people lets it start.
+// After one person's allow, and before the contained command starts, a new rule may demand two people. The
+// command then starts only if two people allow the call.
 func TestAContainedCallOfOnePersonDoesNotStartIfTwoAreNeeded(t *testing.T) {
 	t.Parallel()
 	env, ada := startJoined(t)

@@ -23,7 +23,8 @@ func line(session, id, command string) schemas.Request {
 	return r
 }
 
-// runsAs returns the command that a decision runs instead of the agent's.
+// runsAs returns the command that the host must run, according to a decision, instead of the
+// agent's command.
 func runsAs(env *rig.Env, d schemas.Decision) string {
 	env.Equal(schemas.Allowed, d.Outcome)
 	var in struct{ Command string }

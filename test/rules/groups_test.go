@@ -8,15 +8,15 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// ofSecurity returns settings with a group named security, which has these members. One of them must
-// allow each call. condition adds further conditions, as JSON members.
+// ofSecurity returns settings with a group named security, which has these members. One of the members
+// must allow each call. The argument condition adds further conditions, as JSON members.
 func ofSecurity(condition string, members ...string) string {
 	groups := `"groups": [{"name": "security", "people": ["` + strings.Join(members, `", "`) + `"]}]}`
 	return `{"permissions": {"confirm": [{"risk": "low", "people": ["security"]` + condition + `}]}, ` + strings.TrimSuffix(people, "}") + `, ` + groups + `}`
 }
 
-// Only the allows of the people of a group count. The others can deny. Members that come and go
-// count by the settings in force at the answer.
+// Only the allow of a member of the group counts, but other people can deny. The settings at the
+// time of the answer decide who is a member.
 func TestOnlyPeopleOfAGroupAllow(t *testing.T) {
 	t.Parallel()
 	env := voting(t, ofSecurity("", "Ann", "Bob"))
@@ -53,7 +53,7 @@ func TestTwoPeopleOfAGroup(t *testing.T) {
 	env.Equal([]string{"Bob", "Cleo"}, schemas.Voters(env.Person("tg", "1003").Allows(q).Votes))
 }
 
-// A grant or an approval of another person allows no call that takes an answer of a group.
+// If a call takes an answer of a group, a grant or an approval of another person does not allow the call.
 func TestStandingAnswersOfOthersAllowNothingForAGroup(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"join_identical": true}, `+people+`}`)

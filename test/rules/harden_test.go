@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Without a setting, nod hardens a git read if the configuration of git names a program that the
-// read may run, the call is made on nod's machine, and its host accepts changed inputs. The decision
-// says what git leaves out.
+// By default, nod hardens a git command that reads, if three conditions hold: git's configuration
+// names a program that the command may run, the call is made on nod's machine, and the host accepts
+// changed inputs. The decision says what git leaves out.
 func TestGitReadsAreHardenedByDefault(t *testing.T) {
 	t.Parallel()
 	home, project := t.TempDir(), t.TempDir()
@@ -58,8 +58,8 @@ func TestGitReadsAreHardenedByDefault(t *testing.T) {
 	env.Nil(gets("here", changes, "git diff").UpdatedInput)
 }
 
-// Where the host accepts a changed input, git leaves out the secrets that the repository tracks, and
-// the decision names them. For every other host such a call asks a person.
+// If the host accepts a changed input, git excludes the secrets that the repository tracks, and the
+// decision names them. For any other host, nod asks a person about the call.
 func TestGitLeavesOutTrackedSecrets(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {

@@ -19,8 +19,9 @@ func leaves(env *rig.Env, p *rig.Person, session string, risk schemas.Risk, seco
 	return g
 }
 
-// While its approver is away, a session's calls up to the leave's risk go on, each counted and logged.
-// Secrets, deny and ask rules, high risk, other sessions, questions and permissions are not covered.
+// While an approver is away, a leave allows the session's calls up to the leave's risk, and counts and
+// logs each call. It does not cover secrets, deny and ask rules, high risk, other sessions, questions
+// and permissions.
 func TestALeaveCoversOnlyCallsWithinItsLimits(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -63,8 +64,8 @@ func TestALeaveCoversOnlyCallsWithinItsLimits(t *testing.T) {
 	}
 }
 
-// A leave ends by its time, by the number of its calls, by its revocation, and by any freeze, also after
-// the thaw.
+// A leave ends by its time, by its number of calls, by its revocation, or by a freeze. After the thaw,
+// the leave stays ended.
 func TestALeaveEnds(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -102,8 +103,8 @@ func TestALeaveEnds(t *testing.T) {
 	env.Equal("Ann's freeze", all[0].RevokedBy, "the ended leave is listed as ended")
 }
 
-// After a revocation has returned, no engine allows a call by the leave, and a leave never allows more
-// calls than it was given, though engines use it at the same time.
+// A leave never allows more calls than its number of calls, even if several engines use it at the same
+// time.
 func TestALeaveIsCountedAcrossEngines(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -132,8 +133,8 @@ func TestALeaveIsCountedAcrossEngines(t *testing.T) {
 	env.EqualValues(7, allowed.Load())
 }
 
-// Only an approver who may allow such calls on this connector can leave, and only for known sessions
-// that are not frozen. The rights count at each use too.
+// Only an approver who may allow such calls on this connector can leave, and only for a known session
+// without a freeze. At each use of the leave, the approver must still have these rights.
 func TestALeaveKeepsToTheApproversRights(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -175,5 +176,5 @@ func TestALeaveKeepsToTheApproversRights(t *testing.T) {
 	env.Apply(people("", `]}`))
 	env.Equal(schemas.Allowed, ada.Gets(rig.Shell("S", "", "npm test")).Outcome)
 	env.NoError(ask(schemas.RiskLow))
-	ada.Asks(rig.Shell("S", "", "npm run lint")).Drop() // the new leave replaces the old one, with its lower risk
+	ada.Asks(rig.Shell("S", "", "npm run lint")).Drop() // the new leave replaces the old leave, and has a lower risk
 }

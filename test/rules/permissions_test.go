@@ -64,7 +64,7 @@ func TestAManagedSessionAsksForMoreThanItsPermissions(t *testing.T) {
 		r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":%q}`, line, dir+"/in")
 		return r
 	}
-	env.NoError(os.Mkdir(dir+"/in/.git", 0o755)) // git reads are allowed only in a repository
+	env.NoError(os.Mkdir(dir+"/in/.git", 0o755)) // git may read only in a repository
 	for _, line := range []string{"ls", "cat x sub/y | head -n 3", "cd sub && ls", "git status", "grep -n foo " + dir + "/in/x", "cat sub/*.md"} {
 		env.Equal(schemas.Allowed, ada.Gets(command(line)).Outcome, line)
 	}
@@ -168,7 +168,7 @@ func TestPermissionRequestsAreCheckedInOrder(t *testing.T) {
 	r.ActionDetails = []byte(`{"agent_id":"other"}`)
 	env.Contains(ada.Refused(r, schemas.CodeForbidden).Message, "Background agents cannot")
 	env.Apply(`{"approvers":{"people":[]}}`)
-	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // without an approver, nod refuses the request before it checks the malformed tag
+	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // without an approver, nod refuses the request before it looks at the malformed tag
 }
 
 func TestAPermissionForAnotherSessionIsGrantedThere(t *testing.T) {
@@ -226,7 +226,7 @@ func TestASessionSharesOnlyPermissionsThatItHas(t *testing.T) {
 		Type: schemas.TypeShare, SessionID: "helper", AgentID: "third", Permissions: []string{"@read:" + dir + "/in/sub"}, Reason: "and so on",
 	}, &g))
 	env.Equal("helper", g.Grants[0].By.Name)
-	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // the revocation also ends all grants that were shared from the grant
+	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // the revocation also ends every grant that came from this grant by sharing
 	ada.Asks(file("Write", "helper", dir+"/in/x")).Drop()
 	grants, err := env.Owner().Grants(env.Ctx, "")
 	env.NoError(err)
@@ -270,8 +270,8 @@ func TestAGateListsMissingPermissionsAndNotifiesTheSession(t *testing.T) {
 	env.Equal(`Cron gate permissions not allowed for "nightly" (7): @read:/a, nonsense. The gate check was skipped and the task ran anyway.`, rig.Next(env, heard).Text)
 }
 
-// While no approver can be reached, a repeated permission request still gets its receipt or
-// decision; a new request is refused.
+// While nod can reach no approver, a repeated permission request still gets its receipt or
+// decision. nod refuses a new request.
 func TestAskingAgainForAPermissionNeedsNoReachableApprover(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

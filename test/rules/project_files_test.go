@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// writeRules writes a project's own settings. Their modification time depends on at, so that
+// writeRules writes a project's own settings. The file's modification time depends on at, so that
 // each write looks like a change.
 func writeRules(t *testing.T, project, settings string, at int) {
 	t.Helper()
@@ -27,8 +27,7 @@ func writeRules(t *testing.T, project, settings string, at int) {
 	require.NoError(t, os.Chtimes(file, when, when))
 }
 
-// The engine reads a project's own settings file. Its rules tighten the policy and never loosen
-// it.
+// The engine reads a project's own settings file. The file's rules tighten the policy and never loosen it.
 func TestProjectFilesTighten(t *testing.T) {
 	t.Parallel()
 	project := t.TempDir()
@@ -87,8 +86,8 @@ func TestProjectFilesTighten(t *testing.T) {
 	}
 }
 
-// An engine applies the project files of its own machine, and only to calls on that machine.
-// If a project's file is invalid, the engine asks about every call in that project.
+// An engine applies the project files of its own machine, and only to calls on this machine. If a
+// project's file is invalid, the engine asks about every call in the project.
 func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	t.Parallel()
 	home, project := t.TempDir(), t.TempDir()
@@ -119,8 +118,8 @@ func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(search("there")).Outcome, "the engine does not see the files of another machine")
 	env.Equal(schemas.Allowed, ada.Gets(ask("here", "rg TOKEN")).Outcome, "a project without such a file")
 
-	// In a directory with too many files with secrets, a search of a small directory is still known
-	// to show none.
+	// In a directory with too many secrets, the engine still knows that a search of a small
+	// directory shows no secrets.
 	exposed = t.TempDir()
 	for i := range 65 {
 		require.NoError(t, os.WriteFile(filepath.Join(exposed, strconv.Itoa(i)+".key"), nil, 0o600))
@@ -148,7 +147,7 @@ func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(ask("there", "ls")).Outcome)
 
 	// A session names one project, but its calls may run in other directories. The rules of the
-	// project and of the call's directory both apply.
+	// project and the rules of the call's directory both apply.
 	other := t.TempDir()
 	writeRules(t, other, `{"permissions":{"deny":["Bash(cat:*)"]}}`, 1)
 	env.Equal(schemas.Allowed, ada.Gets(ask("here", "cat x")).Outcome)

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A person is told if a call on nod's machine creates or replaces a file. nod looks at no file for a
-// call from another machine.
+// A person sees whether a call on nod's machine creates or replaces a file. For a call from another
+// machine, nod looks at no file.
 func TestAPersonIsToldWhatAWriteReplaces(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engine = engine.Options{Host: "here"} })
@@ -33,8 +33,8 @@ func TestAPersonIsToldWhatAWriteReplaces(t *testing.T) {
 	env.Equal([]string{"writes a file"}, reason("c", "there", "main.go"))
 }
 
-// A person sees an edit in its place in the file, as the file was when the agent asked, on every
-// later look. The digest is that of the request alone, and the log has no line of the file.
+// A person sees an edit in its place in the file. Every later look shows the file as it was when the
+// agent asked. The digest covers only the request, and the log has no line of the file.
 func TestAPersonSeesAnEditInItsFile(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -90,7 +90,7 @@ Against the file on disk, as it was when asked
 	}
 }
 
-// Lines of a file that agents may not read reach no person.
+// If a file's lines are forbidden to agents, no person sees these lines.
 func TestAPersonSeesNoLineOfAFileThatTheRulesCover(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

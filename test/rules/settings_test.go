@@ -15,13 +15,13 @@ func TestEveryEngineFollowsTheSettings(t *testing.T) {
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada := env.Agent("ada")
 	pending := ada.Asks(rig.Deploy("S", "1"))
-	revision := env.Apply(rig.Rules("Deploy", "Lookup")) // every engine reports this revision
+	revision := env.Apply(rig.Rules("Deploy", "Lookup")) // Apply waits until every engine reports this revision
 	for _, n := range env.Engines {
 		r, err := n.SettingsRevision(env.Ctx)
 		env.NoError(err)
 		env.Equal(revision, r)
 	}
-	for range 20 { // enough requests that each engine handles some
+	for range 20 { // with this number of requests, each engine handles some of them
 		for tool, outcome := range map[string]schemas.Outcome{"Deploy": schemas.Allowed, "Lookup": schemas.Denied} {
 			d := ada.Gets(rig.Call(tool, "S", bus.NewID()))
 			env.Equal(outcome, d.Outcome)
@@ -36,7 +36,7 @@ func TestEveryEngineFollowsTheSettings(t *testing.T) {
 	env.Equal([]string{"Deploy"}, state.Settings.Permissions.Allow)
 	env.Equal(revision, env.Apply(rig.Rules("Deploy", "Lookup")), "applying the same settings again changes nothing")
 
-	env.Engines[0].Halt() // an engine that starts later uses the settings too
+	env.Engines[0].Halt() // an engine that starts later also uses the settings
 	late, err := env.Engine(engine.Options{}).SettingsRevision(env.Ctx)
 	env.NoError(err)
 	env.Equal(revision, late)
@@ -73,8 +73,8 @@ func TestInvalidSettingsAreRefusedWithTheFaultsPath(t *testing.T) {
 		`{"approvers":`: "not JSON",
 		`[]`:            "not a JSON object",
 	} {
-		// nod refuses these settings from the owner's command, which can send only JSON, and
-		// also when nod up applies them at its start.
+		// nod refuses these settings from the owner's command, which can send only JSON. nod also
+		// refuses them when nod up applies them at its start.
 		if !strings.HasPrefix(path, "not JSON") {
 			_, err := env.Owner().ApplySettings(env.Ctx, []byte(settings))
 			env.Contains(env.Refusal(err, schemas.CodeValidation).Message, strings.TrimPrefix(path, "not a JSON object"), settings)
@@ -95,7 +95,7 @@ func TestInvalidSettingsAreRefusedWithTheFaultsPath(t *testing.T) {
 	env.Agent("ada").Asks(rig.Deploy("S", ""))
 }
 
-// Engines do not apply invalid settings that were written to the store without a check.
+// Engines do not apply invalid settings that came into the store without a check.
 func TestInvalidStoredSettingsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -20,7 +20,8 @@ const people = `"approvers": {"people": [
 	{"name": "Cleo", "identities": [{"connector": "tg", "user_id": "1003"}]}
 ]}`
 
-// twoOf are settings under which two people must allow each call, with further permissions.
+// twoOf returns settings under which two people must allow each call. The argument more adds
+// further permissions.
 func twoOf(more string) string {
 	return `{"permissions": {"confirm": [{"risk": "low", "votes": 2}]` + more + `}, ` + people + `}`
 }
@@ -95,9 +96,9 @@ func TestTheFirstDenialEndsAVote(t *testing.T) {
 	env.Equal("changed my mind", func() string { env.Agent("ada").Withdraws("S", "2"); return q.Ends(schemas.Withdrawn).Message }())
 }
 
-// Allows by three people, twice by one of them on two channels, and a denial arrive at once, on
-// two engines. An allow has exactly two different voters, and each party gets the one decision
-// or the reply that its vote is stored.
+// At the same time, Ann and Bob allow a question, Ann on two channels, and Cleo denies it in some rounds.
+// The answers reach two engines. An allowed decision has exactly two voters. Each person gets the one
+// decision, or the reply that the vote is stored.
 func TestRacingVotesMakeOneDecision(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))
@@ -150,7 +151,7 @@ func refusedCode(err error) schemas.Code {
 	return ""
 }
 
-// One person answers on all channels at once, many times: nothing is ever allowed.
+// One person answers many times, on all channels at once. nod never allows the call.
 func TestOnePersonNeverDecidesForTwo(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))
@@ -167,7 +168,7 @@ func TestOnePersonNeverDecidesForTwo(t *testing.T) {
 	pendingWith(env, q, "Ann")
 }
 
-// A vote counts only as long as the settings let its person allow the request on its channel.
+// A vote counts only while the settings let its person allow the request on the channel of the vote.
 func TestAVoteEndsWithTheRightToVote(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))
@@ -209,7 +210,7 @@ func TestAVoteEndsWithTheRightToVote(t *testing.T) {
 	}
 }
 
-// An allow for two people is for exactly the call that the agent made, once.
+// If two people must allow a call, their allow is for exactly this call, and only once.
 func TestAVoteIsForTheCallAsItIs(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))
@@ -261,8 +262,7 @@ func TestTheMessagesOfAllVotersReachTheAgent(t *testing.T) {
 	env.Empty(d.Votes[0].Message)
 }
 
-// A freeze, a deadline, a restart of the engines or the same request again never turn one vote
-// into an allow.
+// One vote never becomes an allow by a freeze, a deadline, a restart of the engines, or a repeated request.
 func TestAVoteIsNoAllow(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(""))
@@ -303,8 +303,8 @@ func TestAVoteIsNoAllow(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-// Standing answers that one person gave before allow nothing for which two people are needed,
-// and neither does a leftover approval of one person.
+// If two people must allow a call, an earlier standing answer or a leftover approval of one person
+// does not allow it.
 func TestStandingAnswersOfOnePersonAllowNothingForTwo(t *testing.T) {
 	t.Parallel()
 	one := `{"permissions": {"join_identical": true}, ` + people + `}`
@@ -325,7 +325,7 @@ func TestStandingAnswersOfOnePersonAllowNothingForTwo(t *testing.T) {
 	env.Bob().Allows(again)
 	again.Ends(schemas.Allowed)
 
-	// Two people allow a call whose agent has stopped waiting: the approval counts, once.
+	// If two people allow a call whose agent has stopped waiting, their approval counts once.
 	gone := ada.Detaches(rig.Call("Publish", "S", "gone"))
 	votes(env.Ann(), gone)
 	d := env.Bob().Allows(gone)
@@ -333,8 +333,7 @@ func TestStandingAnswersOfOnePersonAllowNothingForTwo(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Call("Publish", "S", "gone-again")).Outcome)
 	ada.Asks(rig.Call("Publish", "S", "gone-thrice"))
 
-	// An approval of two people does not count once three are needed, or if one of the two lost
-	// the right.
+	// An approval of two people does not count if three people are needed now.
 	gone = ada.Detaches(rig.Call("Rotate", "S", "rotate"))
 	votes(env.Ann(), gone)
 	env.Bob().Allows(gone)
@@ -342,8 +341,8 @@ func TestStandingAnswersOfOnePersonAllowNothingForTwo(t *testing.T) {
 	ada.Asks(rig.Call("Rotate", "S", "rotate-again"))
 }
 
-// A leave of one person allows no call for which several people, another person than the requester
-// or a listed channel is needed, also if these conditions are newer than the leave.
+// If a call takes several people, another person than the requester, or a listed channel, a leave
+// of one person does not allow the call. This holds even if the condition is newer than the leave.
 func TestALeaveAllowsNothingForSeveralPeople(t *testing.T) {
 	t.Parallel()
 	plain := `{"permissions": {"preset": "readers"}, ` + people + `}`
@@ -373,8 +372,8 @@ func TestALeaveAllowsNothingForSeveralPeople(t *testing.T) {
 	env.Contains(env.Refusal(leave(), schemas.CodeForbidden).Message, "each takes 2 people")
 }
 
-// A call that arrives after the first vote is a question of its own, unless it repeats a call
-// whose agent has stopped waiting. An allow covers only the calls that both people saw.
+// A call that arrives after the first vote becomes a question of its own. The exception is a call that
+// repeats a call whose agent has stopped waiting. An allow covers only calls that both people saw.
 func TestVotesCoverTheCallsThatAllVotersSaw(t *testing.T) {
 	t.Parallel()
 	env := voting(t, twoOf(`, "join_identical": true`))
@@ -407,8 +406,8 @@ func TestVotesCoverTheCallsThatAllVotersSaw(t *testing.T) {
 	back.Ends(schemas.Allowed)
 }
 
-// The person whose own agent asks cannot allow the call, and can deny it. If nod does not know
-// whose agent asks, no approver can allow it.
+// The person whose own agent asks can deny the call, but cannot allow it. If nod does not know
+// whose agent asks, no approver can allow the call.
 func TestTheRequesterDoesNotCount(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"confirm": [{"risk": "low", "not_requester": true}]}, "approvers": {"people": [
@@ -444,7 +443,7 @@ func TestTheRequesterDoesNotCount(t *testing.T) {
 	}
 }
 
-// With a number of votes, the requester counts neither as the first nor as the second person.
+// If two people must allow a call, the requester is neither of them.
 func TestTheRequesterIsNeitherOfTwo(t *testing.T) {
 	t.Parallel()
 	env := voting(t, strings.Replace(twoOf(""), `"votes": 2`, `"votes": 2, "not_requester": true`, 1))
@@ -461,8 +460,8 @@ func TestTheRequesterIsNeitherOfTwo(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-// Rules limit the conditions to some calls. The conditions about people do not cover questions,
-// and permissions need the votes too.
+// Rules limit the conditions to some calls. Conditions about people do not apply to questions. A
+// permission, like a call, takes the votes.
 func TestVotesAreForSomeCalls(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"confirm": [{"risk": "low", "rules": ["Bash(terraform apply:*)", "Deploy"], "votes": 2}, {"risk": "high", "votes": 2}]}, `+people+`}`)
@@ -489,7 +488,8 @@ func TestVotesAreForSomeCalls(t *testing.T) {
 	env.Equal([]string{"Ann", "Bob"}, schemas.Voters(d.Grant.Votes))
 }
 
-// Risky calls can be allowed only through the listed channels; others can deny them.
+// Only an answer through a listed channel can allow a risky call. Answers through other channels
+// can deny it.
 func TestRiskyCallsAreAllowedOnlyThroughListedChannels(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"confirm": [{"risk": "high", "channels": ["tg", "slack"]}]}, `+people+`}`)
@@ -529,8 +529,8 @@ func TestSettingsThatNoPeopleCanMeetAreRefused(t *testing.T) {
 	}
 }
 
-// An approval of two people replaces the leftover approval of one, and their uses are not added up:
-// one person's approval never lets a second call run.
+// An approval of two people replaces a leftover approval of one person. The uses of both do not add
+// up, so the approval of one person never lets a second call run.
 func TestAnApprovalOfTwoPeopleReplacesThatOfOne(t *testing.T) {
 	t.Parallel()
 	env := voting(t, `{"permissions": {"join_identical": true}, `+people+`}`)

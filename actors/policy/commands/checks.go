@@ -12,7 +12,7 @@ func checkSleep(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkPs allows only process numbers as the value of -p. After other values, ps may read its
+// checkPs allows only process numbers as the value of -p. After any other value, ps may read its
 // flags differently and show the environments of processes.
 func checkPs(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
@@ -23,9 +23,8 @@ func checkPs(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkStrings refuses a word @FILE anywhere, even after -- and as the value of a flag. The
-// program named strings replaces such a word by the words in the file, and prints each of them
-// that is neither a flag nor a file.
+// checkStrings refuses every word @FILE, even after -- or as the value of a flag. The program named strings
+// replaces @FILE by the words in FILE, and prints each of these words that is neither a flag nor a file.
 func checkStrings(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.flags, func(f flag) bool { return strings.HasPrefix(f.value, "@") }) {
 		return "reads flags from a file"
@@ -38,8 +37,8 @@ func checkStrings(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkCommandV allows command -v and command -V. Without one of these flags, the builtin
-// "command" runs its operands as a command.
+// checkCommandV allows the builtin "command" only with the flag -v or -V. Without these flags, the
+// builtin runs its operands as a command.
 func checkCommandV(_ Secrets, a *Args) string {
 	if len(a.flags) == 0 {
 		return "runs another command"
@@ -47,7 +46,7 @@ func checkCommandV(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkDate refuses an operand without a leading +, because date would set the clock to it.
+// checkDate refuses an operand without a leading +, because date would set the clock to this operand.
 func checkDate(_ Secrets, a *Args) string {
 	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].Text, "+") {
 		return "could set the clock"
@@ -55,8 +54,8 @@ func checkDate(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkDiff refuses operands that may be directories: diff would print the differences between
-// all files in two directories, including secrets.
+// checkDiff refuses operands that may be directories, because diff would print the differences
+// between all files in two directories, including secrets.
 func checkDiff(_ Secrets, a *Args) string {
 	if a.has("q", "brief") {
 		return ""

@@ -11,9 +11,9 @@ type Compressor struct {
 	list  *Command
 }
 
-// Outputs compares a command's words with its harmless flags, which do not delete or overwrite
-// files or read lists of files. It returns the files that the command writes, and
-// the reason to ask, or "".
+// Outputs compares a command's words with its harmless flags. It returns the files that the command
+// writes, and the reason to ask, or "". With a harmless flag the command does not delete or
+// overwrite files, and reads no lists of files.
 func (c Compressor) Outputs(words []string) (writes []string, why string) {
 	if c.list == nil {
 		return nil, "is a compressor whose flags nod does not know"

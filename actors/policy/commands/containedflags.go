@@ -9,15 +9,15 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// addition lists further flags that a runner may have in a container, besides the flags in
-// runnerFlags. The kernel limits the runner to the project, so the runner may read all files of
-// the project as settings or code, and write files if no work is lost.
+// addition lists flags that a runner may have in a container, besides the flags in runnerFlags. The
+// kernel limits the runner to the project. The runner may therefore read all files of the project
+// as settings or code, and write files if no work is lost.
 type addition struct {
 	flags string // flags in the notation of Command.long; a name of one letter is also a short flag
 	reads string // flags whose value is a file or a directory to read
 	out   string // flags whose value is a file or a directory to write
-	rest  string // the word after which all words belong to another program
-	base  string // the list in runnerFlags that the addition extends; empty means the list with the same name
+	rest  string // the word that begins the words of another program
+	base  string // the list in runnerFlags that the addition extends; if empty, the list with the addition's name
 }
 
 func additions() map[string]addition {
@@ -79,7 +79,7 @@ var containedLists = sync.OnceValue(func() map[string]containedList {
 	extended := map[string]*Command{}
 	adds := additions()
 	for name := range all {
-		if _, ok := adds[name]; !ok && name != "bd" { // bd is a program that keeps notes; its list has only subcommands that read
+		if _, ok := adds[name]; !ok && name != "bd" { // the list of bd, a program for notes, has only subcommands that read
 			adds[name] = addition{}
 		}
 	}
@@ -106,7 +106,7 @@ func values(names string) string {
 	return b.String()
 }
 
-// addFlagName adds a flag in the notation of the field long.
+// addFlagName adds a flag, which is written as in the field long.
 func (c *Command) addFlagName(flag string) {
 	name := strings.TrimRight(flag, "=:")
 	if len(name) == 1 && !c.oneDash {
@@ -125,9 +125,9 @@ func (c *Command) addFlagName(flag string) {
 // Output is a file or a directory that a command writes because of a flag.
 type Output struct{ Flag, Path string }
 
-// ContainedFlags compares a runner's words with the list of flags that lose no work in a
-// container. It returns the files and directories that the runner writes because of its flags,
-// and the reason to ask, or "". known is false if nod has no list for the runner.
+// ContainedFlags compares a runner's words with the list of flags that lose no work in a container.
+// It returns the files and directories that the runner's flags make it write, and the reason to
+// ask, or "". If nod has no list for the runner, known is false.
 func ContainedFlags(name, words []string) (writes []Output, why string, known bool) {
 	list, ok := findContainedList(name)
 	if !ok {
@@ -163,7 +163,7 @@ func ContainedFlags(name, words []string) (writes []Output, why string, known bo
 	return append(writes, other.writes(&a)...), "", true
 }
 
-// writes returns the files and directories that a runner writes because of its flags.
+// writes returns the files and directories that a runner's flags make it write.
 func (l containedList) writes(a *Args) (out []Output) {
 	for _, f := range a.flags {
 		if slices.Contains(strings.Fields(l.out+" "+l.outputs), f.name) {

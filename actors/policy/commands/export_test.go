@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// OwnTable replaces the command table until the test ends, and returns the new table, which the
-// test may change.
+// OwnTable replaces the command table until the test ends. The test may change the new table, which
+// OwnTable returns.
 func OwnTable(t testing.TB) map[string]*Command {
 	shared, own := table, newTable()
 	table = func() map[string]*Command { return own }
@@ -14,8 +14,8 @@ func OwnTable(t testing.TB) map[string]*Command {
 	return own
 }
 
-// ListFlag adds a flag to an entry's lists, and removes the entry's limits on operands and its
-// check. A flag with = takes a value.
+// ListFlag adds a flag to an entry's lists. It removes the entry's limits on operands and the
+// function check. A flag with = takes a value.
 func (c *Command) ListFlag(flag string) {
 	name, _, value := strings.Cut(flag, "=")
 	switch long, isLong := strings.CutPrefix(name, "--"); {
@@ -29,8 +29,8 @@ func (c *Command) ListFlag(flag string) {
 	c.operands, c.check, c.ordered = unlimited, nil, false
 }
 
-// Flags returns the letters of the listed short flags, and the listed long flags. all means
-// that every word is an operand, so no flag matters.
+// Flags returns the letters of the listed short flags, and the listed long flags. If all is true,
+// every word is an operand, so no flag matters.
 func (c *Command) Flags() (letters string, longs map[string]byte, all bool) {
 	letters = c.short + c.value + c.tail
 	if c.digits {

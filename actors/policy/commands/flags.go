@@ -10,14 +10,14 @@ type Args struct {
 	name     string
 	flags    []flag
 	operands []word.Word
-	dashes   int // the number of operands before the word --; -1 without it
+	dashes   int // the number of operands before the word --, or -1 if there is no such word
 }
 
 type flag struct {
 	name  string // the flag's name without its dashes
 	value string
 	after int  // the number of operands before the flag
-	apart bool // the value is a separate word
+	apart bool // the value is a word of its own
 }
 
 func (a *Args) has(names ...string) bool {
@@ -35,9 +35,9 @@ func (a *Args) addFlag(name, value string, apart bool) {
 	a.flags = append(a.flags, flag{name, value, len(a.operands), apart})
 }
 
-// parse divides the words after a command's name into flags and operands as GNU getopt does:
-// flags may follow operands. Other programs read such flags as operands, so the caller also
-// checks every word after an operand as a path. The second result is the reason to ask, or "".
+// parse divides the words after a command's name into flags and operands, and returns the reason to
+// ask, or "". Like GNU getopt, it accepts flags after operands. Other programs read such flags as
+// operands, so the caller also checks every word after an operand as a path.
 func (c *Command) parse(name string, words []word.Word) (Args, string) {
 	a := Args{of: c, name: name, dashes: -1}
 	if c.raw {
@@ -88,15 +88,15 @@ func (c *Command) parse(name string, words []word.Word) (Args, string) {
 	return a, ""
 }
 
-// takesScript reports whether the first operand is a script or a pattern, and no file.
+// takesScript reports whether the first operand is a script or a pattern, and not a file.
 func (c *Command) takesScript(a *Args) bool {
 	return c.script != "" && len(a.operands) > 0 && !a.has(c.script, "regexp", "expression", "files", "type-list")
 }
 
-// boundGlob reports whether an unquoted pattern in the flag t does no harm, whatever file name
-// the shell puts in its place. In --exclude, a file name only narrows a search. In
-// --include=*.go, any file name still matches only files that end in .go. In other flags, a
-// file name that nod has not seen could become a script, a format or a wider pattern.
+// boundGlob reports whether an unquoted pattern in the flag t is harmless, whatever file name the
+// shell puts in place of the pattern. In --exclude, a file name only narrows a search. In
+// --include=*.go, every file name still matches only files that end in .go. In other flags, an
+// unseen file name could become a script, a format or a wider pattern.
 func boundGlob(t string) bool {
 	name, value, _ := strings.Cut(t, "=")
 	switch name {
@@ -166,9 +166,8 @@ func (c *Command) cluster(a *Args, t string, rest []word.Word) (int, string) {
 	return 0, ""
 }
 
-// nextValue returns the word after a flag as the flag's value, and the reason to ask, or "".
-// nod asks about a value that looks like a flag, because programs read it differently; a
-// negative number is allowed.
+// nextValue returns the word after a flag as the flag's value, and the reason to ask, or "". nod asks about
+// a value that looks like a flag, because some programs read it as a flag. A negative number is allowed.
 func nextValue(name string, rest []word.Word) (string, string) {
 	switch {
 	case len(rest) == 0:
@@ -181,8 +180,8 @@ func nextValue(name string, rest []word.Word) (string, string) {
 	return rest[0].Text, ""
 }
 
-// Paths returns the words that may be files: all operands, except a first operand that is a
-// script or a pattern. Some systems' tools take every word after the first operand for a file,
+// Paths returns the words that may be files. These are all operands except a first operand that is
+// a script or a pattern. On some systems, tools read every word after the first operand as a file,
 // so Paths includes the values of later flags.
 func (a *Args) Paths() []word.Word {
 	paths := a.operands
@@ -200,8 +199,8 @@ func (a *Args) Paths() []word.Word {
 	return paths
 }
 
-// scripts returns the patterns or scripts among the command's words. It includes an operand
-// before the flag -e, because the tools of some systems take that operand for the script.
+// scripts returns the patterns or scripts among the command's words. An operand before the flag -e
+// is included, because some systems' tools read this operand as the script.
 func (a *Args) scripts() []string {
 	var out []string
 	early := true

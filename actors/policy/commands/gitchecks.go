@@ -8,9 +8,9 @@ import (
 
 var gitPretty = lazyregexp.New(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
-// gitFormat refuses formats and sort keys for which git runs gpg to verify signatures. It also
-// refuses names of formats, because git's configuration may define them, and the values of
-// --diff-merges that mean --remerge-diff, because repeating a merge can run a program.
+// gitFormat refuses formats and sort keys for which git verifies signatures, because git then runs
+// gpg. It refuses names of formats, because git's configuration may define such names. It also refuses
+// values of --diff-merges that mean --remerge-diff, because repeating a merge can run a program.
 func gitFormat(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
 		switch f.name {
@@ -34,12 +34,12 @@ func gitFormat(_ Secrets, a *Args) string {
 	return ""
 }
 
-// gitRevision matches words that name a commit and no directory: a relative revision, a hash, a
-// version or a main branch.
+// gitRevision matches words that name a commit and not a directory, such as a relative revision, a
+// hash, a version or a main branch.
 var gitRevision = lazyregexp.New(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
 
-// gitDiff refuses two operands that may both be directories. Outside a repository, git would
-// compare all files in two directories, including secrets.
+// gitDiff refuses two operands that may both be directories. Outside a repository, git diff would
+// compare all files in the two directories, including secrets.
 func gitDiff(_ Secrets, a *Args) string {
 	dirs := 0
 	for _, o := range a.operands {
@@ -53,9 +53,9 @@ func gitDiff(_ Secrets, a *Args) string {
 	return ""
 }
 
-// gitBranch allows only lists of branches. An operand names a branch to create, unless --list
-// or a similar flag makes it a pattern. The flag -l does not count, because it means something
-// else in old versions of git.
+// gitBranch allows git branch only to list branches. Without --list or a similar flag, an operand
+// is the name of a new branch. gitBranch ignores the flag -l, because it has another meaning in old
+// versions of git.
 func gitBranch(s Secrets, a *Args) string {
 	if len(a.operands) > 0 && !a.has("list", "contains", "no-contains", "merged", "no-merged", "points-at") {
 		return "could make a branch"

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// gitRule lists the flags that a rule such as Bash(git commit:*) covers without naming them.
-// With these flags git starts no other program, writes no other file, signs nothing, and reads
-// no other configuration. Every other flag must be in the rule itself.
+// gitRule lists the flags that a rule such as Bash(git commit:*) covers although the rule does not
+// name them. With these flags git starts no other program, writes no other file, signs nothing, and
+// reads no other configuration. The rule must name every other flag.
 type gitRule struct {
 	*Command
-	verbs string // the covered subcommands of a subcommand, such as list of git notes
+	verbs string // the covered second subcommands, such as list in git notes list
 }
 
 const (
@@ -107,14 +107,14 @@ func without(letters, drop string) string {
 	}, letters)
 }
 
-// GitBounded reports whether the rule's author meant every subcommand and flag among the words
-// after git: each of them must be on a list or in the rule. The words after -- are checked too,
-// because git may take the word -- for the value of a flag.
+// GitBounded reports whether a rule covers all subcommands and flags among the words after git.
+// Each must be on a list, or the rule itself must contain it. The words after -- must also pass
+// this check, because git may read the word -- as the value of a flag.
 func GitBounded(words []string, spelled func(word string) bool) bool {
 	harmless := []string{"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--version"}
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		if !spelled(words[0]) && !slices.Contains(harmless, words[0]) {
-			return false // options before the subcommand can change what git runs
+			return false // an option before the subcommand can change what git runs
 		}
 		words = words[1:]
 	}
@@ -126,7 +126,7 @@ func GitBounded(words []string, spelled func(word string) bool) bool {
 		return !slices.ContainsFunc(words, func(w string) bool { return !spelled(w) })
 	}
 	verb := rule.verbs == ""
-	value := false // the word is the value of the previous flag
+	value := false // whether the word is the value of the previous flag
 	for _, w := range words[1:] {
 		switch {
 		case value:

@@ -12,20 +12,19 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// gitOption matches a line about an option in git's help: a letter, a name or both, and the
-// form of the value.
+// gitOption matches a line about an option in git's help. The line has the option's letter, its
+// name or both, and the form of its value.
 var gitOption = regexp.MustCompile(`(?m)^    (?:-(\w)(\[?[^\s,]*)(?:, )?)?(?:--((?:\[no-\])?[a-z0-9-]+))?(.*)$`)
 
-// gitActs matches the help of an option with which git may start a program, write a file, sign,
-// or use another configuration or repository.
+// gitActs matches the help of an option that may make git start a program, write a file, sign, or
+// use another configuration or repository.
 var gitActs = regexp.MustCompile(`(?i)\b(?:exec\w*|command|program|gpg|sign\b|signed|signature|template-dir\w*|specific file|to this file|<file>.*output|config|pack>|gitdir|helper|external|pager|write\w*|strategy>|mailbox|editor|hook\w*)\b`)
 
 // reviewedGit are listed options that are harmless although gitActs matches their help.
 var reviewedGit = "signoff no-verify verify edit no-post-rewrite write-fetch-head write-commit-graph signature"
 
-// The lists for rules about git must agree with git's own help on the flags that take the next
-// word as their value. According to this help, no listed flag may start a program, sign, or
-// write a file that the caller names.
+// The lists for git rules must agree with git's own help on which flags take the next word as their value.
+// If a flag starts a program, signs, or writes a named file according to the help, no list may have it.
 func TestRulesForGitAgreeWithGitsHelp(t *testing.T) {
 	missing(t, "git")
 	dir := repository(t)
@@ -33,7 +32,7 @@ func TestRulesForGitAgreeWithGitsHelp(t *testing.T) {
 	for name, rule := range gitRules() {
 		cmd := exec.Command("git", name, "-h")
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "LC_ALL=C", "HOME="+dir)
-		out, _ := cmd.CombinedOutput() // git's help ends with an error
+		out, _ := cmd.CombinedOutput() // git exits with an error after printing its help
 		for _, m := range gitOption.FindAllStringSubmatch(string(out), -1) {
 			letter, attached, long, rest := m[1], m[2], strings.TrimPrefix(m[3], "[no-]"), m[4]
 			form := attached + rest
@@ -85,7 +84,7 @@ func TestRulesForGitCoverListedFlags(t *testing.T) {
 	assert.True(t, GitBounded([]string{"log", "--output=x"}, func(w string) bool { return w == "--output=x" }), "the rule contains the flag")
 }
 
-// Git's own subcommands without a list are covered only by rules that contain all their words.
+// If git has a subcommand without a list, only a rule with all words of a command covers the command.
 func TestRulesForGitKnowTheirSubcommands(t *testing.T) {
 	missing(t, "git")
 	out, err := exec.Command("git", "--list-cmds=main,others").Output()

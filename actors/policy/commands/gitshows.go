@@ -8,10 +8,10 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// Shown tells of which tracked files a git command prints the content without naming them.
+// Shown describes the tracked files whose content a git command prints although no word names them.
 type Shown int
 
-// The tracked files, from none to all.
+// The sets of tracked files, from the smallest to the largest.
 const (
 	ShowsNone    Shown = iota
 	ShowsChanged       // files that differ from the index
@@ -19,15 +19,15 @@ const (
 	ShowsHistory       // files of any commit
 )
 
-// Flags of git's diff commands. With a flag of printsNames and without one of printsPatch they
-// print no content. In doubt a flag is in printsPatch.
+// Flags of git's diff commands. A command with a flag of printsNames and without a flag of
+// printsPatch prints no content. A flag in doubt is in printsPatch.
 var (
 	printsNames = strings.Fields("stat numstat shortstat dirstat X summary name-only name-status raw compact-summary cumulative no-patch s quiet")
 	printsPatch = strings.Fields("p u patch unified U patch-with-raw patch-with-stat binary function-context W check c cc dd m diff-merges merge base ours theirs combined-all-paths word-diff word-diff-regex color-words L")
 )
 
-// Shows tells of which tracked files a subcommand of git with these words prints the content, and
-// whether pathspecs limit these files.
+// Shows returns the set of tracked files whose content a git subcommand prints with these words, and
+// whether pathspecs limit this set.
 func (a *Args) Shows(sub string) (shown Shown, limited bool) {
 	limited = !a.has("follow", "full-diff", "L")
 	named := !a.has(printsPatch...) && a.has(printsNames...)
@@ -64,20 +64,19 @@ func (a *Args) Shows(sub string) (shown Shown, limited bool) {
 	return ShowsNone, false
 }
 
-// GitShows returns the result of Shows for a subcommand of git with these words, and the names of
-// Objects.
+// GitShows returns the results of Shows and of Objects for a git subcommand with these words.
 func GitShows(sub string, texts []string) (Shown, []string) {
 	a, _ := Entry("git "+sub).parse(sub, word.Literals(texts))
 	shown, _ := a.Shows(sub)
 	return shown, a.Objects()
 }
 
-// revisionPath matches a word that names a file of a commit, as REV:PATH. Its name is judged as that
-// of any file.
+// revisionPath matches a word REV:PATH, which names a file of a commit. nod checks PATH like the
+// path of any other file.
 var revisionPath = lazyregexp.New(`^[A-Za-z0-9_./~^-]+:.+$`)
 
-// mayNameCommit reports whether a word may be a commit: an operand before -- that is no script and
-// leaves out no path.
+// mayNameCommit reports whether a word may be a commit. Such a word is an operand before -- that is
+// not a script and does not exclude a path.
 func (a *Args) mayNameCommit() bool {
 	paths := a.Paths()
 	return slices.ContainsFunc(paths[:len(paths)-len(a.Pathspecs())], func(w word.Word) bool {
@@ -86,8 +85,8 @@ func (a *Args) mayNameCommit() bool {
 	})
 }
 
-// Pathspecs returns the words after -- that limit a git command to paths. Before --, a word may be
-// a commit as well.
+// Pathspecs returns the words after --, which limit a git command to paths. A word before -- may
+// also be a commit.
 func (a *Args) Pathspecs() []word.Word {
 	switch {
 	case a.dashes < 0:
@@ -98,8 +97,7 @@ func (a *Args) Pathspecs() []word.Word {
 	return a.operands[a.dashes:]
 }
 
-// Objects returns the words of a git command that may name an object by its hexadecimal name, in
-// lower case.
+// Objects returns the words of a git command that may be hexadecimal names of objects, in lower case.
 func (a *Args) Objects() (names []string) {
 	for _, w := range a.operands {
 		for piece := range strings.FieldsFuncSeq(strings.ToLower(w.Text), func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') }) {
@@ -111,15 +109,15 @@ func (a *Args) Objects() (names []string) {
 	return names
 }
 
-// plainPath matches paths that a line may contain in single quotes.
+// plainPath matches paths that are safe in single quotes in a command line.
 var plainPath = lazyregexp.New(`^[A-Za-z0-9_./@+,=~ -]+$`)
 
-// PlainPath reports whether Excluded reads this path in a pathspec, and a line may contain it in
-// single quotes.
+// PlainPath reports whether Excluded can read the path p in a pathspec, and p is safe in single
+// quotes in a command line.
 func PlainPath(p string) bool { return plainPath.MatchString(p) }
 
-// Excluded returns the path that a pathspec leaves out, or "" for any other pathspec and for one
-// with a pattern. fromTop means that the path begins at the top of the work tree.
+// Excluded returns the path that a pathspec excludes. It returns "" if the pathspec excludes nothing
+// or contains a pattern. If fromTop is true, the path starts at the top of the work tree.
 func Excluded(t string) (out string, fromTop bool) {
 	for _, magic := range []string{":(top,exclude,literal)", ":(exclude,top,literal)", ":(top,exclude)", ":(exclude,top)", ":(exclude)", ":!", ":^"} {
 		rest, ok := strings.CutPrefix(t, magic)

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Harm is a harm that a command may do: its risk, and the reason that people see.
+// Harm is a harm that a command may do. It has a risk, and a reason for people.
 type Harm struct {
 	Risk schemas.Risk
 	Why  string
@@ -46,6 +46,7 @@ var (
 	controlsContainers = Harm{schemas.RiskMedium, "controls containers"}
 	changesSystems     = Harm{schemas.RiskHigh, "changes other systems"}
 	deletesElsewhere   = Harm{schemas.RiskHigh, "deletes on other systems"}
+	opensMachine       = Harm{schemas.RiskHigh, "opens this machine to a container"}
 	showsSecrets       = Harm{schemas.RiskHigh, "shows secrets"}
 )
 
@@ -58,6 +59,21 @@ func ProgramName(name string) string {
 
 // Harms returns the harms that one command may do.
 func Harms(argv []string) []Harm {
+	if plain := withoutGlobals(argv); len(plain) < len(argv) && !onlyReads(plain) {
+		if all := harms(plain); len(all) > 0 {
+			return all
+		}
+	}
+	return harms(argv)
+}
+
+// onlyReads reports whether the table has a subcommand as one that only reads with these words.
+func onlyReads(argv []string) bool {
+	known := Reader(ProgramName(argv[0]) + " " + argv[1])
+	return known != nil && known.Fits(argv[2:])
+}
+
+func harms(argv []string) []Harm {
 	name := ProgramName(argv[0])
 	known := Entry(name)
 	h := known.Harm
@@ -74,19 +90,29 @@ func Harms(argv []string) []Harm {
 	case h == Harm{}, gitRead && h == changesRepository: // the command does no known harm, or is a git command that only reads
 	case h == deletes:
 		out = append(out, deletion(argv[1:]))
-	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // the reason below says it better
+	case h == runsProgram && known.inline != "" && slices.Contains(argv[1:], known.inline): // runsInlineCode is added below, because it says more
 	case h == runsInlineCode && (known.Interprets || name == "." || name == "source"):
 		out = append(out, interpretation(name, argv[1:]))
-	case h == changesSystems && slices.ContainsFunc(argv[1:], deletesData):
+	case h == changesSystems && slices.ContainsFunc(argv[1:], deletesData), h == usesNetwork && deletesByRequest(name, argv[1:]):
 		out = append(out, deletesElsewhere)
 	case name == "chmod" && slices.ContainsFunc(argv[1:], opensToAll):
 		out = append(out, opensAccess)
 	default:
 		out = append(out, h)
 	}
+	if worse := harmOfContainers(name, argv[1:]); worse != (Harm{}) {
+		out = append(slices.DeleteFunc(out, func(h Harm) bool { return h == controlsContainers }), worse)
+	}
+	if h == publishes && name == "git" && slices.ContainsFunc(argv[2:], deletesBranches) {
+		out[len(out)-1] = deletesElsewhere
+	}
 	switch {
 	case known.inline != "" && slices.Contains(argv[1:], known.inline):
 		out = append(out, runsInlineCode)
+	case name == "rsync" && len(remoteFiles(argv[1:]))+len(hosts(name, argv[1:])) > 0:
+		out = []Harm{copiesRemotely}
+	case h == publishes && name == "git" && slices.ContainsFunc(argv[2:], func(a string) bool { return strings.HasPrefix(a, "+") }):
+		out = append(out, overwritesOthers)
 	case name == "git" && slices.ContainsFunc(argv, func(a string) bool { return a == "--force" || a == "-f" || a == "--force-with-lease" || a == "--hard" }):
 		worse := overwritesOthers
 		if len(argv) > 1 && (argv[1] == "reset" || argv[1] == "checkout" || argv[1] == "switch") {
@@ -101,6 +127,54 @@ func Harms(argv []string) []Harm {
 		out = append(out, writesFiles)
 	}
 	return out
+}
+
+// deletesByRequest reports whether a command asks a service to delete something.
+func deletesByRequest(name string, args []string) bool {
+	switch name {
+	case "curl", "wget", "http":
+		return slices.ContainsFunc(append(flagValues(args, "X", "request", "method"), args[:min(len(args), 1)]...), func(m string) bool { return strings.EqualFold(m, "DELETE") })
+	case "gh", "glab":
+		return len(args) > 1 && args[1] == "delete" || slices.ContainsFunc(flagValues(args, "X", "method"), func(m string) bool { return strings.EqualFold(m, "DELETE") })
+	}
+	return false
+}
+
+// harmOfContainers returns the harm of a use of containers that is worse than the harm of others: one that
+// deletes volumes, or that lets a container change the machine.
+func harmOfContainers(name string, args []string) Harm {
+	if name != "docker" && name != "podman" && name != "docker-compose" || len(args) == 0 {
+		return Harm{}
+	}
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(words, a) })
+	}
+	switch {
+	case has("down") && has("-v", "--volumes"), has("volume") && has("rm", "prune"), has("system") && has("prune") && has("--volumes"):
+		return destroys
+	case !has("run", "create", "exec"):
+		return Harm{}
+	case has("--privileged", "--pid=host", "--cap-add=ALL", "--cap-add=SYS_ADMIN"):
+		return opensMachine
+	}
+	for _, v := range flagValues(args, "v", "volume", "mount") {
+		for from := range strings.SplitSeq(v, ",") {
+			from = strings.TrimPrefix(strings.TrimPrefix(from, "source="), "src=")
+			from, _, _ = strings.Cut(from, ":")
+			if from != "/" {
+				from = strings.TrimSuffix(from, "/")
+			}
+			if slices.Contains([]string{"/", "/etc", "/root", "/home", "/usr", "/var", "/var/run", "/run", "/proc", "/sys", "/dev", "/boot", "~"}, from) || strings.HasSuffix(from, "docker.sock") {
+				return opensMachine
+			}
+		}
+	}
+	return Harm{}
+}
+
+// deletesBranches reports whether a word of git push deletes a branch or a tag of the remote.
+func deletesBranches(w string) bool {
+	return slices.Contains([]string{"-d", "--delete", "--mirror", "--prune"}, w) || strings.HasPrefix(w, ":") && len(w) > 1
 }
 
 // interpretation returns the harm of a shell: it runs code in its words, a script, or its input.
@@ -120,13 +194,13 @@ func interpretation(name string, args []string) Harm {
 }
 
 // deletionVerb matches verbs of deletion as words of a command line, of SQL, or of an API call such as delete-object.
-var deletionVerb = lazyregexp.New(`(?i)(^|[^a-z])(delete|destroy|drop|truncate|terminate|purge|rm|rb)([^a-z]|$)`)
+var deletionVerb = lazyregexp.New(`(?i)(^|[^a-z])(delete|destroy|drop|truncate|terminate|purge|rm|rb|flushall|flushdb)([^a-z]|$)`)
 
-// deletesData reports whether a word of a command for other systems says that it deletes.
+// deletesData reports whether a word of a command for other systems is a verb of deletion.
 func deletesData(w string) bool { return deletionVerb.MatchString(w) }
 
-// harmOfUse returns the harm of a use of a program that does less harm than the program's other
-// uses. ok is false for the other uses.
+// harmOfUse returns the harm of a use of a program that does less harm than the program's entry says. For
+// every other use, ok is false.
 func harmOfUse(name string, args []string) (h Harm, ok bool) {
 	switch {
 	case name == "git" && len(args) > 1 && args[0] == "config":
@@ -145,8 +219,8 @@ func harmOfUse(name string, args []string) (h Harm, ok bool) {
 	return Harm{}, false
 }
 
-// harmOfKubectl returns the harm of a subcommand that only reads. ok is false for every other
-// use, and for a use that names secrets.
+// harmOfKubectl returns the harm of a kubectl subcommand that only reads. For every other subcommand, and for
+// words that name secrets, ok is false.
 func harmOfKubectl(args []string) (h Harm, ok bool) {
 	for len(args) > 2 && slices.Contains([]string{"-n", "--namespace", "--context"}, args[0]) {
 		args = args[2:]
@@ -164,7 +238,7 @@ var worldWritable = lazyregexp.New(`^(0?[0-7]{2}[2367]|[1-7][0-7]{2}[2367]|[augo
 
 func opensToAll(mode string) bool { return worldWritable.MatchString(mode) }
 
-// deletion returns the harm of a command that deletes files, according to its flags.
+// deletion returns the harm of a command that deletes files. The flags decide which harm it is.
 func deletion(args []string) Harm {
 	h := deletes
 	for _, a := range args {
@@ -181,10 +255,9 @@ func deletion(args []string) Harm {
 	return h
 }
 
-// Boundable reports whether nod knows the effects of a command, so that a rule may allow exactly
-// this command. The name must be plain, and no word may contain code or set a variable. The
-// harms must be known, none of high risk, and none about deleting files, using the network,
-// installing software or stopping processes.
+// Boundable reports whether nod knows the effects of a command, so that a rule may allow exactly this
+// command. The name must be plain, and no word may contain code or set a variable. nod must know the harms.
+// None of the harms may have a high risk, delete files, use the network, install software or stop processes.
 func Boundable(argv []string) bool {
 	name := ProgramName(argv[0])
 	known := Entry(name)

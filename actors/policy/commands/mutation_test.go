@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// harmful lists, for each command, arguments that make the command write, run a program, read
-// other files, reveal more or wait. Most entries are a flag with its own arguments.
+// harmful lists arguments, by command, that make the command write, run a program, read other
+// files, reveal more or wait. Most entries are a flag with its own arguments.
 var harmful = map[string][]string{
 	"sort":     {"-o x", "--output=x", "--compress-program=x", "--files0-from=x", "-T x", "--temporary-directory=x"},
 	"uniq":     {"x y"},
@@ -101,8 +101,8 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 }
 
 // TestFlagListsMatter adds each harmful flag to its command's list, and nod must then allow the
-// command. This shows that nod asks about the flag only because the list lacks it.
-// TestHarmfulFlagsAsk would thus notice a harmful flag in the list.
+// command. The test shows that nod asks about the flag only because the list lacks it. Therefore
+// TestHarmfulFlagsAsk notices a harmful flag that someone adds to the list.
 func TestFlagListsMatter(t *testing.T) {
 	held := 0
 	grow := func(name, f string) {
@@ -131,8 +131,8 @@ func TestFlagListsMatter(t *testing.T) {
 	assert.Greater(t, held, 100)
 }
 
-// nod asks about a letter that is not in the lists, and about a long flag that differs from a
-// listed one by a missing or an added last letter.
+// nod asks about a letter that the lists lack. nod also asks about a long flag that lacks the last
+// letter of a listed flag, or has one letter more.
 func TestUnlistedFlagsAsk(t *testing.T) {
 	p := newReaders(t)
 	try := func(line string, c *commands.Command) {

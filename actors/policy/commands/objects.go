@@ -8,17 +8,17 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// Objects returns the words of a command on which it does a harm: paths of files, or names such as the
-// host of an address. It is for people: a word that it leaves out is not harmless.
+// Objects returns the words of a command that the harm h affects: paths of files, or names such as the
+// host of an address. The words are shown to people. Other words of the command may also be harmful.
 func Objects(argv []string, h Harm) (files, names []string) {
 	name, args := ProgramName(argv[0]), argv[1:]
 	switch {
-	case h == usesNetwork, h == runsRemotely:
-		return nil, hosts(name, args)
 	case h == copiesRemotely:
 		return nil, append(remoteFiles(args), hosts(name, args)...)
-	case h == publishes && name == "git" && len(args) > 1:
-		return nil, operands(args[1:], "o", "push-option", "repo", "receive-pack")
+	case h == installs:
+		return nil, hosts(name, args)
+	case h == usesNetwork, h == runsRemotely, h == publishes, h == changesSystems, h == deletesElsewhere, h == overwritesOthers:
+		return nil, placesOf(name, argv)
 	}
 	switch name {
 	case "rm", "rmdir", "unlink", "trash", "shred", "srm", "truncate", "mkdir", "touch", "tee", "unzip":
@@ -59,14 +59,52 @@ func Objects(argv []string, h Harm) (files, names []string) {
 	return files, nil
 }
 
+// placesOf returns the names of the places on other machines on which a command acts.
+func placesOf(name string, argv []string) []string {
+	if remote, rest, ok := Remote(argv); ok {
+		return append([]string{orAddress(remote)}, rest...)
+	}
+	plain := withoutGlobals(argv)
+	if (name == "docker" || name == "podman") && len(plain) > 1 && plain[1] == "push" {
+		var images []string
+		for _, image := range operands(plain[2:]) {
+			images = append(images, registryImage(image))
+		}
+		return images
+	}
+	switch name {
+	case "openssl":
+		return flagValues(argv[1:], "connect")
+	case "rclone", "mail", "mailx", "mutt", "sendmail":
+		return slices.DeleteFunc(operands(argv[1:], "s", "a", "c", "b"), func(a string) bool { return !strings.ContainsAny(a, ":@") })
+	}
+	return systemNames(name, argv[1:])
+}
+
+// orAddress returns a remote of git by its name, or the host and path if it is an address.
+func orAddress(remote string) string {
+	if remote == "" {
+		return Unknown
+	}
+	if at := RemoteAddress(remote); at != "" {
+		return at
+	}
+	return remote
+}
+
 // valueFlags are the flags, by program, whose next word is a value and no file.
 var valueFlags = map[string][]string{
+	"curl": {"d", "data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "json", "F", "form", "form-string", "T", "upload-file", "H", "header", "b", "cookie", "c", "cookie-jar",
+		"o", "output", "output-dir", "X", "request", "u", "user", "A", "user-agent", "e", "referer", "m", "max-time", "connect-timeout", "w", "write-out", "E", "cert", "key", "cacert", "capath", "retry", "retry-delay", "D", "dump-header", "r", "range", "limit-rate", "Y", "y", "z", "C", "t", "Q",
+		"resolve", "connect-to", "x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "unix-socket", "abstract-unix-socket", "K", "config", "doh-url"},
+	"wget": {"O", "output-document", "o", "output-file", "P", "directory-prefix", "header", "post-data", "post-file", "body-data", "body-file", "method", "U", "user-agent", "T", "timeout", "t", "tries", "user", "password", "l", "level", "A", "R", "D", "a", "i"},
+	"nc":   {"p", "w", "s", "i", "q", "X", "x", "e", "c", "I", "O", "T"}, "ncat": {"p", "w", "s", "i", "e", "c", "proxy", "proxy-type"},
 	"truncate": {"s", "r", "size", "reference"}, "mkdir": {"m", "mode"}, "touch": {"d", "t", "r", "date", "reference"},
 	"unzip": {"d", "P", "x"}, "shred": {"n", "s", "iterations", "size"}, "install": {"m", "o", "g", "mode", "owner", "group"},
 	"rsync": {"e", "rsh", "exclude", "include", "filter"}, "cp": {"S"}, "mv": {"S"}, "ln": {"S"},
 }
 
-// operands returns the words that are no flags and no values of the flags in takeValue.
+// operands returns the words that are neither flags nor values of the flags in takeValue.
 func operands(args []string, takeValue ...string) (all []string) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -75,21 +113,30 @@ func operands(args []string, takeValue ...string) (all []string) {
 			return append(all, args[i+1:]...)
 		case !strings.HasPrefix(a, "-") || a == "-":
 			all = append(all, a)
-		case slices.Contains(takeValue, flag):
+		case slices.Contains(takeValue, flag), !strings.HasPrefix(a, "--") && slices.Contains(takeValue, flag[max(0, len(flag)-1):]):
 			i++
 		}
 	}
 	return all
 }
 
-// hosts returns the hosts of the addresses in a command that uses the network.
+// rerouting are the flags with which curl and wget connect to another place than their address says.
+var rerouting = []string{"resolve", "connect-to", "x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "unix-socket", "abstract-unix-socket", "K", "config", "i", "input-file", "doh-url"}
+
+// hosts returns the hosts to which a command that uses the network connects. Unknown is among them if
+// one of its words hides another.
 func hosts(name string, args []string) (all []string) {
-	if name == "ssh" || name == "mosh" || name == "sftp" || name == "telnet" || name == "ping" {
-		all = operands(args, "p", "i", "o", "l", "F", "J", "L", "R", "D", "c")
-		if len(all) == 0 {
+	switch name {
+	case "ssh", "mosh", "sftp", "telnet", "ping":
+		if all = operands(args, "p", "i", "o", "l", "F", "J", "L", "R", "D", "c"); len(all) == 0 {
 			return nil
 		}
 		return []string{all[0][strings.LastIndexByte(all[0], '@')+1:]}
+	case "nc", "ncat", "ftp":
+		if all = operands(args, valueFlags[name]...); len(all) == 0 || all[0] == "" {
+			return nil
+		}
+		return all[:1]
 	}
 	for _, a := range args {
 		if at := strings.Index(a, "://"); at > 0 {
@@ -98,13 +145,37 @@ func hosts(name string, args []string) (all []string) {
 			}
 		}
 	}
+	if name != "curl" && name != "wget" {
+		return all
+	}
+	hidden := slices.ContainsFunc(args, func(a string) bool {
+		flag, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		return strings.HasPrefix(a, "-") && slices.Contains(rerouting, flag)
+	})
+	for _, a := range operands(args, valueFlags[name]...) {
+		host, _, _ := strings.Cut(a, "/")
+		switch host = host[strings.LastIndexByte(host, '@')+1:]; {
+		case strings.Contains(a, "://"):
+			hidden = hidden || withoutUser(a) == Unknown
+		case bareHost.MatchString(host):
+			all = append(all, host)
+		default:
+			hidden = true
+		}
+	}
+	if hidden {
+		all = append(all, Unknown)
+	}
 	return all
 }
+
+// bareHost matches the host of an address without a scheme, such as x.test:80.
+var bareHost = lazyregexp.New(`^(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)(:[0-9]+)?$`)
 
 // remoteFile matches a file on another machine, as scp names it: ann@host:path.
 var remoteFile = lazyregexp.New(`^(?:[^/:@]+@)?([^/:@]+):`)
 
-// remoteFiles returns the hosts of the files on other machines.
+// remoteFiles returns the hosts of the words that name files on other machines.
 func remoteFiles(args []string) (all []string) {
 	for _, a := range operands(args, "c", "D", "F", "i", "J", "l", "o", "P", "S", "X") {
 		if m := remoteFile.FindStringSubmatch(a); m != nil && !strings.Contains(a, "://") && !slices.Contains(all, m[1]) {
@@ -114,7 +185,7 @@ func remoteFiles(args []string) (all []string) {
 	return all
 }
 
-// outsideWords are the flags that let an installer write outside the project.
+// outsideWords are the words that make an installer write outside the project.
 var outsideWords = []string{"--user", "-g", "--global", "--location=global", "--system", "--break-system-packages"}
 
 // homeInstallers and systemInstallers are the programs that always install outside the project.
@@ -123,8 +194,8 @@ var (
 	systemInstallers = []string{"apt", "apt-get", "brew", "dnf", "yum", "pacman", "apk", "snap"}
 )
 
-// OutsideOf describes the place outside the project, without a path among its words, that a command
-// changes, such as "your crontab"; or "".
+// OutsideOf describes a place outside the project that a command changes although no word names its
+// path, such as "your crontab". If there is no such place, OutsideOf returns "".
 func OutsideOf(argv []string) string {
 	name, args := ProgramName(argv[0]), argv[1:]
 	first := name
@@ -148,33 +219,35 @@ func OutsideOf(argv []string) string {
 	return ""
 }
 
-// buildOutputs are the names of directories that builds and tests make anew.
+// buildOutputs are the names of directories that builds and tests can make again.
 var buildOutputs = []string{
 	"build", "dist", "out", "target", "node_modules", "coverage", "htmlcov", "__pycache__", ".pytest_cache", ".mypy_cache",
 	".ruff_cache", ".next", ".nuxt", ".turbo", ".parcel-cache", ".gradle", ".tox", ".nyc_output", "cmake-build-debug",
 	"cmake-build-release", "DerivedData",
 }
 
-// IsBuildOutput reports whether a directory with this name usually holds only what builds make anew.
+// IsBuildOutput reports whether a directory with this name usually holds only files that a build can
+// make again.
 func IsBuildOutput(name string) bool { return slices.Contains(buildOutputs, name) }
 
-// IsDeletion reports whether the harm is a deletion of files by name.
+// IsDeletion reports whether the harm is a deletion of named files.
 func (h Harm) IsDeletion() bool {
 	return h == deletes || h == deletesUnasked || h == deletesDirectories
 }
 
-// Downloads reports whether a command may fetch code by the network.
+// Downloads reports whether a command uses the network and may thus fetch code.
 func Downloads(argv []string) bool { return slices.Contains(Harms(argv), usesNetwork) }
 
-// Input says where a command may get code from that its words do not contain.
+// Input tells from where, besides its words, a command may get code.
 type Input struct {
-	Piped      bool // the command reads the output of another one
+	Piped      bool // the command reads the output of another command
 	Computed   bool // a word is the output of another command
 	Downloaded bool // another command of the line uses the network
 }
 
 // Unseen describes code that the command runs and that its words do not contain, such as "the script
-// deploy.sh"; or "". The code of a project's own build or tests is no such code.
+// deploy.sh". If there is no such code, Unseen returns "". The code of the project's own build or
+// tests does not count.
 func Unseen(argv []string, in Input) string {
 	name := ProgramName(argv[0])
 	known, harms := Entry(name), Harms(argv)

@@ -18,15 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// probe describes how the tests find out whether a real program takes the next word as a flag's
-// value. The words 7 and 8 follow the flag. If the program complains about 7 as an operand, the
-// flag has not taken 7 as its value. If the program complains only about 8, the flag has taken
-// 7 as its value.
+// probe tells the tests how to check with a real program whether a flag takes the next word as its
+// value. The words 7 and 8 follow the flag. If the program complains about 7 as an operand, the flag
+// has not taken 7. If the program complains only about 8, the flag has taken 7.
 type probe struct {
 	before []string          // words between the command's name and the flag
 	after  []string          // words after the word 8
-	value  map[string]string // for flags that accept only certain values: the word in place of 7
-	waits  []string          // flags with which the program waits for files
+	value  map[string]string // the word to use in place of 7, for flags that accept only certain values
+	waits  []string          // flags that make the program wait for files
 	fewest int               // the smallest number of the entry's flags that the program must know
 }
 
@@ -38,8 +37,8 @@ var (
 	badValue  = regexp.MustCompile(`invalid value "7" for flag|flag needs an argument`)
 )
 
-// takes runs a program with a flag, and reports whether the flag takes the next word. known is
-// false if the program does not know the flag or does not mention the words.
+// takes runs a program with a flag, and reports whether the flag takes the next word. If the program
+// does not know the flag or does not mention the words, known is false.
 func takes(t *testing.T, dir string, argv []string, word string) (next, known bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -66,7 +65,8 @@ func takes(t *testing.T, dir string, argv []string, word string) (next, known bo
 	return false, false
 }
 
-// long is the flag -long: all flags of the tables are tried with the real tools, as in .ci/run.
+// long is the test flag -long. With -long, the tests try all flags of the tables with the real
+// tools, as .ci/run does.
 var long = flags.Bool("long", false, "try the flags of git, npm, the text tools and the runners with the tools themselves")
 
 // onlyLong skips the test without -long.
@@ -77,7 +77,7 @@ func onlyLong(t *testing.T) {
 	}
 }
 
-// missing skips the test if a program is not installed, or fails it in CI.
+// missing skips the test if a program is not installed; in CI, it fails the test.
 func missing(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -88,8 +88,8 @@ func missing(t *testing.T, program string) {
 	}
 }
 
-// flagWords returns the flags in an entry as they are written, and whether the entry takes the
-// next word as the flag's value.
+// flagWords returns the flags of an entry as a user writes them. The value tells whether, according
+// to the entry, the flag takes the next word as its value.
 func (c *Command) flagWords() map[string]bool {
 	out := map[string]bool{}
 	for _, l := range c.short + c.tail {
@@ -145,8 +145,8 @@ func repository(t *testing.T) string {
 	return dir
 }
 
-// The table and git must agree on the flags that take the next word as their value: otherwise
-// they would disagree on which words are files.
+// The table and git must agree on which flags take the next word as their value. Otherwise nod and
+// git would disagree on which words are files.
 func TestGitTakesTheWordsThatTheTableSays(t *testing.T) {
 	onlyLong(t)
 	missing(t, "git")
@@ -160,8 +160,8 @@ func TestGitTakesTheWordsThatTheTableSays(t *testing.T) {
 	}
 }
 
-// The table and the tools that process text and describe files must agree on the flags that
-// take the next word as their value.
+// The table must agree with the tools that process text or describe files on which flags take the
+// next word as their value.
 func TestToolsTakeTheWordsThatTheTableSays(t *testing.T) {
 	onlyLong(t)
 	dir := t.TempDir()
@@ -179,8 +179,8 @@ func TestToolsTakeTheWordsThatTheTableSays(t *testing.T) {
 	}
 }
 
-// The lists and make, go and npm must agree on the flags that take the next word as their
-// value. The flags of these programs may follow the words of a remembered rule.
+// The lists must agree with make, go and npm on which flags take the next word as their value,
+// because flags of these programs may follow the words of a remembered rule.
 func TestRunnersTakeTheWordsThatTheListsSay(t *testing.T) {
 	onlyLong(t)
 	dir := t.TempDir()
@@ -198,8 +198,8 @@ func TestRunnersTakeTheWordsThatTheListsSay(t *testing.T) {
 	}
 }
 
-// The entry of awk and two versions of awk must agree that only -F takes a word, attached or not, so
-// that the next word is the program.
+// The entry of awk must agree with two versions of awk that only the flag -F takes a value. nod can
+// then tell which word is the program.
 func TestAwkTakesTheWordsThatTheTableSays(t *testing.T) {
 	c := newTable()["awk"]
 	require.Equal(t, "F", c.value)
@@ -214,8 +214,8 @@ func TestAwkTakesTheWordsThatTheTableSays(t *testing.T) {
 	}
 }
 
-// npm passes the words that no flag has taken to the script, so the list must agree with npm on
-// the flags that take the next word.
+// The list must agree with npm on which flags take the next word, because npm passes all other words
+// to the script.
 func TestNpmTakesTheWordsThatTheListSays(t *testing.T) {
 	onlyLong(t)
 	missing(t, "npm")
@@ -237,8 +237,8 @@ func TestNpmTakesTheWordsThatTheListSays(t *testing.T) {
 	assert.Greater(t, tried, 4)
 }
 
-// The list and pytest must agree on the flags that take the next word. One process asks
-// pytest's parser about all flags.
+// The list must agree with pytest on which flags take the next word. One process asks pytest's
+// parser about all flags.
 func TestPytestTakesTheWordsThatTheListSays(t *testing.T) {
 	missing(t, "pytest")
 	program, err := exec.LookPath("pytest")
@@ -246,7 +246,7 @@ func TestPytestTakesTheWordsThatTheListSays(t *testing.T) {
 	script, err := os.ReadFile(program)
 	require.NoError(t, err)
 	first, _, _ := strings.Cut(string(script), "\n")
-	python := strings.Fields(strings.TrimPrefix(first, "#!")) // pytest's own Python
+	python := strings.Fields(strings.TrimPrefix(first, "#!")) // the Python that runs pytest
 	words := runnerFlags()["pytest"].flagWords()
 	raw, err := json.Marshal(slices.Sorted(maps.Keys(words)))
 	require.NoError(t, err)

@@ -10,13 +10,13 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// runnerFlags returns lists of harmless flags. With such a flag, a runner runs no other code,
-// writes no file of the caller's choice, sends nothing away, and reads no other settings. nod asks
-// about every other flag. A runner's entry names its list.
+// runnerFlags returns the lists of harmless flags of runners. With a harmless flag, a runner runs
+// no other code, writes no file of the caller's choice, sends nothing away, and reads no other
+// settings. nod asks about every other flag.
 //
-// In a list, outputs are flags whose value is a file to write. plain are flags whose value must be
-// a plain name, because the runner would load a path as code. The words after the word -- belong to
-// another program; behind names the list with that program's flags.
+// The field outputs has the flags whose value is a file to write. The field plain has the flags whose
+// value must be a plain name, because the runner would load a path as code. The words after the word
+// -- belong to another program, and the field behind names the list of that program's flags.
 func runnerFlags() map[string]*Command {
 	return compile(map[string]*Command{
 		"bd":            {short: "v", value: "alnpt", long: "json all long limit: status: priority: type: assignee: label: title: sort: verbose quiet"},
@@ -68,7 +68,7 @@ func runnerFlags() map[string]*Command {
 
 const jestFlags = "ci coverage= bail= verbose= silent= watch= watchAll= run runInBand onlyChanged findRelatedTests testNamePattern: testPathPattern: testPathPatterns: maxWorkers: passWithNoTests passWithNoTests= detectOpenHandles forceExit no-cache colors color no-color no-coverage updateSnapshot update shard: listTests json testTimeout: expand changed= no-watch reporter: retry: browser= no-file-parallelism logHeapUsage"
 
-// checkNoTarget refuses every operand but a number, which may belong to the flag -j.
+// checkNoTarget refuses operands. It accepts a number, because the number may be the value of the flag -j.
 func checkNoTarget(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.operands, func(o word.Word) bool { return !IsCount("-" + o.Text) }) {
 		return "adds a target"
@@ -76,15 +76,14 @@ func checkNoTarget(_ Secrets, a *Args) string {
 	return ""
 }
 
-// goFlags returns the flags of a go command: its own flags, and the flags that all build
-// commands share.
+// goFlags returns the flags in own, and the flags that all build commands of go share.
 func goFlags(own string) *Command {
 	return &Command{oneDash: true, outputs: "o coverprofile cpuprofile memprofile blockprofile mutexprofile trace", check: checkGoFlags,
 		long: own + " v n x a race tags: trimpath buildvcs= p: mod: ldflags! gcflags! work"}
 }
 
 // goLinkerFlags matches linker flags that only leave out symbols or set variables. Other linker
-// flags may name a program that links.
+// flags may name a linker program, which go would run.
 var goLinkerFlags = lazyregexp.New(`^(?:\s*(?:-s|-w|-X[ =][\w./-]+=[\w.:+/-]*))*\s*$`)
 
 func checkGoFlags(_ Secrets, a *Args) string {
@@ -101,22 +100,22 @@ func checkGoFlags(_ Secrets, a *Args) string {
 	return ""
 }
 
-// outputFile matches files that only builds and tests write: in a directory for outputs, or
-// with a name that tools give to reports. A rule that allows a build must not let the build
-// overwrite source code.
+// outputFile matches files that only builds and tests write. Such a file is in a directory for outputs, or
+// has a usual name of a report. A rule that allows a build must not let the build overwrite source code.
 var outputFile = lazyregexp.New(`^(?:/dev/null|(?:\./)?(?:(?:bin|build|dist|out|target|coverage|tmp|reports|test-results)/(?:[\w-]+/)*[\w-]+(?:\.(?:out|prof|pprof|html|xml|json|exe|test|so|a|wasm))?|(?:c|cover|coverage|cpu|mem|block|mutex|trace|profile)[\w-]*\.(?:out|prof|pprof)|[\w-]*junit[\w-]*\.xml|coverage\.(?:html|xml|json)))$`)
 
-// plainName matches a name that no program takes for a path.
+// plainName matches a name that no program reads as a path.
 var plainName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
-// runnerLists returns the lists of flags by runner. The caller must not change them.
+// runnerLists returns the lists of flags, by runner. The caller must not change them.
 var runnerLists = sync.OnceValue(runnerFlags)
 
 // sharedLists maps a runner to another runner with the same flags.
 var sharedLists = map[string]string{"./gradlew": "gradle", "flutter": "dart", "pnpm": "script", "yarn": "script", "bun": "script"}
 
-// runnerList returns the list of flags for a runner: by all its words, by the last word as in
-// npx jest, or by the first word. An unknown runner has no flags.
+// runnerList returns a runner's list of flags. It looks first for the list of all words of the
+// runner's name, then of the last word, as in npx jest, and then of the first word. The list of an
+// unknown runner is empty.
 func runnerList(name []string) *Command {
 	for _, key := range []string{strings.Join(name, " "), name[len(name)-1], name[0]} {
 		if list := runnerLists()[cmp.Or(sharedLists[key], key)]; list != nil {
@@ -126,8 +125,8 @@ func runnerList(name []string) *Command {
 	return &unknownCommand
 }
 
-// keepsToProject reports whether all flags among the words after a runner are in the runner's
-// list, so that the command keeps to the project.
+// keepsToProject reports whether the runner's list has all flags among the words after the runner.
+// With such flags the command acts only in the project.
 func keepsToProject(list *Command, words []string) bool {
 	behind := []string(nil)
 	if at := slices.Index(words, "--"); at >= 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// checkRemote refuses addresses, so that a command uses only the project's configured remotes
-// and registry.
+// checkRemote refuses addresses, so that a command uses only the remotes and the registry that the
+// project configures.
 func checkRemote(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.operands, func(o word.Word) bool { return strings.Contains(o.Text, ":") }) {
 		return "names an address"
@@ -25,11 +25,11 @@ func checkGh(_ Secrets, a *Args) string {
 	return ""
 }
 
-// ghPath matches a path of GitHub's interface, and no address of another host.
+// ghPath matches a path of GitHub's API. It does not match addresses of other hosts.
 var ghPath = lazyregexp.New(`^/?(?:repos|users?|orgs|search|rate_limit)(?:/[A-Za-z0-9_@:+-][A-Za-z0-9_.@:+-]*)*(?:\?[A-Za-z0-9_.=&%/:+-]*)?$`)
 
-// checkGhAPI allows gh api to read: without the flags for fields and methods, which the entry lacks,
-// it sends a GET.
+// checkGhAPI allows gh api to read. Without the flags for fields and methods, which the entry does
+// not list, gh api sends a GET.
 func checkGhAPI(s Secrets, a *Args) string {
 	if len(a.operands) != 1 || !ghPath.MatchString(a.operands[0].Text) {
 		return "reads another address than one of GitHub's usual paths"
@@ -37,8 +37,8 @@ func checkGhAPI(s Secrets, a *Args) string {
 	return checkGh(s, a)
 }
 
-// WithoutFilters returns the words of a command without the filters of gh, which are programs of jq
-// and no paths. The word gh decides whether there are any.
+// WithoutFilters returns the words of a command without the filters of gh, because these filters are
+// jq programs and not paths. If the first word is not gh, all words are returned.
 func WithoutFilters(argv []string) []string {
 	if len(argv) == 0 || argv[0] != "gh" {
 		return argv
@@ -55,8 +55,8 @@ func WithoutFilters(argv []string) []string {
 	return out
 }
 
-// addsTarget reports whether rest, the words after a runner's command, contains a further
-// target for the runner. The argument shown is that command.
+// addsTarget reports whether one of the words rest, which follow the runner's command shown, is a
+// further target for the runner.
 func addsTarget(shown, rest []string) bool {
 	c := Entry(shown[0])
 	for i, w := range rest {
@@ -68,8 +68,8 @@ func addsTarget(shown, rest []string) bool {
 	return false
 }
 
-// Bounded reports whether a rule for the command shown also covers the same command with the
-// words rest after it: each of these words keeps to the project, and none adds a target.
+// Bounded reports whether a rule for the command shown also covers this command with the words rest
+// after it. None of the words may add a target or lead outside the project.
 func Bounded(shown, rest []string, loc *pathname.Location) bool {
 	if shown[0] == "rtk" && len(shown) > 1 {
 		shown = shown[1:]
@@ -96,8 +96,8 @@ func Bounded(shown, rest []string, loc *pathname.Location) bool {
 	})
 }
 
-// leadsOut reports whether the word w names a path outside the project, or a file that decides
-// which programs run, such as a hook.
+// leadsOut reports whether the word w names a path outside the project. It also reports true for a
+// file that decides which programs run, such as a hook.
 func leadsOut(w string, loc *pathname.Location) bool {
 	flag := strings.HasPrefix(w, "-")
 	parts := pathname.Pieces(w)
@@ -112,8 +112,7 @@ func leadsOut(w string, loc *pathname.Location) bool {
 	})
 }
 
-// RunnerName returns the number of first words of argv that name a runner; 0 if argv is no
-// runner.
+// RunnerName returns how many first words of argv name a runner, or 0 if argv is not a runner.
 func RunnerName(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {
 		if n := RunnerName(argv[1:]); n > 0 {
@@ -124,8 +123,8 @@ func RunnerName(argv []string) int {
 	return n
 }
 
-// runnerOf returns the entry of the runner at the start of argv and the number of words of its
-// name, or nil if argv is no runner.
+// runnerOf returns the entry of the runner at the start of argv and the number of words of the
+// runner's name. If argv is not a runner, it returns nil.
 func runnerOf(argv []string) (*Command, int) {
 	for n := min(3, len(argv)); n > 0; n-- {
 		name := strings.Join(argv[:n], " ")

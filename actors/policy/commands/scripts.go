@@ -11,12 +11,12 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// Commands such as sed and awk run scripts. For each script language, a regular expression
-// matches the harmless scripts; nod asks about every other script.
+// Commands such as sed and awk run scripts. Each script language has a regular expression that
+// matches harmless scripts. nod asks about every other script.
 
-// sedAddress matches a line number, the last line, a step, or a plain regular expression.
-// Brackets in the expression must not contain the expression's delimiter, because some versions
-// of sed end the expression at that point.
+// sedAddress matches a line number, the last line, a step, or a plain regular expression. In a
+// plain regular expression, brackets do not contain the delimiter, because some versions of sed
+// would end the expression there.
 const sedAddress = `(?:[0-9]+(?:~[0-9]+)?|\$|/(?:[^/\\\[\]\n]|\\[^\n]|\[\^?[A-Za-z0-9_., :-]+\])*/I?)`
 
 var sedCommand = lazyregexp.New(`^\s*(?:` + sedAddress + `(?:,\s*(?:` + sedAddress + `|[+~][0-9]+))?)?\s*!?\s*(?:[pdqQ=Pl]?)\s*$`)
@@ -46,9 +46,8 @@ func checkSed(_ Secrets, a *Args) string {
 	return ""
 }
 
-// awkProgram matches an awk program that only prints fields of lines, which it selects by
-// number or by a plain regular expression. The program contains no >, no |, no getline and no
-// function call.
+// awkProgram matches an awk program that only prints fields of some lines. The program selects the lines
+// by number or by a plain regular expression. It contains no >, no |, no getline and no function call.
 var awkProgram = lazyregexp.New(`^\s*(?:` + awkCondition + `(?:\s*(?:&&|\|\|)\s*` + awkCondition + `)*)?\s*(?:\{\s*print(?:\s+` + awkItem + `(?:\s*,\s*` + awkItem + `|\s+` + awkItem + `)*)?\s*;?\s*\})?\s*$`)
 
 const (
@@ -74,7 +73,7 @@ func checkJq(_ Secrets, a *Args) string {
 }
 
 // printfFormat matches a format whose only conversion is %s, because other conversions evaluate
-// arithmetic in Zsh. A format must not begin with a dash, which would make it a flag.
+// arithmetic in Zsh. A format must not begin with a dash, because printf would read it as a flag.
 var printfFormat = lazyregexp.New(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
 
 func checkPrintf(_ Secrets, a *Args) string {
@@ -84,8 +83,8 @@ func checkPrintf(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkGrep refuses some searches of whole directories, because grep also reads hidden files.
-// It allows a search that prints only names or counts, or is limited to files without secrets.
+// checkGrep refuses some searches of whole directories, because grep also reads hidden files. It
+// allows a search that prints only names or counts, or that reads only files without secrets.
 func checkGrep(s Secrets, a *Args) string {
 	paths := a.Paths()
 	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && s.SearchesPrivate(paths) {
@@ -114,12 +113,12 @@ func checkGrep(s Secrets, a *Args) string {
 		}
 		return ""
 	}
-	// A path such as next.js may be a directory.
+	// Even a path with an extension, such as next.js, may be a directory.
 	return "searches whole directories, in which secrets such as .env may lie: --include, -l or rg bounds it"
 }
 
-// namesFile reports whether p is probably a file and no directory: its name has an extension of
-// source code or similar text.
+// namesFile reports whether p is probably a file and not a directory. The name of a probable file
+// has an extension of source code or similar text.
 func namesFile(p word.Word) bool {
 	base := p.Text[strings.LastIndexByte(p.Text, '/')+1:]
 	dot := strings.LastIndexByte(base, '.')
@@ -129,14 +128,14 @@ func namesFile(p word.Word) bool {
 	return secrets.SourceExtension(base[dot+1:])
 }
 
-// checkRg limits ripgrep to the files that it reads by default, which are not hidden. A glob
-// overrides this default, so checkRg refuses a glob that may match a secret.
+// checkRg limits ripgrep to the files that ripgrep reads by default, which are not hidden. Because
+// a glob overrides this default, checkRg refuses a glob that may match a secret.
 func checkRg(s Secrets, a *Args) string {
 	if s.SearchesPrivate(a.Paths()) {
 		return "searches a directory in which secrets lie"
 	}
 	names := !a.has("json") && a.has("files", "l", "files-with-matches", "files-without-match", "c", "count", "count-matches", "q", "quiet", "type-list")
-	only := false // a glob limits the search
+	only := false // whether a glob limits the search
 	for _, f := range a.flags {
 		switch f.name {
 		case ".", "hidden", "u", "unrestricted", "no-ignore", "no-ignore-vcs", "no-ignore-parent", "L", "follow":
@@ -167,14 +166,14 @@ func checkRg(s Secrets, a *Args) string {
 	return ""
 }
 
-// excludes reports whether a search by ripgrep or grep leaves out a file, by its globs or types.
+// excludes reports whether the globs or types of a ripgrep or grep search exclude a file.
 func (a *Args) excludes(file string) bool {
 	base := path.Base(file)
 	typed, included := false, false
 	filtered, passes := false, false
 	for _, f := range a.flags {
 		switch f.name {
-		case "g", "glob", "iglob", "include": // the case of letters matters in most of them
+		case "g", "glob", "iglob", "include": // most of these flags distinguish upper and lower case
 			out, excludes := strings.CutPrefix(f.value, "!")
 			if excludes && f.name != "include" && !strings.Contains(out, "/") && pathname.Match(out, base) {
 				return true

@@ -2,10 +2,10 @@ package commands
 
 import "maps"
 
-// newTable returns every known command, one entry each.
+// newTable returns every known command. Each command has one entry.
 //
-// To let a preset allow a command that only reads, add an entry with its level and the flags
-// with which it still only reads. Leave out flags that write (-o), run a program (--pre,
+// If a preset should allow a command that only reads, add an entry with the preset's level and the
+// flags with which the command only reads. Leave out flags that write (-o), run a program (--pre,
 // --compress-program, -l of diff), read a list of files from a file (--files0-from), or follow
 // links to files that nod cannot see.
 func newTable() map[string]*Command {
@@ -101,7 +101,7 @@ func fileDescribers() map[string]*Command {
 
 func machineDescribers() map[string]*Command {
 	return map[string]*Command{
-		"ps":       {level: LevelReaders, short: "AefFjlw", value: "p", check: checkPs}, // -u is left out: if no user has the name xe, ps -uxe shows environments
+		"ps":       {level: LevelReaders, short: "AefFjlw", value: "p", check: checkPs}, // the flag -u is missing: ps -uxe shows environments if no user is named xe
 		"date":     {level: LevelReaders, short: "uR", value: "d", tail: "I", operands: 1, Text: true, long: "date: utc universal iso-8601= rfc-3339: rfc-email", check: checkDate},
 		"whoami":   {level: LevelReaders},
 		"id":       {level: LevelReaders, short: "agGnruz", operands: 1, Text: true},
@@ -115,7 +115,7 @@ func machineDescribers() map[string]*Command {
 	}
 }
 
-// shellChecked returns the commands that package shell checks by its own grammars.
+// shellChecked returns the commands that package shell checks with its own grammars.
 func shellChecked() map[string]*Command {
 	return map[string]*Command{
 		"cd":              {NamesOnly: true, level: LevelReaders, Special: true},
@@ -130,7 +130,7 @@ func shellChecked() map[string]*Command {
 	}
 }
 
-// gitReaders returns subcommands of git, with the flags with which they only read.
+// gitReaders returns subcommands of git, and the flags with which these subcommands only read.
 func gitReaders() map[string]*Command {
 	return map[string]*Command{
 		"git status":         {level: LevelDesign, short: "sbz", tail: "uM", operands: unlimited, long: "short branch show-stash porcelain= long untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
@@ -219,7 +219,8 @@ func harmful() map[string]*Command {
 		"telnet": {Harm: usesNetwork}, "ftp": {Harm: usesNetwork}, "sftp": {Harm: usesNetwork, runsAny: true}, "ping": {Harm: usesNetwork},
 		"dig": {Harm: usesNetwork}, "nslookup": {Harm: usesNetwork}, "host": {Harm: usesNetwork}, "git pull": {Harm: usesNetwork},
 		"git clone": {Harm: usesNetwork}, "git ls-remote": {Harm: usesNetwork}, "gh": {Harm: usesNetwork}, "glab": {Harm: usesNetwork},
-		"http": {Harm: usesNetwork}, "openssl": {Harm: usesNetwork},
+		"http": {Harm: usesNetwork}, "openssl": {Harm: usesNetwork}, "mail": {Harm: usesNetwork, runsAny: true}, "mailx": {Harm: usesNetwork, runsAny: true},
+		"mutt": {Harm: usesNetwork, runsAny: true}, "sendmail": {Harm: usesNetwork, runsAny: true}, "lftp": {Harm: usesNetwork, runsAny: true}, "socat": {Harm: usesNetwork, runsAny: true},
 		"ssh": {Harm: runsRemotely, Interprets: true}, "scp": {Harm: copiesRemotely, runsAny: true}, "mosh": {Harm: runsRemotely},
 		"ansible": {Harm: runsRemotely}, "ansible-playbook": {Harm: runsRemotely},
 		"git push": {Harm: publishes}, "npm publish": {Harm: publishes}, "cargo publish": {Harm: publishes}, "twine": {Harm: publishes},
@@ -293,7 +294,8 @@ func hazardous() map[string]*Command {
 		"colima":  {Harm: controlsContainers},
 		"kubectl": {Harm: changesSystems, runsAny: true}, "helm": {Harm: changesSystems}, "terraform": {Harm: changesSystems}, "tofu": {Harm: changesSystems},
 		"pulumi": {Harm: changesSystems}, "aws": {Harm: changesSystems}, "gcloud": {Harm: changesSystems}, "az": {Harm: changesSystems},
-		"heroku": {Harm: changesSystems}, "fly": {Harm: changesSystems}, "vercel": {Harm: changesSystems}, "netlify": {Harm: changesSystems},
+		"heroku": {Harm: changesSystems}, "fly": {Harm: changesSystems}, "flyctl": {Harm: changesSystems}, "eb": {Harm: changesSystems}, "railway": {Harm: changesSystems},
+		"firebase": {Harm: changesSystems}, "doctl": {Harm: changesSystems}, "gsutil": {Harm: changesSystems}, "rclone": {Harm: changesSystems, runsAny: true}, "vercel": {Harm: changesSystems}, "netlify": {Harm: changesSystems},
 		"wrangler": {Harm: changesSystems}, "psql": {Harm: changesSystems}, "mysql": {Harm: changesSystems}, "mongo": {Harm: changesSystems},
 		"mongosh": {Harm: changesSystems}, "redis-cli": {Harm: changesSystems}, "sqlite3": {Harm: changesSystems},
 		"printenv": {Harm: showsSecrets}, "env": {Harm: showsSecrets, Wraps: true, Interprets: true}, "set": {Harm: showsSecrets},
@@ -302,7 +304,7 @@ func hazardous() map[string]*Command {
 	}
 }
 
-// wrappers returns commands that run another command, and programs that can run any program.
+// wrappers returns commands that run another command, and programs that may run any program.
 func wrappers() map[string]*Command {
 	return map[string]*Command{
 		"nohup": {Wraps: true}, "nice": {Wraps: true}, "ionice": {Wraps: true}, "time": {Wraps: true}, "timeout": {Wraps: true},
@@ -314,7 +316,7 @@ func wrappers() map[string]*Command {
 		"nod": {Wraps: true}, "ed": {runsAny: true}, "emacs": {runsAny: true}, "erl": {runsAny: true}, "expect": {runsAny: true}, "fd": {runsAny: true},
 		"gawk": {runsAny: true}, "gdb": {runsAny: true}, "gem": {runsAny: true}, "go": {runsAny: true}, "iex": {runsAny: true},
 		"java": {runsAny: true}, "less": {runsAny: true}, "lldb": {runsAny: true}, "man": {runsAny: true}, "mawk": {runsAny: true}, "more": {runsAny: true},
-		"nawk": {runsAny: true}, "npm": {runsAny: true}, "nvim": {runsAny: true}, "pip": {runsAny: true}, "screen": {runsAny: true}, "socat": {runsAny: true},
+		"nawk": {runsAny: true}, "npm": {runsAny: true}, "nvim": {runsAny: true}, "pip": {runsAny: true}, "screen": {runsAny: true},
 		"tclsh": {runsAny: true}, "tmux": {runsAny: true}, "uv": {runsAny: true}, "vi": {runsAny: true}, "view": {runsAny: true}, "vim": {runsAny: true},
 	}
 }
@@ -330,9 +332,9 @@ func rgCommand() *Command {
 		long: "after-context: before-context: context: regexp: fixed-strings ignore-case case-sensitive smart-case line-number no-line-number column no-column with-filename no-filename files files-with-matches files-without-match count count-matches include-zero invert-match word-regexp line-regexp only-matching multiline multiline-dotall pcre2 quiet glob: iglob: type: type-not: type-list max-count: max-columns: max-columns-preview max-depth: max-filesize: threads: replace: trim no-heading heading pretty color: colors: sort: sortr: stats json vimgrep null no-messages no-config text hidden no-hidden no-ignore no-ignore-vcs no-ignore-parent follow one-file-system passthru passthrough engine: encoding: context-separator: field-match-separator: glob-case-insensitive crlf byte-offset no-unicode unrestricted"}
 }
 
-// Flags of git's diff commands that only change how the output looks. These flags are missing
-// on purpose: --output writes, --ext-diff and --textconv run programs, --no-index reads outside
-// the repository, -O reads a file.
+// Flags of git's diff commands that only change the form of the output. These flags are missing on
+// purpose: --output writes, --ext-diff and --textconv run programs, --no-index reads outside the
+// repository, -O reads a file.
 const (
 	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified= indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
 		"color= no-color color-moved= no-color-moved color-moved-ws: word-diff= word-diff-regex: color-words= no-renames rename-empty no-rename-empty check full-index binary abbrev= break-rewrites= find-renames= find-copies= find-copies-harder irreversible-delete diff-filter: " +

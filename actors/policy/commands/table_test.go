@@ -24,7 +24,7 @@ func TestCommandTable(t *testing.T) {
 	}
 }
 
-// A command in two sections would have two entries, and one would hide the other.
+// A command in two sections would have two entries, and one of these entries would hide the other.
 func TestEachCommandStandsInOneSection(t *testing.T) {
 	seen := map[string]bool{}
 	for _, section := range sections() {

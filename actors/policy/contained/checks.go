@@ -32,7 +32,7 @@ func newChecks() map[string]func(*command) {
 	return table
 }
 
-// kills checks kill, which in a container can stop only jobs of the same line.
+// kills checks kill, which in a container can stop only jobs that the same line started.
 func (c *command) kills() {
 	for _, t := range c.args {
 		if !t.Known || !c.script.Background || !strings.HasPrefix(t.Text, "%") && !strings.HasPrefix(t.Text, "-") {
@@ -45,7 +45,7 @@ func (c *command) kills() {
 	}
 }
 
-// pages checks less and more: a flag may name a file to write or a program.
+// pages checks less and more, whose flags may name a file to write or a program.
 func (c *command) pages() {
 	for _, t := range c.args {
 		if w := t.Before(); strings.HasPrefix(w, "-") && strings.ContainsAny(w, "oOkKtT-") && w != "--" || strings.HasPrefix(w, "+") {
@@ -54,7 +54,7 @@ func (c *command) pages() {
 	}
 }
 
-// pureReaders are commands that write nothing, whatever words follow the command.
+// pureReaders are commands that write nothing, whatever their words are.
 var pureReaders = set("ls cat head tail pwd echo which true false : sleep type printf wc cut nl tr rev tac paste fold expand column comm cmp diff seq grep egrep fgrep jq stat du df " +
 	"basename dirname realpath readlink md5sum sha1sum sha256sum cksum shasum hexdump od strings ps date whoami id uname arch nproc hostname uptime free tty test [ cd wait jobs exit return break continue " +
 	"shift local export unset set printenv getconf locale ldd readelf tput clear lsof pgrep bc expr")
@@ -71,7 +71,7 @@ var losesWork = set("rm unlink mv shred srm truncate dd wipefs trash trash-put r
 	"hg svn jj bzr cvs fossil darcs rcs ci co sl merge sdiff strip ranlib run-parts ucf uudecode zipcloak zipnote zipsplit funzip unzipsfx hardlink namei symlinks mkdtemp mknod mkfifo ptar clang-tidy scalar ssh-keygen gpg gpg2 certutil keytool " +
 	"pwsh powershell powershell_ise cmd cscript wscript mshta rundll32 wsl nu elvish xonsh fish csh tcsh")
 
-// people lists the commands about which a person decides, with the reason.
+// people lists the commands about which a person must decide, with the reasons.
 var people = peopleTable()
 
 func peopleTable() map[string]string {

@@ -12,7 +12,7 @@ type interpreter struct {
 	inline string   // letters of the flags whose value is code
 	long   string   // the long flag whose value is code
 	valued []string // flags whose value is the next word
-	last   bool     // the words after the code are arguments of the code
+	last   bool     // whether the words after the code are arguments of the code
 	flags  string   // letters of harmless flags without a value
 	longs  string   // harmless long flags without a value, or with a value after =
 }
@@ -36,8 +36,8 @@ func shellInterpreter() *interpreter {
 	return &interpreter{inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true, flags: "abefhiklmnprstuvxBCDEHPT", longs: "--login --norc --noprofile --posix --verbose --version --help --noediting --restricted"}
 }
 
-// programOf returns a program's name in the spelling of the tables: python3.11 is python, gsed
-// is sed.
+// programOf returns the name under which the tables of this package list a program. For example,
+// python3.11 is listed as python, and gsed as sed.
 func programOf(name string) string {
 	if other := otherNames[name]; other != "" {
 		return other
@@ -55,8 +55,8 @@ var otherNames = map[string]string{
 
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true}
 
-// interprets checks an interpreter. The interpreter may run a file of the project. Code in the
-// command line must not delete, overwrite or start programs.
+// interprets checks an interpreter, which may run a file of the project. Code in the command line
+// must not delete or overwrite files, or start programs.
 func (c *command) interprets() {
 	in := interpreters[c.name]
 	ran := false
@@ -139,7 +139,7 @@ func (c *command) loads(t shell.Term) {
 	}
 }
 
-// stray returns the reason to ask about a flag that may run code, or "".
+// stray returns the reason to ask about a flag that may run code. It returns "" for a harmless flag.
 func (in *interpreter) stray(text string) string {
 	name, _, _ := strings.Cut(text, "=")
 	switch {
@@ -161,7 +161,7 @@ func (in *interpreter) stray(text string) string {
 	return ""
 }
 
-// laterCode checks the code in the flags from word i on.
+// laterCode checks the code in the flags of all words from the index i on.
 func (c *command) laterCode(in *interpreter, i int) {
 	for ; i < len(c.args); i++ {
 		if !strings.HasPrefix(c.args[i].Text, "-") {
@@ -173,8 +173,8 @@ func (c *command) laterCode(in *interpreter, i int) {
 	}
 }
 
-// code returns the code in a flag, with an unknown Term if the code is not known, and whether
-// the flag takes code.
+// code returns the code in a flag, and whether the flag takes code. If the code is not known, the
+// Term is unknown.
 func (in *interpreter) code(flag string, rest []shell.Term) (shell.Term, bool) {
 	next := shell.Term{}
 	if len(rest) > 0 {
@@ -242,8 +242,8 @@ func (c *command) runsModule(args []shell.Term) {
 	}
 }
 
-// actingModules are modules of Python's library that write files of the caller's choice, or run
-// code from the command line.
+// actingModules are modules of Python's library that run code from the command line, or that write
+// files which the caller names.
 var actingModules = set("timeit zipfile tarfile zipapp json.tool pdb cProfile profile trace code sqlite3 runpy fileinput lib2to3 pydoc asyncio gzip idlelib twine ensurepip shelve bdb " +
 	"base64 uu quopri rimraf pickle")
 
@@ -261,7 +261,7 @@ func (c *command) runsInput() {
 			return
 		}
 		if all := c.resolve(r.File); r.Kind == shell.ReadsFile && len(all) > 0 && !r.File.Glob {
-			for _, p := range all { // a file with code belongs to the project, like a file named as an operand
+			for _, p := range all { // check a file with code as if an operand named it
 				c.readsCode(p)
 			}
 			return
@@ -293,7 +293,7 @@ func (c *command) runsCode(t shell.Term) {
 	}
 }
 
-// maxCode bounds, in bytes, the code in a command line.
+// maxCode is the length limit, in bytes, for code in a command line.
 const maxCode = 4 << 10
 
 var codeWord = lazyregexp.New("[^\\s'\"`(),;=<>{}]+")
@@ -309,8 +309,8 @@ func namesSecret(c *command, code string) bool {
 
 var safeOpen = lazyregexp.New(`\bopen\s*\([^,()]*(?:,\s*(?:mode\s*=\s*)?['"]r[bt]?['"])?(?:,\s*(?:encoding|errors)\s*=\s*['"][^'"]*['"])?\s*\)`)
 
-// dangerous reports whether code may delete or overwrite files, start programs, use a database
-// or the network, or hide its effects.
+// dangerous reports whether code may delete or overwrite files, start programs, use a database or
+// the network, or hide what it does.
 func dangerous(code string) bool {
 	code = standardOutput.ReplaceAllString(code, "")
 	return dangerousCode.MatchString(safeOpen.ReplaceAllString(code, ""))
@@ -319,8 +319,8 @@ func dangerous(code string) bool {
 var standardOutput = lazyregexp.New(`\b(?:sys|process)\.std(?:out|err)\.write`)
 
 // dangerousCode matches dangerous code in Python, JavaScript, Ruby, Perl, PHP and Lua. It also
-// matches eval, getattr, an index and similar forms, which code needs to hide the name of a
-// function that it calls.
+// matches eval, getattr, an index and similar forms, because code can use them to call a function
+// under a hidden name.
 var dangerousCode = lazyregexp.New(`(?i)` + strings.Join([]string{
 	`write|\bcopy_|\bcopy\s*\(|\bsave|\bto_(?:csv|json|excel|parquet)|extract|clear|fileio|filehandler|inplace|gzipfile|snapshot|splfile|io\.output|file\.new|\bmk[ds]|copytree|['"](?:w[bt]?\+?[bt]?|r[bt]?\+[bt]?)['"]|venv|profile`,
 	`unlink|rmtree|rmdir|rm_|\bremove|\brm(?:Sync)?\b|delete|fileutils|shutil|send2trash|rimraf|truncate|move`,
@@ -333,7 +333,7 @@ var dangerousCode = lazyregexp.New(`(?i)` + strings.Join([]string{
 	`\b(?:fs|os)\s*\[|require\s*\(\s*[^'"\s]|import\s*\(|import\s+\*|from\s+os\s+import|\bgem\b|include|dofile|loadstring|loadfile|\bload\b\s*\(\s*['"]|\bdo\s+['"]`,
 }, "|"))
 
-// runsScript checks source and the dot command, which run a file in the shell of the line.
+// runsScript checks the commands source and ".", which run a file in the shell of the line.
 func (c *command) runsScript() {
 	if len(c.args) == 0 || !c.args[0].Known {
 		c.refuse("runs code that is not known")

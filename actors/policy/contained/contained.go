@@ -1,11 +1,9 @@
-// Package contained tells which command lines may run contained: in a process that can write
-// only the project and its own /tmp, reads no secret and has no network. Such a process can
-// still lose work in the project. So the package finds commands that delete, overwrite or
-// rewrite, and commands that are meant for something outside the project. It also lists the
-// permissions without which a command would fail.
+// Package contained decides which command lines may run contained. A contained process can write only
+// the project and its own /tmp, reads no secret and has no network, but it can still lose work in the
+// project. The package therefore finds commands that delete, overwrite or rewrite files, and commands
+// that act outside the project. It also lists the permissions without which a command would fail.
 //
-// The package reads no files: the same line in the same directory always gets the same
-// judgement.
+// The package reads no files, so the same line in the same directory always gets the same judgement.
 package contained
 
 import (
@@ -21,15 +19,15 @@ import (
 
 // Judgement says whether a command line may run contained.
 type Judgement struct {
-	// Why is the reason why a person must decide about the line, or "".
+	// Why is the reason why a person must decide about the line. It is empty if there is no reason.
 	Why string
 	// Needs are the permissions without which a command of the line would fail.
 	Needs []Need
-	// Project is the directory that the line may write: the project, or its work tree in which
-	// the line runs.
+	// Project is the directory that the line may write. It is the project, or the project's work
+	// tree in which the line runs.
 	Project string
-	// ChangesDir means that the line only changes the directory of its shell. In a process of
-	// its own it would have no effect.
+	// ChangesDir means that the line only changes the directory of its shell. Such a line has no
+	// effect in a process of its own.
 	ChangesDir bool
 }
 
@@ -39,20 +37,19 @@ type Need struct {
 	Command    string // the first words of the command that needs the permission
 }
 
-// Judge tells which command lines may run contained. It is immutable and safe for concurrent
-// use.
+// Judge decides which command lines may run contained. It is immutable and safe for concurrent use.
 type Judge struct {
 	names     *secrets.Names
 	protected *secrets.Protected // files that a contained command cannot change
 	checks    map[string]func(*command)
 }
 
-// New returns a Judge that takes files with these names for secrets.
+// New returns a Judge for which a file is a secret if its name is in names.
 func New(names *secrets.Names) *Judge {
 	return &Judge{names: names, protected: secrets.CompileProtected(), checks: newChecks()}
 }
 
-// Line tells whether a command line may run contained at loc.
+// Line decides whether the command line src may run contained at the location loc.
 func (by *Judge) Line(src string, loc pathname.Location) Judgement {
 	if len(loc.Dirs) == 1 && pathname.MainTree(loc.Dirs[0]) == loc.Main {
 		if top := pathname.WorkTree(loc.Dirs[0]); top != "" && !pathname.Within(loc.Project, top) {
@@ -79,7 +76,7 @@ func (by *Judge) Line(src string, loc pathname.Location) Judgement {
 	}
 }
 
-// usesBackground reports whether a command waits for a background program or uses one.
+// usesBackground reports whether a command waits for a background program or makes use of one.
 func usesBackground(st shell.Step) bool {
 	if len(st.Words) == 0 {
 		return false
@@ -96,7 +93,7 @@ type judge struct {
 	script *shell.Script
 	why    string
 	needs  []Need
-	edited []string // the files that the line changes, and whose new content nod does not read
+	edited []string // files that the line changes, and whose new content nod does not read
 }
 
 func (j *judge) refuse(why string) {
@@ -112,7 +109,7 @@ func (j *judge) need(words []shell.Term, tag string) {
 	}
 }
 
-// shown returns the first words of a command, for people.
+// shown returns the first words of a command, which people see.
 func shown(words []shell.Term) string {
 	var out []string
 	for _, w := range words[:min(len(words), 3)] {
@@ -175,7 +172,7 @@ func (j *judge) step(s *shell.Script, st shell.Step) {
 	c.other()
 }
 
-// programName matches names and paths of programs that people can read safely.
+// programName matches names and paths of programs that contain no confusing characters.
 var programName = lazyregexp.New(`^(?:[~.]?/|\.\./)?[A-Za-z0-9_.+:][A-Za-z0-9_.+:@/-]*[A-Za-z0-9_.+-]$|^[A-Za-z0-9_:.]$`)
 
 // command is one command whose name is known.
@@ -189,8 +186,8 @@ type command struct {
 
 func (c *command) refuse(why string) { c.judge.refuse(c.name + " " + why) }
 
-// assign checks a variable. Some variables name programs or options for later commands, and so
-// hide the effects of a line.
+// assign checks the assignment of a variable. The values of some variables name programs or options
+// for later commands, and so hide what a line does.
 func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 	switch {
 	case obeyed(a.Name) && !(a.Value.Known && harmlessValue[a.Value.Text]):
@@ -208,8 +205,8 @@ func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 	}
 }
 
-// harmlessValue are programs without effect. As the value of GIT_EDITOR, for example, they keep
-// a command from waiting for a person.
+// harmlessValue are harmless values, mostly programs without effect. For example, GIT_EDITOR=true
+// keeps a command from waiting for a person.
 var harmlessValue = map[string]bool{"true": true, "cat": true, ":": true, "": true, "0": true, "1": true}
 
 // obeyed reports whether the value of a variable with this name can change the effects of
@@ -232,12 +229,11 @@ func obeyed(name string) bool {
 	return strings.HasSuffix(name, "EDITOR") || strings.HasSuffix(name, "PAGER")
 }
 
-// scratchVariable are variables that name a directory for a program's own files.
+// scratchVariable are variables that name a program's directory for temporary files or output.
 var scratchVariable = set("TMPDIR TMP TEMP OUT OUTPUT OUTDIR DESTDIR PREFIX GOCACHE GOTMPDIR CCACHE_DIR")
 
-// flagsVariable reports whether a variable has no flags, or only flags that run and write
-// nothing. Compilers and runners add the flags in some variables to the flags of the command
-// line.
+// flagsVariable reports whether a variable contains no flags, or only flags that run and write
+// nothing. Compilers and runners read further flags from some variables.
 func flagsVariable(a shell.Assign) bool {
 	text := a.Value.Before()
 	holds := strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") || strings.Contains(text, " -")
@@ -247,16 +243,16 @@ func flagsVariable(a shell.Assign) bool {
 
 var harmlessFlags = lazyregexp.New(`^(?:\s*(?:-?-count=\d+|-mod=(?:readonly|vendor)|-v|-race|-short|-tags=[\w,]+|-p=\d+|-trimpath|-buildvcs=\w+|-timeout=\w+|-[DWAF] ?[\w:-]+|-O[0-3sg]?|-g|-W\w*(?:-\w+)*|-f(?:no-)?(?:PIC|omit-frame-pointer|sanitize=\w+)|-std=[\w+]+|-Xm[sx]\d+[kmgKMG]?|-q|-x|-s|-vv|--verbose|--color=\w+|--tb=\w+|-n ?\d+|-j ?\d*|-C (?:opt-level|debuginfo|target-cpu|panic|codegen-units)=\w+))*\s*$`)
 
-// setsNames are shell commands that evaluate the index in a variable's name.
+// setsNames are shell commands that evaluate code in the index of a variable such as a[$(code)].
 var setsNames = set("read getopts mapfile readarray declare typeset let")
 
-// judgeWords looks for secrets and for hidden commands in the words of a command.
+// judgeWords finds secrets and hidden commands in the words of a command.
 func (c *command) judgeWords() {
 	if textCommands[c.name] && c.name != "printf" && c.name != "unset" {
 		return
 	}
 	args := c.args
-	if patternFirst[c.name] { // the first operand is a pattern or a script, and no path
+	if patternFirst[c.name] { // the first operand is a pattern or a script, and not a path
 		for i, t := range args {
 			if !strings.HasPrefix(t.Text, "-") {
 				args = slices.Delete(slices.Clone(args), i, i+1)
@@ -271,7 +267,7 @@ func (c *command) judgeWords() {
 		if c.name == "git" && i > 0 && (args[i-1].Text == "-m" || args[i-1].Text == "--message") {
 			continue
 		}
-		code := interpreters[c.name] != nil && strings.Contains(t.Text, " ") // runsCode looks for secrets in code
+		code := interpreters[c.name] != nil && strings.Contains(t.Text, " ") // the function runsCode looks for secrets in code
 		if w := c.secretIn(t); w != "" && c.name != "rm" && !code {
 			c.refuse("names a secret or settings, " + w)
 		}
@@ -282,12 +278,11 @@ func (c *command) judgeWords() {
 	}
 }
 
-// hiddenDanger refuses a word that is a dangerous command line, because a program may run the
-// word.
+// hiddenDanger refuses a word that is a dangerous command line, because a program may run this word.
 func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	in := s.Inner(text, st.Dirs)
 	if in.Why != "" {
-		return // no shell runs the word, because it is no command line
+		return // no shell runs the word, because the word is not a command line
 	}
 	for _, inner := range in.Steps {
 		if len(inner.Words) == 0 || !inner.Words[0].Known {
@@ -302,8 +297,8 @@ func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	}
 }
 
-// other checks a command without a check of its own. The kernel limits the effects of
-// this command.
+// other checks a command for which the map checks has no entry. The kernel limits the effects of the
+// command.
 func (c *command) other() {
 	switch {
 	case pureReaders[c.name]:
@@ -335,8 +330,8 @@ func (c *command) entry() {
 	c.mayWrap()
 }
 
-// mayWrap checks the words of an unknown command, because the command may run its words as
-// another command. For example, setarch does so.
+// mayWrap checks the words of an unknown command, because an unknown command, such as setarch, may
+// run its words as a second command.
 func (c *command) mayWrap() {
 	for i, t := range c.args {
 		if !t.Known || strings.HasPrefix(t.Text, "-") {
@@ -354,8 +349,8 @@ func (c *command) mayWrap() {
 	}
 }
 
-// argv returns the command's words, and whether all of them are known. An unknown word is
-// replaced by its known beginning.
+// argv returns the command's words, and whether all of them are known. For an unknown word it
+// returns only the known beginning.
 func (c *command) argv() ([]string, bool) {
 	argv, known := []string{c.name}, true
 	for _, t := range c.args {

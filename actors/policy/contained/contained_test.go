@@ -19,16 +19,15 @@ const (
 	project = "/home/ann/project"
 )
 
-// judge returns the Judge of the tests, because building a Judge takes longer than checking a
-// line.
+// judge returns the tests' only Judge, because building a Judge takes longer than checking a line.
 var judge = sync.OnceValue(func() *contained.Judge { return contained.New(secrets.Compile()) })
 
 func judgement(src string) contained.Judgement {
 	return judge().Line(src, pathname.Locate(project, project, home))
 }
 
-// lines returns the command lines of a file. A line that opens a here-document or a quote
-// continues until a line that closes it.
+// lines returns the command lines of a file. If a line opens a here-document or a quote, the
+// command line continues to the line that closes it.
 func lines(t testing.TB, name string) []string {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/" + name)

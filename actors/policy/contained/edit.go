@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// edits checks sed. Edits in place may only be substitutions and deletions of selected lines,
-// which a person can follow.
+// edits checks sed. It allows edits in place only if they substitute text or delete selected lines,
+// because a person can follow such edits.
 func (c *command) edits() {
 	var rest []shell.Term
 	inPlace := false
@@ -20,7 +20,7 @@ func (c *command) edits() {
 			continue
 		}
 		if t.Text == "" && i > 0 && c.args[i-1].Text == "-i" {
-			continue // sed -i '' is the form of BSD and macOS
+			continue // BSD and macOS write sed -i ''
 		}
 		if !t.Known && t.Before() == "" {
 			c.refuse("has words that are not known")
@@ -54,11 +54,11 @@ func (c *command) edits() {
 	}
 }
 
-// bareDelete matches a sed script that deletes or quits without an address.
+// bareDelete matches a sed script that deletes lines or quits, and gives no address.
 var bareDelete = lazyregexp.New(`(?m)^\s*(?:[^;\n]*;)?\s*(?:1~1|1,\$|0~1)?\s*[dDqQ]\s*(?:;|$)`)
 
-// mostLines matches a sed script, or flags, that drop most lines: the script prints only
-// selected lines, quits, deletes to the end or all but some lines, or empties every line.
+// mostLines matches a sed script, or flags, that drop most lines. Such a script prints only
+// selected lines, quits, deletes to the end, deletes all but some lines, or empties every line.
 var mostLines = lazyregexp.New(`(?m)^(?:-[a-zE]*n|--q|--s)|(?:^|[;}\d/$])\s*[qQ]\s*\d*\s*(?:;|\}|$)|!\s*[dD]|,\s*\$\s*[dD]|/[.^$*]{1,3}/\s*[dD]|^\s*s(?:/|\||#)[.^$*]+(?:/|\||#){2}`)
 
 func texts(terms []shell.Term) []string {
@@ -69,7 +69,7 @@ func texts(terms []shell.Term) []string {
 	return out
 }
 
-// withoutGlob replaces a word with a pattern by the directory above the pattern.
+// withoutGlob replaces a word that contains a pattern by the directory above the pattern.
 func withoutGlob(t shell.Term) shell.Term {
 	if t.Glob {
 		t.Glob = false
@@ -80,11 +80,11 @@ func withoutGlob(t shell.Term) shell.Term {
 	return t
 }
 
-// awkActs matches an awk program that writes, runs or reads by itself.
+// awkActs matches an awk program that itself writes files, runs commands or reads further input.
 var awkActs = lazyregexp.New(`system|getline|close\s*\(|\||@|print[^;}]*>|printf[^;}]*>|ENVIRON`)
 
-// scans checks a command of awk. It refuses unknown flags, because they may dump variables, print
-// the program to a file, debug, or load programs and libraries.
+// scans checks awk. It refuses unknown flags, because such a flag may dump variables, print the
+// program to a file, debug, or load programs and libraries.
 func (c *command) scans() {
 	for i, t := range c.args {
 		flag := len(t.Text) > 1 && t.Text[0] == '-' && (i == 0 || c.args[i-1].Text != "-v" && c.args[i-1].Text != "-F")

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// split divides words into flags and operands. valued lists the flags whose value is the next
-// word: letters of short flags, and names of long ones.
+// split divides words into flags and operands. The argument valued lists the flags whose value is
+// the next word, such as -o and --output.
 func split(args []shell.Term, valued ...string) (flags, operands []shell.Term) {
 	for i := 0; i < len(args); i++ {
 		t := args[i]
@@ -31,8 +31,8 @@ func split(args []shell.Term, valued ...string) (flags, operands []shell.Term) {
 	return flags, operands
 }
 
-// hasFlag reports whether one of the flags is a listed long flag, also abbreviated, or a group
-// of short flags with one of the letters.
+// hasFlag reports whether the flags contain one of the letters, alone or in a group such as -rf, or
+// one of the long flags, whole or abbreviated.
 func hasFlag(flags []shell.Term, letters string, long ...string) bool {
 	for _, f := range flags {
 		name, _, _ := strings.Cut(f.Text, "=")
@@ -51,7 +51,7 @@ func hasFlag(flags []shell.Term, letters string, long ...string) bool {
 	return false
 }
 
-// deletes checks rm, which may delete only build output and files in the private /tmp.
+// deletes checks rm, which may delete only build output and files in the container's own /tmp.
 func (c *command) deletes() {
 	_, operands := split(c.args)
 	if len(operands) == 0 {
@@ -78,7 +78,7 @@ func (c *command) removesEmpty() {
 	}
 }
 
-// copies checks cp. It refuses a copy that is a link, because a later write to the copy would
+// copies checks cp. It refuses a copy that is a link, because a later write to the copy would also
 // change the original.
 func (c *command) copies() {
 	flags, operands := split(c.args, "-t", "--target-directory", "-S", "--suffix")
@@ -95,7 +95,7 @@ func (c *command) copies() {
 	c.carries(operands[:last], operands[last])
 }
 
-// moves checks mv. mv must not overwrite a file. Moved files must stay in the project, and
+// moves checks mv, which must not overwrite a file. A moved file must stay in the project and
 // outside build output, because build output may be deleted later.
 func (c *command) moves() {
 	flags, operands := split(c.args)
@@ -117,7 +117,7 @@ func (c *command) moves() {
 	}
 }
 
-// links checks ln, which may only make new symbolic links within the project.
+// links checks ln, which may make only new symbolic links within the project.
 func (c *command) links() {
 	flags, operands := split(c.args)
 	if !hasFlag(flags, "s", "--symbolic") || hasFlag(flags, "fibntTSLP", "--force", "--target-directory", "--no-dereference") {
@@ -133,15 +133,14 @@ func (c *command) links() {
 			switch {
 			case !pathname.Within(p, c.script.Project) || strings.Contains(t.Text, ".."):
 				c.refuse("makes a link that leads out of the project")
-			case throwaway(c.script, p): // a later rm of build output could delete through the link
+			case throwaway(c.script, p): // a later rm of build output could delete files through the link
 				c.refuse("makes a link in build output")
 			}
 		}
 	}
 }
 
-// creates checks commands that make or change the files in their operands without losing
-// content.
+// creates checks commands that create or change the files in their operands, and lose no content.
 func (c *command) creates() {
 	_, operands := split(c.args, "-m", "-r", "-d", "-t", "--mode", "--reference", "--date")
 	for _, t := range operands {
@@ -168,10 +167,10 @@ func (c *command) changesMode() {
 	}
 }
 
-// tarLetters are the flags of tar that only list an archive, or unpack it to a directory.
+// tarLetters are the flags with which tar only lists an archive, or unpacks it to a directory.
 const tarLetters = "txvfzjJaCkOpm"
 
-// archives checks tar and unzip, which may list, or unpack into /tmp or build output.
+// archives checks tar and unzip, which may list an archive, or unpack it into /tmp or build output.
 func (c *command) archives() {
 	argv, known := c.argv()
 	text := strings.Join(argv[1:], " ")
@@ -199,9 +198,8 @@ func (c *command) archives() {
 	c.refuse("may overwrite files of the project")
 }
 
-// compresses checks gzip and similar commands, which replace their input file, unless a flag
-// says that they keep it. An unlisted flag may delete files, overwrite them or read further
-// flags.
+// compresses checks gzip and similar commands. Without a flag that keeps the input file, such a
+// command replaces it. An unlisted flag may delete files, overwrite files or read further flags.
 func (c *command) compresses() {
 	list := commands.Compressors()[c.name]
 	argv, _ := c.argv()

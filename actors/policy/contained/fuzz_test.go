@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/contained"
 )
 
-// A line does not run contained if a command that loses work is added to it, in any way that
-// shell syntax offers.
+// If a command that loses work is added to a line, the line does not run contained. The test adds
+// the command in every way that shell syntax offers.
 func FuzzInfected(f *testing.F) {
 	for _, src := range append(lines(f, "run.txt"), lines(f, "ask.txt")...) {
 		f.Add(src)
@@ -37,7 +37,7 @@ func FuzzInfected(f *testing.F) {
 	})
 }
 
-// Two spellings of a line get the same judgement if Bash runs the same commands.
+// Two spellings of a line get the same judgement if Bash runs the same commands for both spellings.
 func FuzzSpelling(f *testing.F) {
 	for _, src := range append(lines(f, "run.txt"), lines(f, "ask.txt")...) {
 		f.Add(src)
@@ -60,8 +60,8 @@ func FuzzSpelling(f *testing.F) {
 	})
 }
 
-// RunLine returns a single command in every shell. Its last word is the original line, byte for
-// byte.
+// Every shell reads the result of RunLine as a single command, whose last word is the original
+// line, byte for byte.
 func FuzzRunLine(f *testing.F) {
 	for _, src := range append(lines(f, "run.txt"), `'`, `\`, `\'`, `'x\' 'y; touch z; echo '`, "a\nb", "$(touch z)", "`touch z`", "!!", "\\\\'\\'", "", "#x", "\t", "é", `"`, `$'\n'`) {
 		f.Add(src)

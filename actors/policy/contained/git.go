@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// gitKeeps lists subcommands of git that lose no work with these flags: they add to the history
-// or to the index, or stop if changes would be lost. "=" after a flag means that it takes a
-// value.
+// gitKeeps lists subcommands of git, and flags with which they lose no work. Such a subcommand adds
+// to the history or to the index, or stops if changes would be lost. "=" after a flag means that
+// the flag takes a value.
 var gitKeeps = map[string][]string{
 	"add":         {"-A", "-u", "-n", "-v", "-N", "--all", "--update", "--dry-run", "--verbose", "--intent-to-add"},
 	"commit":      {"-a", "-m=", "-am=", "-q", "-v", "-s", "-F=", "--all", "--message=", "--quiet", "--signoff", "--allow-empty", "--no-edit", "--author=", "--date=", "--dry-run"},
@@ -38,7 +38,7 @@ var gitKeeps = map[string][]string{
 
 var gitNetwork = map[string]bool{"fetch": true, "pull": true, "ls-remote": true, "clone": true}
 
-// git checks a git command, which may only read or must keep all work.
+// git checks a git command. The command must only read, or must lose no work.
 func (c *command) git() {
 	args, dirs := c.args, c.Dirs
 	for len(args) > 0 && strings.HasPrefix(args[0].Text, "-") {
@@ -70,8 +70,8 @@ func (c *command) git() {
 	c.subcommand(args, dirs)
 }
 
-// shows refuses a command that prints files of a repository with tracked secrets. A container hides
-// such a secret in the work tree, but not in the repository, so git would even print it as removed.
+// shows refuses a command that prints files of a repository with tracked secrets. A container hides such
+// a secret only in the work tree, so git would print it from the repository as removed text.
 func (c *command) shows(sub string, texts, dirs []string) {
 	shown, objects := commands.GitShows(sub, texts)
 	for _, dir := range dirs {
@@ -118,12 +118,12 @@ func (c *command) subcommand(args []shell.Term, dirs []string) {
 	c.keeps(texts, args)
 }
 
-// lists reports whether git branch or git tag has no operand, and so only lists.
+// lists reports whether git branch or git tag has no operand. Without an operand, the command only lists.
 func (c *command) lists(texts []string) bool {
 	return !slices.ContainsFunc(texts[1:], func(t string) bool { return !strings.HasPrefix(t, "-") }) || slices.Contains(texts, "--list")
 }
 
-// keeps checks a subcommand by the table gitKeeps.
+// keeps checks a subcommand against the table gitKeeps.
 func (c *command) keeps(texts []string, args []shell.Term) {
 	name, rest := texts[0], texts[1:]
 	if len(rest) > 0 && (gitKeeps[name+" "+rest[0]] != nil || name == "stash" && !strings.HasPrefix(rest[0], "-")) {
@@ -172,9 +172,9 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 
 var sshRemote = lazyregexp.New(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
 
-// remote adds the permission for a remote's host, or for the whole network if only the
-// repository's configuration has the remote's address: this package does not read the
-// configuration.
+// remote adds the network permission that a remote needs. If the line contains the remote's
+// address, this is the permission for its host. Otherwise it is the permission for the whole
+// network, because this package does not read the repository's configuration.
 func (c *command) remote(rest []string, args []shell.Term) {
 	tag := "@network"
 	for i, w := range rest {

@@ -21,12 +21,12 @@ func endpoint(u *url.URL) string {
 	return "@network:" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// registry lists the subcommands of a package manager by their use of the network.
+// registry sorts the subcommands of a package manager by how they use the network.
 type registry struct {
 	hosts  []string
 	fetch  string // subcommands that fetch from the network
 	local  string // subcommands that need no network; "*" means all other subcommands
-	bare   string // the subcommand that runs if the line names no subcommand
+	bare   string // the subcommand that a line without a subcommand runs
 	global string // flags that install outside the project
 }
 
@@ -106,7 +106,7 @@ func (c *command) manages() {
 	}
 }
 
-// globalFlags returns the words before a subcommand; rest are the words after the subcommand.
+// globalFlags returns the words before a subcommand. The argument rest has the words after the subcommand.
 func (c *command) globalFlags(rest []shell.Term) []shell.Term {
 	return slices.Clone(c.args[:max(0, len(c.args)-len(rest)-1)])
 }
@@ -126,8 +126,8 @@ func subcommandOf(args []shell.Term) (shell.Term, []shell.Term) {
 	return shell.Term{Known: true}, nil
 }
 
-// remoteSource refuses a package that does not come from the registry but from an address. It
-// reports whether it has refused one.
+// remoteSource refuses a package that comes from an address instead of the registry. It reports whether it
+// has refused a package.
 func (c *command) remoteSource(rest []shell.Term) bool {
 	for _, t := range rest {
 		if strings.Contains(t.Text, "://") || strings.Contains(t.Text, "git+") {
@@ -138,7 +138,7 @@ func (c *command) remoteSource(rest []shell.Term) bool {
 	return false
 }
 
-// runs checks the command that run, exec and similar subcommands start.
+// runs checks the command that a subcommand such as run or exec starts.
 func (c *command) runs(sub string, rest []shell.Term) {
 	inner := *c
 	switch inner.args = rest; sub {
@@ -156,8 +156,7 @@ func (c *command) runs(sub string, rest []shell.Term) {
 	}
 }
 
-// farTargets are parts of the names of targets and scripts that act outside the project or on a
-// database.
+// farTargets are words in the names of targets and scripts that act outside the project or on a database.
 var farTargets = []string{"deploy", "publish", "release", "push", "destroy", "drop", "flush", "fresh", "truncate", "erase", "migrate", "rollback", "reset", "seed", "purge", "wipe", "nuke", "prune", "uninstall", "prod", "upload", "ship", "sync-db"}
 
 func (c *command) targets() {
@@ -189,9 +188,8 @@ func (c *command) farTarget(name string) {
 
 var takesTargets = set("make gmake just task rake npm pnpm yarn bun gradle gradlew mvn mvnw ninja nx turbo invoke inv nox tox hatch pdm mix composer bundle sbt lein grunt gulp ant bazel cmake lerna deno cargo")
 
-// npx checks a command of npx, which fetches a package and runs it. If the package is no known
-// runner such as jest, which the project usually has, the command needs permission to reach npm's
-// hosts.
+// npx checks a command of npx, which fetches a package and runs it. A project usually has a known runner,
+// such as jest, already. For any other package, the command needs permission to reach npm's hosts.
 func (c *command) npx() {
 	_, operands := split(c.args, "-p", "--package")
 	before := slices.IndexFunc(c.args, func(t shell.Term) bool { return !strings.HasPrefix(t.Before(), "-") })
@@ -220,7 +218,7 @@ func (c *command) uvx() {
 	c.again(operands)
 }
 
-// downloads checks curl and wget: they may only read, and need permission for their hosts.
+// downloads checks curl and wget, which may only read, and which need permission for their hosts.
 func (c *command) downloads() {
 	flags, operands := split(c.args, "-o", "-O", "-H", "-A", "-e", "-m", "-w", "-X", "--header", "--output", "--max-time", "--connect-timeout", "--retry", "--request", "--user-agent", "-P", "--write-out")
 	for i, t := range c.args {
@@ -247,8 +245,8 @@ func (c *command) downloads() {
 	}
 }
 
-// reaches adds the permission for a URL. In a container, localhost is a network of its own,
-// with only the servers that the same line starts.
+// reaches adds the permission for a URL. A container's localhost has only the servers that the same
+// line starts.
 func (c *command) reaches(t shell.Term) {
 	text := t.Before()
 	if !strings.Contains(text, "://") {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// flags checks the flags of a command. It checks a runner's flags by the runner's list, and the
-// flags of an unknown command by their names.
+// flags checks the flags of a command. A runner's flags must be in the list for the runner. The
+// flags of an unknown command are checked by their names.
 func (c *command) flags(name []string, args []shell.Term) {
 	words := make([]string, len(args))
 	for i, t := range args {
@@ -36,7 +36,7 @@ func (c *command) flags(name []string, args []shell.Term) {
 	}
 }
 
-// namedOutputs checks flags that name a file to write, for a command without a list.
+// namedOutputs checks flags that name a file to write, if the command has no list of flags.
 func (c *command) namedOutputs(args []shell.Term) {
 	for i, t := range args {
 		name, value, eq := strings.Cut(t.Text, "=")
@@ -59,9 +59,8 @@ func (c *command) namedOutputs(args []shell.Term) {
 	}
 }
 
-// output checks a file or a directory that a command writes because of a flag. The name of this
-// file must show that no person wrote the content. A compiler may write a program, whose name
-// often has no extension.
+// output checks a file or a directory that a flag makes a command write. The file's name must show
+// that no person wrote its content. A compiler may write a program, whose name often has no extension.
 func (c *command) output(out shell.Term, compiler bool) {
 	if !out.Known {
 		c.refuse("writes a file whose path is not known")
@@ -83,8 +82,8 @@ var compilers = set("go gcc cc g++ c++ clang clang++ rustc ld nasm as ghc javac 
 // attached are the commands whose flag -o may have its value in the same word.
 var attached = set("gcc cc g++ c++ clang clang++ ld curl shuf iconv as nasm javac rustc ctags etags m4 bison flex pandoc dot msgfmt sass")
 
-// writesTo is for commands that nod does not know. It reports whether the name of a flag shows
-// that the flag's value is a file or a directory to write.
+// writesTo reports whether the name of an unknown command's flag shows that the flag's value is a
+// file or a directory to write.
 func writesTo(flag string) bool {
 	if flag == "-o" || flag == "-O" {
 		return true
@@ -97,9 +96,8 @@ var camel = lazyregexp.New(`([a-z])([A-Z])`)
 var outputFlag = lazyregexp.New(`(?i)^(?:.*[-_.])?(?:out|outs|outdir|outfile|outputs?|outputfile|outputdir|dest|destdir|destination|dst|save|write|dump|export|emit|backup|artifacts?|basetemp|logfile|cachedir|destdir|` +
 	`(?:coverage?|cover|cpu|mem|block|mutex)profile|trace|(?:target|log|report|reports|cache|build|install|scratch|temp|tmp|work|results?|stats|coverage|profile|declaration|bin|pack|gen|data|state|site|html|xml|json|junit|log-junit|test)[-_]?(?:dir|directory|file|path|folder|root|location|prefix|destination|name))(?:[-_](?:to|dir|directory|file|path|folder|name|prefix|location))?$`)
 
-// namedHarm checks a command for which this package has no list of harmless flags. It looks for a
-// flag or an operand whose name tells that the command deletes or overwrites files, or runs a
-// program.
+// namedHarm checks a command that has no list of harmless flags. It refuses a flag or an operand whose
+// name says that the command deletes or overwrites files, or whose value is a dangerous command line.
 func (c *command) namedHarm(args []shell.Term) {
 	if slices.ContainsFunc(args, func(t shell.Term) bool { return t.Text == "--help" || t.Text == "--version" || t.Text == "--dry-run" }) {
 		return

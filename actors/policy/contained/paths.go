@@ -12,25 +12,27 @@ import (
 	"github.com/nodbus/nod/connectors/agents/readable"
 )
 
-// buildOutput are directories at a project's top whose content tools make anew.
+// buildOutput are names of directories at the top of a project. Tools can make their content again.
 var buildOutput = map[string]bool{
 	"build": true, "dist": true, "out": true, "target": true, "node_modules": true, "coverage": true, "htmlcov": true, ".next": true, ".nuxt": true,
 	".turbo": true, ".parcel-cache": true, "__pycache__": true, ".pytest_cache": true, ".mypy_cache": true, ".ruff_cache": true, ".tox": true, ".nox": true,
 	".build": true, "DerivedData": true, ".eggs": true, ".nyc_output": true, ".coverage": true, "coverage.out": true, ".svelte-kit": true, ".angular": true,
 }
 
-// private reports whether a clean path is in a directory that belongs to one contained process.
+// private reports whether a clean path is in /tmp or /var/tmp. Each contained process has its own /tmp
+// and /var/tmp.
 func private(p string) bool {
 	return p == "/tmp" || strings.HasPrefix(p, "/tmp/") || strings.HasPrefix(p, "/var/tmp/")
 }
 
-// inPrivate reports whether a clean path is below /tmp or in /var/tmp, and neither in the project
-// nor above it.
+// inPrivate reports whether a clean path is below /tmp or in /var/tmp. A path in the project or
+// above the project does not count.
 func inPrivate(s *shell.Script, p string) bool {
 	return private(p) && p != "/tmp" && !pathname.Within(p, s.Project) && !pathname.Within(s.Project, p)
 }
 
-// throwaway reports whether a clean path is build output at the project's top, or below it.
+// throwaway reports whether a clean path is in build output at the project's top, or is build
+// output itself.
 func throwaway(s *shell.Script, p string) bool {
 	if !pathname.Within(p, s.Project) {
 		return false
@@ -39,8 +41,8 @@ func throwaway(s *shell.Script, p string) bool {
 	return buildOutput[first] || strings.HasSuffix(first, ".egg-info") || strings.HasPrefix(first, "cmake-build-")
 }
 
-// resolve returns the full paths that a word may mean, or nil if one of them is unknown. For a
-// word with a pattern it returns the directory above the pattern.
+// resolve returns the full paths that a word may mean, or nil if one of these paths is unknown. For
+// a word with a pattern it returns the directory above the pattern.
 func (c *command) resolve(t shell.Term) []string {
 	text := t.Text
 	if !t.Known || text == "" {
@@ -82,7 +84,7 @@ func (c *command) secretIn(t shell.Term) string {
 				continue
 			}
 			if strings.Contains(piece, " ") {
-				piece = noBrackets.Replace(piece) // in code, brackets are no file name pattern
+				piece = noBrackets.Replace(piece) // code has spaces, and its brackets are not a file name pattern
 			}
 			if c.names.MayBeListed(piece, &loc, false) {
 				return piece
@@ -94,8 +96,8 @@ func (c *command) secretIn(t shell.Term) string {
 
 var noBrackets = strings.NewReplacer("[", "_", "]", "_")
 
-// outside returns the directories outside the project that every contained process may read. A
-// path with ~ is in the home directory.
+// outside returns the directories outside the project that every contained process may read. In a
+// returned path, ~ means the home directory.
 var outside = sync.OnceValue(func() []string {
 	dirs := append(readable.System(), readable.ContainedSystem()...)
 	for _, dir := range append(readable.Toolchains(), readable.Caches()...) {
@@ -104,8 +106,8 @@ var outside = sync.OnceValue(func() []string {
 	return dirs
 })
 
-// Public returns directories of the system, of toolchains and of their caches, which hold no files
-// of the user. home is the home directory, or "" if it is unknown.
+// Public returns directories that have no files of the user: those of the system, of toolchains,
+// and of their caches. An empty home means that the home directory is unknown.
 func Public(home string) []string {
 	dirs := readable.System()
 	if home == "" {
@@ -129,8 +131,8 @@ func (c *command) readable(p string) bool {
 	})
 }
 
-// readsOutside adds the permission for a path that is outside the project and not readable for
-// every contained process.
+// readsOutside adds the permission to read a path outside the project, unless every contained
+// process may read this path.
 func (c *command) readsOutside(t shell.Term) {
 	for _, piece := range append([]string{t.Text}, flagValue(t.Text)...) {
 		slashed := pathname.Slashes(piece)
@@ -139,8 +141,8 @@ func (c *command) readsOutside(t shell.Term) {
 		}
 		part := t
 		part.Text = piece
-		// After a cd, a relative path may mean several files. If one of them is readable, no
-		// permission is added, and the command fails if it reads another one of them.
+		// After a cd, a relative path may mean several files. If one of the files is readable, no
+		// permission is added. The command then fails if it reads an unreadable file.
 		if all := c.resolve(part); len(all) > 0 && !slices.ContainsFunc(all, c.readable) {
 			c.need(c.Words, "@read:"+all[0])
 		}
@@ -154,7 +156,7 @@ func flagValue(text string) []string {
 	return nil
 }
 
-// programPath checks the path of a program. A program in the project is the project's code.
+// programPath checks the path of a program. A program in the project counts as the project's code.
 func (c *command) programPath(name shell.Term) {
 	if !strings.ContainsAny(name.Text, `/\`) {
 		return
@@ -168,8 +170,7 @@ func (c *command) programPath(name shell.Term) {
 	}
 }
 
-// writes checks a file that a command writes. over means that the file's earlier content is
-// lost.
+// writes checks a file that a command writes. If over is true, the file's earlier content is lost.
 func (c *command) writes(t shell.Term, over bool) {
 	if t.Known && device(t.Text) {
 		return

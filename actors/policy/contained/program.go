@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// unreadCode refuses a command with code in a language that nod does not read: a flag such as
-// -e with a word that is more than a name.
+// unreadCode refuses a command with code that nod does not read, because nod does not know its
+// language. The code is the value of a flag such as -e; a value that is only a name is allowed.
 func (c *command) unreadCode() {
 	for i, t := range c.args {
 		flag, value, _ := strings.Cut(t.Text, "=")
@@ -26,8 +26,8 @@ func (c *command) unreadCode() {
 
 var codeFlags = set("-e -E -c -r --eval -eval --execute --expression --run eval --command -command -Command -x")
 
-// readsProgram refuses a command that runs a program from its input, from /tmp or from the
-// line, such as make -f - and make --eval.
+// readsProgram refuses a command that runs a program from its input, as in make -f -, from a file
+// in /tmp, or from the line itself, as in make --eval.
 func (c *command) readsProgram() {
 	if compilers[c.name] && slices.ContainsFunc(c.args, func(t shell.Term) bool { return t.Text == "-" || input(t.Text) }) {
 		c.refuse("compiles code from its input")
@@ -63,5 +63,5 @@ func (c *command) readsProgram() {
 // programFlags are flags whose value is a file with code.
 var programFlags = set("--file --makefile --justfile --taskfile --script-shell --init-script --build-file --settings-file -f -P")
 
-// runsFiles are commands, besides those with targets, that run the file in their operand.
+// runsFiles are commands that run the file in their operand. Commands that take targets are not listed.
 var runsFiles = set("tclsh wish expect go rscript julia elixir groovy guile racket octave pwsh powershell swift scala ocaml runghc runhaskell raku crystal dart r meson")

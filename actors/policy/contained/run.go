@@ -5,8 +5,8 @@ import "strings"
 // Words returns the words of the command that runs a line contained.
 func Words(line string) []string { return []string{"bash", "-c", line} }
 
-// Program is the nod program that starts a contained command. Its paths are absolute. An empty field
-// but Path means the default.
+// Program is the nod program that starts a contained command. Its paths are absolute. Only Path is
+// required; any other empty field means the default.
 type Program struct {
 	Path  string
 	Data  string // the data directory
@@ -14,9 +14,9 @@ type Program struct {
 	Creds string // the key file
 }
 
-// RunLine returns the command line by which the program p runs the decided line. The key names
-// the decision's record. In every shell that hosts use (Bash, Zsh, dash and fish) it is one
-// command, nod exec, with the line as its last word.
+// RunLine returns the command line with which the program p runs the decided line. The key names the
+// decision's record. Bash, Zsh, dash and fish read the result as one command, nod exec, whose last
+// word is the decided line.
 func RunLine(p Program, key, line string) string {
 	words := []string{Quote(p.Path)}
 	for _, option := range [][2]string{{"--data", p.Data}, {"--nats-url", p.URL}, {"--creds", p.Creds}} {
@@ -29,9 +29,9 @@ func RunLine(p Program, key, line string) string {
 	return strings.Join(append(words, w[0], w[1], Quote(w[2])), " ")
 }
 
-// Quote returns text as one word that Bash, Zsh, dash and fish read alike. Fish gives a meaning
-// to backslashes between single quotes, so Quote writes backslashes and single quotes between
-// double quotes.
+// Quote returns text as one word that Bash, Zsh, dash and fish read in the same way. It writes
+// backslashes and single quotes between double quotes, because fish gives a meaning to backslashes
+// between single quotes.
 func Quote(text string) string {
 	var b strings.Builder
 	b.WriteByte('\'')

@@ -11,18 +11,17 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// A line could store code in a file and run the file, at once or in a later call, and no person
-// would have read the code. So a line may store its own text only in the private /tmp and in
-// data files, and must not run these files.
+// A line could store code in a file and run it, at once or in a later call, before any person reads
+// the code. Therefore a line may store its own text only in data files and in the container's own
+// /tmp, and must not run these files.
 
-// dataFile matches names of data files. No program looks for code in such a file unless it is told to.
+// dataFile matches names of data files. No program looks for code in a data file by itself.
 var dataFile = lazyregexp.New(`(?i)^(?:.*\.(?:log|md|rst|csv|tsv|diff|patch|svg|png|jpe?g|gif|webp|pdf|html?|prof|pprof|err|sum|snap)|` +
 	`(?:c|cover|coverage|test|tests|bench|result|results|report|log|trace|mem|cpu|block|mutex)[\w-]*\.(?:out|txt|trace)|` +
 	`[\w.-]*(?:out|result|report|response|data|coverage|log|dump|list|stats|before|after|diff|junit)[\w.-]*\.(?:json|jsonl|xml|txt)|` +
 	`[\w-]+\.txt|logs?|out|output|err|errors|results?|\.(?:git|docker|npm|prettier|eslint)ignore)$`)
 
-// codeNames matches names that look like names of data files, although programs obey these
-// files.
+// codeNames matches names that look like names of data files, but that programs use for code or settings.
 var codeNames = lazyregexp.New(`(?i)^(?:cmakelists|requirements[\w-]*|constraints[\w-]*)\.txt$|config`)
 
 func isData(p string) bool {
@@ -39,8 +38,8 @@ func (c *command) stores(t shell.Term) {
 	}
 }
 
-// carries checks a copy, a move or a link of the sources to the target. If a line may have
-// stored the sources, the target must be a data file too.
+// carries checks a copy, a move or a link of the sources to the target. If a line may have stored a
+// source, the target must be a data file or in the container's own /tmp.
 func (c *command) carries(sources []shell.Term, target shell.Term) {
 	for _, t := range sources {
 		if !slices.ContainsFunc(c.resolve(t), func(p string) bool { return inPrivate(c.script, p) || isData(p) }) && !isData(wildcards.Replace(t.Text)) {
@@ -70,8 +69,8 @@ func (c *command) readsCode(p string) {
 	}
 }
 
-// mayRunCode reports whether a command may run code from any file that its words or its
-// directory name.
+// mayRunCode reports whether a command may run code from files that its words name or that its
+// directory contains.
 func (c *command) mayRunCode() bool {
 	if pureReaders[c.name] || patternFirst[c.name] || strings.ContainsAny(c.Words[0].Text, `/\\`) || commands.Reader(c.name) != nil {
 		return false
@@ -80,8 +79,8 @@ func (c *command) mayRunCode() bool {
 	return manages || c.name == "git" || interpreters[c.name] != nil || c.checks[c.name] == nil
 }
 
-// elsewhere checks the directory and the words of a command that may run code. The directory
-// and the words must name no file with code that a line may have stored.
+// elsewhere checks a command that may run code. The command must not run in /tmp, and must not name a
+// file into which a line may have put code.
 func (c *command) elsewhere() {
 	if !c.mayRunCode() {
 		return
@@ -90,7 +89,7 @@ func (c *command) elsewhere() {
 		c.refuse("runs in /tmp, where it may find code that nod has not read")
 	}
 	if interpreters[c.name] != nil || c.name == "git" {
-		return // the check of interpreters covers these words, and git takes no code from its words
+		return // the function interprets checks an interpreter's words; git runs no code from its words
 	}
 	for i, t := range c.args {
 		name, value, eq := strings.Cut(t.Text, "=")
@@ -114,7 +113,7 @@ func (c *command) elsewhere() {
 	}
 }
 
-// attachedValue returns the value of a short flag if the value is in the same word as the flag.
+// attachedValue returns the value of a short flag if flag and value are one word.
 func attachedValue(text string) string {
 	if len(text) > 2 && text[0] == '-' && text[1] != '-' {
 		return text[2:]
@@ -122,7 +121,7 @@ func attachedValue(text string) string {
 	return ""
 }
 
-// targetVariable matches variables of make that name a directory to write.
+// targetVariable matches variables of make that name a directory to which make writes.
 var targetVariable = lazyregexp.New(`^(?:[A-Z]+_)?(?:PREFIX|DESTDIR|OUT|OUTPUT|OUTDIR|BUILDDIR|BUILD_DIR)$`)
 
 // codeFlag matches flags whose value may be a file with code or settings.

@@ -22,7 +22,7 @@ var wrappers = map[string]*wrapper{
 	"env": {flags: "i0", valued: "u", long: "--ignore-environment --unset="}, "rtk": {}, "caffeinate": {flags: "dims"}, "xvfb-run": {flags: "a", long: "--auto-servernum"},
 }
 
-// again checks a command that the words of c run.
+// again checks a second command, which the command c runs.
 func (c *command) again(words []shell.Term) {
 	if len(words) == 0 {
 		return
@@ -30,14 +30,13 @@ func (c *command) again(words []shell.Term) {
 	c.step(c.script, shell.Step{Words: words, Dirs: c.Dirs, Piped: c.Piped, Redirects: c.inputOnly()})
 }
 
-// inputOnly returns the redirections of the input. The redirections of the output are checked
-// elsewhere.
+// inputOnly returns only the redirections of the input, because step checks those of the output.
 func (c *command) inputOnly() []shell.Redirect {
 	return slices.DeleteFunc(slices.Clone(c.Redirects), func(r shell.Redirect) bool { return r.Kind == shell.Truncates || r.Kind == shell.Appends })
 }
 
-// wraps checks a wrapper, such as env: the wrapper's flags must be known, and the command after
-// the flags must be known too.
+// wraps checks a wrapper, such as env. nod must know the wrapper's flags, and the command that the
+// wrapper runs.
 func (c *command) wraps() {
 	w := wrappers[c.name]
 	i := 0
@@ -79,10 +78,10 @@ func (c *command) wraps() {
 	}
 }
 
-// unknownWord stands for a word that a command gets from another command.
+// unknownWord stands for a word that a command gets from another program, such as xargs.
 var unknownWord = shell.Term{}
 
-// filled returns words, with an unknown word in place of each word that contains the text mark.
+// filled returns words, but replaces each word that contains the text mark by an unknown word.
 func filled(words []shell.Term, mark string) []shell.Term {
 	out := slices.Clone(words)
 	for i := range out {
@@ -93,8 +92,8 @@ func filled(words []shell.Term, mark string) []shell.Term {
 	return out
 }
 
-// appends checks xargs. The words after the flags of xargs are a command, to which xargs adds
-// words from its input.
+// appends checks xargs. The words after the flags of xargs are a command, and xargs adds words from
+// its input to this command.
 func (c *command) appends() {
 	mark := ""
 	i := 0
@@ -122,8 +121,8 @@ func (c *command) appends() {
 	c.fills(append(filled(c.args[i:], mark), unknownWord))
 }
 
-// fills checks a command that gets words from files or another command. Such words may be flags
-// and paths, so only commands that lose no work with any words may run.
+// fills checks a command that gets further words from files or from another command. The further
+// words may be flags and paths, so the command must lose no work with any words.
 func (c *command) fills(words []shell.Term) {
 	if len(words) == 0 || !words[0].Known {
 		c.refuse("runs a command that is not known")

@@ -9,16 +9,16 @@ import (
 	"github.com/nodbus/nod/schemas/redact"
 )
 
-// file is a text by its lines.
+// file is a text, split into lines.
 type file struct {
 	text   string
-	lines  []string // each with its line break
+	lines  []string // each line ends with its line break
 	starts []int
-	// scanned lines were searched for secrets, and clean ones hold none.
+	// The line i was searched for secrets if scanned[i] is true, and has none if clean[i] is true.
 	scanned, clean []bool
 }
 
-// place is text[from:to], in the lines first to last.
+// place is the part text[from:to] of a file, which is in the lines first to last.
 type place struct{ from, to, first, last int }
 
 func newFile(text string) *file {
@@ -36,7 +36,8 @@ func (f *file) start(line int) int { return f.starts[line] }
 
 func (f *file) end(line int) int { return f.starts[line] + len(f.lines[line]) }
 
-// lineAt returns the line with the byte at an offset; at the end of the text, the number of lines.
+// lineAt returns the number of the line with the byte at the offset. For the end of the text it
+// returns the number of lines.
 func (f *file) lineAt(offset int) int {
 	if offset >= len(f.text) {
 		return len(f.lines)
@@ -49,7 +50,7 @@ func (f *file) place(from, to int) place {
 	return place{from, to, min(f.lineAt(from), last), min(f.lineAt(max(from, to-1)), last)}
 }
 
-// places returns the first maxPlaces places of a text that is not empty.
+// places returns the first maxPlaces places of the text old, which must not be empty.
 func (f *file) places(old string) (all []place) {
 	for at := 0; len(all) < maxPlaces; {
 		i := strings.Index(f.text[at:], old)
@@ -62,10 +63,11 @@ func (f *file) places(old string) (all []place) {
 	return all
 }
 
-// shows reports whether a line may be context.
+// shows reports whether a result may show the line as context.
 func (f *file) shows(line int) bool { return f.clean[line] && len(f.lines[line]) <= maxContext }
 
-// scan searches the lines around the places for secrets, maxScanned bytes for all texts together.
+// scan searches the lines around the places for secrets. It searches at most maxScanned bytes for
+// all texts of a Comparison together.
 func (c *Comparison) scan(f *file, places []place) {
 	for i := 0; i < len(places); {
 		from, to := max(0, places[i].first-scanLines), places[i].last+scanLines+1
@@ -95,7 +97,7 @@ func (c *Comparison) scanLines(f *file, from, to int) {
 	for i := from; i < to; i++ {
 		f.scanned[i], f.clean[i] = true, !c.exposed[f.lines[i]]
 	}
-	redacted, n := redact.Redactor{}.Text(text) // without the rule for commands that write a secret file, which hides all that follows
+	redacted, n := redact.Redactor{}.Text(text) // do not use the rule for commands that write a secret file, because it hides all later text
 	if n == 0 {
 		return
 	}

@@ -1,5 +1,5 @@
-// Package filediff compares the edits of a call with the text of a file. Its results are bounded and
-// contain no line in which schemas/redact finds a secret.
+// Package filediff compares the edits of a call with the text of a file. Its results have a limited
+// size and contain no line in which schemas/redact finds a secret.
 package filediff
 
 import (
@@ -18,41 +18,41 @@ import (
 const (
 	contextLines = 3
 	maxContext   = 500       // the longest line of context, in bytes
-	maxPartial   = 2000      // the longest line of which an edit replaces a part
-	maxEdited    = 4 << 20   // the longest text between two edits of a call
+	maxPartial   = 2000      // the longest line, in bytes, if an edit replaces only a part of the line
+	maxEdited    = 4 << 20   // the longest text, in bytes, that may result from an edit
 	maxEdits     = 64        // the largest number of edits of a call
-	maxWork      = 8 << 20   // the texts that the edits of a call search and change, in bytes
-	maxLines     = 200_000   // the lines of a file and of the text that replaces it
-	maxPlaces    = 512       // the places of one edit, more than a result can have
-	maxStored    = 12 << 10  // the texts of a result, in bytes; with their names and escapes they fit into schemas.MaxDiskFile
-	maxRepeated  = 32 << 10  // the texts of an edit in its places after the first, in bytes
-	perPiece     = 48        // the names and numbers around a piece of text
-	scanLines    = 20        // the lines before and after a place in which a secret may begin or end
-	maxScanned   = 128 << 10 // the text of a call that is searched for secrets
+	maxWork      = 8 << 20   // the total length, in bytes, of the texts in which the edits of a call search
+	maxLines     = 200_000   // the largest number of lines of a file and its replacement together
+	maxPlaces    = 512       // the largest number of places of one edit, which is more than a result can have
+	maxStored    = 12 << 10  // the length of a result's texts, in bytes; with names and escapes, they fit into schemas.MaxDiskFile
+	maxRepeated  = 32 << 10  // the length, in bytes, of an edit's texts in its second and later places
+	perPiece     = 48        // bytes for the names and numbers around a piece of text
+	scanLines    = 20        // the number of lines before and after a place in which a secret may begin or end
+	maxScanned   = 128 << 10 // bytes of a call's texts that are searched for secrets
 )
 
 // NoTime is the note of a comparison that took too long.
 const NoTime = "nod had no time to compare"
 
-// Comparison compares one call with a file. Its limits hold for all its results together.
+// Comparison compares one call with a file. Its limits apply to all its results together.
 type Comparison struct {
 	stored, scanned int
-	repeated        int             // the bytes of edits' texts in places after the first
-	work            int             // the bytes of the texts that were compared so far
-	blurred         bool            // an edit changed lines that were not searched for secrets, so that nod no longer knows which lines may hold one
-	exposed         map[string]bool // lines that may hold a secret, or may be what an edit left of one
+	repeated        int             // bytes of edits' texts in second and later places
+	work            int             // bytes of the texts that were compared so far
+	blurred         bool            // an edit changed lines that were not searched for secrets, so that nod does not know which lines have secrets
+	exposed         map[string]bool // lines that may contain a secret, or the rest of a secret after an edit
 }
 
-// New returns a Comparison with full limits.
+// New returns a Comparison that has used none of its limits.
 func New() *Comparison { return &Comparison{exposed: map[string]bool{}} }
 
-// Edits tells where each edit applies in a text, after the edits before it. Hosts write the line
-// breaks of an edit as \n, also if the file has \r\n; then those of the file are read as \n. A file
-// with both is not compared, because hosts differ in the places that they find. Edits compares no more
-// edits once ctx has ended.
+// Edits returns, for each edit of a call, its places in the text. Each edit applies to the result of the
+// edits before it. Hosts write line breaks in an edit as \n even if the file has \r\n, so Edits reads \r\n
+// in the file as \n. Edits does not compare a file with both kinds of line breaks, because hosts differ in
+// the places that they find. Edits stops when ctx has ended.
 func (c *Comparison) Edits(ctx context.Context, text string, edits []tools.TextEdit) []schemas.DiskEdit {
 	out := make([]schemas.DiskEdit, len(edits))
-	rest := "" // the note of all further edits
+	rest := "" // the note of all remaining edits
 	switch n := strings.Count(text, "\r\n"); {
 	case n > 0 && n < strings.Count(text, "\n"):
 		rest = "the file has two kinds of line breaks"
@@ -76,8 +76,8 @@ func (c *Comparison) Edits(ctx context.Context, text string, edits []tools.TextE
 	return out
 }
 
-// refusal returns the reason why the edits from the one with this index on are not compared with a
-// text, or "".
+// refusal returns the reason not to compare the edit with this index, and all later edits, with a
+// text. If there is no reason, it returns "".
 func (c *Comparison) refusal(ctx context.Context, index int, text string) string {
 	switch c.work += len(text); {
 	case index == maxEdits:
@@ -106,7 +106,7 @@ func misfit(text string, e tools.TextEdit) string {
 	return ""
 }
 
-// edit returns the places of an edit that fits the text, and the text after the edit.
+// edit returns the places of an edit in a text, and the text after the edit. The edit must fit the text.
 func (c *Comparison) edit(text string, e tools.TextEdit) (schemas.DiskEdit, string) {
 	if text == "" {
 		return schemas.DiskEdit{Count: 1, Hunks: []schemas.DiskHunk{{Line: 1, Around: []string{"", ""}}}}, e.New
@@ -124,8 +124,8 @@ func (c *Comparison) edit(text string, e tools.TextEdit) (schemas.DiskEdit, stri
 	return out, strings.ReplaceAll(text, e.Old, e.New)
 }
 
-// exposeRests notes what an edit leaves of lines that may hold a secret: the rest is no more fit to be
-// shown than the lines were.
+// exposeRests marks the lines that an edit makes from lines that may contain a secret. Such new lines must
+// not be shown either.
 func (c *Comparison) exposeRests(f *file, places []place, with string) {
 	for i := 0; i < len(places); {
 		var made strings.Builder
@@ -133,7 +133,7 @@ func (c *Comparison) exposeRests(f *file, places []place, with string) {
 		for ; i < len(places) && places[i].first <= last; i++ {
 			made.WriteString(f.text[at:places[i].from] + with)
 			if at, last = places[i].to, places[i].last; at == f.end(last) && last+1 < len(f.lines) && !strings.HasSuffix(with, "\n") {
-				last++ // the next line is joined to this one
+				last++ // the edit joins the next line to this line
 			}
 		}
 		made.WriteString(f.text[at:f.end(last)])
@@ -145,11 +145,11 @@ func (c *Comparison) exposeRests(f *file, places []place, with string) {
 	}
 }
 
-// hunks returns the first places with the lines around them. Places whose lines meet share a hunk.
-// Each place is shown with the edit's own texts, which have so many bytes. note says why there are no
-// hunks.
+// hunks returns the first places with the lines around them. Places with touching lines share a hunk.
+// texts is the length, in bytes, of the edit's own texts, which are shown at each place. note is the
+// reason if there are no hunks.
 func (c *Comparison) hunks(f *file, places []place, texts int) (hunks []schemas.DiskHunk, note string) {
-	last, end := -1, 0 // the last line of the newest hunk, and the end of its last place
+	last, end := -1, 0 // the last line of the newest hunk, and the end of the hunk's last place
 	for i, p := range places {
 		if note := c.partial(f, p); note != "" {
 			if i == 0 {
@@ -192,8 +192,8 @@ func (c *Comparison) hunks(f *file, places []place, texts int) (hunks []schemas.
 	return hunks, ""
 }
 
-// partial returns the reason why a line must not be shown of which the edit replaces only a part,
-// or "".
+// partial returns the reason not to show a line of which the edit replaces only a part. If there is no
+// reason, it returns "".
 func (c *Comparison) partial(f *file, p place) string {
 	for _, one := range []struct {
 		line int
@@ -219,8 +219,8 @@ func (c *Comparison) store(n int) bool {
 	return true
 }
 
-// Changes returns the differences between a file and the text that replaces it, or a note that says
-// why there are none.
+// Changes returns the differences between a file and its replacement. If there are no differences to
+// show, note is the reason.
 func (c *Comparison) Changes(ctx context.Context, before, after string) (changes []schemas.DiskChange, note string) {
 	if CountLines(before)+CountLines(after) > maxLines || ctx.Err() != nil {
 		return nil, NoTime
@@ -260,7 +260,7 @@ func (c *Comparison) Changes(ctx context.Context, before, after string) (changes
 	return changes, ""
 }
 
-// applies reports whether the edits are whole lines, in order, and turn before into after.
+// applies reports whether the edits are whole lines in order, and turn the text before into the text after.
 func applies(before, after string, edits []udiff.Edit) bool {
 	var made strings.Builder
 	at := 0

@@ -65,7 +65,7 @@ func TestRemovedLinesAreStoredWithoutSecrets(t *testing.T) {
 	assert.Equal(t, []schemas.DiskChange{{Line: 2, Removed: "b\n[redacted]\n"}, {Line: 5, Added: 1}}, got)
 }
 
-// Whatever a file contains, the result is bounded, and the edits of a random call lead to what it writes.
+// The result has a limited size, whatever the file contains.
 func TestResultsAreBounded(t *testing.T) {
 	many := strings.Repeat("foo = bar\n", 50_000)
 	edits := editsOf(many, tools.TextEdit{Old: "foo", New: "x", All: true})
@@ -94,7 +94,7 @@ func requireSmall(t *testing.T, f *schemas.DiskFile) {
 	require.LessOrEqual(t, len(data), schemas.MaxDiskFile)
 }
 
-// The changes between two random texts, applied to the first, make the second.
+// If the changes between two random texts are applied to the first text, the result is the second text.
 func TestChangesFitTheTexts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	text := func() string {
@@ -124,8 +124,8 @@ func TestChangesFitTheTexts(t *testing.T) {
 	}
 }
 
-// What earlier edits of a call leave of a line with a secret is shown by no later edit, however they
-// change it.
+// An edit may leave a part of a line with a secret. No later edit of the call shows this part, even if it
+// changes the part.
 func TestEditsDoNotUncoverASecret(t *testing.T) {
 	const value = "hunter2hunter2"
 	for name, c := range map[string]struct {
@@ -147,7 +147,8 @@ func TestEditsDoNotUncoverASecret(t *testing.T) {
 	assert.Equal(t, "an edit above changes too many places", got[1].Note)
 }
 
-// A comparison ends with its context, and its work is bounded: what is left is noted as not compared.
+// A comparison ends when its context ends, and does a limited amount of work. A note marks the edits that
+// were not compared.
 func TestAComparisonEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -177,7 +178,7 @@ func TestAComparisonEnds(t *testing.T) {
 	assert.Equal(t, NoTime, got[maxEdits-1].Note)
 }
 
-// An edit with a long text in many places is shown in a few of them.
+// If an edit puts a long text into many places, the result shows only a few of the places.
 func TestWhatIsShownIsBounded(t *testing.T) {
 	got := editsOf(strings.Repeat("a\n", 1000), tools.TextEdit{Old: "a", New: strings.Repeat("b\n", 2000), All: true})
 	require.Equal(t, 1000, got[0].Count)
@@ -185,7 +186,7 @@ func TestWhatIsShownIsBounded(t *testing.T) {
 	require.Greater(t, len(got[0].Hunks[0].Around), 5)
 }
 
-// A long line with many places is kept once, not once for each place.
+// A long line with many places is kept once, and not once for each place.
 func TestALongLineTakesLittleMemory(t *testing.T) {
 	c := New()
 	got := c.Edits(t.Context(), strings.Repeat("e", 200_000), []tools.TextEdit{{Old: "e", New: "f", All: true}, {Old: "x"}})
@@ -197,7 +198,7 @@ func TestALongLineTakesLittleMemory(t *testing.T) {
 	assert.LessOrEqual(t, kept, 2*200_000)
 }
 
-// A command in a file that writes a secret file hides no other line.
+// If a line of the file is a command that writes a secret file, the other lines are shown nevertheless.
 func TestACommandInAFileHidesNoOtherLine(t *testing.T) {
 	got, note := New().Changes(t.Context(), "a\necho A=1 > .env\nb\n", "c\n")
 	require.Empty(t, note)

@@ -15,33 +15,33 @@ import (
 const (
 	maxTrees = 1_000_000 // the largest number of trees that a History reads
 	maxDepth = 200       // the largest depth of a directory
-	maxFound = 10_000    // the largest number of contents of listed files that a History keeps
+	maxFound = 10_000    // the largest number of contents, of all listed files, that a History keeps
 )
 
-// ErrUnfinished means that the time was too short to read all commits. The next call of Read
-// continues.
+// ErrUnfinished means that the time was too short to read all commits. The next call of Read reads
+// further commits.
 var ErrUnfinished = errors.New("nod has not yet read all commits")
 
-// History finds the listed files in all commits of a repository, also in commits that no branch
-// holds any more. It reads each tree once. It is not safe for concurrent use.
+// History finds the listed files in all commits of a repository, even in commits that no branch
+// contains. It reads each tree once. It is not safe for concurrent use.
 type History struct {
 	listed  func(path string) bool
 	root    *directory
 	found   map[string]map[ID]bool // the contents of listed files, by path
-	count   int                    // contents in found
+	count   int                    // the number of contents in found
 	trees   int
-	stamp   string          // describes the object files at the end of the last whole reading
-	packs   map[string]int  // the number of objects of each pack that were looked at
-	loose   map[string]bool // the objects in files of their own that were looked at
+	stamp   string          // describes the object files at the end of the last complete reading
+	packs   map[string]int  // the number of objects, by pack, that History has looked at
+	loose   map[string]bool // the files with a single object that History has looked at
 	looked  map[string]time.Time
-	waiting []ID // commits or their trees that are not yet read
+	waiting []ID // commits, or their trees, that History has not yet read
 }
 
-// directory is a directory of any commit.
+// directory is a directory in any commit.
 type directory struct {
 	path  string // with a slash at the end; "" for the top
 	dirs  map[string]*directory
-	files map[string]bool // the names of its files, and whether they are listed
+	files map[string]bool // the names of the directory's files, and whether the files are listed
 	seen  map[ID]bool     // the trees that were read at this path
 }
 
@@ -51,10 +51,10 @@ func NewHistory(listed func(path string) bool) *History {
 	return &History{listed: listed, root: &directory{}, found: map[string]map[ID]bool{}, packs: map[string]int{}, loose: map[string]bool{}, looked: map[string]time.Time{}}
 }
 
-// Found returns the contents of each listed file, by path. The caller must not change it.
+// Found returns the contents of each listed file, by path. The caller must not change the map.
 func (h *History) Found() map[string]map[ID]bool { return h.found }
 
-// Lists reports whether a path is listed. It keeps the answer.
+// Lists reports whether a path is listed. It remembers the answer.
 func (h *History) Lists(file string) bool {
 	d := h.root
 	for {
@@ -90,8 +90,8 @@ func (d *directory) lists(h *History, name []byte) bool {
 	return is
 }
 
-// Read reads the commits of the repository with this common directory that it has not yet read.
-// It stops at the time until, with ErrUnfinished. After an error, listed files may be missing.
+// Read reads the new commits of a repository. The argument common is the repository's common directory.
+// At the time until, Read stops and returns ErrUnfinished. After an error, listed files may be missing.
 func (h *History) Read(common string, until time.Time) error {
 	for {
 		if err := h.read(common, until); !errors.Is(err, errMoved) {
@@ -102,7 +102,7 @@ func (h *History) Read(common string, until time.Time) error {
 	}
 }
 
-// errMoved means that git changed the repository while it was read.
+// errMoved means that git changed the repository during the reading.
 var errMoved = errors.New("the repository has changed")
 
 func (h *History) read(common string, until time.Time) error {
@@ -130,7 +130,7 @@ func (h *History) read(common string, until time.Time) error {
 		}
 		last := len(h.waiting) - 1
 		if err := h.commit(o, h.waiting[last]); errors.Is(err, errMissing) && !partial {
-			// git can show no missing tree: it was removed, or never fetched by a shallow clone.
+			// git cannot show a missing tree. The tree was removed, or a shallow clone never fetched it.
 		} else if err != nil {
 			return err
 		}
@@ -143,12 +143,12 @@ func (h *History) read(common string, until time.Time) error {
 	return nil
 }
 
-// tick is a time longer than the steps in which file systems note times. A directory that changed
-// within it may change again without a new time.
+// tick is longer than the steps in which file systems note times. If a directory changes twice within
+// tick, its time may be the same after both changes.
 const tick = 100 * time.Millisecond
 
-// stamp changes if an object or a pack is added or removed. settled is false if the next change may
-// leave it as it is.
+// stamp describes the object files. It changes if an object or a pack is added or removed. If
+// settled is false, the next change may leave the stamp unchanged.
 func (o *objects) stamp() (stamp string, settled bool) {
 	var b strings.Builder
 	settled = true
@@ -159,7 +159,7 @@ func (o *objects) stamp() (stamp string, settled bool) {
 				fmt.Fprintf(&b, "%x %x\n", i, info.ModTime().UnixNano())
 			}
 		}
-		entries, _ := os.ReadDir(dir + "/pack") // an unreadable directory holds nothing that git can read
+		entries, _ := os.ReadDir(dir + "/pack") // git can read nothing in a directory that nod cannot read
 		for _, e := range entries {
 			if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), ".idx") {
 				fmt.Fprintf(&b, "%s %x %x\n", e.Name(), info.Size(), info.ModTime().UnixNano())
@@ -169,7 +169,7 @@ func (o *objects) stamp() (stamp string, settled bool) {
 	return b.String(), settled
 }
 
-// list opens the packs, and adds the new commits to waiting.
+// list opens the packs, and adds the new commits to h.waiting.
 func (h *History) list(o *objects, until time.Time) error {
 	for _, dir := range o.dirs {
 		entries, err := os.ReadDir(dir + "/pack")
@@ -213,11 +213,12 @@ func (h *History) list(o *objects, until time.Time) error {
 	return nil
 }
 
-// listLoose adds the trees of the new commits among the objects in files of their own to h.waiting.
+// listLoose looks for new commits among the objects that are not in packs, and adds the trees of
+// these commits to h.waiting.
 func (h *History) listLoose(o *objects, dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || info.ModTime().Equal(h.looked[dir]) {
-		return nil // a directory that cannot be read holds nothing that git can show
+		return nil // git can show nothing in a directory that nod cannot read
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -226,7 +227,7 @@ func (h *History) listLoose(o *objects, dir string) error {
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
 		if len(e.Name()) != 38 || h.loose[name] {
-			continue // a file that git is writing has another name
+			continue // a file that git has not finished has a name of another length
 		}
 		obj, err := o.loose(name, false)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -249,7 +250,7 @@ func (h *History) listLoose(o *objects, dir string) error {
 	return nil
 }
 
-// commit reads the tree of a commit, or a tree.
+// commit reads the tree with this id, or the tree of the commit with this id.
 func (h *History) commit(o *objects, id ID) error {
 	obj, err := o.read(id)
 	if err != nil {
@@ -263,8 +264,8 @@ func (h *History) commit(o *objects, id ID) error {
 	return h.tree(o, h.root, id, 0)
 }
 
-// tree reads a tree at the path d, and all trees below it. It returns errMissing only after it
-// has read all trees that the repository holds.
+// tree reads a tree at the path d, and all trees below it. If trees are missing, it reads all other
+// trees before it returns errMissing.
 func (h *History) tree(o *objects, d *directory, id ID, depth int) error {
 	if d.seen[id] {
 		return nil
@@ -295,7 +296,7 @@ func (h *History) tree(o *objects, d *directory, id ID, depth int) error {
 			} else if err != nil {
 				return err
 			}
-		case "160000": // the commit of a submodule
+		case "160000": // a submodule's commit
 		default:
 			if d.lists(h, name) && !h.add(d.path+string(name), entry) {
 				return fmt.Errorf("the repository holds more than %d contents of files with secrets", maxFound)

@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/gitstore"
 )
 
-// repository is a repository that git itself writes.
+// repository is a repository that git itself creates.
 type repository struct {
 	t   *testing.T
 	dir string
@@ -62,7 +62,7 @@ func (r repository) commits(n int) {
 	}
 }
 
-// blobs are all files of all commits as git itself lists them: their names and paths.
+// blobs returns the names and paths of all files of all commits, as git lists them.
 func (r repository) blobs() (blobs []string) {
 	for commit := range strings.FieldsSeq(r.git("rev-list", "--all", "--reflog")) {
 		for line := range strings.Lines(r.git("ls-tree", "-r", "-z", commit)) {
@@ -88,14 +88,14 @@ func found(h *gitstore.History) (blobs []string) {
 
 func all(string) bool { return true }
 
-// read reads all commits, until the directories of objects have settled.
+// read reads all commits. It repeats the reading until there is no error.
 func (r repository) read(h *gitstore.History) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool { return h.Read(r.dir+"/.git", time.Now().Add(time.Minute)) == nil }, 30*time.Second, time.Millisecond)
 }
 
-// A History holds the same files as git lists, however git stores its objects: in files of their
-// own, in packs, as deltas, in an alternate, and in commits that only the reflog holds.
+// A History finds the same files as git, however git stores its objects. Objects may be files, or may be in
+// packs, as deltas, or in an alternate. Commits may be only in the reflog.
 func TestAHistoryHoldsEveryFileOfEveryCommit(t *testing.T) {
 	r := newRepository(t)
 	h := gitstore.NewHistory(all)
@@ -132,7 +132,8 @@ func TestAHistoryHoldsEveryFileOfEveryCommit(t *testing.T) {
 	assert.Equal(t, strings.Split(strings.TrimSpace(r.git("ls-tree", "-r", "--name-only", "side")), "\n"), files, "the index of a work tree")
 }
 
-// A History finds commits that were added after its first reading. If it cannot read all commits, it returns an error.
+// A History finds commits that were added after its first reading. If a History cannot read all commits, it
+// returns an error.
 func TestAHistoryIsReadAgain(t *testing.T) {
 	r := newRepository(t)
 	r.commits(3)
@@ -162,7 +163,7 @@ func TestAHistoryIsReadAgain(t *testing.T) {
 	assert.Error(t, gitstore.NewHistory(all).Read(r.dir+"/.git", time.Now().Add(time.Minute)))
 }
 
-// An index lists the files as git lists them, in each of its versions.
+// Index finds the same files as git, in each version of the index format.
 func TestAnIndexHoldsEveryTrackedFile(t *testing.T) {
 	for _, version := range []string{"2", "3", "4"} {
 		r := newRepository(t)
@@ -187,19 +188,19 @@ func TestAnIndexHoldsEveryTrackedFile(t *testing.T) {
 	}
 }
 
-// A damaged file makes an error, no crash and no endless loop.
+// A damaged file causes an error, and neither a crash nor an endless loop.
 func FuzzIndex(f *testing.F) {
 	f.Add([]byte("DIRC\x00\x00\x00\x02\x00\x00\x00\x01"))
 	f.Add(append([]byte("DIRC\x00\x00\x00\x04\x00\x00\x00\x02"), make([]byte, 200)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := filepath.Join(t.TempDir(), "index")
 		require.NoError(t, os.WriteFile(file, data, 0o644))
-		_ = gitstore.Index(file, all, func(gitstore.Entry) {}) // only a panic or a hang fails
+		_ = gitstore.Index(file, all, func(gitstore.Entry) {}) // only a panic or an endless loop fails the test
 	})
 }
 
-// A small file of a repository may inflate to any size. Such an object is an error, and takes no memory
-// beyond the bound.
+// A small file of a repository may inflate to any size. Reading a huge object returns an error, and takes no
+// more memory than the limit.
 func TestAnObjectThatInflatesTooFarIsNotRead(t *testing.T) {
 	r := newRepository(t)
 	tree := exec.Command("git", "hash-object", "-t", "tree", "-w", "--stdin", "--literally")

@@ -13,11 +13,11 @@ type Entry struct {
 	Content ID
 	Merging bool // the file has conflicts
 	Size    uint32
-	Time    time.Time // the file's modification time when git compared it last
+	Time    time.Time // the file's modification time at git's last comparison
 }
 
-// Index calls each for every file in an index for which listed returns true. It returns an error if
-// it cannot read the whole index; an index that is split over two files is one that it cannot read.
+// Index calls the function each for every file in an index for which listed returns true. It returns
+// an error if it cannot read the whole index. It cannot read an index that is split over two files.
 func Index(file string, listed func(path string) bool, each func(Entry)) error {
 	data, err := readBounded(file, maxFile)
 	if err != nil {
@@ -81,8 +81,9 @@ func Index(file string, listed func(path string) bool, each func(Entry)) error {
 	return nil
 }
 
-// stripped reads the number of bytes that a name of version 4 takes off its predecessor. A size of
-// 0 means that the number is damaged.
+// stripped reads a number from an index of version 4, in which a name may begin like the previous
+// name. cut is how many bytes of the previous name to remove at its end. size is the length of the
+// number, or 0 if the number is damaged.
 func stripped(data []byte) (cut, size int) {
 	for i, b := range data[:min(len(data), 4)] {
 		if i > 0 {

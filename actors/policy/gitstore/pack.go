@@ -8,15 +8,15 @@ import (
 	"sort"
 )
 
-// pack is a file of many objects, with the index of the pack.
+// pack is a file with many objects, and the index of this file.
 type pack struct {
 	file    *os.File
 	ids     []byte // the names of the objects, sorted, 20 bytes each
-	offsets []byte // for each object 4 bytes
-	large   []byte // offsets of more than 31 bits, 8 bytes each
+	offsets []byte // 4 bytes for each object
+	large   []byte // the offsets that need more than 31 bits, 8 bytes each
 }
 
-// openPack opens a pack by its name without the extension.
+// openPack opens a pack. The name has no extension.
 func openPack(name string) (*pack, error) {
 	idx, err := readBounded(name+".idx", maxFile)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *pack) len() int { return len(p.ids) / 20 }
 
 func (p *pack) id(i int) ID { return ID(p.ids[i*20 : i*20+20]) }
 
-// offset returns the place of an object, or -1 if the index is damaged.
+// offset returns the offset of the object i in the pack, or -1 if the index is damaged.
 func (p *pack) offset(i int) int64 {
 	at := binary.BigEndian.Uint32(p.offsets[i*4:])
 	if at&(1<<31) == 0 {
@@ -62,19 +62,19 @@ func (p *pack) find(id ID) (int64, bool) {
 	return p.offset(i), true
 }
 
-// header describes an object of a pack.
+// header describes an object in a pack.
 type header struct {
 	kind   kind
-	size   int64 // of the inflated data
-	body   int64 // the place of the compressed data
-	base   int64 // of a delta: the place of its base in the same pack
-	baseID ID    // of a delta: the name of its base
+	size   int64 // the size of the inflated data
+	body   int64 // the offset of the compressed data
+	base   int64 // for a delta, the offset of its base in the same pack
+	baseID ID    // for a delta, the name of its base
 }
 
 func (p *pack) header(at int64) (h header, err error) {
 	var buf [48]byte
 	n, err := p.file.ReadAt(buf[:], at)
-	if at < 12 || n < 20 { // the pack's own hash follows the last object
+	if at < 12 || n < 20 { // every object has 20 bytes after it, because the pack ends with its own hash
 		return h, fmt.Errorf("%s is too short: %w", p.file.Name(), err)
 	}
 	i, shift := 1, 4
@@ -104,7 +104,7 @@ func (p *pack) header(at int64) (h header, err error) {
 	return h, nil
 }
 
-// kindOf returns the kind of an object of a pack, without its content.
+// kindOf returns the kind of an object in a pack. It does not read the content.
 func (o *objects) kindOf(at place) (kind, error) {
 	for range maxChain {
 		h, err := at.in.header(at.at)

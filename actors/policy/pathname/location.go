@@ -1,6 +1,6 @@
 // Package pathname compares paths only by their names. It resolves paths relative to the
-// directories of a call, and matches paths with lists of names and patterns. It reads no files,
-// and so follows no symbolic links.
+// directories of a call, and matches paths with lists of names and patterns. It reads no files. It
+// knows symbolic links only from the facts in a Location.
 package pathname
 
 import (
@@ -9,29 +9,30 @@ import (
 	"strings"
 )
 
-// Location is the directory in which a call runs, with the directories that relative paths and
-// ~ refer to.
+// Location describes the directories in which a call runs, and to which its relative paths and ~ refer.
+// The paths in Dirs, Project, Main, Tops, Exposed, Unsearched and Home are in the form of Clean.
 type Location struct {
-	Dirs          []string            // the directories in which the command may run, in the form of Clean; empty if unknown
+	Dirs          []string            // the directories in which the command may run; empty if unknown
 	Project       string              // the project's root, in the form of Clean; "" if unknown
-	Main          string              // the project to which the work tree Project belongs, or Project itself if it is no work tree
-	Tops          []string            // the tops of the project and of its work trees, in the form of Clean; nil if unknown
-	Exposed       []string            // files with secrets that a search of their directory would show, in the form of Clean
-	Unsearched    []string            // directories in which nod has not found all such files, because they hold too many names, in the form of Clean
+	Main          string              // the project whose work tree Project is, or Project itself if it is not a work tree
+	Tops          []string            // the tops of the project and of its work trees; nil if unknown
+	Exposed       []string            // files with secrets that a search of their directory would show
+	Unsearched    []string            // directories with too many names for nod to find all files that belong in Exposed
 	Searched      []Search            // the searches for which Exposed and Unsearched are complete; nil means all searches
 	Links         map[string][]string // the clean paths to which paths lead through symbolic links, by full path; without paths that lead to themselves
 	Looked        *Looks              // if not nil, it collects the places at which Follow and ExposedBelow look
 	Tracked       map[string]Tracked  // the secrets that the repositories of directories track; nil means unknown
+	Remotes       map[string]Remotes  // the remotes of the repositories of directories; a missing one is unknown
 	LookedIn      *[]string           // if not nil, it collects the directories for TrackedAt
 	Changeable    bool                // nod may change the line before it runs
 	Home          string              // the home directory, in the form of Clean; "" if unknown
 	Lost          bool                // the command may run in any directory
-	NamesOnly     bool                // the command prints only names, so hidden files outside the project are no secrets
-	LeadsToSecret bool                // a directory in Dirs is outside the project, or may be part of a secret's path: in ~/.config, the word gh means ~/.config/gh
+	NamesOnly     bool                // the command prints only names, so it shows no secrets in hidden files outside the project
+	LeadsToSecret bool                // a directory in Dirs is outside the project or on the way to a secret, as ~/.config is on the way to ~/.config/gh
 }
 
-// Locate returns the location of a call with the working directory cwd. If project is empty,
-// cwd is the project. If only cwd is empty, the call may run in any directory, because an
+// Locate returns the location of a call with the working directory cwd. If project is empty, cwd
+// counts as the project. If only cwd is empty, the call may run in any directory, because an
 // agent's shell can leave the project.
 func Locate(cwd, project, home string) Location {
 	p := Location{Project: Clean(project), Home: Clean(home)}
@@ -57,12 +58,12 @@ func (loc *Location) SetTops(dirs []string) {
 	}
 }
 
-// worktreeDirs are the directories in which tools make further work trees of a project: below
-// the project, or beside it with the project's name in front.
+// worktreeDirs are the directories in which tools make work trees of a project. They are below the
+// project, or beside the project with its name in front.
 var worktreeDirs = []string{"/.claude/worktrees/", "/.worktrees/", "__worktrees/", ".worktrees/"}
 
-// MainTree returns the project to which the work tree dir belongs, or dir itself if it is
-// no work tree. It judges only by the path, without reading files.
+// MainTree returns the project to which the work tree dir belongs, or dir itself if dir is not a
+// work tree. It decides by the path alone.
 func MainTree(dir string) string {
 	for _, w := range worktreeDirs {
 		if i := strings.Index(dir, w); i > 0 && dir[i-1] != '/' {
@@ -72,8 +73,8 @@ func MainTree(dir string) string {
 	return dir
 }
 
-// WorkTree returns the top of the work tree that contains the clean path p, or "". It judges
-// only by the path.
+// WorkTree returns the top of the work tree that contains the clean path p, or "" if there is none.
+// It decides by the path alone.
 func WorkTree(p string) string {
 	main := MainTree(p)
 	for _, w := range worktreeDirs {
@@ -90,8 +91,8 @@ func (loc *Location) InTree(p string) bool {
 	return Within(p, loc.Project) || Within(MainTree(p), loc.Main) || slices.ContainsFunc(loc.Tops, func(top string) bool { return Within(p, top) })
 }
 
-// Relative returns the clean path p relative to the project or, in a work tree below the
-// project, relative to that work tree. It returns a path outside the project unchanged.
+// Relative returns the clean path p relative to the project. In a work tree below the project, it
+// returns p relative to the work tree. A path outside the project stays unchanged.
 func (loc *Location) Relative(p string) string {
 	if !Within(p, loc.Project) {
 		return p
@@ -106,8 +107,8 @@ func (loc *Location) Relative(p string) string {
 	return p
 }
 
-// Slashes replaces the backslashes in p by slashes, and makes a drive letter lower case:
-// D:\x becomes d:/x.
+// Slashes replaces the backslashes in p by slashes, and makes a drive letter lower case. For
+// example, D:\x becomes d:/x.
 func Slashes(p string) string {
 	if strings.IndexByte(p, '\\') >= 0 {
 		p = strings.ReplaceAll(p, `\`, "/")
@@ -118,13 +119,13 @@ func Slashes(p string) string {
 	return p
 }
 
-// IsAbs reports whether p is an absolute path of Unix or Windows, without backslashes.
+// IsAbs reports whether p is an absolute path of Unix or Windows. The path must contain no backslashes.
 func IsAbs(p string) bool {
 	return strings.HasPrefix(p, "/") || len(p) > 2 && p[1] == ':' && p[2] == '/' && isAlnum(p[0])
 }
 
-// Clean returns the shortest form of the absolute path p, with slashes, or "" if p is not
-// absolute.
+// Clean returns the shortest form of the absolute path p, with slashes. If p is not absolute, it
+// returns "".
 func Clean(p string) string {
 	p = Slashes(p)
 	if !IsAbs(p) {
@@ -133,8 +134,8 @@ func Clean(p string) string {
 	return path.Clean(p)
 }
 
-// Resolve returns the full paths that p may mean: those of Spelled, and the places to which p leads
-// through symbolic links, as far as they are known.
+// Resolve returns the full paths that p may mean. These are the results of Spelled, and the known
+// places to which symbolic links lead p.
 func (loc *Location) Resolve(p string) []string {
 	all := loc.Spelled(p)
 	for _, at := range loc.Follow(p) {
@@ -145,9 +146,8 @@ func (loc *Location) Resolve(p string) []string {
 	return all
 }
 
-// Spelled returns the full paths that p may mean if it leads through no symbolic links: one for
-// each of Dirs if p is relative. It returns none for a relative p without Dirs, and for a leading ~
-// if Home is unknown.
+// Spelled returns the full paths that p may mean if p contains no symbolic links. A relative p
+// means one path for each of Dirs. A p with a leading ~ means no path if Home is unknown.
 func (loc *Location) Spelled(p string) []string {
 	p = Slashes(p)
 	switch {
@@ -170,8 +170,8 @@ func (loc *Location) Spelled(p string) []string {
 	return out
 }
 
-// Within reports whether p is the directory dir or a path below it: /src/x is within /src,
-// /srcfoo is not.
+// Within reports whether p is the directory dir or a path below it. For example, /src/x is within
+// /src, and /srcfoo is not.
 func Within(p, dir string) bool {
 	if dir == "" || !strings.HasPrefix(p, dir) {
 		return false
@@ -179,7 +179,7 @@ func Within(p, dir string) bool {
 	return len(p) == len(dir) || p[len(dir)] == '/' || strings.HasSuffix(dir, "/")
 }
 
-// InProject reports whether p certainly means a path in the project.
+// InProject reports whether p is certainly in the project.
 func (loc *Location) InProject(p string) bool {
 	all := loc.Resolve(p)
 	for _, r := range all {
@@ -197,7 +197,7 @@ func (loc *Location) StandsInProject() bool {
 			return false
 		}
 	}
-	return !loc.Lost // if the call names neither directory nor project, the command runs where the agent started, which counts as in the project
+	return !loc.Lost // a call without directory and project runs in the directory where the agent started, which counts as the project
 }
 
 // StandsAtTop reports whether the command certainly runs in the top directory of the project or
@@ -233,8 +233,8 @@ func (loc *Location) AboveHome(p string) bool {
 	return false
 }
 
-// HoldsHome reports whether the clean path p is or contains a home directory: loc.Home, or a
-// directory with a typical name such as /home/ann.
+// HoldsHome reports whether the clean path p is a home directory or contains one. A home directory
+// is loc.Home, or a directory with a typical name, such as /home/ann.
 func (loc *Location) HoldsHome(p string) bool {
 	if loc.Home != "" && Within(loc.Home, p) {
 		return true
@@ -243,7 +243,7 @@ func (loc *Location) HoldsHome(p string) bool {
 	switch {
 	case parts[0] == "mnt" && len(parts) > 1 && len(parts[1]) == 1: // a Windows drive in WSL, such as /mnt/c
 		parts = parts[2:]
-	case parts[0] == "mnt", len(parts[0]) == 2 && parts[0][1] == ':': // /mnt itself, or a drive letter
+	case parts[0] == "mnt", len(parts[0]) == 2 && parts[0][1] == ':': // /mnt itself, or a path with a drive letter
 		parts = parts[1:]
 	}
 	return len(parts) == 0 || len(parts) == 1 && slices.Contains([]string{"", "home", "users", "root"}, parts[0]) || len(parts) == 2 && (parts[0] == "home" || parts[0] == "users")

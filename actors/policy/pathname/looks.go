@@ -7,13 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// Looks are the places on the disk on which the verdict on a call depends. All paths are full,
-// and keep "..", whose meaning depends on symbolic links.
+// Looks lists the places on the disk on which the verdict on a call depends. All paths are full.
+// They keep "..", because its meaning depends on symbolic links.
 type Looks struct {
-	Paths    []string // paths that the call may read or write; if a path contains wildcards, it may be a name or a pattern
+	Paths    []string // paths that the call may read or write; a path with wildcards may be a name or a pattern
 	Searches []Search // paths that the call's searches read
 
 	Repositories []string // directories in which git looks for a repository, and prints its files
+	Remotes      []string // directories whose repository exchanges commits with other machines
 }
 
 // Search is a path that a search reads, with all files below it.
@@ -22,12 +23,12 @@ type Search struct {
 	Pattern bool // the shell expands the path as a pattern
 }
 
-// Unfollowed is the place to which a path leads if its links cannot be followed. It is on no
-// disk, and in no project.
+// Unfollowed stands for the target of a path whose links cannot be followed. It is on no disk, and
+// in no project.
 const Unfollowed = "/?"
 
-// Follow returns the other places to which t leads through symbolic links, or Unfollowed among
-// them. Without the facts about links, Follow returns nil.
+// Follow returns the other places to which symbolic links lead the path t, including Unfollowed if
+// the links cannot be followed. If nothing is known about links, Follow returns nil.
 func (loc *Location) Follow(t string) (places []string) {
 	if loc.Looked == nil && len(loc.Links) == 0 {
 		return nil
@@ -41,8 +42,8 @@ func (loc *Location) Follow(t string) (places []string) {
 	return places
 }
 
-// joined returns the full paths that t may mean, without resolving "..". A word in quotes may
-// begin with a literal ~.
+// joined returns the full paths that t may mean, and keeps "..". A path ~/x may also be a relative
+// path, because a word in quotes may begin with a literal ~.
 func (loc *Location) joined(t string) []string {
 	var out []string
 	switch {
@@ -59,11 +60,11 @@ func (loc *Location) joined(t string) []string {
 	return out
 }
 
-// ExposedBelow returns the first exposed file that one of these searches shows. The path of each
-// search is as the call writes it. If there are no searches, it returns the first exposed file
-// below the current directory. It leaves out files for which the function skips returns true. If
-// no file remains, and a search enters a directory of Unsearched or is not in Searched, it returns
-// that directory or path and unsearched = true. It returns "" if the searches show no such file.
+// ExposedBelow returns the first exposed file that one of these searches shows, or "". The path of
+// each search is as the call writes it. No searches mean a search of the current directory. Files
+// for which skips returns true do not count. If there is no such file, nod may still not know all
+// files: a search may enter a directory of Unsearched, or may not be in Searched. ExposedBelow then
+// returns this directory or the search's path, and unsearched = true.
 func (loc *Location) ExposedBelow(searches []Search, skips func(file string) bool) (found string, unsearched bool) {
 	if len(searches) == 0 {
 		searches = []Search{{Path: "."}}
@@ -95,8 +96,8 @@ func (loc *Location) ExposedBelow(searches []Search, skips func(file string) boo
 	return "", false
 }
 
-// Top returns the clean path of the directory that contains all that the search reads: for a
-// pattern, the directory before its first wildcard.
+// Top returns the clean path of the directory that contains all files that the search reads. For a
+// pattern, this is the directory before the first wildcard.
 func (s Search) Top() string {
 	if at := strings.IndexAny(s.Path, "*?["); s.Pattern && at >= 0 {
 		return path.Clean(s.Path[:strings.LastIndexByte(s.Path[:at], '/')+1])
@@ -104,7 +105,7 @@ func (s Search) Top() string {
 	return path.Clean(s.Path)
 }
 
-// reads reports whether the search reads a file with this clean path. In doubt it returns true.
+// reads reports whether the search may read the file with this clean path. In doubt it returns true.
 func (s Search) reads(file string) bool {
 	if !s.Pattern {
 		return Within(file, path.Clean(s.Path))
@@ -127,8 +128,8 @@ func MayMatch(pattern, name string) bool {
 	return Overlap(strings.ToLower(pattern), literal(strings.ToLower(name)), true)
 }
 
-// literal replaces the characters of a name that are special in a pattern. A letter beyond ASCII
-// becomes *, because a ? matches all its bytes.
+// literal replaces the special characters of a pattern in a name. It replaces a letter beyond ASCII
+// by *, because one ? matches only one of the letter's bytes.
 func literal(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -7,30 +7,30 @@ import (
 	"unicode/utf8"
 )
 
-// Names is an indexed list of path patterns. The first and last letters of a path's segments
-// usually show that no pattern matches, so most look-ups are fast.
+// Names is an indexed list of path patterns. Most look-ups are fast, because the first and last
+// letters of a path's segments usually show that no pattern matches.
 type Names struct {
 	exact  map[string]bool       // patterns of one segment without a wildcard
 	wild   []string              // patterns of one segment with a wildcard
-	inner  []string              // the texts of the patterns *TEXT*; each begins with a dot
+	inner  []string              // the texts TEXT of the patterns *TEXT*; each text begins with a dot
 	rows   [][]string            // patterns of several segments; the first segment of a pattern that begins with / is ""
 	first  map[string]bool       // the first segments of the patterns in rows
 	byHead map[string][][]string // the patterns in rows by their head; "*" has those whose head contains a wildcard
-	top    [256]bool             // the first letters of the root's entries in rows, such as e for /etc
+	top    [256]bool             // the first letters of the names at the root in rows, such as e for /etc
 	roots  map[string]bool       // the directories above the patterns that begin with /, such as / and /etc
 	starts [256]bool             // the first letters of the names in exact, first and wild
 	ends   [256]bool             // the last letters of the patterns in wild that do not end in *
 
-	byEnd, byStart [256][]string // the patterns in wild: by last letter if they begin with *, else by first letter
+	byEnd, byStart [256][]string // the patterns in wild; a pattern that begins with * is in byEnd by its last letter, and any other in byStart
 }
 
 // Compile indexes the path patterns of all lists. A pattern without a slash matches one segment
-// anywhere in a path. A pattern with slashes matches consecutive segments, and a pattern that
-// begins with / matches from the root.
+// anywhere in a path. A pattern with slashes matches consecutive segments. A pattern that begins
+// with / matches from the root.
 func Compile(lists ...[]string) *Names {
 	n := &Names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}, byHead: map[string][][]string{}}
 	all := slices.Concat(lists...)
-	for _, p := range all { // /etc, /var and /tmp are below /private on macOS, so their patterns are added with this prefix too
+	for _, p := range all { // add these patterns below /private too, because /etc, /var and /tmp are there on macOS
 		if strings.HasPrefix(p, "/etc/") || strings.HasPrefix(p, "/var/") || strings.HasPrefix(p, "/tmp/") {
 			all = append(all, "/private"+p)
 		}
@@ -76,8 +76,8 @@ func Compile(lists ...[]string) *Names {
 	return n
 }
 
-// Has reports whether p, which may contain wildcards, may mean a listed path or a path below
-// one. If dots is true, a leading wildcard in p also matches names that begin with a dot.
+// Has reports whether p may mean a listed path or a path below a listed path. p may contain
+// wildcards. If dots is true, a leading wildcard in p also matches a leading dot.
 func (n *Names) Has(p string, dots bool) bool {
 	if n.cannotMatch(p) {
 		return false
@@ -101,8 +101,8 @@ func (n *Names) Has(p string, dots bool) bool {
 	return false
 }
 
-// head returns the first segment of a pattern of several segments. For a pattern that begins
-// with / it is that slash and the name after it.
+// head returns the first segment of a pattern with several segments. If the pattern begins with /,
+// head returns the slash and the first name.
 func head(segs []string) string {
 	if segs[0] == "" && len(segs) > 1 {
 		return "/" + segs[1]
@@ -110,7 +110,7 @@ func head(segs []string) string {
 	return segs[0]
 }
 
-// rowsFor returns the patterns of several segments that may match the beginning of segs.
+// rowsFor returns the patterns with several segments that may match the beginning of segs.
 func (n *Names) rowsFor(segs []string) [][]string {
 	h := head(segs)
 	if IsGlob(h) || len(n.byHead["*"]) > 0 {
@@ -133,7 +133,7 @@ func (n *Names) hasInner(s string) bool {
 }
 
 // cannotMatch reports whether p certainly matches no pattern, because no segment of p begins or
-// ends like a pattern. It reads each byte once, and returns false in doubt.
+// ends like a pattern. It reads each byte only once. In doubt it returns false.
 func (n *Names) cannotMatch(p string) bool {
 	if p == "" || p[0] == '/' && n.rooted(p) {
 		return p == ""
@@ -173,8 +173,8 @@ func (n *Names) rooted(p string) bool {
 }
 
 // globMayMatch reports whether the segment s, which contains wildcards, may mean a listed name.
-// A segment before the last one means a directory. It matches only hidden names, because
-// all listed directories are hidden. A lone * before the last segment matches nothing.
+// Unless last is true, s means a directory. It then matches only hidden names, because all listed
+// directories are hidden, and a lone * matches nothing.
 func (n *Names) globMayMatch(s string, last, dots bool) bool {
 	if !last && strings.Trim(s, "*") == "" {
 		return false
@@ -200,7 +200,7 @@ func (n *Names) rowMatches(row, segs []string, atRoot, dots bool) bool {
 		switch {
 		case i == len(segs):
 			return false
-		case segs[i] == "**" && row[0] == "": // some shells take ** for any number of directories
+		case segs[i] == "**" && row[0] == "": // in some shells, ** matches any number of directories
 			return true
 		case segs[i] != r && !Overlap(segs[i], r, dots):
 			return false
@@ -209,8 +209,8 @@ func (n *Names) rowMatches(row, segs []string, atRoot, dots bool) bool {
 	return true
 }
 
-// MayLeadFrom reports whether a listed path may begin in one of dirs and continue below it. If
-// it returns false, as for most directories, relative paths need not be resolved.
+// MayLeadFrom reports whether a listed path may begin in one of dirs and continue below it. For
+// most directories it returns false; a caller then need not resolve relative paths.
 func (n *Names) MayLeadFrom(dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool {
 		if n.roots[strings.ToLower(d)] {
@@ -234,9 +234,9 @@ func (n *Names) MayLeadFrom(dirs []string) bool {
 	})
 }
 
-// MayLieBelow reports whether a path that matches a pattern of several segments may exist below
-// p. A pattern whose first segment is a plain name, such as library/cookies, counts only in a
-// home directory: elsewhere library is an ordinary directory.
+// MayLieBelow reports whether a path that matches a pattern with several segments may exist below
+// p. A pattern whose first segment is not hidden, such as library/cookies, counts only in a home
+// directory, because library is an ordinary directory elsewhere.
 func (n *Names) MayLieBelow(p string, loc *Location) bool {
 	segs := Split(make([]string, 0, 16), p)
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
@@ -260,8 +260,8 @@ func (n *Names) MayLieBelow(p string, loc *Location) bool {
 	})
 }
 
-// Split appends the segments of p to segs, in lower case and with "." and ".." resolved. The
-// first segment of an absolute path is "".
+// Split appends the segments of p to segs. The segments are in lower case, and "." and ".." are
+// resolved. The first segment of an absolute path is "".
 func Split(segs []string, p string) []string {
 	p = strings.ToLower(Slashes(p))
 	if strings.HasPrefix(p, "/") {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// IsGlob reports whether s may match other texts than itself: it contains a wildcard, or a
-// letter beyond ASCII, which file systems may treat as equal to another letter.
+// IsGlob reports whether s may match other texts than s itself. Such an s contains a wildcard, or a
+// letter beyond ASCII, because file systems may treat such a letter as equal to another letter.
 func IsGlob(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c == '*' || c == '?' || c == '[' || c >= utf8.RuneSelf {
@@ -17,9 +17,9 @@ func IsGlob(s string) bool {
 }
 
 // Overlap reports whether a name may match both shell, a pattern in a command, and listed, a
-// pattern in a list or a rule. In doubt it returns true: it treats brackets as *, treats
-// letters beyond ASCII in shell as * too, and does not compare a shell with more than four *.
-// If dots is false, a leading wildcard in shell matches no dot.
+// pattern in a list or a rule. In doubt it returns true. It reads brackets as *, and a letter
+// beyond ASCII in shell as *. It returns true for a shell with more than four *. If dots is false,
+// a leading wildcard in shell does not match a dot.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false
@@ -34,7 +34,7 @@ func Overlap(shell, listed string, dots bool) bool {
 	return meet(shell, listed)
 }
 
-// apart reports whether two bytes of patterns are literal and differ.
+// apart reports whether two bytes of patterns are different literal bytes.
 func apart(a, b byte) bool {
 	return a != b && itself(a) && itself(b)
 }
@@ -52,7 +52,7 @@ func unbracketed(s string) string {
 	return s[:open] + "*" + s[max(end, open)+1:]
 }
 
-// anyText replaces each run of stars and of letters beyond ASCII by one star.
+// anyText replaces each run of stars and letters beyond ASCII by one star.
 func anyText(s string) string {
 	if !strings.Contains(s, "**") && strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return s
@@ -68,10 +68,10 @@ func anyText(s string) string {
 	return b.String()
 }
 
-// overlapList is Overlap for a listed name with a wildcard. A listed name that ends in *, such
-// as id_rsa*, also matches id_rsa.go. Such a listed name is not compared with a shell pattern
-// that ends like source code. It is not compared either with a shell pattern such as *.json,
-// which begins with * and ends like other plain text.
+// overlapList works like Overlap for a listed name with a wildcard. A listed name that ends in *,
+// such as id_rsa*, would also match id_rsa.go. Therefore it does not match a shell pattern that
+// ends like source code. It also does not match a shell pattern such as *.json, which begins with *
+// and ends like other plain text.
 func overlapList(shell, listed string, dots bool) bool {
 	if strings.HasSuffix(listed, "*") && matchesSourceOnly(shell) {
 		return false
@@ -79,14 +79,15 @@ func overlapList(shell, listed string, dots bool) bool {
 	return Overlap(shell, listed, dots)
 }
 
-// codeEndings are endings of names of source code and its documentation. textEndings count only
-// for patterns that begin with *, because a secret may have such an ending, as .env.json does.
+// codeEndings are endings of source code and its documentation. textEndings count only for patterns
+// that begin with *, because a secret such as .env.json may have such an ending.
 var (
 	codeEndings = set("c cc cpp cs css dart fish go h hpp html java js jsx kt lua md mdx mjs php pl proto py rb rs scala scss svelte swift ts tsx vue zig")
 	textEndings = set("json lock log sh sql tf toml txt xml yaml yml")
 )
 
-// matchesSourceOnly reports whether every name that the pattern matches ends like source code.
+// matchesSourceOnly reports whether every name that the pattern matches ends like source code or
+// plain text.
 func matchesSourceOnly(pattern string) bool {
 	dot := strings.LastIndexByte(pattern, '.')
 	if dot < 0 {
@@ -135,8 +136,8 @@ func Match(pattern, name string) bool {
 	return strings.Trim(pattern[i:], "*") == ""
 }
 
-// Pieces returns p, and its parts between the separators =, :, @, comma and .. , because paths
-// may begin or end at a separator, as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
+// Pieces returns p, and the parts of p between the separators =, :, @, comma and "..". Each part
+// may be a path, as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
 func Pieces(p string) []string {
 	out := []string{p}
 	if !strings.ContainsAny(p, "=:@,") {

@@ -10,13 +10,11 @@ import (
 var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
 	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
 
-// PlainDotName reports whether seg, in lower case, is a hidden name of a project that people
-// edit like any other file.
+// PlainDotName reports whether seg, which is in lower case, is one of dotNames.
 func PlainDotName(seg string) bool { return dotNames[seg] }
 
-// NeverRemembered are files that decide which programs run, or that make a directory a
-// repository: git reads HEAD, config and hooks in every directory. nod proposes no rule for
-// these files.
+// NeverRemembered are files that decide which programs run, or that make a directory a repository. In
+// every directory, git reads files such as HEAD, config and hooks. nod proposes no rule for these files.
 var NeverRemembered = Compile(NeverRememberedNames())
 
 // NeverRememberedNames returns the patterns of NeverRemembered.
@@ -29,8 +27,8 @@ var neverRemembered = []string{
 }
 
 // Unusual returns the segments of a path that are hidden, or that may be another spelling of a
-// name, as GIT~1 is of .git. If no segment is unusual, but NeverRemembered has the path, it
-// returns the path itself.
+// name; for example, GIT~1 may mean .git. If NeverRemembered has a path without such segments,
+// Unusual returns the path itself.
 func Unusual(p string) []string {
 	var out []string
 	for seg := range strings.SplitSeq(strings.ToLower(p), "/") {
@@ -45,8 +43,8 @@ func Unusual(p string) []string {
 	return out
 }
 
-// shortName reports whether Windows may read seg as the short form of a longer name, as GIT~1
-// is of .git.
+// shortName reports whether Windows may read seg as the short form of a longer name. For example,
+// GIT~1 may be the short form of .git.
 func shortName(seg string) bool {
 	i := strings.IndexByte(seg, '~')
 	return i > 0 && i+1 < len(seg) && seg[i+1] >= '0' && seg[i+1] <= '9'

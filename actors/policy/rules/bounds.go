@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// bounded reports whether the author of an allow rule meant all words of argv, also those that
-// the rule does not contain. The author of a rule for go test or git log did not mean flags
-// that run other programs or write other files. Such a flag must be in the rule itself.
+// bounded reports whether an allow rule covers all words of argv, even words that the rule does not
+// contain. For example, the author of a rule for go test or git log did not mean flags that run
+// other programs or write other files. The rule itself must contain such a flag.
 func (r *Rule) bounded(argv []string, loc *pathname.Location) bool {
 	if argv[0] == "git" {
 		return commands.GitBounded(argv[1:], r.spells)
@@ -23,7 +23,7 @@ func (r *Rule) bounded(argv []string, loc *pathname.Location) bool {
 	for i := name; i < len(argv); i++ {
 		switch {
 		case i == len(shown) && i < len(r.argv) && r.argv[i] == argv[i] && argv[i][:1] != "-":
-			shown = argv[:i+1] // the rule names the target
+			shown = argv[:i+1] // the rule contains the target
 		case !r.spells(argv[i]):
 			rest = append(rest, argv[i])
 		}
@@ -31,8 +31,7 @@ func (r *Rule) bounded(argv []string, loc *pathname.Location) bool {
 	return commands.Bounded(shown, rest, loc)
 }
 
-// spells reports whether the rule contains the word, or a pattern for it with a part of its
-// text.
+// spells reports whether the rule contains the word, or a pattern other than * that matches the word.
 func (r *Rule) spells(w string) bool {
 	return slices.ContainsFunc(r.argv, func(own string) bool {
 		return own == w || strings.Trim(own, "*") != "" && pathname.Match(own, w)

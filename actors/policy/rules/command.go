@@ -30,8 +30,8 @@ func argvMatch(pattern, argv []string, prefix, strict bool) bool {
 	return argvMatch(pattern[1:], argv[1:], prefix, strict)
 }
 
-// CoversCommand reports whether a deny or ask rule covers one of a line's commands. If a
-// command begins with a program's path, the rule is also compared with the program's name.
+// CoversCommand reports whether a deny or ask rule covers one of a line's commands. If a command
+// begins with the path of a program, CoversCommand also compares the rule with the program's name.
 func (r *Rule) CoversCommand(f *shell.Facts) bool {
 	if r.argv == nil {
 		return true
@@ -40,9 +40,8 @@ func (r *Rule) CoversCommand(f *shell.Facts) bool {
 		if r.CoversArgv(argv, false, nil) || r.coversProgram(commands.ProgramName(argv[0]), argv[1:]) {
 			return true
 		}
-		// git -C DIR push is a push too. So each round leaves out one more of the words before
-		// the subcommand, which are flags or their values, and compares the rule with the
-		// remaining words.
+		// git -C DIR push is also a push. Before the subcommand are flags and their values. Each
+		// round leaves out one more of these words, and compares the rule with the remaining words.
 		for i := 1; i < len(argv) && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
 			if r.coversProgram(commands.ProgramName(argv[0]), argv[i+1:]) {
 				return true
@@ -52,8 +51,8 @@ func (r *Rule) CoversCommand(f *shell.Facts) bool {
 	return false
 }
 
-// coversProgram reports whether a deny or ask rule covers the program with these arguments. The
-// first word of a rule is never * alone.
+// coversProgram reports whether a deny or ask rule covers the program with these arguments. A rule
+// never begins with the word *.
 func (r *Rule) coversProgram(program string, args []string) bool {
 	return argvMatch(r.argv[:1], []string{program}, false, false) && argvMatch(r.argv[1:], args, r.prefix, false)
 }

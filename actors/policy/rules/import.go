@@ -18,9 +18,9 @@ type NotImported struct {
 	Why  string `json:"why"`
 }
 
-// ImportClaudeCode imports the rules of a Claude Code settings file. It returns as NotImported
-// the rules that nod cannot parse, and the allow rules that would allow too much in nod. The
-// error means that settings is no such file.
+// ImportClaudeCode imports the rules of a Claude Code settings file. It returns as NotImported the
+// rules that nod cannot parse, and the allow rules that would allow too much in nod. The error
+// means that settings is not a settings file.
 func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Permissions struct {
@@ -60,7 +60,7 @@ func (in *ruleImport) leaveOut(list, rule, why string) {
 	in.left = append(in.left, NotImported{list, rule, why})
 }
 
-// takeRules imports the rules that nod can parse, except unbounded allow rules.
+// takeRules imports the rules that nod can parse. It does not import allow rules that would allow too much.
 func (in *ruleImport) takeRules(list string, rules ...string) {
 	into := map[string]*[]string{allowList: &in.rules.Allow, askList: &in.rules.Ask, denyList: &in.rules.Deny}[list]
 	for _, text := range rules {
@@ -82,7 +82,8 @@ func (in *ruleImport) takeRules(list string, rules ...string) {
 	}
 }
 
-// unbounded returns the reason why an allow rule would allow too much in nod, or "".
+// unbounded returns the reason why an allow rule would allow too much in nod. If there is no
+// reason, it returns "".
 func unbounded(r *Rule) string {
 	if _, pattern, _ := strings.Cut(r.Text, "("); tools.Named(r.tool).Kind != tools.Shell {
 		if r.root == 'p' && strings.HasPrefix(pattern, "/") {

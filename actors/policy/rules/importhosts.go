@@ -12,17 +12,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// onlyPrefixRules is the reason that is given if a rule is not imported because its condition is not
-// the beginning of a shell command.
+// onlyPrefixRules is the reason not to import a rule whose condition is not the beginning of a shell
+// command.
 const onlyPrefixRules = "nod imports only rules about the beginning of a shell command"
 
-// plainPrefix matches the beginning of a command in plain words with single spaces between
-// them.
+// plainPrefix matches the beginning of a command that has only plain words, with single spaces
+// between the words.
 var plainPrefix = lazyregexp.New(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
 
-// dropDoubtfulAllows removes all allow rules if an ask or deny rule was not imported: the ask
-// or deny rule may be an exception to them. It returns the remaining imported rules and the
-// rules that are not imported.
+// dropDoubtfulAllows removes all allow rules if an ask or deny rule was not imported, because this rule may
+// be an exception to an allow rule. It returns the remaining rules, and all rules that are not imported.
 func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, error) {
 	if slices.ContainsFunc(in.left, func(n NotImported) bool { return n.List != allowList }) {
 		for _, rule := range in.rules.Allow {
@@ -33,8 +32,8 @@ func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, 
 	return in.rules, in.left, nil
 }
 
-// takePrefix imports a host's rule for commands that begin with prefix. text is the rule as the
-// host's file has it.
+// takePrefix imports a host's rule for commands that begin with prefix. The argument text is the
+// rule in the host's file.
 func (in *ruleImport) takePrefix(list, prefix, text string) {
 	if !plainPrefix.MatchString(prefix) {
 		in.leaveOut(list, text, onlyPrefixRules)
@@ -43,10 +42,9 @@ func (in *ruleImport) takePrefix(list, prefix, text string) {
 	in.takeRules(list, "Bash("+prefix+":*)")
 }
 
-// ImportGemini imports the shell commands that a settings.json of Gemini CLI allows, and
-// returns the other allowed tools as NotImported. nod compares whole words and Gemini CLI
-// compares letters, so the imported rules allow no more than Gemini CLI does. The error means
-// that settings is no such file.
+// ImportGemini imports the shell commands that a settings.json of Gemini CLI allows, and returns the other
+// allowed tools as NotImported. The imported rules allow no more than Gemini CLI does, because nod compares
+// whole words and Gemini CLI compares letters. The error means that settings is not a settings file.
 func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Tools struct {
@@ -70,12 +68,12 @@ func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	return in.rules, in.left, nil
 }
 
-// geminiFields are the fields that nod understands in a rule of Gemini CLI. A rule with another
-// field has a condition that nod's rules cannot express, and is not imported.
+// geminiFields are the fields of a Gemini CLI rule that nod understands. A rule with another field
+// has a condition that nod's rules cannot express, so nod does not import the rule.
 var geminiFields = []string{"toolName", "commandPrefix", "decision", "priority", "denyMessage", "modes"}
 
-// ImportGeminiPolicy imports a policy file of Gemini CLI. If it cannot import an ask or deny
-// rule, it imports no allow rules.
+// ImportGeminiPolicy imports a policy file of Gemini CLI. It imports allow rules only if it can
+// import every ask and deny rule.
 func ImportGeminiPolicy(policies []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Rules []map[string]any `toml:"rule"`
@@ -100,8 +98,8 @@ func ImportGeminiPolicy(policies []byte) (schemas.Permissions, []NotImported, er
 	return in.dropDoubtfulAllows()
 }
 
-// geminiReadable reports whether a rule is for the shell, with no other condition than the
-// command's prefix.
+// geminiReadable reports whether a rule is for the shell, and has no condition besides the command's
+// prefix.
 func geminiReadable(r map[string]any) bool {
 	for field := range r {
 		if !slices.Contains(geminiFields, field) {
@@ -113,7 +111,7 @@ func geminiReadable(r map[string]any) bool {
 	return (tool == nil || slices.Equal(textList(tool), []string{"run_shell_command"})) && (modes == nil || slices.Contains(textList(modes), "default"))
 }
 
-// textList returns a string or a list of strings as a list; nil for any other value.
+// textList returns a string or a list of strings as a list. For any other value it returns nil.
 func textList(v any) (all []string) {
 	several, ok := v.([]any)
 	if !ok {
@@ -129,14 +127,13 @@ func textList(v any) (all []string) {
 	return all
 }
 
-// codexRule matches a rule in the form in which Codex itself writes rules. A rules file is a
-// program, so it may contain rules in other forms; these are not imported.
+// codexRule matches a rule in the form in which Codex itself writes rules. A rules file is a program
+// and may contain rules in other forms, which nod does not import.
 var codexRule = lazyregexp.New(`^prefix_rule\(\s*pattern\s*=\s*(\[[^\[\]]*\])\s*,\s*decision\s*=\s*"(allow|prompt|forbidden)"\s*,?\s*\)\s*(?:#.*)?$`)
 
-// ImportCodex imports the rules in a Codex rules file. Each rule must be on one line, in the
-// form in which Codex itself writes rules. Every other line, except blank lines and comments,
-// is returned as NotImported. It imports allow rules only if nod can read all these lines and
-// import every ask and deny rule.
+// ImportCodex imports the rules in a Codex rules file. Each rule must be on one line, in the form in
+// which Codex itself writes rules. It returns every other line as NotImported, except blank lines and
+// comments. It imports allow rules only if nod can read all lines and import every ask and deny rule.
 func ImportCodex(rules []byte) (schemas.Permissions, []NotImported, error) {
 	var in ruleImport
 	for line := range strings.Lines(string(rules)) {

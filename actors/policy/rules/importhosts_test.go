@@ -12,8 +12,8 @@ import (
 
 type importer func([]byte) (schemas.Permissions, []rules.NotImported, error)
 
-// A rule of another host is imported if nod's rule allows no more than the host's rule.
-// Otherwise it is returned as NotImported.
+// A rule of another host is imported if nod's rule allows no more than the host's rule. Any other
+// rule is returned as NotImported.
 func TestImportOtherHosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		from importer

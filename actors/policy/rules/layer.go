@@ -15,8 +15,8 @@ type Layer struct {
 	Deny, Ask, Allow []Rule
 }
 
-// Compile parses the rules of a layer. at is the layer's path in the settings; an error about a
-// rule begins with the rule's path.
+// Compile parses the rules of a layer. The argument at is the layer's path in the settings. An
+// error about a rule begins with the rule's path.
 func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
 	out := Layer{Match: l.Match}
 	for _, list := range []struct {
@@ -39,14 +39,14 @@ func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
 }
 
 // Applies reports whether the layer applies to a call of this agent, on this host, at this
-// location. tightens is true for deny and ask rules. These also apply if a value that the layer
-// restricts is unknown, or if the call runs in a directory of a matching project.
+// location. tightens is true for deny and ask rules. Such rules also apply if a value that the
+// layer restricts is unknown, or if the call runs in a directory of a matching project.
 func (l *Layer) Applies(agent, host string, loc *pathname.Location, tightens bool) bool {
 	return matchAny(l.Match.Agents, agent, tightens) && matchAny(l.Match.Hosts, host, tightens) && l.matchProject(loc, tightens)
 }
 
-// SetDir sets the directory of the project whose settings contain the layer. Relative paths in
-// the layer's deny and ask rules may begin in this directory too.
+// SetDir sets the directory of the project whose settings contain the layer. Relative paths in the
+// layer's deny and ask rules may also begin in this directory.
 func (l *Layer) SetDir(dir string) {
 	for _, list := range [][]Rule{l.Ask, l.Deny} {
 		for i := range list {

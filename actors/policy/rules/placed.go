@@ -14,8 +14,8 @@ import (
 // placedPattern matches the beginning of a rule that names its project.
 var placedPattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_.-]*(?:\((?s:.*)\))? +(?:in|at)\b`)
 
-// parsePlaced compiles a rule in the form in which nod prints remembered rules. It refuses a
-// rule that could never cover a call.
+// parsePlaced compiles a rule that names its project, in the form in which nod prints remembered
+// rules. It refuses a rule that could never cover a call.
 func parsePlaced(text string) (Rule, error) {
 	r, err := schemas.ParseRememberedRule(text)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package rules parses and matches the rules of permissions, such as "Bash(git status:*)", and
-// layers of rules for certain agents, hosts and projects. It also imports rules of hosts.
+// Package rules parses and matches permission rules, such as "Bash(git status:*)", and layers of
+// rules for certain agents, hosts and projects. It also imports the rules of hosts.
 package rules
 
 import (
@@ -18,18 +18,19 @@ import (
 // Rule is one compiled rule of the settings.
 type Rule struct {
 	Text string // the rule as the user wrote it
-	tool string // the tool's name in the spelling of rules, or an MCP server or MCP tool
-	mcp  bool   // tool is an MCP server; the rule covers all its tools
+	tool string // the tool's name in rules, or an MCP server or MCP tool
+	mcp  bool   // the tool is an MCP server, and the rule covers all tools of the server
 
 	argv   []string // for Bash: the command's words; nil covers every command
-	prefix bool     // for Bash: further words may follow argv
+	prefix bool     // for Bash: further words may follow the words in argv
 	paths  []string // for file tools: the segments of the path pattern; nil covers every path
 	root   byte     // the directory in which paths begin: '/', '~', 'p' for the project, '*' for any directory
 	dir    string   // the directory of the project whose settings contain the rule; "" for the user's own rules
 	domain string   // for WebFetch: the domain of the URL
 
-	// Placed is the rule if it names its project, as nod prints remembered rules; else nil.
-	// Only an allow rule has it, and it covers the calls that a remembered rule covers.
+	// Placed is the rule in parsed form if the rule names its project, as nod prints remembered
+	// rules. Otherwise Placed is nil. Only an allow rule names its project, and it covers the calls
+	// that a remembered rule covers.
 	Placed *schemas.RememberedRule
 }
 
@@ -41,7 +42,7 @@ func (r *Rule) HasCommand() bool { return r.argv != nil }
 
 var toolPattern = lazyregexp.New(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
 
-// Parse compiles a rule. Its error names the fault and the right form.
+// Parse compiles a rule. The error names the fault and the right form.
 func Parse(text string) (Rule, error) {
 	m := toolPattern.FindStringSubmatch(text)
 	if m == nil {
@@ -93,7 +94,7 @@ func Parse(text string) (Rule, error) {
 }
 
 func (r *Rule) command(s string) error {
-	s = strings.TrimSpace(s) // a blank after :* would be read as another word of the command
+	s = strings.TrimSpace(s) // a space after :* would be part of another word of the command
 	if rest, ok := strings.CutSuffix(s, ":*"); ok {
 		s, r.prefix = rest, true
 	} else if rest, ok := strings.CutSuffix(s, " *"); ok {
@@ -142,9 +143,9 @@ func (r *Rule) pathPattern(s string) error {
 	return nil
 }
 
-// CoversTool reports whether the rule covers this tool. A Read rule with a path also covers
-// tools that search, and an Edit rule with a path also covers every tool that writes. If strict
-// is false, this also holds for Read and Edit rules without a path.
+// CoversTool reports whether the rule covers this tool. A Read rule with a path also covers tools
+// that search. An Edit rule with a path also covers every tool that writes. If strict is false,
+// Read and Edit rules without a path also cover these tools.
 func (r *Rule) CoversTool(t tools.Tool, strict bool) bool {
 	if r.tool == t.Name {
 		return true
@@ -158,10 +159,10 @@ func (r *Rule) CoversTool(t tools.Tool, strict bool) bool {
 	return r.tool == "Read" && t.Kind == tools.Search || r.tool == "Edit" && t.Kind == tools.Edit
 }
 
-// bases returns the directories in which the rule's paths may begin, and whether they are
-// known. Relative paths of an allow rule begin in the project. Relative paths of a deny or ask
-// rule may also begin in the project whose settings contain the rule, and in every directory of
-// the call outside the project.
+// bases returns the directories in which the rule's paths may begin, and whether these directories
+// are known. Relative paths of an allow rule begin in the project. Relative paths of a deny or ask
+// rule may also begin in the project whose settings contain the rule, and in every directory of the
+// call outside the project.
 func (r *Rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	switch {
 	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
@@ -185,9 +186,8 @@ func (r *Rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	return out, true
 }
 
-// CoversPath reports whether the rule covers p. An allow rule must match every path that p may
-// mean, as a whole, and p must contain no wildcards. A deny or ask rule must match one path
-// that p may mean, or a directory above it.
+// CoversPath reports whether the rule covers p. An allow rule must match every path that p may mean, and p
+// must contain no wildcards. A deny or ask rule must match one of these paths, or a directory above one.
 func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	if r.paths == nil {
 		return true
@@ -206,7 +206,7 @@ func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	return allow
 }
 
-// matchesFrom reports whether the rule matches the full path p if its pattern begins in the
+// matchesFrom reports whether the rule matches the full path p if the rule's pattern begins in the
 // directory base.
 func (r *Rule) matchesFrom(base, p string, allow bool) bool {
 	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(base, "/"))
@@ -234,8 +234,8 @@ func (r *Rule) MayLieBelow(p string, loc *pathname.Location) bool {
 	})
 }
 
-// SpellsOut reports whether the rule contains the unusual segments of p, such as hidden names.
-// The author of a rule for all files did not mean hooks and settings.
+// SpellsOut reports whether the rule contains the unusual segments of p, such as hidden names. The
+// segments matter, because the author of a rule for all files did not mean hooks and settings.
 func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	for _, full := range loc.Resolve(p) {
 		for _, seg := range pathname.Unusual(loc.Relative(full)) {
@@ -268,9 +268,9 @@ func (r *Rule) segments(segs []string, allow bool) bool {
 	return false
 }
 
-// segmentsMatch reports whether the path segments segs match pattern, segment by segment; **
-// matches any number of segments. If strict is false, as for deny and ask rules, wildcards in
-// segs match too, and case is ignored.
+// segmentsMatch reports whether the path segments segs match pattern, segment by segment. **
+// matches any number of segments. strict is false for deny and ask rules; wildcards in segs then
+// match too, and upper and lower case are equal.
 func segmentsMatch(pattern, segs []string, strict bool) bool {
 	switch {
 	case len(pattern) > 0 && pattern[0] == "**":

@@ -6,8 +6,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/secrets"
 )
 
-// BenchmarkListed looks up the path of an ordinary file. The start of a contained command does
-// this for every file of its project.
+// BenchmarkListed looks up the path of an ordinary file. At the start of a contained command, every
+// file of the project is looked up.
 func BenchmarkListed(b *testing.B) {
 	names := secrets.Compile()
 	for _, p := range []string{"/home/ann/code/shop/src/components/button.tsx", "/tmp/build/shop/src/components/button.tsx"} {

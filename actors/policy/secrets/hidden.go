@@ -8,8 +8,8 @@ import (
 )
 
 // harmlessHidden are hidden files and directories outside the project that agents read and that
-// contain no secrets: toolchains, module caches, and the agents' own instructions. nod asks
-// about all other hidden files, because no list of secrets is complete. A * is one segment.
+// contain no secrets. They are toolchains, module caches, and the agents' own instructions. nod asks
+// about all other hidden files, because no list of secrets is complete. A * stands for one segment.
 var harmlessHidden = splitRows([]string{
 	// toolchains
 	".cargo/bin", ".rustup/toolchains", ".nvm/versions", ".fnm", ".volta/tools", ".pyenv/versions", ".rbenv/versions", ".rvm/rubies", ".asdf/installs", ".goenv/versions",
@@ -33,9 +33,9 @@ func splitRows(names []string) [][]string {
 	return rows
 }
 
-// HiddenOutside reports whether t may mean a path outside the project that is hidden or in a
-// hidden directory. It returns false for paths that are known to be harmless. The directories
-// of programs' settings on macOS and Windows count as hidden.
+// HiddenOutside reports whether t may mean a path outside the project that is hidden or in a hidden
+// directory. Known harmless paths do not count. On macOS and Windows, the directories for programs'
+// settings count as hidden.
 func (n *Names) HiddenOutside(t string, loc *pathname.Location) bool {
 	if loc.NamesOnly {
 		return false
@@ -60,7 +60,7 @@ func (n *Names) HiddenOutside(t string, loc *pathname.Location) bool {
 	return slices.ContainsFunc(all, outside)
 }
 
-// mayBeHidden is a fast check: if it returns false, p is not hidden.
+// mayBeHidden is a fast check. If it returns false, the path p is not hidden.
 func mayBeHidden(p string) bool {
 	return strings.Contains(p, "/.") || strings.Contains(p, "ibrary") || strings.Contains(strings.ToLower(p), "appdata")
 }

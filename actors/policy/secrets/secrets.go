@@ -11,10 +11,10 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// secretNames are files and directories with secrets, or with settings for which programs run.
-// A name matches any segment of a path, a name with / matches consecutive segments, and a
-// name with a leading / matches from the root. Every path below a match matches too. Case does
-// not matter, as on macOS and Windows.
+// secretNames are files and directories with secrets, or with settings that decide which programs run. A
+// name matches any segment of a path. A name with / matches consecutive segments, and a name with a
+// leading / matches from the root. Every path below a match also matches. Case does not matter, because
+// macOS and Windows ignore the case of file names.
 var secretNames = []string{
 	// key files
 	".ssh", ".gnupg", "id_rsa", "id_rsa*", "id_dsa", "id_dsa*", "id_ecdsa", "id_ecdsa*", "id_ed25519", "id_ed25519*", "secring.gpg",
@@ -37,7 +37,7 @@ var secretNames = []string{
 	"fish_history", "psreadline/consolehost_history.txt", ".zhistory", ".histfile", ".zsh_sessions", ".local/share/atuin", ".config/nushell/history.txt", ".lesshst", ".viminfo", "/etc/master.passwd", "/etc/security/opasswd", "/etc/shadow*", "/etc/gshadow*", "/etc/sudoers", "/etc/sudoers.d", "/run/secrets", "/var/run/secrets",
 	"/run/credentials", "library/keychains", ".local/share/keyrings", ".local/share/kwalletd",
 	"*.ovpn", "*.kirbi", "*.ccache", "*.psafe3", "*.agilekeychain", "*.keychain", "*.keychain-db", "*.pkcs12", "*_dsa", "*_ecdsa", "*.key.*", "*.pem.*", "*.p12.*", "*.pfx.*", "*.jks.*", "*.keystore.*", "*.kdbx.*", "*.ppk.*", "*.ovpn.*", "*.tfstate.*", "*.tfvars.*",
-	// files that applications and users name by their content
+	// files whose names tell the kind of their content
 	"*.secret", "*.secrets", "*.token", "*.credentials", "*.passwd", "*.password", "*.passwords", "credentials", "credentials.*", "*-credentials.json", "*_credentials.json", "*-credentials.yml", "*_credentials.yml", "*-credentials.yaml", "*_credentials.yaml", "*credentials*.ini", "*credentials*.xml",
 	"*credentials*.csv", "*secrets*.json", "*secrets*.yml", "*secrets*.yaml", "*secrets*.toml", "*-secret.json", "*-secret.yml", "*-secret.yaml", "secret.json", "secret.yml", "secret.yaml", "secret.toml", "*passwords*.csv", "*passwords*.json", "*oauth_creds*.json", "*accesstokens*.json", "token.json",
 	"tokens.json", "*_token.json", "*-token.json", "auth.json", "cookies.sqlite", "logins.json", "key4.db", "login data", "wp-config.php", "wp-config-*.php", "wp-config.php.*", "settings.local.php", "keystore.properties", "key.properties", "vault-password*", ".vault-password*", ".*token", ".*token.*", ".*secret",
@@ -57,7 +57,7 @@ var secretNames = []string{
 	"/proc", "/dev", "/inet", "/inet4", "/inet6",
 }
 
-// agentNames are agents' settings, hooks and logins, which count as secrets too.
+// agentNames are agents' settings, hooks and logins. They also count as secrets.
 var agentNames = []string{
 	".claude.json", ".claude/settings*.json", ".claude/.credentials.json", ".claude/hooks", ".mcp.json", ".codex/auth.json",
 	".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/rules", ".gemini/settings.json",
@@ -68,8 +68,8 @@ var agentNames = []string{
 	".pi/agent/auth.json", ".pi/agent/models.json", ".pi/agent/settings.json", ".pi/agent/extensions", ".pi/settings.json", ".pi/extensions",
 }
 
-// instructions are files that agents, editors, shells, version control and build servers obey,
-// and that are no secrets.
+// instructions are files that agents, editors, shells, version control and build servers obey. They
+// are not secrets.
 var instructions = []string{
 	"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md", ".cursorrules", ".windsurfrules", ".clinerules", ".roo", ".roomodes", ".kiro", ".amazonq", ".continue", ".augment", ".opencode", ".junie", ".windsurf", ".trae",
 	".fleet", ".run", ".devcontainer.json", "*.sublime-project", ".autoenv", ".autoenv.zsh",
@@ -91,7 +91,7 @@ var openNames = []string{
 	"/dev/null", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime",
 }
 
-// sourceExtensions are extensions of source code and of other text for people.
+// sourceExtensions are extensions of source code and of other text that people read.
 var sourceExtensions = map[string]bool{
 	"c": true, "cc": true, "cpp": true, "cs": true, "css": true, "dart": true, "fish": true, "go": true, "h": true, "hpp": true, "html": true, "java": true,
 	"js": true, "json": true, "jsx": true, "kt": true, "lock": true, "log": true, "lua": true, "md": true, "mdx": true, "mjs": true, "php": true, "pl": true,
@@ -102,8 +102,8 @@ var sourceExtensions = map[string]bool{
 // SourceExtension reports whether ext is an extension of source code or similar text.
 func SourceExtension(ext string) bool { return sourceExtensions[ext] }
 
-// sourceTypes are types of files, in the words of ripgrep, whose hidden files contain no
-// secrets. With the flag -t, ripgrep also searches the hidden files of a type.
+// sourceTypes are file types of ripgrep whose hidden files contain no secrets. With the flag -t,
+// ripgrep also searches the hidden files of a type.
 var sourceTypes = func() map[string]bool {
 	types := map[string]bool{}
 	for name := range strings.FieldsSeq("asm c clojure cpp cs csharp css cython dart elixir elm erlang fortran fsharp go graphql h haskell html java js julia kotlin less lua markdown md ml nim objc objcpp ocaml php proto protobuf py python r rst ruby rust sass scala svelte swift tex ts typescript vue zig") {
@@ -115,8 +115,8 @@ var sourceTypes = func() map[string]bool {
 // SourceType reports whether a search of the hidden files of this type shows no secrets.
 func SourceType(name string) bool { return sourceTypes[name] }
 
-// typesOf are the source types that include files with an extension. A source type includes no
-// files with an extension of dataExtensions.
+// typesOf lists, by extension, the source types that include files with this extension. No source
+// type includes a file with an extension of dataExtensions.
 var typesOf = map[string][]string{
 	"": {}, ".go": {"go"}, ".php": {"php"}, ".py": {"py", "python"}, ".rs": {"rust"}, ".rb": {"ruby"}, ".properties": {"java"}, ".java": {"java"},
 	".ts": {"ts", "typescript"}, ".tsx": {"ts", "typescript"}, ".js": {"js"}, ".md": {"md", "markdown"}, ".swift": {"swift"}, ".zig": {"zig"},
@@ -124,8 +124,7 @@ var typesOf = map[string][]string{
 
 var dataExtensions = strings.Fields(".pem .key .p12 .pfx .p8 .ppk .jks .keystore .keytab .kdb .kdbx .env .json .yml .yaml .toml .ini .csv .conf .tfstate .tfvars .ovpn .secret .secrets .token .credentials .passwd .password .passwords .db .dat")
 
-// TypeMayInclude reports whether a search of files of a source type may show a file with this
-// name.
+// TypeMayInclude reports whether a search of the type kind may show a file with the name base.
 func TypeMayInclude(kind, base string) bool {
 	ext := strings.ToLower(path.Ext(base))
 	if types, ok := typesOf[ext]; ok && sourceTypes[kind] {
@@ -134,19 +133,19 @@ func TypeMayInclude(kind, base string) bool {
 	return !sourceTypes[kind] || !slices.Contains(dataExtensions, ext)
 }
 
-// SourceGlob reports whether the last part of a pattern is *.EXT with an extension of source
-// code or similar text.
+// SourceGlob reports whether the last segment of a pattern is *.EXT, and EXT is an extension of
+// source code or similar text.
 func SourceGlob(p string) bool {
 	base := p[strings.LastIndexByte(p, '/')+1:]
 	return strings.HasPrefix(base, "*.") && sourceExtensions[base[2:]]
 }
 
-// Names are the compiled names of secrets, with nod's own files. Names are immutable and safe
-// for concurrent use.
+// Names are the compiled names of secrets and of nod's own files. They are immutable and safe for
+// concurrent use.
 type Names struct {
 	secrets  *pathname.Names
 	own      *pathname.Names
-	guarded  bool // the list own also has paths that the caller protects
+	guarded  bool // own also has paths that the caller protects
 	readable map[string]bool
 }
 
@@ -163,15 +162,15 @@ func Compile(guarded ...string) *Names {
 	return n
 }
 
-// sharedSettings are those of agentNames that projects track for all their users. They hold no
-// logins.
+// sharedSettings are the names in agentNames that projects track for all their users. These files
+// contain no logins.
 var sharedSettings = []string{
 	".claude/settings*.json", ".claude/hooks", ".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/rules", ".gemini/settings.json", ".qwen/settings.json",
 	".copilot/hooks", ".github/hooks", "opencode.json", "opencode.jsonc", ".cursor/hooks.json", ".cursor/cli.json", ".kiro/settings", ".pi/settings.json", ".pi/extensions",
 }
 
-// CompileTracked compiles the names of files that are secrets even if a repository tracks them:
-// all but nod's own files and the settings that agents share.
+// CompileTracked compiles the names of files that are secrets even if a repository tracks them.
+// These are all secret names except nod's own files and sharedSettings.
 func CompileTracked() *Names {
 	logins := slices.DeleteFunc(slices.Clone(agentNames), func(name string) bool { return slices.Contains(sharedSettings, name) })
 	n := Compile()
@@ -187,31 +186,31 @@ func (n *Names) Listed(p string) bool {
 	return n.listed(literal.Replace(strings.TrimPrefix(p, "/dev/shm")), false)
 }
 
-// MayBegin reports whether a name on the list may begin with the last segments of dir, a full path
-// without patterns, and go on below it, as .docker/config.json does for the directory .docker.
+// MayBegin reports whether a listed name may begin with the last segments of dir and continue below dir.
+// For example, .docker/config.json does so for the directory .docker. dir is a full path without patterns.
 func (n *Names) MayBegin(dir string) bool {
 	return n.secrets.MayLieBelow(literal.Replace(dir), &pathname.Location{})
 }
 
-// literal replaces characters that are special in patterns. No listed name contains them.
+// literal replaces the special characters of patterns. No listed name contains such a character.
 var literal = strings.NewReplacer("*", "_", "?", "_", "[", "_", "]", "_", `\`, "_")
 
-// Protected are the files of a project that decide what other programs run: settings of agents,
-// editors and shells, hooks, instructions of build servers, and nod's own files. Contained
-// commands cannot change them. It is immutable and safe for concurrent use.
+// Protected are files of a project that decide what other programs run. They are settings of
+// agents, editors and shells, hooks, instructions of build servers, and nod's own files. Contained
+// commands cannot change these files. A Protected is immutable and safe for concurrent use.
 type Protected struct{ names *pathname.Names }
 
 // CompileProtected compiles the names of the Protected files.
 func CompileProtected() *Protected {
-	list := slices.DeleteFunc(pathname.NeverRememberedNames(), func(name string) bool { return name == "head" }) // other files may be named head as well; package contain looks for repositories itself
+	list := slices.DeleteFunc(pathname.NeverRememberedNames(), func(name string) bool { return name == "head" }) // head is left out, because ordinary files may have this name, and package contain itself finds repositories
 	return &Protected{pathname.Compile(list, agentNames, instructions, ownNames)}
 }
 
 // Has reports whether the path rel, relative to the project and without patterns, is protected.
 func (p *Protected) Has(rel string) bool { return p.names.Has(literal.Replace(rel), false) }
 
-// MayLeadFrom reports whether a relative path may mean a secret because it begins in one of the
-// location's directories, although the path alone does not look like a secret.
+// MayLeadFrom reports whether a relative path may mean a secret because of the directory in which it
+// begins, which is one of the location's directories. The path alone need not look like a secret.
 func (n *Names) MayLeadFrom(loc *pathname.Location) bool {
 	return n.secrets.MayLeadFrom(loc.Dirs) || slices.ContainsFunc(loc.Dirs, func(d string) bool { return !loc.InTree(d) })
 }
@@ -219,13 +218,13 @@ func (n *Names) MayLeadFrom(loc *pathname.Location) bool {
 // MayBe reports whether the text t may mean a secret, one of nod's own files, or a hidden file
 // outside the project. If dots is true, wildcards in t also match hidden names.
 //
-// A backslash is a separator on Windows, and elsewhere makes the next character of a pattern
-// literal. MayBe tries both meanings.
+// A backslash in t has two meanings, and MayBe tries both. On Windows it is a separator. Elsewhere
+// it makes the next character of a pattern literal.
 func (n *Names) MayBe(t string, loc *pathname.Location, dots bool) bool {
 	return n.MayBeListed(t, loc, dots) || n.HiddenOutside(t, loc)
 }
 
-// MayBeListed is MayBe without hidden files outside the project.
+// MayBeListed works like MayBe, but hidden files outside the project do not count.
 func (n *Names) MayBeListed(t string, loc *pathname.Location, dots bool) bool {
 	if n.listed(t, dots) || slices.ContainsFunc(loc.Follow(t), func(at string) bool { return at == pathname.Unfollowed || n.listed(at, false) }) {
 		return true
@@ -244,8 +243,8 @@ func (n *Names) MayBeListed(t string, loc *pathname.Location, dots bool) bool {
 	return false
 }
 
-// MayLieBelow reports whether t is or contains a home directory, or whether listed secrets may
-// exist below t, as below ~/.config.
+// MayLieBelow reports whether t is a home directory or contains one, or whether listed secrets may
+// exist below t, as they may below ~/.config.
 func (n *Names) MayLieBelow(t string, loc *pathname.Location) bool {
 	if loc.AboveHome(t) || n.secrets.MayLieBelow(t, loc) || n.HiddenOutside(t, loc) {
 		return true
@@ -270,8 +269,8 @@ func (n *Names) listed(t string, dots bool) bool {
 	return n.secrets.Has(t, dots)
 }
 
-// MayPass reports whether a search with this filter, or with these filters separated by spaces,
-// may include secrets. Such a search includes hidden files that match a filter.
+// MayPass reports whether a search with this filter may include secrets. The text may be several
+// filters, separated by spaces. A search with a filter also includes hidden files that match the filter.
 func (n *Names) MayPass(filter string) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
 		all := alternatives(one)
@@ -299,11 +298,11 @@ func FilterMayInclude(filter, base string) bool {
 	return strings.ContainsAny(filter, "/{[,! ") || pathname.MayMatch(filter, base)
 }
 
-// maxAlternatives bounds the filters to which one filter with braces expands.
+// maxAlternatives is the largest number of filters to which a filter with braces may expand.
 const maxAlternatives = 64
 
-// alternatives expands a filter with braces, such as {a,b}, and splits it at commas outside
-// braces. It returns nil if there would be more than maxAlternatives filters.
+// alternatives expands a filter with braces, such as {a,b}, and splits it at commas outside braces.
+// If the result would be more than maxAlternatives filters, alternatives returns nil.
 func alternatives(filter string) []string {
 	out, todo := []string(nil), []string{filter}
 	for len(todo) > 0 {
@@ -325,9 +324,8 @@ func alternatives(filter string) []string {
 	return out
 }
 
-// Own reports whether p may mean one of nod's own files. A pattern counts only if it contains a
-// part of the file's name. A pattern such as the * in rm * means other files, and nod asks
-// about such a command in any case.
+// Own reports whether p may mean one of nod's own files. A pattern counts only if it contains a part
+// of the file's name. The * in rm * does not count, because nod asks about such a command in any case.
 func (n *Names) Own(p string, loc *pathname.Location) bool {
 	if !n.guarded && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
 		return false
@@ -348,8 +346,8 @@ func (n *Names) Own(p string, loc *pathname.Location) bool {
 	return false
 }
 
-// mayNameOwn is a fast check. Every name of nod's own files contains "nod". So only a p with
-// "nod" or a wildcard in it can mean such a file.
+// mayNameOwn is a fast check. Every path of nod's own files contains "nod", so a path without "nod"
+// and without a wildcard is not such a file.
 func mayNameOwn(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
@@ -364,7 +362,7 @@ func mayNameOwn(p string) bool {
 	return false
 }
 
-// spellsOwn reports whether the text p, without being resolved, means one of nod's own files.
+// spellsOwn reports whether p, as it is written, means one of nod's own files.
 func (n *Names) spellsOwn(p string) bool {
 	if pathname.IsGlob(p) {
 		for seg := range strings.SplitSeq(pathname.Slashes(p), "/") {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With the flag -t, ripgrep also searches hidden files of a type. None of ripgrep's patterns
-// for the types in sourceTypes matches a hidden secret.
+// With the flag -t, ripgrep also searches hidden files of a type. For the types in sourceTypes, no
+// pattern of ripgrep matches a hidden secret.
 func TestTypesOfSourceMatchNoHiddenSecret(t *testing.T) {
 	if _, err := exec.LookPath("rg"); err != nil {
 		if os.Getenv("CI") == "true" {

@@ -9,12 +9,12 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// checkCommand checks a command whose words are all known. It returns the reason to ask, or "",
-// and whether a secret is that reason.
+// checkCommand checks a command whose words are all known. It returns the reason to ask, or "". The
+// second result is true if the reason is a secret.
 func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	name := words[0]
 	if line.zsh && strings.HasPrefix(name.Text, "#") {
-		return "", false // no command of Zsh has a name that begins with #, so nothing runs
+		return "", false // nothing runs, because Zsh has no command whose name begins with #
 	}
 	if !name.Bare {
 		if name.Text == "[" && len(name.Text) == 1 && line.reader.Level >= commands.LevelReaders {
@@ -29,7 +29,7 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 		line.Untracked = true
 	case "cd":
 		if line.reader.Level < commands.LevelReaders {
-			line.changeDir(words[1:]) // if a rule allows cd, the rules of the new directory apply
+			line.changeDir(words[1:]) // a rule may allow cd, and the rules of the new directory then apply
 		}
 	}
 	c := commands.Entry(name.Text)
@@ -72,12 +72,12 @@ func isRelative(w word.Word) bool {
 	return w.Text != "-" && !w.Tilde && !pathname.IsAbs(pathname.Slashes(w.Text))
 }
 
-// unknownNumber is the reason to ask about a word such as .m$?, because $? may stand for a part
-// of a file's name.
+// unknownNumber is the reason to ask about a word such as .m$?. The shell replaces $? by a number,
+// and the word may then name any file.
 const unknownNumber = "$? may stand for any number"
 
-// takesNumbers reports whether an unknown number may be part of the command's words: the
-// command only prints them or compares them as strings.
+// takesNumbers reports whether an unknown number may be part of the words, because the command only
+// prints its words or compares them as strings.
 func takesNumbers(words []word.Word) bool {
 	switch words[0].Text {
 	case "echo", "printf", ":":
@@ -90,9 +90,8 @@ func takesNumbers(words []word.Word) bool {
 	return false
 }
 
-// grammars has the checks of some commands. A list of flags and operands cannot describe the
-// harmless uses of these commands. Each check returns the reason to ask, or "", and whether a
-// secret is that reason.
+// grammars has the checks of commands whose harmless uses cannot be described by a list of flags and
+// operands. A check returns the reason to ask, or "". The result secret is true if the reason is a secret.
 var grammars = map[string]func(line *Line, words []word.Word) (why string, secret bool){
 	"cd":      (*Line).changeDir,
 	"find":    (*Line).findFiles,
@@ -102,9 +101,9 @@ var grammars = map[string]func(line *Line, words []word.Word) (why string, secre
 	"workmux": (*Line).workmux,
 }
 
-// spelled is for commands that print only names. It cuts each word before the first path
-// segment with a wildcard, except a segment that begins with a dot: such a segment can match
-// hidden names.
+// spelled returns the words of a command that prints only names. It cuts each word before the first
+// path segment with a wildcard. It keeps a segment that begins with a dot, because such a segment
+// can match hidden names.
 func spelled(words []word.Word) []word.Word {
 	out := make([]word.Word, 0, len(words))
 	for _, w := range words {
@@ -133,20 +132,20 @@ func spelled(words []word.Word) []word.Word {
 // unknownCommand is the reason to ask about a command that the preset does not allow.
 const unknownCommand = "is not a command known to only read"
 
-// rtk checks the words after rtk, a program that runs another program and shortens the output.
-// It allows only git after rtk.
+// rtk checks the words after rtk, a program that runs another program and shortens its output. Only
+// git may follow rtk.
 func (line *Line) rtk(words []word.Word) (string, bool) {
 	if len(words) == 0 || words[0].Text != "git" {
 		return unknownCommand, false
 	}
 	changeable := line.Changeable
-	line.Changeable = false // Harden leaves rtk's lines as they are
+	line.Changeable = false // Harden does not change rtk's lines
 	defer func() { line.Changeable = changeable }()
 	return line.git(words[1:])
 }
 
-// workmux allows the subcommands of workmux that show work trees and the output of the agents
-// in them.
+// workmux allows subcommands of workmux that show work trees and the output of the agents in these
+// work trees.
 func (line *Line) workmux(words []word.Word) (string, bool) {
 	if len(words) == 0 {
 		return unknownCommand, false
@@ -159,8 +158,8 @@ func (line *Line) workmux(words []word.Word) (string, bool) {
 	return why, false
 }
 
-// AnySecret reports whether a word may mean a secret. If text is true, the words are no paths,
-// and only words that the shell expands to paths count.
+// AnySecret reports whether a word may mean a secret. If text is true, the words are not paths. In
+// this case, only words that the shell expands to paths count.
 func (line *Line) AnySecret(words []word.Word, text bool) bool {
 	return line.firstSecret(words, text) != nil
 }
@@ -195,12 +194,11 @@ func (line *Line) namesWhat(w word.Word) string {
 	return "names a secret, " + w.Text
 }
 
-// secretPath reports whether w, or a path inside w after = or :, may mean a secret or one of
-// nod's own files.
+// secretPath reports whether w, or a path that is a part of w, may mean a secret or one of nod's own files.
 func (line *Line) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
 
-// secretText reports whether t, or a part of t that may be a path (--flag=PATH, REV:PATH,
-// @PATH), may mean a secret. If dots is true, wildcards also match hidden names.
+// secretText reports whether t, or a part of t that may be a path, may mean a secret. Such a part
+// is PATH in --flag=PATH, REV:PATH and @PATH. If dots is true, wildcards also match hidden names.
 func (line *Line) secretText(t string, dots bool) bool {
 	if line.secretIn(t, dots) {
 		return true
@@ -215,13 +213,13 @@ func (line *Line) secretText(t string, dots bool) bool {
 
 func (line *Line) secretIn(t string, dots bool) bool {
 	if t == "" || commands.IsCount("-"+t) && len(line.Follow(t)) == 0 {
-		return false // no secret has a number for its name, but a link to it may
+		return false // no secret has a number as its name, but a link with such a name may lead to a secret
 	}
 	return line.reader.Secrets.MayBe(t, &line.Location, dots)
 }
 
-// SearchesPrivate reports whether a search of these paths, or of the current directory if there
-// are none, includes a home directory or a directory with known secrets.
+// SearchesPrivate reports whether a search of these paths includes a home directory or a directory
+// with known secrets. No paths mean the current directory.
 func (line *Line) SearchesPrivate(paths []word.Word) bool {
 	if line.Lost && (len(paths) == 0 || slices.ContainsFunc(paths, isRelative)) {
 		return true
@@ -232,8 +230,8 @@ func (line *Line) SearchesPrivate(paths []word.Word) bool {
 	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.reader.Secrets.MayLieBelow(p.Text, &line.Location) })
 }
 
-// SearchesExposed returns a file with secrets that a search of these paths would show, or a
-// directory that may contain unknown files of this kind, or "".
+// SearchesExposed returns a file with secrets that a search of these paths would show, a directory
+// that may contain such files, or "".
 func (line *Line) SearchesExposed(paths []word.Word, skips func(file string) bool) (found string, unsearched bool) {
 	searches := make([]pathname.Search, len(paths))
 	for i, p := range paths {
@@ -247,8 +245,8 @@ func (line *Line) SecretFilter(filter string) bool {
 	return line.reader.Secrets.MayPass(filter)
 }
 
-// changeDir follows a cd command. The cd may fail, so later commands may run in the old or in
-// the new directory. It returns the reason to ask, or "", and whether a secret is that reason.
+// changeDir follows a cd command. The cd may fail, so later commands may run in the old directory or in the
+// new one. It returns the same results as checkCommand.
 func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	defer func() { line.Untracked = line.Untracked || why != "" }()
 	if len(words) > 0 && words[0].Text == "--" {
@@ -262,8 +260,8 @@ func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	}
 	to := line.Resolve(words[0].Text)
 	if len(to) == 0 {
-		// The old and the new directory are unknown, so no relative path can be checked from
-		// now on. A made-up directory outside every project replaces both directories.
+		// The old directory and the new directory are unknown, so nod cannot check relative paths
+		// from now on. A made-up directory outside every project stands for both directories.
 		to = []string{"/?/" + pathname.Slashes(words[0].Text)}
 	}
 	if len(line.Dirs)+len(to) > 8 {
@@ -277,9 +275,8 @@ func (line *Line) testCommand(words []word.Word) (string, bool) {
 	return line.testExpression(words, false)
 }
 
-// testExpression checks the words after test or inside [ ]. It allows tests of one file and
-// comparisons of two strings. In some shells, other operators evaluate arithmetic, and
-// arithmetic can run commands.
+// testExpression checks the words after test or inside [ ]. It allows tests of one file and comparisons
+// of two strings. In some shells, other operators evaluate arithmetic, which can run commands.
 func (line *Line) testExpression(words []word.Word, bracket bool) (string, bool) {
 	if bracket {
 		if len(words) == 0 || words[len(words)-1].Text != "]" {

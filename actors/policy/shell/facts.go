@@ -11,38 +11,42 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Facts are properties of any command line. nod uses them to deny, to ask and to describe the
-// risk, and never to allow.
+// Facts are properties of any command line. nod uses Facts to deny, to ask and to describe the
+// risk, but never to allow.
 type Facts struct {
-	Commands  [][]string // every command in the line; sudo rm x counts as rm x too
+	Commands  [][]string // every command in the line; sudo rm x also counts as rm x
 	Words     []string   // the words of every command, without quotes
 	Writes    []string   // files that redirections write
-	inexact   []bool     // by index in Commands: a word has a value that only the shell knows, or another program may add words
+	inexact   []bool     // for each of Commands, whether only the shell knows a word's value, or another program may add words
 	piped     []string   // names of commands whose input is a pipe
 	subst     bool
 	Forbidden string             // the reason why the line must be denied, or ""
-	Location  *pathname.Location // the location of the call, with the directories to which the line changes
-	// Incomplete means that the line has more commands or words than Facts may contain, or
-	// commands nested too deeply. A deny rule could cover a part that Facts lacks.
+	Location  *pathname.Location // the location of the call, including the directories to which the line changes
+	// Incomplete means that Facts lacks a part of the line, and that a deny rule could cover this
+	// part. The line has too many commands or words, or commands that are nested too deeply.
 	Incomplete bool
 	secrets    *secrets.Names
+	fed        [][]string      // by index in Commands: the words of what the command reads from a pipe, a redirection or another command
+	partial    map[string]bool // what is known of words whose value only the shell knows
+	feeding    []string        // the words for the next command in fed
+	gitMoved   bool            // a variable may lead git to other settings
 }
 
-// maxFacts bounds the commands, and the words, in Facts. A line with more is Incomplete.
+// maxFacts is the largest number of commands, and of words, in Facts. A line with more is Incomplete.
 const maxFacts = 400
 
-// maxOperands bounds the operands of a wrapper, such as sudo, that may be the beginning of
-// another command. A line with more operands is Incomplete.
+// maxOperands limits the operands of a wrapper, such as sudo. Another command may begin at each
+// operand. A line with more operands is Incomplete.
 const maxOperands = 64
 
-// maxText bounds, in bytes, the search in a line that nod cannot parse.
+// maxText is the length, in bytes, up to which Facts searches a line that nod cannot parse.
 const maxText = 4 << 10
 
-// Facts collects the facts of a line from its syntax tree or, if the line cannot be parsed,
-// from its text.
+// Facts collects the facts of a line from its syntax tree. If nod cannot parse the line, Facts uses
+// the line's text.
 func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.Location) *Facts {
 	if len(line.Dirs) > 0 {
-		loc = &line.Location // the line's location has the directories to which the line changes
+		loc = &line.Location // this location includes the directories to which the line changes
 	}
 	src = src[:min(len(src), maxCommand)]
 	f := &Facts{Location: loc, secrets: r.Secrets}
@@ -87,10 +91,20 @@ func allCalls(n syntax.Node) (calls []*syntax.CallExpr) {
 }
 
 func (f *Facts) walk(file *syntax.File, src string, depth int) {
+	in := flows{src: src, into: map[*syntax.CallExpr][]string{}}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
+			in.callExpr(n)
+			outer := f.feeding
+			f.feeding = append(outer[:len(outer):len(outer)], in.into[n]...)
 			f.callExpr(n, src, depth)
+			f.feeding = outer
+		case *syntax.Stmt:
+			in.redirects(n)
+			f.sockets(n, &in)
+		case *syntax.Assign:
+			f.gitMoved = f.gitMoved || n.Name == nil || strings.HasPrefix(n.Name.Value, "GIT_") || n.Name.Value == "HOME" || n.Name.Value == "XDG_CONFIG_HOME"
 		case *syntax.Redirect:
 			w, _ := word.Known(n.Word, src)
 			switch n.Op {
@@ -108,6 +122,7 @@ func (f *Facts) walk(file *syntax.File, src string, depth int) {
 			f.subst = true
 		case *syntax.BinaryCmd:
 			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
+				in.feed(n.Y, in.words(n.X))
 				if c, ok := n.Y.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 {
 					w, _ := word.Known(c.Args[0], src)
 					f.piped = append(f.piped, w)
@@ -123,12 +138,18 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	for _, a := range c.Args {
 		w, known := word.Known(a, src)
 		argv, inexact = append(argv, w), inexact || !known
+		if !known {
+			if f.partial == nil {
+				f.partial = map[string]bool{}
+			}
+			f.partial[w] = true
+		}
 	}
 	f.addCommand(argv, inexact, depth)
 }
 
-// addCommand adds a command, and the commands of a command line among its words, as in bash -c
-// LINE.
+// addCommand adds a command. If one of its words is a command line, as in bash -c LINE, it also
+// adds the commands of this line.
 func (f *Facts) addCommand(argv []string, inexact bool, depth int) {
 	f.addWords(argv)
 	if len(argv) == 0 {
@@ -169,8 +190,8 @@ func (f *Facts) addWords(words []string) {
 	f.Words = append(f.Words, words...)
 }
 
-// addArgv adds a command. For a wrapper, such as sudo, it also adds every command that its
-// words may mean.
+// addArgv adds a command. If the command is a wrapper, such as sudo, addArgv also adds every
+// command that the wrapper's words may mean.
 func (f *Facts) addArgv(argv []string, inexact bool) {
 	f.addOne(argv, inexact)
 	if !commands.Entry(commands.ProgramName(argv[0])).Wraps {
@@ -195,5 +216,5 @@ func (f *Facts) addOne(argv []string, inexact bool) {
 		f.Incomplete = true
 		return
 	}
-	f.Commands, f.inexact = append(f.Commands, argv), append(f.inexact, inexact)
+	f.Commands, f.inexact, f.fed = append(f.Commands, argv), append(f.inexact, inexact), append(f.fed, f.feeding)
 }

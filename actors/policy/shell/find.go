@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// findTests are the tests and actions of find that only select and print files, with the number
-// of words that follow.
+// findTests maps the tests and actions of find that only select and print files to the number of
+// words that follow.
 var findTests = map[string]int{
 	"-name": 1, "-iname": 1, "-path": 1, "-ipath": 1, "-wholename": 1, "-iwholename": 1, "-regex": 1, "-iregex": 1, "-regextype": 1,
 	"-type": 1, "-xtype": 1, "-maxdepth": 1, "-mindepth": 1, "-size": 1, "-mtime": 1, "-mmin": 1, "-atime": 1, "-amin": 1, "-ctime": 1,

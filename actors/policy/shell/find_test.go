@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The table and find must agree on the number of words that follow each test: otherwise nod would
-// take an action for the value of a test.
+// The table must agree with find on the number of words that follow each test. Otherwise nod would
+// read an action as the value of a test.
 func TestFindTakesTheWordsThatTheTableSays(t *testing.T) {
 	if _, err := exec.LookPath("find"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -26,13 +26,13 @@ func TestFindTakesTheWordsThatTheTableSays(t *testing.T) {
 	says := func(args ...string) string {
 		cmd := exec.Command("find", args...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "LC_ALL=C")
-		out, _ := cmd.CombinedOutput() // most runs fail, because a word is left over
+		out, _ := cmd.CombinedOutput() // most runs fail, because find does not expect the last word
 		return string(out)
 	}
 	tried := 0
 	for test, n := range findTests {
 		if slices.Contains([]string{"!", "(", ")", ",", "-not", "-o", "-or", "-a", "-and", "-L", "-H", "-P"}, test) {
-			continue // these join tests, or stand before the paths
+			continue // these words join tests, or must precede the paths
 		}
 		value := values[test]
 		if value == "" {

@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// git allows git subcommands that only read, in a repository of the project. Even these may run
-// a program from the repository's configuration (core.fsmonitor, diff.external, a textconv);
-// Harden prevents that.
+// git allows git subcommands that only read, in a repository of the project. Even such a subcommand
+// may run a program from the repository's configuration (core.fsmonitor, diff.external, a
+// textconv). Harden prevents this.
 func (line *Line) git(words []word.Word) (string, bool) {
 	here, all := line.Location, words
 	for len(words) > 0 && strings.HasPrefix(words[0].Text, "-") {
@@ -42,8 +42,8 @@ func (line *Line) git(words []word.Word) (string, bool) {
 		return "reads a repository outside the project, whose configuration can run programs", false
 	}
 	if !here.StandsAtTop() {
-		// A directory in a project may contain files from strangers that form a repository. git
-		// would obey the repository's configuration, which can name programs to run.
+		// A directory in a project may have files from strangers that form a repository. git would
+		// obey this repository's configuration, which can name programs to run.
 		return "a directory below the project may be a repository of its own, whose configuration can run programs: put -C and the project's path before the subcommand", false
 	}
 	if len(words) == 0 || words[0].Glob {
@@ -59,7 +59,7 @@ func (line *Line) git(words []word.Word) (string, bool) {
 		return name + " is not a subcommand known to only read", false
 	}
 	links, looked := line.Links, line.Looked
-	line.Links, line.Looked = nil, nil // git shows a link, and not the file to which it leads
+	line.Links, line.Looked = nil, nil // git shows a link itself, and not the linked file
 	defer func() { line.Links, line.Looked = links, looked }()
 	a, why := sub.Check(name, words[1:], line)
 	operands, checked := a.Paths(), words[1:]
@@ -83,11 +83,11 @@ func (line *Line) git(words []word.Word) (string, bool) {
 	return why, false
 }
 
-// gitSecret reports whether a word after git may mean a secret. git expands patterns itself,
-// and accepts the forms REV:PATH and :(magic)PATH.
+// gitSecret reports whether a word after git may mean a secret. The word may be a pattern, which
+// git itself expands, or may have the form REV:PATH or :(magic)PATH.
 func (line *Line) gitSecret(t string) bool {
 	if strings.HasPrefix(t, ":!") || strings.HasPrefix(t, ":^") || strings.HasPrefix(t, "--") && !strings.Contains(t, "=") {
-		return false // the word excludes a path, or is a flag without a value
+		return false // such a word excludes a path, or is a flag without a value
 	}
 	if out, _ := commands.Excluded(t); out != "" {
 		return false
@@ -101,13 +101,13 @@ func (line *Line) gitSecret(t string) bool {
 	for strings.HasSuffix(t, "/*") || strings.HasSuffix(t, "/**") {
 		t = strings.TrimRight(t, "*/")
 	}
-	// Tracked files are meant to be shared, so * and patterns such as *.go are allowed,
-	// although they could match a secret.
+	// * and patterns such as *.go are allowed although they could match a secret, because tracked
+	// files are meant to be shared.
 	return !secrets.SourceGlob(t) && t != "*" && line.secretText(t, !strings.HasPrefix(t, "-"))
 }
 
-// gitPaths returns the reason to refuse a path outside the project, or "": git diff reads any
-// file, even outside the repository.
+// gitPaths returns the reason to refuse a path outside the project, or "". A check is needed
+// because git diff reads any file, even outside the repository.
 func (line *Line) gitPaths(words []word.Word, here *pathname.Location) string {
 	for _, w := range words {
 		t := w.Text

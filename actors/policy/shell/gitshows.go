@@ -10,12 +10,12 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// maxLeftOut is the largest number of files that Harden leaves out of a git command.
+// maxLeftOut is the largest number of files that Harden excludes from a git command.
 const maxLeftOut = 64
 
-// showsTracked returns the reason to ask about a git command that may print tracked secrets which
-// it does not name, or "". If the call's host runs a changed line, and git can leave the files out,
-// it notes them for Harden instead. words are the words after git.
+// showsTracked returns the reason to ask about a git command that may print tracked secrets although
+// it does not name them, or "". If the caller can change the line, and git can exclude the files,
+// showsTracked instead notes the files for Harden. The argument words has the words after git.
 func (line *Line) showsTracked(name string, a *commands.Args, words []word.Word, here *pathname.Location) string {
 	shown, limited := a.Shows(name)
 	objects := a.Objects()
@@ -64,7 +64,7 @@ func (line *Line) showsTracked(name string, a *commands.Args, words []word.Word,
 	return why
 }
 
-// pathspec returns a word with which git leaves a file out.
+// pathspec returns a word that makes git exclude a file.
 func pathspec(file string) string { return "':(top,exclude,literal)" + file + "'" }
 
 func (line *Line) leaveOut(words []word.Word, files []string) {
@@ -83,8 +83,8 @@ func joinTexts(words []word.Word) string {
 	return b.String()
 }
 
-// LeftOut returns the files that Harden excludes from the output of the line's git commands. If
-// they were not excluded, the line would not be harmless.
+// LeftOut returns the files that Harden excludes from the output of the line's git commands.
+// Without this change, the line would not be harmless.
 func (line *Line) LeftOut() (files []string) {
 	for _, some := range line.leftOut {
 		for _, f := range some {
@@ -97,8 +97,8 @@ func (line *Line) LeftOut() (files []string) {
 	return files
 }
 
-// mayInclude reports whether the pathspecs of a git command in dir may include a file, relative to
-// the top of the work tree. In doubt it returns true.
+// mayInclude reports whether the pathspecs of a git command in dir may include a file. The file's
+// path is relative to the top of the work tree. In doubt mayInclude returns true.
 func mayInclude(a *commands.Args, top, dir, file string) bool {
 	full := path.Join(top, file)
 	if slices.ContainsFunc(a.Paths(), func(w word.Word) bool {
@@ -113,7 +113,7 @@ func mayInclude(a *commands.Args, top, dir, file string) bool {
 		switch out, _ := commands.Excluded(t); {
 		case out != "" || strings.HasPrefix(t, ":!") || strings.HasPrefix(t, ":^"):
 			continue
-		case strings.HasPrefix(t, ":") || strings.HasPrefix(t, "/") || t == "" || w.Tilde: // a full path may lead through links
+		case strings.HasPrefix(t, ":") || strings.HasPrefix(t, "/") || t == "" || w.Tilde: // a full path may contain links
 			return true
 		case strings.ContainsAny(t, `*?[\`):
 			if !strings.HasPrefix(t, "*.") || strings.ContainsAny(t[2:], `*?[]\/`) || slices.ContainsFunc(strings.Split(file, "/"), func(name string) bool { return strings.HasSuffix(name, t[1:]) }) {

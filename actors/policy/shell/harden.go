@@ -9,17 +9,16 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// hardened are settings that keep git from running the file monitor, the hooks, the program for
-// signatures and, to repeat a merge, the merge drivers in its configuration.
+// hardened are settings that keep git from running configured programs: the file monitor, the
+// hooks, the program for signatures, and the merge drivers, which git runs to repeat a merge.
 var hardened = []string{"core.fsmonitor=false", "log.showSignature=false", "core.hooksPath=/dev/null", "log.diffMerges=separate"}
 
-// hardenedOptions are options right after the word git. Without optional locks git does not
-// write the index; without a pager it runs no program that shows the output.
+// hardenedOptions are the options that Harden adds after the word git. Without optional locks, git
+// does not write the index. Without a pager, git runs no program that shows the output.
 var hardenedOptions = " -c " + strings.Join(hardened, " -c ") + " --no-optional-locks --no-pager"
 
-// Harden rewrites a harmless line so that git runs no program from the repository's
-// configuration, and leaves out the files of LeftOut. If nothing must change, it returns the line
-// and false.
+// Harden rewrites a harmless line so that git runs no program from the repository's configuration,
+// and excludes the files of LeftOut. If nothing must change, Harden returns the line and false.
 func (line *Line) Harden() (string, bool) {
 	src := line.src
 	file := parse(src)
@@ -59,9 +58,9 @@ func argumentsOf(call *syntax.CallExpr, src string) []word.Word {
 	return words
 }
 
-// differSubcommand returns the last word of git's subcommand, and the flags that keep this
-// subcommand from running a configured program for comparing files. It returns nil for a
-// subcommand that runs no such program.
+// differSubcommand returns the last word of git's subcommand, and flags that keep the subcommand
+// from running a configured program for comparing files. It returns nil if the subcommand never
+// runs such a program.
 func differSubcommand(call *syntax.CallExpr, src string) (*syntax.Word, string) {
 	for i := 1; i < len(call.Args); i++ {
 		switch w, _ := word.Known(call.Args[i], src); {

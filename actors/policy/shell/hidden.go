@@ -7,8 +7,8 @@ import (
 )
 
 // hiddenCommand returns the reason to refuse a script in which Bash may run a command that the
-// syntax tree does not show, or "". Arithmetic runs the commands in the index of an array, even
-// if they are quoted. ${x@P} runs the commands in the variable x.
+// syntax tree does not show, or "". Arithmetic runs even quoted commands in the index of an array.
+// ${x@P} runs the commands in the variable x.
 func hiddenCommand(file *syntax.File) string {
 	why := ""
 	syntax.Walk(file, func(n syntax.Node) bool {

@@ -1,6 +1,6 @@
-// Package shell analyses command lines: the harmless commands in them, the files that they may
-// read, and the facts about all other commands that rules and people need. If no rule decides,
-// nod asks about each line or command that is not known to be harmless.
+// Package shell analyses command lines. It finds the harmless commands in a line, the files that
+// these commands may read, and facts about all other commands for rules and people. If no rule
+// decides, nod asks about every line or command that is not known to be harmless.
 package shell
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Limits of a command line. nod asks about a longer line, because people do not read such lines
-// and checking them could be slow.
+// Limits of a command line. nod asks about a line beyond a limit, because people do not read such a
+// line and its check could be slow.
 const (
 	maxCommand = 8 << 10 // the longest line, in bytes
 	maxNesting = 100     // the largest number of opening brackets
@@ -74,14 +74,14 @@ func (p *Part) Argv() ([]string, bool) {
 // parsers keeps parsers of Bash, because making a parser is slow.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
 
-// Reader reads command lines under a preset. It must not change while it is in use.
+// Reader reads command lines under a preset. The caller must not change a Reader that is in use.
 type Reader struct {
 	Level   commands.Level
 	Secrets *secrets.Names
 }
 
-// Line is a command line as nod reads it. nod accepts only a few forms of syntax, and asks
-// about all others.
+// Line is a command line as nod reads it. nod accepts only a few forms of syntax, and asks about
+// all other forms.
 type Line struct {
 	pathname.Location
 	reader     *Reader
@@ -92,10 +92,10 @@ type Line struct {
 	Why        string              // the reason to ask about the line as a whole, or ""
 	secret     bool                // a redirection's file may be a secret
 	Comments   bool                // the line contains a comment
-	simple     bool                // the line is one command of plain words, so it was split without a parser
+	simple     bool                // the line is a single command of plain words, and was split without a parser
 	Untracked  bool                // a command changes to an unknown directory
-	leftOut    map[string][]string // files that Harden leaves out of git commands, by the words after git
-	zsh        bool                // the line is read as in an interactive Zsh: # starts no comment
+	leftOut    map[string][]string // files that Harden excludes from a git command, by the words after git
+	zsh        bool                // the line is read as an interactive Zsh reads it, in which # does not begin a comment
 }
 
 // Harmless reports whether all commands of the line are known to be harmless.
@@ -134,8 +134,8 @@ func (line *Line) Reason() string {
 	return ""
 }
 
-// plainWords splits a line of plain words and spaces, as most lines are, faster than the
-// parser. It returns nil for every other line.
+// plainWords splits a line of plain words and spaces faster than the parser. Most lines are of this
+// kind. For any other line it returns nil.
 func plainWords(src string) []word.Word {
 	words := make([]word.Word, 0, 8)
 	for text := range strings.SplitSeq(src, " ") {
@@ -153,8 +153,8 @@ func plainWords(src string) []word.Word {
 	return words
 }
 
-// Read parses a command line and checks its commands. The syntax tree is nil if parsing fails,
-// or if the line is so simple that Read needs no parser.
+// Read parses a command line and checks its commands. The syntax tree is nil if parsing fails, or
+// if a simple line needs no parser.
 func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
 	line := &Line{Location: loc, reader: r, src: src}
 	if line.Why = tooMuch(src); line.Why != "" {
@@ -180,9 +180,8 @@ func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
 	return line, file
 }
 
-// readCommentsAsZsh reads a harmless line with comments a second time, as an interactive Zsh
-// does: it takes comments for words. nod asks about a line that is not harmless in this
-// reading.
+// readCommentsAsZsh reads a harmless line with comments a second time. Like an interactive Zsh, it
+// reads the comments as words. nod asks about a line that is not harmless when it is read in this way.
 func (line *Line) readCommentsAsZsh(file *syntax.File) {
 	var b strings.Builder
 	last := 0
@@ -214,8 +213,8 @@ func (line *Line) readCommentsAsZsh(file *syntax.File) {
 	}
 }
 
-// parse returns the syntax tree of src, or nil if src is not correct Bash. It does not repair
-// src, because the shell may run another command than the repaired line shows.
+// parse returns the syntax tree of src, or nil if src is not correct Bash. It does not repair src,
+// because the shell may run another command than the repaired text shows.
 func parse(src string) *syntax.File {
 	parser := parsers.Get().(*syntax.Parser)
 	file, err := parser.Parse(strings.NewReader(src), "")
@@ -226,8 +225,7 @@ func parse(src string) *syntax.File {
 	return file
 }
 
-// Refuse sets the reason to ask about the line as a whole, unless the line already has such a
-// reason.
+// Refuse sets the reason to ask about the whole line. A reason that the line already has stays.
 func (line *Line) Refuse(why string) {
 	if line.Why == "" {
 		line.Why = why
@@ -277,8 +275,8 @@ func (line *Line) stmt(st *syntax.Stmt) {
 	}
 }
 
-// cdChain returns the statements of a line cd DIR && a && b with an absolute DIR; nil for every
-// other line.
+// cdChain returns the statements of a line cd DIR && a && b, if DIR is absolute. For any other line
+// it returns nil.
 func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 	for c.Op == syntax.AndStmt {
 		chain = append(chain, c.Y)

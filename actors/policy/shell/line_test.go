@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// The command table must mark every command in grammars as Special, because only these are
-// checked by their grammar.
+// Every command in grammars must be Special in the command table, because only the grammars of
+// Special commands are used.
 func TestGrammarsAreUsed(t *testing.T) {
 	for name := range grammars {
 		assert.True(t, commands.Entry(name).Special, name)

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// ownShowCommands are nod's commands that only show something. Every other command of nod, even
-// an unknown one, counts as a command that decides, grants or configures.
+// ownShowCommands are nod's commands that only show something. nod treats every other nod command,
+// even an unknown one, as a command that decides, grants or configures.
 var ownShowCommands = map[string]bool{
 	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "status": true, "history": true, "sessions": true, "completion": true, "--help": true, "--version": true, "-h": true,
 	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,
@@ -22,8 +22,7 @@ const (
 	OwnFilesDenied   = "agents may not write nod's own files"
 )
 
-// ownCommandText finds nod's commands that decide, grant or configure in a text that cannot be
-// parsed.
+// ownCommandText matches nod commands that decide, grant or configure, in text that cannot be parsed.
 var ownCommandText = lazyregexp.New(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|policy\s+suggest\s.*--a|answer|leave|back|login|open|stop|resume|approvers|pair|keys|hook|inbox|backup|restore|voice)\b`)
 
 func (f *Facts) ownCommand(argv []string) {
@@ -37,14 +36,14 @@ func (f *Facts) ownCommand(argv []string) {
 		i := slices.IndexFunc(argv, func(a string) bool { return strings.Contains(a, "cmd/nod") })
 		argv = argv[i:]
 	}
-	if len(argv) > 1 && argv[1] == "exec" { // nod exec runs the words after it as a command
+	if len(argv) > 1 && argv[1] == "exec" { // nod exec runs its later words as a command
 		for i := range argv[2:] {
 			f.ownCommand(argv[2+i:])
 		}
 		return
 	}
 	verb := strings.Join(argv[1:min(len(argv), 3)], " ")
-	if verb == "policy suggest" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasPrefix(a, "--a") }) { // --apply
+	if verb == "policy suggest" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasPrefix(a, "--a") }) { // such as --apply
 		f.Forbidden = OwnCommandDenied
 		return
 	}
@@ -54,8 +53,8 @@ func (f *Facts) ownCommand(argv []string) {
 	f.Forbidden = OwnCommandDenied
 }
 
-// ownWrites denies a line that may write nod's own files: the line redirects output to such a
-// file, or such a file is among the words of a command that possibly does more than read.
+// ownWrites denies a line that may write nod's own files. Such a line redirects output to an own
+// file, or names an own file in a command that may do more than read.
 func (f *Facts) ownWrites(unparsed bool) {
 	at := *f.Location
 	for _, argv := range f.Commands {
@@ -83,9 +82,9 @@ func (f *Facts) ownWrites(unparsed bool) {
 	}
 }
 
-// directoriesAfterC returns the directories in which relative paths of argv may begin if each
-// -C DIR is a change of directory, as in git, tar and make. For other commands, the extra
-// directories can only lead to more questions and denials.
+// directoriesAfterC returns the directories in which relative paths of argv may begin if each -C
+// DIR changes the directory, as it does in git, tar and make. For other commands, the further
+// directories only cause more questions and denials.
 func (f *Facts) directoriesAfterC(argv []string) []string {
 	to := *f.Location
 	for i := 0; i+1 < len(argv) && i < 12; i++ {
@@ -96,9 +95,9 @@ func (f *Facts) directoriesAfterC(argv []string) []string {
 	return to.Dirs
 }
 
-// leavesOwnFiles reports whether a command, by its flags, does not write the files among its
-// words: it only reads them, or adds them to a repository. inside means that the line runs in
-// one of nod's own directories, in which adding files to a repository is a write.
+// leavesOwnFiles reports whether a command leaves the files among its words unchanged: it only
+// reads them, or adds them to a repository. inside means that the line runs in one of nod's own
+// directories, where adding to a repository is a write.
 func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
 	switch argv[0] {
 	case "cd", "test", "[":
@@ -113,9 +112,8 @@ func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
 	return c != nil && !strings.Contains(argv[0], " ") && c.Fits(argv[1:])
 }
 
-// gitOnlyReads reports whether git with these words only reads. It ignores the options before
-// the subcommand: these may make git use another repository or program, but write nothing
-// themselves.
+// gitOnlyReads reports whether git with these words only reads. It ignores options before the
+// subcommand, because they write nothing, although they may make git use another repository or program.
 func (f *Facts) gitOnlyReads(words []string) bool {
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		n := 1

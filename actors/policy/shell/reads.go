@@ -10,23 +10,22 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// ErrReadsUnknown means that a line may read files that are not among its words, so nod must
-// ask.
+// ErrReadsUnknown means that a line may read files that its words do not name, so nod must ask.
 var ErrReadsUnknown = errors.New("nod cannot tell which files it reads")
 
-// Disk describes the symbolic links and repositories on the machine of a command line. An error
-// means that they are unknown.
+// Disk describes the symbolic links and repositories on the machine of a command line. After an
+// error, they are unknown.
 type Disk interface {
 	// Links returns the names of the symbolic links in a directory.
 	Links(dir string) ([]string, error)
-	// WorkTree returns the top of the repository that git finds from dir on, or dir itself
-	// without one.
+	// WorkTree returns the top of the first repository that git finds in dir or above it. Without a
+	// repository, it returns dir itself.
 	WorkTree(dir string) (string, error)
 }
 
-// Reads returns the paths that a harmless line may read: the directories in which it may run,
-// all paths that its words may mean and, if it runs git, whole work trees. The error means that
-// the paths are unknown.
+// Reads returns the paths that a harmless line may read. These are the directories in which the
+// line may run, all paths that its words may mean and, if the line runs git, whole work trees. The
+// error means that the paths are unknown.
 func (line *Line) Reads(disk Disk) ([]string, error) {
 	r := readCollector{disk: disk, dirs: line.directories()}
 	r.paths = slices.Clone(r.dirs)
@@ -46,9 +45,9 @@ func (line *Line) Reads(disk Disk) ([]string, error) {
 	return slices.Compact(r.paths), nil
 }
 
-// directories returns the directories in which the line may run. In the path of a cd, Bash
-// removes each ".." by name; if the result is no directory, Bash follows the path as written.
-// Both paths are included.
+// directories returns the directories in which the line may run. Bash removes each ".." from the
+// path of a cd by name. If the result is not a directory, Bash follows the path as it is written.
+// directories returns both paths.
 func (line *Line) directories() []string {
 	dirs := slices.Clone(line.Dirs)
 	for i := range line.Parts {
@@ -63,8 +62,7 @@ func (line *Line) directories() []string {
 	return slices.Compact(dirs)
 }
 
-// joinPath returns p as a path below dir. It keeps "..", whose meaning depends on symbolic
-// links.
+// joinPath returns p as a path below dir. It keeps "..", because its meaning depends on symbolic links.
 func joinPath(dir, p string) string {
 	if path.IsAbs(p) {
 		return p
@@ -80,12 +78,12 @@ type readCollector struct {
 
 func (r *readCollector) part(words []word.Word) error {
 	name := words[0].Text
-	if name == "rtk" { // the program rtk runs git and shortens its output
+	if name == "rtk" { // rtk runs git and shortens git's output
 		name, words = "git", words[1:]
 	}
 	words = words[1:]
 	switch {
-	case name == "workmux": // workmux shows the output of other agents, which may have read any file
+	case name == "workmux": // workmux shows the output of other agents, and these may have read any file
 		return ErrReadsUnknown
 	case name == "find" && slices.ContainsFunc(words, func(w word.Word) bool { return w.Text == "-L" || w.Text == "-follow" }):
 		return ErrReadsUnknown
@@ -104,7 +102,7 @@ func (r *readCollector) part(words []word.Word) error {
 	return nil
 }
 
-// repository adds the top of each repository that a git command may find.
+// repository adds the top of each repository that a git command may use.
 func (r *readCollector) repository(words []word.Word) error {
 	dirs := slices.Clone(r.dirs)
 	for i, w := range words {
@@ -122,8 +120,8 @@ func (r *readCollector) repository(words []word.Word) error {
 	return nil
 }
 
-// word adds the paths that a word may mean in each directory: the whole word, the text after =,
-// and in a flag the text from the first /, ~ or dot on.
+// word adds the paths that a word may mean in each directory. A path may be the whole word or the
+// text after =. In a flag, a path may also begin at the first /, ~ or dot.
 func (r *readCollector) word(w word.Word) error {
 	texts := []string{w.Text}
 	if _, value, ok := strings.Cut(w.Text, "="); ok {
@@ -152,9 +150,9 @@ func (r *readCollector) word(w word.Word) error {
 	return nil
 }
 
-// pattern adds the directory of a file name pattern, and the symbolic links in it whose names
-// begin and end like the pattern. The text between the beginning and the end is not compared,
-// because wildcards in that text may have been quoted.
+// pattern adds the directory of a file name pattern. It also adds each symbolic link in this
+// directory whose name begins and ends like the pattern. It does not compare the text in between,
+// because wildcards there may have been quoted.
 func (r *readCollector) pattern(begin, end string) error {
 	in, begin := begin[:strings.LastIndexByte(begin, '/')+1], begin[strings.LastIndexByte(begin, '/')+1:]
 	for _, d := range r.dirs {

@@ -4,8 +4,8 @@ import "github.com/nodbus/nod/actors/policy/shell/word"
 
 import "mvdan.cc/sh/v3/syntax"
 
-// redirect checks a redirection. It allows discarding output, joining standard output and
-// standard error, and reading a plain file. nod asks about any other redirection.
+// redirect checks a redirection. It allows a redirection that discards output, joins standard
+// output and standard error, or reads a plain file. nod asks about any other redirection.
 func (line *Line) redirect(r *syntax.Redirect) {
 	n := ""
 	if r.N != nil {
@@ -53,7 +53,7 @@ func (line *Line) redirect(r *syntax.Redirect) {
 	}
 }
 
-// markInput marks the parts from index n on as reading a file or a pipe.
+// markInput notes that all parts from index n on read a file or a pipe.
 func (line *Line) markInput(n int) {
 	for i := range line.Parts[n:] {
 		line.Parts[n+i].HasInput = true

@@ -10,13 +10,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// riskRank returns the rank of a risk, higher for a worse one, and -1 for an unknown one.
+// riskRank returns the rank of a risk. A worse risk has a higher rank, and an unknown risk has the rank -1.
 func riskRank(r schemas.Risk) int {
 	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, r)
 }
 
-// Assessment is the risk of a command line, for people: the reasons for all its risks, the objects of
-// these reasons, and the code that the line runs and does not contain.
+// Assessment describes the risk of a command line for people. It has the reasons for all risks of the
+// line, the objects of these reasons, and the code that the line runs but does not contain.
 type Assessment struct {
 	Risk    schemas.Risk
 	Reasons []string
@@ -35,16 +35,24 @@ func (f *Facts) Risk(line *Line) Assessment {
 			why = append(why, h.Why)
 		}
 	}
-	on := f.newTargets(line)
+	on, sent := f.newTargets(line), f.sentSecrets()
+	for _, what := range sent.reasons {
+		add(commands.Harm{Risk: schemas.RiskHigh, Why: what})
+	}
 	for i, argv := range f.Commands {
 		if isOperandDot(argv) {
 			continue
 		}
 		for _, h := range commands.Harms(argv) {
-			add(on.ofCommand(argv, f.inexact[i], h))
+			if !(sent.by[i] && h.OnlyTransfers()) {
+				add(on.ofCommand(argv, f.inexact[i], h))
+			}
 		}
 	}
 	for _, w := range f.Writes {
+		if _, _, ok := socketOf(w); ok {
+			continue
+		}
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "writes files"})
 		on.add(on.file("writes files", w))
 	}
@@ -54,12 +62,12 @@ func (f *Facts) Risk(line *Line) Assessment {
 		}
 	}
 	for _, w := range append(f.Words[:len(f.Words):len(f.Words)], f.Writes...) {
-		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.Location.Project != "" && !f.Location.InProject(p) {
+		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && !strings.HasPrefix(p, "/dev/tcp/") && !strings.HasPrefix(p, "/dev/udp/") && f.Location.Project != "" && !f.Location.InProject(p) {
 			add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
 			on.add(on.file(schemas.OutsideProject, w))
 		}
 	}
-	if why := f.secretReason(line); why != "" {
+	if why := f.secretReason(line, sent.words); why != "" {
 		add(commands.Harm{Risk: schemas.RiskHigh, Why: why})
 	}
 	if f.Forbidden != "" {
@@ -77,10 +85,13 @@ func (f *Facts) Risk(line *Line) Assessment {
 	return Assessment{worst, why, on.all, f.unseen()}
 }
 
-// unseen describes the code that the line runs and does not contain.
+// unseen describes the code that the line runs but does not contain.
 func (f *Facts) unseen() (all []string) {
 	downloads := slices.ContainsFunc(f.Commands, commands.Downloads)
 	for i, argv := range f.Commands {
+		if isOperandDot(argv) {
+			continue
+		}
 		code := commands.Unseen(argv, commands.Input{
 			Piped: slices.Contains(f.piped, argv[0]), Downloaded: downloads, Computed: f.subst && f.inexact[i],
 		})
@@ -91,16 +102,16 @@ func (f *Facts) unseen() (all []string) {
 	return all
 }
 
-// plainWord matches a word that cannot be mistaken for a text of nod.
+// plainWord matches a word that people cannot mistake for nod's own text.
 var plainWord = lazyregexp.New(`^[A-Za-z0-9._/~*?-]{1,40}$`)
 
 // secretReason returns the reason that the line names, or may name, a secret or settings, with the word
-// that does; or "".
-func (f *Facts) secretReason(line *Line) string {
+// that does; or "". It leaves out the words of secrets that the line sends.
+func (f *Facts) secretReason(line *Line, sent []string) string {
 	certain, maybe := "", ""
 	for _, w := range f.Words {
 		switch {
-		case w == "":
+		case w == "", slices.Contains(sent, w), slices.Contains(sent, commands.FileIn(w)):
 		case certain == "" && slices.ContainsFunc(f.Location.Resolve(w), f.secrets.Listed):
 			certain = w
 		case maybe == "" && f.secrets.MayBe(w, f.Location, false):
@@ -110,7 +121,7 @@ func (f *Facts) secretReason(line *Line) string {
 	why, at := "touches a secret or settings", certain
 	switch {
 	case certain != "":
-	case maybe != "" || line.NamesSecret():
+	case maybe != "" || len(sent) == 0 && line.NamesSecret():
 		why, at = "may touch a secret or settings", maybe
 	default:
 		return ""

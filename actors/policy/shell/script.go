@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Script is a command line as Bash runs it in a process of its own. It contains all simple commands of
-// the line, also those in loops, subshells and substitutions. It differs from a Line in two ways: a
-// Script may have any form of syntax, and it does not tell which commands are harmless.
+// Script is a command line as Bash runs it in a process of its own. It has all simple commands of the
+// line, including those in loops, subshells and substitutions. Unlike a Line, a Script may have any
+// form of syntax, and does not tell which commands are harmless.
 type Script struct {
 	pathname.Location         // the directories in which the script starts
 	Steps             []Step  // the simple commands, in the order of the text
@@ -22,20 +22,20 @@ type Script struct {
 // Step is one simple command of a Script.
 type Step struct {
 	Words     []Term
-	Assigns   []Assign // variables for this command or, if the step has no command, for all later steps
+	Assigns   []Assign // variables for this command; if the step has no command, for all later steps
 	Redirects []Redirect
 	Dirs      []string // the directories in which the command may run; empty if unknown
-	Piped     bool     // the input is the output of another command
+	Piped     bool     // the command's input is the output of another command
 }
 
-// Term is a word of a Step, as far as its text is known.
+// Term is a word of a Step. Its text may be known only in part.
 type Term struct {
 	Text  string // the word without quotes and without its unknown parts
-	Known bool   // Text is the whole word: no part depends on a variable or a command
+	Known bool   // Text is the whole word, because no part depends on a variable or a command
 	Glob  bool   // the shell may expand the word to file names
 	Tilde bool   // the word starts with an unquoted ~
-	// Splits means that the shell splits an unknown part of the word at spaces, so the word may
-	// be several words, or none.
+	// Splits means that the word may be several words, or none, because the shell splits an unknown
+	// part of the word at spaces.
 	Splits bool
 	open   string // the text before the first unknown part
 }
@@ -62,16 +62,16 @@ const (
 	ReadsFile RedirectKind = iota
 	Truncates
 	Appends
-	ReadsText // reads a here-document or here-string; the field File is its text
+	ReadsText // reads a here-document or here-string, whose text is in the field File
 )
 
-// Redirect is a redirection of a Step. A Step has no redirections between descriptors.
+// Redirect is a redirection of a Step to or from a file. Redirections between descriptors are left out.
 type Redirect struct {
 	Kind RedirectKind
 	File Term
 }
 
-// maxDepth bounds scripts in scripts, as in bash -c "bash -c ls".
+// maxDepth limits the nesting of scripts, as in bash -c "bash -c ls".
 const maxDepth = 4
 
 // ReadScript reads a command line as a Script.
@@ -81,8 +81,8 @@ func ReadScript(src string, loc pathname.Location) *Script {
 	return s
 }
 
-// Inner reads a command line that a command of s runs, such as the word after bash -c. dirs are
-// the directories in which that command line may start.
+// Inner reads a command line that a command of s runs, such as the word after bash -c. dirs are the
+// directories in which the command line may start.
 func (s *Script) Inner(src string, dirs []string) *Script {
 	in := &Script{Location: s.Location, depth: s.depth + 1}
 	if in.Dirs = dirs; in.depth > maxDepth {
@@ -160,7 +160,7 @@ func (w *scriptWalker) stmt(st *syntax.Stmt) {
 	w.command(st.Cmd, w.redirects(st.Redirs))
 }
 
-// command adds the steps of one command. redirects are the redirections of the whole command.
+// command adds the steps of one command. The argument redirects has the redirections of the whole command.
 func (w *scriptWalker) command(cmd syntax.Command, redirects []Redirect) {
 	if call, ok := cmd.(*syntax.CallExpr); ok {
 		w.call(call, redirects)
@@ -215,8 +215,8 @@ func (w *scriptWalker) command(cmd syntax.Command, redirects []Redirect) {
 	}
 }
 
-// twice walks the body of a loop. A cd in the body changes the directory of the next round, so
-// the body is walked again if the directories have changed.
+// twice walks the body of a loop. A cd in the body changes the directory for the next round. If the
+// directories have changed, twice walks the body a second time.
 func (w *scriptWalker) twice(lists ...[]*syntax.Stmt) {
 	before := len(w.dirs)
 	for _, l := range lists {
@@ -291,8 +291,8 @@ func (w *scriptWalker) here() []string {
 	return w.dirs
 }
 
-// changeDir follows cd. The cd may fail, or be in a subshell or in a branch that does not run,
-// so later commands may run in the old or in the new directory.
+// changeDir follows cd. The cd may fail, or may not run in the current shell, so later commands may
+// run in the old or in the new directory.
 func (w *scriptWalker) changeDir(words []Term) {
 	switch words[0].Text {
 	case "pushd", "popd":

@@ -10,17 +10,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxTargets bounds the targets of a line. People see only the first ones.
+// maxTargets is the largest number of targets of a line. People see only the first targets.
 const maxTargets = 24
 
 // targets collects the objects of a line's commands.
 type targets struct {
 	facts *Facts
-	lost  bool // relative words may mean a path in any directory
+	lost  bool // a relative word may mean a path in any directory
 	all   []schemas.Target
 }
 
-// movers are the commands after which a command line may run in another directory.
+// movers are commands that may change the directory in which later commands of the line run.
 var movers = []string{"cd", "pushd", "popd", ".", "source", "eval"}
 
 func (f *Facts) newTargets(line *Line) *targets {
@@ -33,8 +33,8 @@ func (f *Facts) newTargets(line *Line) *targets {
 	return t
 }
 
-// isOperandDot reports whether a command is only a directory among the words of another one, as in
-// find . -name x, and not the command that runs a file.
+// isOperandDot reports whether the word "." is only a directory among another command's words, as in find
+// . -name x. As a command, "." runs a file.
 func isOperandDot(argv []string) bool {
 	return argv[0] == "." && (len(argv) == 1 || strings.HasPrefix(argv[1], "-"))
 }
@@ -46,10 +46,13 @@ func (t *targets) add(target schemas.Target) {
 }
 
 // ofCommand adds the objects of one harm of a command, and returns the harm. The harm is less if the
-// command deletes only the output of builds in the project; inexact means that nod does not know all of
-// its words.
+// command deletes only build output of the project. inexact means that nod does not know all words of the
+// command.
 func (t *targets) ofCommand(argv []string, inexact bool, h commands.Harm) commands.Harm {
 	files, names := commands.Objects(argv, h)
+	if remote, _, ok := commands.Remote(argv); ok && len(names) > 0 && !t.facts.partial[remote] {
+		names[0] = t.remote(argv, remote, names[0])
+	}
 	mild := h.IsDeletion() && h.Risk == schemas.RiskHigh && !inexact && len(files) > 0
 	var found []schemas.Target
 	for _, w := range files {
@@ -65,7 +68,15 @@ func (t *targets) ofCommand(argv []string, inexact bool, h commands.Harm) comman
 		target.Does = h.Why
 		t.add(target)
 	}
-	for _, name := range names {
+	_, _, remote := commands.Remote(argv)
+	for i, name := range names {
+		switch {
+		case !t.facts.hides(name):
+		case remote && i > 0: // the name of a branch
+			continue
+		default:
+			name = commands.Unknown
+		}
 		t.add(schemas.Target{Does: h.Why, Name: name})
 	}
 	if where := commands.OutsideOf(argv); where != "" {
@@ -82,9 +93,9 @@ func (t *targets) file(does, w string) schemas.Target {
 	return FileTarget(t.facts.Location, does, w)
 }
 
-// FileTarget returns the target of the path w of a call. If it may mean several paths, the target is one
-// outside the project, if there is one. A target in a project that is or contains a home directory, or is
-// the whole file system, has no place: "in the project" would sound harmless.
+// FileTarget returns the target of the path w of a call. If w may mean several paths, a path outside the
+// project is preferred. If the project is or contains a home directory, or is the whole file system, a
+// target in it has no place, because "in the project" would sound harmless.
 func FileTarget(loc *pathname.Location, does, w string) schemas.Target {
 	target := schemas.Target{Does: does, Name: w}
 	inside := schemas.PlaceProject
@@ -92,7 +103,7 @@ func FileTarget(loc *pathname.Location, does, w string) schemas.Target {
 		inside = ""
 	}
 	for _, at := range loc.Resolve(w) {
-		if strings.HasPrefix(at, "/?/") { // the line has changed to a directory that nod does not know
+		if strings.HasPrefix(at, "/?/") { // stands for a directory that nod does not know
 			return schemas.Target{Does: does, Name: w}
 		}
 		if target.Place == schemas.PlaceOutside {

@@ -9,11 +9,11 @@ import (
 // memory holds the variables of a script whose values are known.
 type memory struct {
 	once   map[string]bool // variables that the script sets exactly once
-	values map[string]Term // the known values of variables at the present command
+	values map[string]Term // the known values of variables at the current command
 }
 
-// remember finds the variables that a script sets exactly once. If a command of the script may
-// set any variable, as eval may, remember finds no variables.
+// remember finds the variables that a script sets exactly once. If a command of the script may set
+// any variable, as eval may, the result has no variables.
 func remember(file *syntax.File, home string) *memory {
 	m := &memory{once: map[string]bool{}, values: map[string]Term{}}
 	set := map[string]int{}
@@ -51,8 +51,8 @@ func remember(file *syntax.File, home string) *memory {
 	return m
 }
 
-// learn stores the variables that a statement at the top of a script sets. They are known in
-// the later statements.
+// learn stores the values of variables that a statement at the top level of a script sets. Later
+// statements know these values.
 func (m *memory) learn(st *syntax.Stmt, w *scriptWalker) {
 	c, ok := st.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) > 0 || st.Background || len(st.Redirs) > 0 {
@@ -68,7 +68,7 @@ func (m *memory) learn(st *syntax.Stmt, w *scriptWalker) {
 	}
 }
 
-// setsVariables are commands that may set variables which the syntax tree does not name.
+// setsVariables are commands that may set variables although the syntax tree does not name the variables.
 var setsVariables = map[string]bool{
 	"read": true, "eval": true, "source": true, ".": true, "mapfile": true, "readarray": true, "getopts": true, "printf": true, "unset": true,
 	"builtin": true, "command": true, "let": true, "wait": true, "coproc": true, "typeset": true,
@@ -117,7 +117,7 @@ type termReader struct {
 	out   Term
 }
 
-// unknown marks the word as not fully known.
+// unknown marks the word as not completely known.
 func (r *termReader) unknown() {
 	if r.out.Known {
 		r.out.Known, r.out.open = false, r.text.String()
@@ -198,8 +198,8 @@ func (r *termReader) quoted(part syntax.WordPart) {
 	}
 }
 
-// param reads a variable. Outside quotes, Bash splits its value at spaces and expands patterns
-// in it.
+// param reads a variable. Outside quotes, Bash splits the variable's value at spaces and expands
+// patterns in the value.
 func (r *termReader) param(p *syntax.ParamExp, quoted bool) {
 	plain := p.Param != nil && !p.Excl && !p.Length && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && p.Names == 0
 	if plain && r.names != nil {
@@ -212,7 +212,7 @@ func (r *termReader) param(p *syntax.ParamExp, quoted bool) {
 	r.out.Splits = r.out.Splits || !quoted
 }
 
-// redirects reads redirections, except those between descriptors and those to /dev/null.
+// redirects reads redirections. It leaves out those between descriptors and those to /dev/null.
 func (w *scriptWalker) redirects(list []*syntax.Redirect) []Redirect {
 	var out []Redirect
 	for _, r := range list {

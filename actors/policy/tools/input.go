@@ -11,12 +11,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Input is a tool's input, by the exact names of its fields. Go's struct decoding would accept
-// "Command" for "command", and nod might then check a command that does not run.
+// Input maps the exact names of a tool's input fields to their values. Go's struct decoding would
+// accept "Command" for "command", and nod might then check a command that does not run.
 type Input map[string]json.RawMessage
 
-// ReadInput decodes a tool's input. An empty input has no fields. The error means that raw is
-// no JSON object, or too long.
+// ReadInput decodes a tool's input. An empty input has no fields. The error means that raw is not a
+// JSON object, or is too long.
 func ReadInput(raw json.RawMessage) (Input, error) {
 	in := Input{}
 	if len(raw) == 0 {
@@ -34,9 +34,8 @@ func ReadInput(raw json.RawMessage) (Input, error) {
 	return in, nil
 }
 
-// flatInput reads a JSON object with plain keys and only string values, as most inputs are,
-// faster than a JSON decoder. It does not decode the strings, and returns nil for any other
-// input.
+// flatInput reads a JSON object with plain keys and only string values, faster than a JSON decoder.
+// Most inputs are of this kind. It does not decode the strings. For any other input it returns nil.
 func flatInput(raw json.RawMessage) Input {
 	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' || len(raw) > schemas.MaxRequestBytes {
 		return nil
@@ -64,7 +63,7 @@ func flatInput(raw json.RawMessage) Input {
 	}
 }
 
-// skipSpaces returns the index of the first byte from at on that is no space.
+// skipSpaces returns the index of the first byte that is not a space, starting at the index at.
 func skipSpaces(raw json.RawMessage, at int) int {
 	for at < len(raw) && raw[at] == ' ' {
 		at++
@@ -72,8 +71,8 @@ func skipSpaces(raw json.RawMessage, at int) int {
 	return at
 }
 
-// stringEnd returns the index after the JSON string that starts at the given index, or -1 if no
-// string starts there.
+// stringEnd returns the index after the JSON string that starts at the index at. If no string
+// starts there, it returns -1.
 func stringEnd(raw json.RawMessage, at int) int {
 	if at >= len(raw) || raw[at] != '"' {
 		return -1
@@ -91,8 +90,8 @@ func stringEnd(raw json.RawMessage, at int) int {
 	return -1
 }
 
-// Text returns the string under one of the keys. It returns false if the input has none of the
-// keys, or several, or if the value is no string.
+// Text returns the string under one of the keys. It returns false if the input has none or several
+// of the keys, or if the value is not a string.
 func (in Input) Text(keys ...string) (string, bool) {
 	out, found := "", false
 	for _, k := range keys {
@@ -109,8 +108,8 @@ func (in Input) Text(keys ...string) (string, bool) {
 	return out, found
 }
 
-// unquote returns the text of a JSON string, or false if raw is no JSON string. A string
-// without escapes needs no decoding.
+// unquote returns the text of a JSON string, or false if raw is not a JSON string. A string without
+// escapes is not decoded.
 func unquote(raw json.RawMessage) (string, bool) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
 		return string(raw[1 : n-1]), true
@@ -122,7 +121,7 @@ func unquote(raw json.RawMessage) (string, bool) {
 	return s, true
 }
 
-// FilePaths returns the paths in the input of a file tool, or false if they are unknown.
+// FilePaths returns the paths in the input of a file tool. If the paths are unknown, it returns false.
 func (in Input) FilePaths(t Tool) ([]string, bool) {
 	var out []string
 	if t.Name == "Edit" && (in["patch"] != nil || in["input"] != nil) {
@@ -146,8 +145,8 @@ func (in Input) FilePaths(t Tool) ([]string, bool) {
 	return out, len(out) > 0
 }
 
-// fields lists, for each kind of tool, the text fields that its input may have. Any other field
-// may contain another path or address.
+// fields lists the text fields that an input may have, for each kind of tool. Any other field may
+// contain another path or address.
 var fields = map[Kind]map[string]bool{
 	File:   set("file_path filePath path notebook_path absolute_path dir_path cwd pages description explanation"),
 	Search: set("path filePath dir_path cwd pattern glob include include_pattern includePattern query regex type output_mode ignore exclude exclude_pattern excludePattern description explanation"),
@@ -164,8 +163,8 @@ func set(names string) map[string]bool {
 	return out
 }
 
-// UnknownField returns the alphabetically first field that is not known for this kind of tool,
-// or "". It ignores numbers and booleans, which cannot be paths.
+// UnknownField returns a field that is not known for this kind of tool, or "". If there are several, it
+// returns the alphabetically first one. It ignores numbers and booleans, because they cannot be paths.
 func (in Input) UnknownField(k Kind) string {
 	listed := func(name string) bool {
 		raw := string(in[name])
@@ -189,8 +188,8 @@ func (in Input) UnknownField(k Kind) string {
 	return ""
 }
 
-// firstUnlisted returns the alphabetically first field that is not listed, or "". The order
-// gives the same input always the same reason.
+// firstUnlisted returns the alphabetically first field that is not listed, or "". Because of this
+// order, the same input always gets the same reason.
 func firstUnlisted(fields map[string]json.RawMessage, listed func(name string) bool) string {
 	first := ""
 	for name := range fields {
@@ -201,15 +200,15 @@ func firstUnlisted(fields map[string]json.RawMessage, listed func(name string) b
 	return first
 }
 
-// patchHeads are the beginnings of the lines with a file's path in an apply_patch envelope;
-// patchMarks are the other lines that begin with ***.
+// In an apply_patch envelope, lines with a file's path begin with one of patchHeads. patchMarks are
+// the other lines that begin with ***.
 var (
 	patchHeads = []string{"*** Add File", "*** Update File", "*** Delete File", "*** Move to"}
 	patchMarks = []string{"*** Begin Patch", "*** End Patch", "*** End of File"}
 )
 
-// patchPaths returns the files that an apply_patch envelope changes, or false if they are
-// unknown.
+// patchPaths returns the files that an apply_patch envelope changes. If the files are unknown, it
+// returns false.
 func (in Input) patchPaths() ([]string, bool) {
 	patch, ok := in.Text("patch", "input")
 	if !ok {

@@ -23,7 +23,7 @@ func (in Input) CheckWebAddress() error {
 }
 
 // NeededPaths returns the paths of a file tool's call, as the call writes them. The error means
-// that they are unknown.
+// that the paths are unknown.
 func (in Input) NeededPaths(t Tool) ([]string, error) {
 	if k := in.UnknownField(t.Kind); k != "" {
 		return nil, fmt.Errorf("its input has a field that nod does not know, %q", k)
@@ -54,10 +54,10 @@ func (in Input) hasAny(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return in[k] != nil })
 }
 
-// globPaths returns the directories in which a search for pattern begins: each of dirs joined
-// with the part of pattern before its first wildcard. If that part is absolute, the result is
-// dirs and this part. (Below such a directory, a wildcard may go through a symbolic link. The
-// search may then reveal names of files elsewhere, but not their content.)
+// globPaths returns the directories in which a search for pattern begins. It joins each of dirs
+// with the part of pattern before the first wildcard. If this part is absolute, the result is dirs
+// and this part. Below such a directory, a wildcard may follow a symbolic link. The search may then
+// show names of files elsewhere, but not their content.
 func globPaths(dirs []string, pattern string) ([]string, error) {
 	dirs = slices.Clone(dirs)
 	fixed := pattern[:strings.IndexAny(pattern+"*", `*?[{\`)]
@@ -72,12 +72,12 @@ func globPaths(dirs []string, pattern string) ([]string, error) {
 		return dirs, nil
 	}
 	for i := range dirs {
-		dirs[i] += "/" + fixed // the meaning of .. depends on symbolic links, so fixed is not cleaned
+		dirs[i] += "/" + fixed // fixed is not cleaned, because the meaning of ".." depends on symbolic links
 	}
 	return dirs, nil
 }
 
-// Absolute joins p to the call's working directory. It keeps "..", whose meaning depends on
+// Absolute joins p to the call's working directory. It keeps "..", because its meaning depends on
 // symbolic links. The error means that the result is unknown.
 func (in Input) Absolute(p string) (string, error) {
 	switch {

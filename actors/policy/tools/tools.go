@@ -1,5 +1,5 @@
-// Package tools reads the tool calls of agents: the kind of a tool, and the paths, the command
-// or the address in its input. It makes no decisions.
+// Package tools reads the tool calls of agents. It tells the kind of a tool, and finds the paths,
+// the command or the address in a tool's input. It makes no decisions.
 package tools
 
 import (
@@ -27,7 +27,7 @@ const (
 	Notes // tools that only store the agent's own notes, such as a to-do list
 )
 
-// Tool is a tool's kind, and its name as rules spell it.
+// Tool is a tool's kind, and the name that rules use for the tool.
 type Tool struct {
 	Name string
 	Kind Kind
@@ -50,8 +50,8 @@ var table = map[string]Tool{
 	"TaskGet": {"TaskGet", Notes}, "TaskList": {"TaskList", Notes}, "TaskOutput": {"TaskOutput", Notes}, "ToolSearch": {"ToolSearch", Notes},
 }
 
-// HasEffect reports whether a tool of this kind can have the effect that the host states. If it
-// cannot, the tool is another tool with the same name.
+// HasEffect reports whether a tool of this kind can have the effect that the host states. If not,
+// the call is for another tool with the same name.
 func (t Tool) HasEffect(a schemas.ActionType) bool {
 	if a == "" || a == schemas.ActionOther {
 		return true
@@ -72,11 +72,11 @@ func (t Tool) HasEffect(a schemas.ActionType) bool {
 	return true
 }
 
-// All returns the known tools by the names that agents use.
+// All returns the known tools, by the names that agents use.
 func All() map[string]Tool { return maps.Clone(table) }
 
-// Named returns the tool that agents call by this name, of kind Unknown if nod does not know
-// the name.
+// Named returns the tool that agents call by this name. If nod does not know the name, the tool has
+// the kind Unknown.
 func Named(name string) Tool {
 	if t, ok := table[name]; ok {
 		return t
@@ -84,11 +84,12 @@ func Named(name string) Tool {
 	return Tool{Name: name}
 }
 
-// shellFields are the known input fields of shell tools. An unknown field may change what runs.
+// shellFields are the known input fields of shell tools. An unknown field may change the command that runs.
 var shellFields = map[string]bool{
 	"command": true, "cmd": true, "description": true, "timeout": true, "timeout_ms": true, "cwd": true, "workdir": true, "directory": true,
 	"dir_path": true, "yield_time_ms": true, "max_output_tokens": true, "run_in_background": true, "is_background": true, "login": true,
 	"tty": true, "justification": true, "explanation": true, "initial_wait": true, "mode": true, "sessionId": true,
+	"title": true, "yieldMs": true, "background": true, "timeoutSeconds": true, "pty": true,
 }
 
 // KeepsShell reports whether the command runs in a shell that the agent has used before. An
@@ -98,8 +99,8 @@ func (in Input) KeepsShell() bool {
 	return in["sessionId"] != nil && (id != "" || !isText)
 }
 
-// Command returns the text that a shell tool runs, and the directory in which it runs, or "" if
-// the input has no directory. If the text or the directory is unknown, why is the reason.
+// Command returns the text that a shell tool runs, and the directory in which the text runs. The
+// directory is "" if the input has none. If the text or the directory is unknown, why is the reason.
 func (in Input) Command() (src, dir string, why string) {
 	if k := firstUnlisted(in, func(name string) bool { return shellFields[name] }); k != "" {
 		return "", "", "its input has a field that nod does not know, " + k
@@ -116,8 +117,8 @@ func (in Input) Command() (src, dir string, why string) {
 		}
 	}
 	if in["cwd"] != nil && dirs == 2 {
-		// One of the two directories is cwd, the session's directory, which the host has added.
-		// The command runs in the other directory.
+		// If the input has two directories, cwd is the session's directory, which the host has
+		// added. The command runs in the second directory.
 		dirs, dir = 1, ""
 		for _, k := range []string{"workdir", "directory", "dir_path"} {
 			if d, ok := in.Text(k); ok && d != "" {
@@ -142,17 +143,17 @@ func (in Input) Command() (src, dir string, why string) {
 	return "", dir, "its command cannot be read"
 }
 
-// privateDomains are endings of host names on this machine and in its network. sharedAddresses
-// are addresses between a provider and its customers, which private networks use too.
+// privateDomains are endings of host names on this machine and in its network. sharedAddresses are
+// addresses between a provider and its customers; private networks also use them.
 var (
 	privateDomains = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet", ".corp", ".home", ".localdomain"}
-	// chosenDomains are public domains whose names resolve to the address in the name, or to
-	// this machine.
+	// chosenDomains are public domains. Their names resolve to an address that the name contains,
+	// or to this machine.
 	chosenDomains   = []string{"nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me", "lacolhost.com", "traefik.me", "local.gd", "backname.io", "1u.ms", "rbndr.us", "localho.st"}
 	sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 )
 
-// PrivateURL returns the reason why a URL is not on the public web, or "".
+// PrivateURL returns the reason why a URL is not on the public web. For a public URL it returns "".
 func PrivateURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
@@ -185,6 +186,6 @@ func PrivateURL(raw string) string {
 // URL returns the address in the input of a web tool, or "" if there is none.
 func (in Input) URL() string {
 	var s string
-	_ = json.Unmarshal(in["url"], &s) // the address stays empty after an error, and nod asks
+	_ = json.Unmarshal(in["url"], &s) // after an error, the address stays empty, and nod asks
 	return s
 }

@@ -6,12 +6,12 @@ import (
 	"unicode"
 )
 
-// graveVerbs name acts that cannot be undone.
+// graveVerbs are verbs for acts that nobody can undo.
 var graveVerbs = strings.Fields("delete remove drop destroy purge truncate terminate refund pay charge transfer withdraw send publish")
 
-// GraveVerb returns the verb of graveVerbs that a tool's name contains as a word of its own, as refund in
-// mcp__stripe__create_refund or in createRefund; else "". The name proves nothing about the tool: nod
-// asks about an unknown tool in any case, and the verb only raises the risk.
+// GraveVerb returns a verb of graveVerbs that is a word in a tool's name, or "". For example, refund is a
+// word in mcp__stripe__create_refund and in createRefund. The name proves nothing about the tool. nod
+// asks about every unknown tool, and a grave verb only raises the risk.
 func GraveVerb(name string) string {
 	var spaced strings.Builder
 	lower := false

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// FileWrite is what a tool that writes files does to one file: it replaces the whole file by Content,
-// or one cell of a notebook by Source, or makes Edits. Exactly one of the three is not nil.
+// FileWrite describes how a tool changes one file. The tool replaces the whole file by Content, replaces
+// one cell of a notebook by Source, or makes Edits. Exactly one of these three fields is not nil.
 type FileWrite struct {
 	Path    string
 	Content *string
@@ -15,24 +15,25 @@ type FileWrite struct {
 	Cell    string // the id of the cell
 }
 
-// TextEdit replaces Old by New: its one place or, if All is set, every place.
+// TextEdit replaces the text Old by New. Old must be in one place, unless All is set; with All, every
+// place is replaced.
 type TextEdit struct {
 	Old, New string
 	All      bool
 }
 
-// oldAndNew are the names under which the hosts' tools give the texts of an edit.
+// oldAndNew are the field names for the two texts of an edit in the tools of various hosts.
 var oldAndNew = [][2]string{{"old_string", "new_string"}, {"oldString", "newString"}, {"old_str", "new_str"}}
 
-// editFields and writeFields list the fields that one edit, and a call that FileWrite knows, may have.
-// Another field, such as mode, may change what the call does.
+// editFields are the fields that one edit may have. writeFields are the fields that a call for
+// FileWrite may have. Another field, such as mode, may change the effect of the call.
 var (
 	editFields  = set("old_string new_string oldString newString old_str new_str replace_all replaceAll allow_multiple")
 	writeFields = set("file_path filePath path notebook_path absolute_path cwd content contents file_text edits new_source cell_id cell_type edit_mode instruction description explanation")
 )
 
-// FileWrite returns what a call of the tool t writes. ok is false if that is another change, or one
-// that can be read in several ways.
+// FileWrite returns the change that a call of the tool t makes to a file. ok is false if the call
+// makes another kind of change, or if the call can be read in several ways.
 func (in Input) FileWrite(t Tool) (w FileWrite, ok bool) {
 	paths, known := in.FilePaths(t)
 	if t.Kind != Edit || !known || len(paths) != 1 || !in.hasOnly(writeFields, editFields) {
@@ -82,7 +83,7 @@ func (in Input) textEdit() (e TextEdit, ok bool) {
 	return e, found == 1
 }
 
-// hasOnly reports whether all fields are on one of the lists.
+// hasOnly reports whether each field is on one of the lists.
 func (in Input) hasOnly(lists ...map[string]bool) bool {
 	for name := range in {
 		if !slices.ContainsFunc(lists, func(list map[string]bool) bool { return list[name] }) {

@@ -22,7 +22,7 @@ type noticeParams struct {
 // answer. That a question is shown is news only for the request itself, and only during a turn.
 func (s *sidecar) tellNotices(nod Nod, a *ask) {
 	err := nod.Notices(a.ctx, a.request.SessionID, func(n schemas.Notice) {
-		if n.Kind == schemas.NoticeShown && (n.PendingID != a.request.PendingID || !s.cache.prompting(a.session)) {
+		if !agents.IsNews(n, a.request.PendingID) || n.Kind == schemas.NoticeShown && !s.cache.prompting(a.session) {
 			return
 		}
 		line, err := encodeLine(noticeUpdate{"2.0", methodUpdate, noticeParams{a.session, map[string]any{

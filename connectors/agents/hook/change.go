@@ -28,6 +28,9 @@ type Change struct {
 	// Note holds advice for the user after an installation; may be empty.
 	Note string
 
+	// secrets are parts of both contents that Diff does not show.
+	secrets []string
+
 	isNew bool
 	mode  fs.FileMode
 }
@@ -159,7 +162,7 @@ func (c Change) Diff() string {
 		return ""
 	}
 	const context = 3
-	was, is := splitLines(c.Before), splitLines(c.After)
+	was, is := splitLines(c.shown(c.Before)), splitLines(c.shown(c.After))
 	head := 0
 	for head < min(len(was), len(is)) && was[head] == is[head] {
 		head++
@@ -192,6 +195,16 @@ func (c Change) Diff() string {
 	write("+", is[head:isEnd])
 	write(" ", was[wasEnd:wasEnd+shown])
 	return b.String()
+}
+
+// shown returns a content of the file without its secrets.
+func (c Change) shown(text []byte) []byte {
+	for _, secret := range c.secrets {
+		for _, as := range []string{secret, strings.Trim(tomlText(secret), `"`)} {
+			text = bytes.ReplaceAll(text, []byte(as), []byte("…"))
+		}
+	}
+	return text
 }
 
 func splitLines(data []byte) []string {

@@ -28,7 +28,7 @@ type Host struct {
 
 // Hosts returns the hosts that nod supports.
 func Hosts() []Host {
-	return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen(), Cursor(), Pi()}
+	return []Host{ClaudeCode(), Codex(), Gemini(), Copilot(), Qwen(), Cursor(), Pi(), OpenClaw()}
 }
 
 // Dialect is the input and output format of one host's hooks.

@@ -25,6 +25,7 @@ type document struct {
 	// file were different.
 	head, tail string
 	stale      bool
+	secrets    []string // values of the file that no one may be shown
 }
 
 // scriptBegin and scriptEnd enclose the settings in a Setup.Script.

@@ -32,12 +32,39 @@ const projectsMember = "projects"
 // returns the changed servers, and names in Change.Note those that it left alone. It keeps everything
 // else in the file.
 func GateServers(o InstallOptions, validName func(string) error) (Change, []GatedServer, error) {
-	change, doc, err := openServers(o)
+	change, err := openServers(o)
 	if err != nil {
 		return change, nil, err
 	}
-	var gated []GatedServer
-	var alone []string
+	gate := gateJSON
+	if isTOML(change.Path) {
+		gate = gateTOML
+	}
+	gated, alone, err := gate(&change, o, validName)
+	if err != nil {
+		return Change{}, nil, err
+	}
+	if len(alone) > 0 {
+		change.Note = "left alone: " + strings.Join(alone, ", ")
+	}
+	if names := upstreams(gated); len(names) > 0 {
+		change.Note = strings.TrimPrefix(change.Note+"; ", "; ") + "its client cannot log in to a server behind the gate: if " + strings.Join(names, " or ") + " needs that, take the gate out of its entry"
+	}
+	if o.DryRun {
+		return change, gated, nil
+	}
+	return change, gated, change.Write()
+}
+
+// isTOML reports whether a file of settings is in TOML, as that of Codex is.
+func isTOML(path string) bool { return strings.EqualFold(filepath.Ext(path), ".toml") }
+
+// gateJSON puts nod mcp gate before each server in a JSON file, as GateServers does.
+func gateJSON(change *Change, o InstallOptions, validName func(string) error) (gated []GatedServer, alone []string, err error) {
+	doc, err := parseJSONC(change.Path, change.Before)
+	if err != nil {
+		return nil, nil, err
+	}
 	found := false
 	err = doc.eachServer(func(list, name string, value *hujson.Value) error {
 		found = true
@@ -55,25 +82,34 @@ func GateServers(o InstallOptions, validName func(string) error) (Change, []Gate
 	if err == nil && !found {
 		err = fmt.Errorf("%s lists no MCP servers under %s: name the client's file with --settings, or put nod mcp gate before each server yourself", change.Path, strings.Join(gatedLists, " or "))
 	}
-	if err != nil {
-		return Change{}, nil, err
-	}
-	change.After = doc.bytes()
-	if len(alone) > 0 {
-		change.Note = "left alone: " + strings.Join(alone, ", ")
-	}
-	if o.DryRun {
-		return change, gated, nil
-	}
-	return change, gated, change.Write()
+	change.After, change.secrets = doc.bytes(), doc.secrets
+	return gated, alone, err
 }
 
 // UngateServers removes nod mcp gate from the file o.Settings. A server that was not edited since
 // GateServers gets its earlier bytes back; an edited server loses only the gate.
 func UngateServers(o InstallOptions, known []GatedServer) (Change, error) {
-	change, doc, err := openServers(o)
+	change, err := openServers(o)
 	if err != nil {
 		return change, err
+	}
+	ungate := ungateJSON
+	if isTOML(change.Path) {
+		ungate = ungateTOML
+	}
+	if err := ungate(&change, known); err != nil {
+		return Change{}, err
+	}
+	if o.DryRun {
+		return change, nil
+	}
+	return change, change.Write()
+}
+
+func ungateJSON(change *Change, known []GatedServer) error {
+	doc, err := parseJSONC(change.Path, change.Before)
+	if err != nil {
+		return err
 	}
 	changed := false
 	err = doc.eachServer(func(list, name string, value *hujson.Value) error {
@@ -89,35 +125,32 @@ func UngateServers(o InstallOptions, known []GatedServer) (Change, error) {
 				return err
 			}
 		}
+		if commandAt(args) < 0 {
+			return doc.ungateURL(entry, args)
+		}
 		ungate(entry, args)
 		return nil
 	})
-	if err != nil {
-		return Change{}, err
-	}
 	if change.After = change.Before; changed {
 		change.After = doc.bytes()
 	}
-	if o.DryRun {
-		return change, nil
-	}
-	return change, change.Write()
+	change.secrets = doc.secrets
+	return err
 }
 
-func openServers(o InstallOptions) (Change, *document, error) {
+func openServers(o InstallOptions) (Change, error) {
 	path, err := filepath.Abs(o.Settings)
 	if err != nil {
-		return Change{}, nil, fmt.Errorf("find the client's settings: %w", err)
+		return Change{}, fmt.Errorf("find the client's settings: %w", err)
 	}
 	change, err := openChange(path)
 	if err != nil {
-		return Change{}, nil, err
+		return Change{}, err
 	}
 	if change.isNew {
-		return Change{}, nil, fmt.Errorf("%s does not exist: name the file with the client's MCP servers with --settings", path)
+		return Change{}, fmt.Errorf("%s does not exist: name the file with the client's MCP servers with --settings", path)
 	}
-	doc, err := parseJSONC(change.Path, change.Before)
-	return change, doc, err
+	return change, nil
 }
 
 // eachServer calls f with every entry in the lists of MCP servers.
@@ -158,24 +191,18 @@ func (d *document) eachServer(f func(list, name string, entry *hujson.Value) err
 // has the gate already stays without a reason.
 func (d *document) gate(value *hujson.Value, name string, o InstallOptions, validName func(string) error) (left string, err error) {
 	if entry, _, command := gatedEntry(*value); entry != nil {
-		if command != o.Program { // a settings file that others wrote could name a program that never asks nod
-			left = fmt.Sprintf("its gate is another program, %s: remove it from the entry first, if you do not trust it", command)
-		}
-		return left, nil
+		return foreignGate(command, o.Program), nil
 	}
 	entry, ok := value.Value.(*hujson.Object)
 	if !ok {
 		return "it is not an object", nil
 	}
 	at := agents.Member(entry, "command")
+	words := gateWords(o, name, validName)
 	if at < 0 {
-		return "no command starts it: see nod mcp gate --upstream", nil
+		return d.gateURL(entry, o.Program, words)
 	}
 	command := literal(entry.Members[at].Value)
-	words := append([]string{"mcp", "gate"}, o.Args...)
-	if validName(name) == nil {
-		words = append(words, "--name", name, "--bind")
-	}
 	words = append(words, "--", command)
 	list := agents.Member(entry, "args")
 	if list < 0 {
@@ -197,6 +224,34 @@ func (d *document) gate(value *hujson.Value, name string, o InstallOptions, vali
 	}
 	entry.Members[at].Value.Value = hujson.String(o.Program)
 	return "", nil
+}
+
+// gateWords returns the arguments of nod for the gate of a server, without those that name the server.
+func gateWords(o InstallOptions, name string, validName func(string) error) []string {
+	words := append([]string{"mcp", "gate"}, o.Args...)
+	if validName(name) == nil {
+		words = append(words, "--name", name, "--bind")
+	}
+	return words
+}
+
+// isGated reports whether these arguments are those of nod mcp gate before a server. The caller must check
+// that the command is nod.
+func isGated(args []string) bool {
+	if len(args) < 4 || args[0] != "mcp" || args[1] != "gate" {
+		return false
+	}
+	at := slices.Index(args, "--")
+	return at >= 0 && at+1 < len(args) || at < 0 && slices.Contains(args[:len(args)-1], upstreamFlag)
+}
+
+// foreignGate returns why a server with the gate of another program stays as it is. A settings file that
+// others wrote could name a program that never asks nod.
+func foreignGate(command, program string) string {
+	if command == program {
+		return ""
+	}
+	return fmt.Sprintf("its gate is another program, %s: remove it from the entry first, if you do not trust it", command)
 }
 
 // prepend adds words before the elements of args, in the layout of its first element.
@@ -243,10 +298,14 @@ func gatedEntry(value hujson.Value) (entry *hujson.Object, args *hujson.Array, c
 		return nil, nil, ""
 	}
 	args, ok = entry.Members[i].Value.Value.(*hujson.Array)
-	if !ok || len(args.Elements) < 4 || literal(args.Elements[0]) != "mcp" || literal(args.Elements[1]) != "gate" {
+	if !ok {
 		return nil, nil, ""
 	}
-	if at := commandAt(args); at < 0 || at+1 == len(args.Elements) {
+	words := make([]string, 0, len(args.Elements))
+	for _, e := range args.Elements {
+		words = append(words, literal(e))
+	}
+	if !isGated(words) {
 		return nil, nil, ""
 	}
 	return entry, args, literal(entry.Members[at].Value)

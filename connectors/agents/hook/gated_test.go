@@ -30,6 +30,8 @@ var gatedFiles = map[string]string{
 	"args in lines":     "{\"mcpServers\": {\"fs\": {\"command\": \"npx\", \"args\": [\n  // quiet\n  \"-y\",\n  \"--\", \"server-fs\",\n]}}}",
 	"VS Code":           "{\n  // my servers\n  \"servers\": {\"my fs\": {\"type\": \"stdio\", \"command\": \"uvx\", \"args\": [\"fs\"]},},\n}",
 	"projects":          `{"projects":{"/a/b":{"mcpServers":{"fs":{"command":"npx","args":["x"]}}},"/c":{}},"mcpServers":{"other":{"command":"y"}}}`,
+	"url":               "{\n  \"mcpServers\": {\n    \"fs\": {\n      \"type\": \"http\", // by HTTP\n      \"url\": \"https://h/mcp\",\n      \"headers\": { \"Authorization\": \"Bearer swordfish\" }\n    }\n  }\n}",
+	"url, one line":     `{"mcpServers":{"fs":{"httpUrl":"https://h/mcp","headers":{"A":"b","X-Key":"${KEY}"}}}}`,
 	"escapes":           `{"mcpServers":{"f\u0073":{"command":"n\u0070x","args":["\u00e9"]}}}`,
 }
 
@@ -45,6 +47,7 @@ func TestTheGateComesAndGoes(t *testing.T) {
 			require.NotEmpty(t, gated)
 			assert.Empty(t, change.Note)
 			is := string(change.After)
+			assert.NotContains(t, change.Diff(), "swordfish")
 			assert.Equal(t, len(gated), strings.Count(is, `"/opt/nod"`), is)
 			again, none, err := hook.GateServers(o, validServer)
 			require.NoError(t, err)
@@ -75,12 +78,12 @@ func TestTheGateComesAndGoes(t *testing.T) {
 // A gated server starts through nod mcp gate, with its own words after --.
 func TestAGatedServer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), ".mcp.json")
-	text := `{"mcpServers": {"fs": {"command": "npx", "args": ["-y", "server-fs"]}, "a b": {"command": "x"}, "web": {"type": "http", "url": "https://x"}, "nod": {"command": "/opt/nod", "args": ["mcp"]}, "odd": 7}}`
+	text := `{"mcpServers": {"fs": {"command": "npx", "args": ["-y", "server-fs"]}, "a b": {"command": "x"}, "web": {"type": "sse", "url": "https://x"}, "nod": {"command": "/opt/nod", "args": ["mcp"]}, "odd": 7}}`
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o640))
 	change, gated, err := hook.GateServers(hook.InstallOptions{Settings: file, Program: "/opt/nod", Args: []string{"--data", "/d"}}, validServer)
 	require.NoError(t, err)
-	assert.Equal(t, `{"mcpServers": {"fs": {"command": "/opt/nod", "args": ["mcp", "gate", "--data", "/d", "--name", "fs", "--bind", "--", "npx", "-y", "server-fs"]}, "a b": {"command": "/opt/nod","args": ["mcp","gate","--data","/d","--","x"]}, "web": {"type": "http", "url": "https://x"}, "nod": {"command": "/opt/nod", "args": ["mcp"]}, "odd": 7}}`, string(change.After))
-	assert.Equal(t, "left alone: web (no command starts it: see nod mcp gate --upstream), nod (it is nod itself), odd (it is not an object)", change.Note)
+	assert.Equal(t, `{"mcpServers": {"fs": {"command": "/opt/nod", "args": ["mcp", "gate", "--data", "/d", "--name", "fs", "--bind", "--", "npx", "-y", "server-fs"]}, "a b": {"command": "/opt/nod","args": ["mcp","gate","--data","/d","--","x"]}, "web": {"type": "sse", "url": "https://x"}, "nod": {"command": "/opt/nod", "args": ["mcp"]}, "odd": 7}}`, string(change.After))
+	assert.Equal(t, "left alone: web (nod mcp gate reaches servers by streamable HTTP alone, and this one has another type), nod (it is nod itself), odd (it is not an object)", change.Note)
 	require.Len(t, gated, 2)
 
 	// A server that the user has edited since loses the gate alone.
@@ -89,6 +92,51 @@ func TestAGatedServer(t *testing.T) {
 	change, err = hook.UngateServers(hook.InstallOptions{Settings: file}, gated)
 	require.NoError(t, err)
 	assert.Equal(t, strings.Replace(text, `"server-fs"`, `"server-fs", "/home"`, 1), string(change.After))
+}
+
+// A server with a URL is reached by the gate, with its headers in the gate's environment.
+func TestAGatedURL(t *testing.T) {
+	gate := func(name, entry string) (string, hook.Change) {
+		file := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(`{"mcpServers": {"web": `+entry+`}}`), 0o600))
+		change, gated, err := hook.GateServers(hook.InstallOptions{Settings: file, Program: "/opt/nod"}, validServer)
+		require.NoError(t, err)
+		require.Len(t, gated, strings.Count(string(change.After), "--upstream"))
+		is, _ := strings.CutSuffix(strings.TrimPrefix(string(change.After), `{"mcpServers": {"web": `), "}}")
+
+		// Without the record of the installation, the server has its URL and its headers back.
+		require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(change.After), "--bind", "--bind\",\"--project\",\"/p", 1)), 0o600))
+		undone, err := hook.UngateServers(hook.InstallOptions{Settings: file}, gated)
+		require.NoError(t, err)
+		assert.JSONEq(t, strings.Replace(`{"mcpServers": {"web": `+entry+`}}`, "streamable-http", "http", 1), string(undone.After))
+		return is, change
+	}
+	is, change := gate("mcp.json", `{"type": "streamable-http", "url": "https://h/mcp", "headers": {"X-Key": "${KEY}", "Authorization": "Bearer a\"b"}}`)
+	assert.JSONEq(t, `{"type": "stdio", "command": "/opt/nod", "args": ["mcp", "gate", "--name", "web", "--bind", "--upstream", "https://h/mcp"], "env": {"NOD_MCP_HEADERS": "Authorization: Bearer a\"b\nX-Key: ${KEY}"}}`, is)
+	assert.Empty(t, change.Note)
+	assert.NotContains(t, change.Diff(), `a\"b`)
+	_, change = gate("mcp.json", `{"url": "https://h/mcp"}`)
+	assert.Contains(t, change.Note, "its client cannot log in to a server behind the gate: if web needs that")
+
+	for entry, why := range map[string]string{
+		`{"url": "https://h", "oauth": {"clientId": "x"}}`:  "no means for its oauth",
+		`{"url": "https://h?key=1"}`:                        "put the secret into a header",
+		`{"url": "https://u:p@h"}`:                          "put the secret into a header",
+		`{"url": "https://${HOST}/mcp"}`:                    "a variable of the client",
+		`{"url": 7}`:                                        "not one of HTTP",
+		`{"url": "https://h", "headers": {"A b": "c"}}`:     "cannot be carried",
+		`{"url": "https://h", "headers": {"A": "c\nB: d"}}`: "cannot be carried",
+		`{"url": "https://h", "headers": {"A": 7}}`:         "not texts",
+		`{"url": "https://h", "headers": 7}`:                "not an object",
+		`{"description": "none"}`:                           "it has no URL",
+	} {
+		is, change := gate("mcp.json", entry)
+		assert.Equal(t, entry, is)
+		assert.Contains(t, change.Note, why)
+	}
+	_, change = gate(".gemini/settings.json", `{"url": "https://h/mcp"}`)
+	assert.Contains(t, change.Note, "write httpUrl if it is")
 }
 
 // A program that only looks like nod is not taken for it: its server is named to the user or gets the gate,

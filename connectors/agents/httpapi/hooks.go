@@ -42,7 +42,7 @@ func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	}
 	options.Stderr = stderrLog{s}
 	body, unread := s.readJSON(w, r, maxHookBody)
-	hook.Run(r.Context(), hook.ClaudeCode(), input{bytes.NewReader(body), unread}, &out, connect, options)
+	hook.Run(traced(r.Context(), r), hook.ClaudeCode(), input{bytes.NewReader(body), unread}, &out, connect, options)
 }
 
 // hookCall checks an HTTP request to the hook path. It returns the agent with the request's token, and

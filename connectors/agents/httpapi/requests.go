@@ -12,6 +12,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces"
 )
 
 const withdrawWithin = 5 * time.Second
@@ -29,7 +30,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	}
 	ctx, cancel := s.withCallTimeout(r)
 	defer cancel()
-	d, receipt, err := agent.Nod.Submit(ctx, request)
+	d, receipt, err := agent.Nod.Submit(traced(ctx, r), request)
 	switch {
 	case err != nil && !request.Rejoin && agents.MayBeOpen(err):
 		withdrawUnseen(ctx, agent.Nod, request)
@@ -43,6 +44,11 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	w.Header().Set("Location", "/api/v1/requests/"+schemas.Key(receipt.SessionID, receipt.PendingID))
 	reply(w, http.StatusAccepted, receipt)
 	return nil
+}
+
+// traced returns a context in which requests belong to the trace that the caller's headers name.
+func traced(ctx context.Context, r *http.Request) context.Context {
+	return traces.Continue(ctx, r.Header.Get(traces.ParentField), r.Header.Get(traces.StateField))
 }
 
 // withCallTimeout returns a context for a call that does not wait for a person. It ends after

@@ -100,14 +100,15 @@ func (c *call) askWithoutWaiting(ctx context.Context, r schemas.Request) *mcp.Ca
 	if err != nil {
 		return failed(err)
 	}
-	go c.server.decideLater(one, r)
+	go c.server.decideLater(traced(c.server.life, c.Params.Meta), one, r)
 	ctx, done := c.untilGone(ctx)
 	defer done()
 	return one.resultWithin(ctx, decidedAtOnce)
 }
 
 // decideLater waits for the decision about r, until the server stops. It then withdraws r.
-func (s *Server) decideLater(one *polled, r schemas.Request) {
+// life is the server's context, with the trace of the call.
+func (s *Server) decideLater(life context.Context, one *polled, r schemas.Request) {
 	defer s.polling.waiting.Done()
 	one.result = failed(errors.New("nod failed on this request and refused it"))
 	defer close(one.decided)
@@ -116,13 +117,13 @@ func (s *Server) decideLater(one *polled, r schemas.Request) {
 			s.opts.Log.Error("mcp: a request failed and was refused", "id", r.PendingID, "panic", p)
 		}
 	}()
-	d, err := s.nod.Ask(s.life, r)
+	d, err := s.nod.Ask(life, r)
 	switch {
 	case err == nil:
 		one.result = decisionResult(&r, &d)
 		one.result.StructuredContent = permissionState{r.PendingID, string(d.Outcome)}
 	case agents.MayBeOpen(err):
-		(&call{server: s}).withdraw(s.life, r)
+		(&call{server: s}).withdraw(life, r)
 		fallthrough
 	default:
 		one.result = failed(err)

@@ -51,7 +51,7 @@ func (c *call) tellNotices(ctx context.Context, id string) {
 		return
 	}
 	err := c.server.nod.Notices(ctx, c.session, func(n schemas.Notice) {
-		if n.Kind == schemas.NoticeShown && n.PendingID != id {
+		if !agents.IsNews(n, id) {
 			return
 		}
 		level := mcp.LoggingLevel("info")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces"
 )
 
 const instructions = "nod asks a person, or a rule, before you act. Call request_permission for access that you lack; it waits for the answer. A denial is an answer: do not work around it."
@@ -96,8 +97,15 @@ func (s *Server) add(name, schema, description string, run func(*call, context.C
 				result = refuse("nod failed on this call and refused it.")
 			}
 		}()
-		return run(s.newCall(req), ctx), nil
+		return run(s.newCall(req), traced(ctx, req.Params.Meta)), nil
 	})
+}
+
+// traced returns a context in which requests belong to the trace that a call's _meta names.
+func traced(ctx context.Context, meta mcp.Meta) context.Context {
+	parent, _ := meta[traces.ParentField].(string)
+	state, _ := meta[traces.StateField].(string)
+	return traces.Continue(ctx, parent, state)
 }
 
 func text(words string) *mcp.CallToolResult {

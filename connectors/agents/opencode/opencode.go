@@ -36,7 +36,10 @@ type Options struct {
 	Turns bool
 	// Waits records that this process waits for the reply to such a question, so that nod can withdraw the
 	// question if the process dies. unregister ends the record. Waits may be nil.
-	Waits      func(sessionID, pendingID string) (unregister func(), err error)
+	Waits func(sessionID, pendingID string) (unregister func(), err error)
+	// Claim reports whether this process sends the reply to such a question, once: several processes may
+	// follow one server. Claim may be nil; then this process sends each reply.
+	Claim      func(sessionID, pendingID string) (mine bool, err error)
 	Host, User string // the names of the machine and its user, shown to people
 	// GoneAfter is how long OpenCode may be unreachable before the connector withdraws its requests. 0
 	// means 30 s.

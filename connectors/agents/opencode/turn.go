@@ -165,22 +165,13 @@ func (f *follower) askForPrompt(ctx context.Context, q *turnQuestion) error {
 	if err != nil {
 		return err
 	}
-	if f.opts.Waits != nil {
-		unregister, err := f.opts.Waits(r.SessionID, r.PendingID)
-		if err != nil {
-			return err
-		}
-		defer unregister()
-	}
-	d, err := f.nod.Ask(ctx, r)
+	r.Rejoin = true
+	d, err := f.askOnce(ctx, q, &r, last)
 	if err != nil {
-		if agents.MayBeOpen(err) {
-			f.leave(ctx, &r)
-		}
 		return err
 	}
 	prompt, ok := agents.Reply(r, d)
-	if !ok {
+	if !ok || !f.claims(&r) {
 		return nil
 	}
 	if err := f.sendReply(ctx, q, last, prompt); err != nil {
@@ -190,6 +181,53 @@ func (f *follower) askForPrompt(ctx context.Context, q *turnQuestion) error {
 		return f.nod.Abandon(ctx, r.SessionID, r.PendingID, err.Error())
 	}
 	return nil
+}
+
+// maxRounds is how often the question about one turn is asked again after another process withdrew it.
+const maxRounds = 8
+
+// askOnce asks the question about a turn under an id that each process that follows the session uses. If
+// another one of them ended and so withdrew the question, while the turn is still the last one, askOnce
+// asks again.
+func (f *follower) askOnce(ctx context.Context, q *turnQuestion, r *schemas.Request, last message) (d schemas.Decision, err error) {
+	for round := range maxRounds {
+		r.PendingID = agents.TurnID(r.SessionID, last.id, round)
+		if d, err = f.askTurn(ctx, r); err != nil || d.Outcome != schemas.Withdrawn || ctx.Err() != nil {
+			return d, err
+		}
+		now, err := f.host.lastMessage(ctx, q.session)
+		if err != nil || now.id != last.id {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+func (f *follower) askTurn(ctx context.Context, r *schemas.Request) (schemas.Decision, error) {
+	if f.opts.Waits != nil {
+		unregister, err := f.opts.Waits(r.SessionID, r.PendingID)
+		if err != nil {
+			return schemas.Decision{}, err
+		}
+		defer unregister()
+	}
+	d, err := f.nod.Ask(ctx, *r)
+	if err != nil && agents.MayBeOpen(err) {
+		f.leave(ctx, r)
+	}
+	return d, err
+}
+
+// claims reports whether this process, and no other one, sends the reply to a question.
+func (f *follower) claims(r *schemas.Request) bool {
+	if f.opts.Claim == nil {
+		return true
+	}
+	mine, err := f.opts.Claim(r.SessionID, r.PendingID)
+	if err != nil {
+		f.opts.Log.Warn("a reply was not sent to the agent", "request", r.PendingID, "error", err)
+	}
+	return mine && err == nil
 }
 
 // sendReply sends a person's reply to q's session, if last is still its last message and q was not ended.

@@ -3,6 +3,7 @@ package opencode_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,9 +19,53 @@ func turnRig(t *testing.T) *rig {
 	f := newFake(t)
 	f.writes("msg_1", "All done")
 	r := newRig(t, f)
-	r.options.Turns = true
+	r.options.Turns, r.options.Claim = true, claims()
 	r.run()
 	return r
+}
+
+// claims returns a Claim for several connectors.
+func claims() func(session, id string) (bool, error) {
+	var taken sync.Map
+	return func(session, id string) (bool, error) {
+		_, again := taken.LoadOrStore(session+" "+id, true)
+		return !again, nil
+	}
+}
+
+// second starts another connector beside the first one, as a second process does. stop ends it.
+func (r *rig) second() (stop func()) {
+	r.t.Helper()
+	other := &rig{fakeOpenCode: r.fakeOpenCode, nod: r.nod, options: r.options, stop: func() {}}
+	other.run()
+	return other.stop
+}
+
+// Two connectors beside one server ask one question about a turn, and send one reply. If one of them ends
+// and withdraws the question, the other one asks again.
+func TestTwoConnectorsAskOnce(t *testing.T) {
+	t.Parallel()
+	r := turnRig(t)
+	stop := r.second()
+	r.idle("ses_1")
+	first := r.asked()
+	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "now the tests"})
+	assert.Equal(t, "prompt ses_1 now the tests", r.replied())
+	r.nothingReplied()
+	assert.Empty(t, r.prompts)
+
+	r.writes("msg_2", "Tests are done")
+	r.idle("ses_1")
+	second := r.asked()
+	assert.NotEqual(t, first.PendingID, second.PendingID)
+	stop()
+	r.says(nodtest.Answer{})
+	again := r.asked()
+	assert.NotEqual(t, second.PendingID, again.PendingID)
+	assert.Equal(t, second.Request.ActionDetails, again.Request.ActionDetails)
+	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "go on"})
+	assert.Equal(t, "prompt ses_1 go on", r.replied())
+	r.nothingReplied()
 }
 
 // idle makes a session work and then end its turn, which OpenCode reports twice. failure is the error of
@@ -50,10 +95,14 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	assert.Equal(t, "Title of ses_1", p.Request.SessionLabel)
 	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "now the tests"})
 	assert.Equal(t, "prompt ses_1 now the tests", r.replied())
+	r.idle("ses_1") // without a new message there is no new turn
+	r.nothingReplied()
 
+	r.writes("msg_2", "Done again")
 	r.idle("ses_1")
 	r.asked()
 	r.says(nodtest.Deny("")) // the person leaves it
+	r.writes("msg_3", "Done once more")
 	r.idle("ses_1")
 	r.asked()
 	r.nothingReplied()

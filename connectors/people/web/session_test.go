@@ -64,10 +64,14 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	p.sees("!" + card("four") + ".querySelector('.actions button')")
 	p.True(value[bool](p, "!"+card("other")))
 
+	p.does(script(`const s = document.querySelector("nod-session"), decided = s.decided;
+		s.decided = function (request) { globalThis.told = request; return decided.call(this, request); }`))
 	_, err = r.asker.Submit(r.ctx, shell("S", "ruled", "ls -l")) // a rule decides this request
 	r.NoError(err)
 	p.sees(card("ruled") + "?.innerText.includes('the built-in rules')")
 	p.Equal(int64(5), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "each once")
+	p.does(script(`for (const digest of [told.digest, "another"]) document.querySelector("nod-session").decided({ ...told, digest })`))
+	p.Equal(int64(6), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "another content under the same id is another row")
 }
 
 // When a card appears or changes, the cards below it move. For a moment after that, no button on the

@@ -93,7 +93,7 @@ func (h *handler) uncertain(err error) error {
 // recordingAfter. If Meta delivers the same message again, the person does not get the notice
 // again.
 func (h *handler) noticeIfSlow(ctx context.Context) (stop func()) {
-	if h.m.Type != "interactive" && people.ReadText(h.m.Text.Body).Code == "" {
+	if h.m.Type != "interactive" && people.ReadText(h.m.Text.Body).Code == "" && !isWords(h.m.Text.Body) {
 		return func() {}
 	}
 	waiting := time.AfterFunc(recordingAfter, func() {
@@ -103,6 +103,11 @@ func (h *handler) noticeIfSlow(ctx context.Context) (stop func()) {
 		}
 	})
 	return func() { waiting.Stop() }
+}
+
+func isWords(text string) bool {
+	_, _, ok := people.ReadWords(text)
+	return ok
 }
 
 // openWindowAt records that a person wrote at the time at. Meta lets nod send messages to the
@@ -195,21 +200,47 @@ func (h *handler) handleText(ctx context.Context) error {
 	if command, _ := people.Command(words); command == "/pending" {
 		return h.showPending(ctx)
 	}
+	if answerCode, own, ok := people.ReadWords(words); ok {
+		return h.handleWords(ctx, answerCode, own)
+	}
 	utterance := people.ReadText(words)
 	if utterance.Word == people.Unclear || utterance.Code == "" {
 		return h.notUnderstood(ctx)
 	}
-	p, ok, err := h.codes.Find(ctx, h.desk, utterance.Code, h.m.From)
-	if err != nil {
-		return h.refuse(ctx, err)
-	}
-	if !ok {
-		h.say(ctx, said("Nothing changed: no request that waits for you has the code "+utterance.Code+". It may have ended. /pending shows the requests that wait."))
-		return nil
+	p, ok, err := h.findByCode(ctx, utterance.Code)
+	if err != nil || !ok {
+		return err
 	}
 	a, ok := utterance.Answer(&p, h.from())
 	if !ok || utterance.Word == people.Yes && !mayAllow(&p) {
 		h.say(ctx, said("Nothing changed: "+utterance.Code+" cannot be allowed on WhatsApp. Read it with: nod show "+p.PendingID))
+		return nil
+	}
+	return h.answer(ctx, &p, a)
+}
+
+// findByCode returns the request that waits for this person and has a code. If there is none, it tells the
+// person, and ok is false.
+func (h *handler) findByCode(ctx context.Context, answerCode string) (p schemas.Prompt, ok bool, err error) {
+	p, ok, err = h.codes.Find(ctx, h.desk, answerCode, h.m.From)
+	if err != nil {
+		return p, false, h.refuse(ctx, err)
+	}
+	if !ok {
+		h.say(ctx, said("Nothing changed: no request that waits for you has the code "+answerCode+". It may have ended. /pending shows the requests that wait."))
+	}
+	return p, ok, nil
+}
+
+// handleWords handles an answer in the person's own words.
+func (h *handler) handleWords(ctx context.Context, answerCode, own string) error {
+	p, ok, err := h.findByCode(ctx, answerCode)
+	if err != nil || !ok {
+		return err
+	}
+	a, ok := people.TextAnswer(&p, fitsWhole(&p), own, h.from())
+	if !ok || p.Request.Kind != schemas.KindQuestion {
+		h.say(ctx, said("Nothing changed: "+answerCode+" takes no words on WhatsApp. Read it with: nod show "+p.PendingID))
 		return nil
 	}
 	return h.answer(ctx, &p, a)

@@ -144,13 +144,27 @@ func promptText(p *schemas.Prompt, now time.Time) string {
 func hint(p *schemas.Prompt, answerCode string) string {
 	switch {
 	case p.Request.Kind == schemas.KindQuestion:
-		return ""
+		return questionHint(p, answerCode)
 	case mayAllow(p):
 		return "Tap a button, or write yes " + answerCode + ", no " + answerCode + ", or no " + answerCode + " and why."
 	case p.HasCondition(schemas.ConditionCodeWord) && fitsWhole(p):
 		return "It needs the code word, which a bot cannot delete from this chat: allow it on another channel. To deny it, tap the button or write no " + answerCode + " and why."
 	}
 	return "Tap the button, or write no " + answerCode + " and why."
+}
+
+// questionHint returns the line that explains how to answer a question, besides by its buttons.
+func questionHint(p *schemas.Prompt, answerCode string) string {
+	_, words := people.TextOption(p, fitsWhole(p))
+	switch most := len(choices(p)) > 0; {
+	case words && most:
+		return "To answer in your own words, write answer " + answerCode + " and your words."
+	case words:
+		return "To answer, write answer " + answerCode + " and your words. For its other answers: nod answer " + p.PendingID + ", nod inbox or the web inbox."
+	case most:
+		return ""
+	}
+	return "It has more answers than WhatsApp has buttons. Answer it in nod inbox, in the web inbox (/web sends a link), or with nod answer " + p.PendingID + "."
 }
 
 // outcomeText returns the message about the end of a request.

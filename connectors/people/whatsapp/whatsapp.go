@@ -122,7 +122,7 @@ func (c *Carrier) sendPrompt(ctx context.Context, p *schemas.Prompt, kind messag
 	}
 	hint, choose := hint(p, c.codes.Of(p, p.Recipient)), buttons(p)
 	if len(choose) == 0 {
-		return c.sendText(ctx, p.Recipient, "", whole+"\n\nAnswer it on another channel: it has more answers than WhatsApp has buttons, or takes words.", callbackOf(kind, p))
+		return c.sendText(ctx, p.Recipient, "", whole+"\n\n"+hint, callbackOf(kind, p))
 	}
 	m := outgoing{To: p.Recipient, Type: "interactive", Callback: callbackOf(kind, p)}
 	body := strings.TrimSpace(whole + "\n\n" + hint)

@@ -3,6 +3,7 @@ package whatsapp_test
 import (
 	"errors"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -215,7 +216,7 @@ func TestQuestionsHaveAButtonForEachAnswer(t *testing.T) {
 		}
 		w.Equal(c.titles, titles)
 		if len(titles) == 0 {
-			w.Contains(m.Text, "Answer it on another channel")
+			w.Contains(m.Text, "Answer it in nod inbox, in the web inbox (/web sends a link), or with nod answer")
 			continue
 		}
 		stop := w.run()
@@ -224,6 +225,40 @@ func TestQuestionsHaveAButtonForEachAnswer(t *testing.T) {
 		w.Equal("b", w.desk.answers[0].OptionID)
 		w.Error(stop())
 	}
+}
+
+// A question that takes words is answered by its code and the words. Without the code, and after the
+// question has ended, words decide nothing.
+func TestWordsAnswerAQuestion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.desk.prompt.Request
+	r.Kind = schemas.KindQuestion
+	r.Options = []schemas.Option{{OptionID: "next", Name: "Say what is next", Kind: schemas.AllowOnce, Text: true}, {OptionID: "leave", Name: "Leave it", Kind: schemas.RejectOnce}}
+	w.desk.sets(t, r)
+	_, m := w.shows()
+	w.Len(m.Buttons, 1)
+	found := regexp.MustCompile(`answer ([0-9A-Z]{4}) and your words`).FindStringSubmatch(m.Text)
+	w.Len(found, 2, m.Text)
+	defer w.run()()
+	for _, text := range []string{"run the tests", "yes", "yes " + found[1], "answer", "answer " + found[1], "answer 0000 run the tests", "please answer " + found[1] + " x"} {
+		n := len(w.Chat(ann))
+		w.Write(ann, text, m.ID)
+		w.waits(func() bool { return len(w.Chat(ann)) > n })
+	}
+	w.Zero(w.desk.answered())
+	w.Write(ann, "Answer "+strings.ToLower(found[1])+" run  the\ntests", "")
+	w.waits(func() bool { return w.desk.answered() == 1 })
+	w.Equal("next", w.desk.answers[0].OptionID)
+	w.Equal("run  the\ntests", w.desk.answers[0].Message)
+
+	r.Kind, r.Options = schemas.KindToolCall, []schemas.Option{{OptionID: "y", Name: "Yes", Kind: schemas.AllowOnce, Text: true}}
+	w.desk.sets(t, r)
+	w.shows()
+	n := len(w.Chat(ann))
+	w.Write(ann, "answer "+found[1]+" x", "")
+	w.waits(func() bool { return len(w.Chat(ann)) > n })
+	w.Equal(1, w.desk.answered(), "a call takes no words")
 }
 
 // Every text that WhatsApp would render as markup is formatted as code, and a backtick in the

@@ -1,5 +1,5 @@
-// Package word decodes the words of a shell command that Bash and Zsh read in the same way. It
-// refuses a word whose value depends on the shell, on a variable or on another command.
+// Package word decodes words of a shell command that Bash and Zsh read in the same way. It refuses
+// a word whose value depends on the shell, on a variable or on another command.
 package word
 
 import (
@@ -10,16 +10,16 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Word is a shell word without its quotes, which Bash and Zsh read in the same way. The shell
-// still expands a leading ~ and file name patterns in it.
+// Word is a shell word without its quotes. Bash and Zsh read the word in the same way. The shell
+// still expands a leading ~ and file name patterns in the word.
 type Word struct {
 	Text  string
 	Glob  bool // contains an unquoted *, ? or [
-	Lead  bool // starts with a wildcard, so the shell may expand it to a flag
+	Lead  bool // starts with a wildcard, so the shell may expand the word to a flag
 	Bare  bool // written without quotes, backslashes or expansions
 	Tilde bool // starts with ~, the home directory
-	// Expands means that the shell replaces a part of the word by an unknown number, for which
-	// Text has 0.
+	// Expands means that the shell replaces a part of the word by an unknown number. Text has 0 in
+	// place of this number.
 	Expands bool
 }
 
@@ -40,8 +40,8 @@ func Read(w *syntax.Word, src string) (Word, string) {
 	return dec.out, ""
 }
 
-// Known decodes as much as possible of w, a word of the line src, and reports whether the
-// result is the whole word.
+// Known decodes as much as possible of w, a word of the line src. The second result reports whether
+// this is the whole word.
 func Known(w *syntax.Word, src string) (string, bool) {
 	if w == nil || len(w.Parts) == 0 {
 		return "", false
@@ -132,8 +132,8 @@ func (dec *decoder) part(part syntax.WordPart, first, last bool) string {
 	return "a form that nod does not know"
 }
 
-// param decodes $?, which is a number, as 0. It refuses every other variable, whose value may
-// be any text, and $? before [ or :, which Zsh reads as a subscript or a modifier.
+// param decodes $?, which is a number, as 0. It refuses every other variable, because its value may
+// be any text. It refuses $? before [ or :, because Zsh reads these as a subscript or a modifier.
 func (dec *decoder) param(p *syntax.ParamExp) string {
 	end := int(p.End().Offset())
 	next := byte(0)
@@ -148,8 +148,8 @@ func (dec *decoder) param(p *syntax.ParamExp) string {
 	return ""
 }
 
-// fishEscapes are the letters and digits that, after a backslash, stand for other characters in
-// fish, as in \x2e. Bash and Zsh only remove the backslash.
+// fishEscapes are letters and digits that, in fish, stand for another character after a backslash,
+// as in \x2e. Bash and Zsh only remove the backslash.
 const fishEscapes = "abcefnrtuvxUX01234567"
 
 // unquoted decodes text outside quotes, in which a backslash makes the next character literal.
@@ -208,8 +208,8 @@ func (dec *decoder) unquoted(s string, first, last bool) string {
 	return ""
 }
 
-// upstream returns the length of the {word} at the start of s, if the text before it ends in @,
-// as in HEAD@{1}; else 0. The shell does not expand such braces, because they contain no list.
+// upstream returns the length of {word} at the start of s, if the text before ends in @, as in HEAD@{1}.
+// Otherwise it returns 0. The shell does not expand these braces, because they contain no list.
 func upstream(s, before string) int {
 	end := strings.IndexByte(s, '}')
 	if !strings.HasSuffix(before, "@") || s[0] != '{' || end < 2 {
@@ -237,7 +237,7 @@ func (dec *decoder) tilde(s string, i int, atStart, last bool) string {
 	return ""
 }
 
-// quoted decodes a string in double quotes, in which a backslash before most characters is
+// quoted decodes a string in double quotes. Before most characters in such a string, a backslash is
 // literal.
 func (dec *decoder) quoted(d *syntax.DblQuoted) string {
 	for i, part := range d.Parts {
@@ -288,9 +288,9 @@ func (dec *decoder) quoted(d *syntax.DblQuoted) string {
 	return ""
 }
 
-// harmlessBang reports whether a ! in double quotes is literal in an interactive shell too. Zsh
-// removes the quote after !. This is harmless if the line has no later quote, because the line
-// is then incomplete and does not run.
+// harmlessBang reports whether a ! in double quotes is literal, even in an interactive shell. Zsh
+// removes a quote after !, which does no harm if the line has no later quote. Such a line is then
+// incomplete and does not run.
 func (dec *decoder) harmlessBang(next byte, end bool, quoteEnd int) bool {
 	if end {
 		return quoteEnd <= len(dec.src) && !strings.ContainsAny(dec.src[quoteEnd:], `"'`+"`")
@@ -302,8 +302,8 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// Hidden returns the reason why a person possibly does not see all of s: s contains a control
-// character or an invisible character. Otherwise it returns "".
+// Hidden returns the reason why a person may not see all of s, or "". The reason is a control
+// character or an invisible character in s.
 func Hidden(s string) string {
 	for i := 0; i < len(s); {
 		c := s[i]

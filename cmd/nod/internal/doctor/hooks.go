@@ -100,8 +100,11 @@ func (h *hostCheck) file(ctx context.Context, at hook.Inspection) []Finding {
 		}
 	}
 	found := h.tryHooks(ctx, at)
-	if h.host.Name == hook.Codex().Name {
+	switch h.host.Name {
+	case hook.Codex().Name:
 		found = append(found, codexTrust(h.check, at)...)
+	case hook.OpenClaw().Name:
+		found = append(found, pluginLoads(h.check, at)...)
 	}
 	return found
 }
@@ -188,4 +191,18 @@ func (h *hostCheck) tested(ctx context.Context) Finding {
 		return note(h.check, h.host.Agent+" "+version+" is newer than those that nod was tested with", "nod was tested with "+with+"; nod doctor --prompt and a first question show that it works")
 	}
 	return ok(h.check, h.host.Agent+" "+version+" is a version that nod was tested with, or between two such versions")
+}
+
+// pluginLoads checks that OpenClaw's settings load nod's plugin.
+func pluginLoads(check string, at hook.Inspection) []Finding {
+	change, err := hook.LoadPlugin(at.Path, false)
+	switch {
+	case err != nil:
+		return []Finding{failed(check, err)}
+	case change.Changed():
+		return []Finding{wrong(check, "OpenClaw does not load nod's plugin by "+change.Path, "nod install openclaw")}
+	case change.Warning != "":
+		return []Finding{wrong(check, change.Warning, "")}
+	}
+	return []Finding{ok(check, "OpenClaw loads nod's plugin")}
 }

@@ -9,7 +9,6 @@ import { decided, fromLog, Listed, reachText } from "./history.js";
  * the property ask to a function that sends a request to nod. */
 export class Session extends HTMLElement {
   #cards = new Map(); // pending requests, by key: {item, panel}
-  #keys = new Set(); // the keys of all requests on the page
   #listed = new Listed(); // the ended requests on the page
   #title = el("h2");
   #lock = el("p", "hint");
@@ -74,10 +73,7 @@ export class Session extends HTMLElement {
   // Adds the decisions that are not on the page yet.
   #append(all) {
     for (const request of all) {
-      const key = keyOf(request);
-      if (this.#keys.has(key)) continue;
-      this.#keys.add(key);
-      this.#listed.add(request);
+      if (!this.#listed.add(request)) continue;
       this.#setAgent(request);
       this.#list.append(decided(request));
     }
@@ -130,7 +126,6 @@ export class Session extends HTMLElement {
   /** clear removes all requests, because they may be out of date. */
   clear() {
     this.#cards.clear();
-    this.#keys.clear();
     this.#listed.clear();
     this.#next = "";
     this.#start.hidden = true;
@@ -143,11 +138,10 @@ export class Session extends HTMLElement {
   add(request) {
     const key = keyOf(request);
     if (request.session_id !== this.#id || this.#loading) return;
-    if (this.#keys.has(key)) {
+    if (!this.#listed.add(request)) {
       this.#updateWaiters(key, request);
       return;
     }
-    this.#keys.add(key);
     this.#setAgent(request);
     const start = el("div", "end"), end = el("div", "end");
     const panel = document.createElement("nod-answer");
@@ -197,6 +191,7 @@ export class Session extends HTMLElement {
       return;
     }
     this.#cards.delete(key);
+    this.#listed.add(request);
     const clocks = card.item.querySelector(".meta");
     clocks.replaceChildren(clocks.firstElementChild);
     if (card.panel.ended(request.text, request.decision)) {

@@ -64,9 +64,27 @@ func (a Agent) In(dir string) (string, error) {
 		return "", err
 	}
 	pkg := a.Package + "@" + a.Version
-	out, err := exec.Command("npm", "install", "--no-audit", "--no-fund", "--prefix", dir, pkg).CombinedOutput()
+	install := exec.Command("npm", "install", "--no-audit", "--no-fund", "--prefix", dir, pkg)
+	if a.Package == OpenClaw {
+		bin, err := NewNode(filepath.Dir(dir))
+		if err != nil {
+			return "", err
+		}
+		install.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	}
+	out, err := install.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("npm install %s: %w: %s", pkg, err, out)
 	}
 	return path, nil
+}
+
+// OpenClaw is a package that needs a newer Node.js than the other agents.
+const OpenClaw = "openclaw"
+
+// NewNode returns a directory with a Node.js for OpenClaw. If it is missing, NewNode installs it into a
+// subdirectory of dir.
+func NewNode(dir string) (bin string, err error) {
+	path, err := Agent{"node", "node", "24", "node"}.In(dir)
+	return filepath.Dir(path), err
 }

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/traces"
+)
+
+// traceDecided writes the spans that end with the decision about an entry's own request: the wait
+// for a person, the delivery by the outbox at the time told, and the request's own span. The engine
+// that has logged the decision calls it, once for each request.
+func (e *base) traceDecided(entry *bus.Entry, r *schemas.Request, d *schemas.Decision, told time.Time) {
+	rec := &entry.Record
+	if !e.traced(rec) {
+		return
+	}
+	root := spanOf(rec.Trace)
+	if len(rec.Routes) > 0 || rec.Joined != "" {
+		e.Traces.Write(traces.Child(root, "wait for person", later(rec.Trace.At, createdAt(rec)), d.DecidedAt, decisionAttributes(d)...))
+	}
+	deliver := traces.Child(root, "deliver", d.DecidedAt, later(told, d.DecidedAt), attribute.String("nod.delivery", "outbox"))
+	deliver.Kind = trace.SpanKindProducer
+	e.Traces.Write(deliver)
+	e.Traces.Write(rootSpan(rec.Trace, later(e.clock.now(), d.DecidedAt), requestAttributes(rec.Agent, r, rec.Risk), decisionAttributes(d)))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// traceDelivery writes the span of a decision's first delivery, which began at the time began. The
+// outbox delivers it again.
+func (e *base) traceDelivery(entry *bus.Entry, began time.Time, err error) {
+	if !e.traced(&entry.Record) || !entry.Record.Terminal() {
+		return
+	}
+	s := traces.Child(spanOf(entry.Record.Trace), "deliver", began, e.clock.now(), attribute.String("nod.delivery", "direct"))
+	s.Kind, s.Error = trace.SpanKindProducer, errorType(err)
+	e.Traces.Write(s)
+}
+
+// traceAnswer writes the span of a person's answer, which arrived at the time began.
+func (e *base) traceAnswer(rec *schemas.Record, began time.Time, connector string, d *schemas.Decision, err error) {
+	s := traces.Child(spanOf(rec.Trace), "answer", began, e.clock.now(), attribute.String("nod.channel", connector))
+	if d != nil {
+		s.Attributes = append(s.Attributes, attribute.String("nod.outcome", string(d.Outcome)))
+	}
+	s.Kind, s.Error = trace.SpanKindServer, errorType(err)
+	e.Traces.Write(s)
+}
+
+// traceDecide returns a context that observes the writes of a decision, and the function that writes
+// its spans. Without a trace it returns ctx and nil.
+func (e *base) traceDecide(ctx context.Context, rec *schemas.Record, d *schemas.Decision) (context.Context, func(stored bool, err error)) {
+	if !e.traced(rec) {
+		return ctx, nil
+	}
+	began, span := e.clock.now(), traces.Child(spanOf(rec.Trace), "decide", time.Time{}, time.Time{}, decisionAttributes(d)...)
+	within := span.Context()
+	var writes []traces.Span
+	ctx = bus.ObserveWrites(ctx, func(w bus.StoreWrite) { writes = append(writes, e.storeSpans(within, w)...) })
+	return ctx, func(stored bool, err error) {
+		if !stored && err == nil { // another decision came first
+			return
+		}
+		span.Start, span.End, span.Error = began, e.clock.now(), errorType(err)
+		e.Traces.Write(span)
+		for _, s := range writes {
+			e.Traces.Write(s)
+		}
+	}
+}

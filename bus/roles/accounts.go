@@ -1,0 +1,148 @@
+package roles
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nkeys"
+)
+
+// AccountJWT is the signed description of an account of servers in operator mode.
+type AccountJWT struct {
+	Account   Account
+	PublicKey string
+	JWT       string
+}
+
+// AccountJWTs signs all accounts anew, with the revocations of all revoked keys and of replaced ones
+// whose overlap has passed at now. It is for servers in operator mode; the caller holds Lock.
+func (k *Keys) AccountJWTs(now time.Time) (all []AccountJWT, err error) {
+	if err := k.revokeEarlier(now); err != nil {
+		return nil, err
+	}
+	revoked, err := k.operator.users(revokedDir)
+	if err != nil {
+		return nil, err
+	}
+	signs, err := k.operator.seed(accountSeed)
+	if err != nil {
+		return nil, err
+	}
+	defer signs.Wipe()
+	if err := k.operator.awaitNewSecond(); err != nil {
+		return nil, err
+	}
+	for _, a := range accountNames() {
+		c := k.operator.state.claims(a, revoked)
+		if err := k.operator.addTokens(c); err != nil {
+			return nil, err
+		}
+		var problems jwt.ValidationResults
+		if c.Validate(&problems); problems.IsBlocking(true) {
+			return nil, fmt.Errorf("describe the account %s: %w", a, problems.Errors()[0])
+		}
+		token, err := c.Encode(signs)
+		if err != nil {
+			return nil, fmt.Errorf("sign the account %s: %w", a, err)
+		}
+		all = append(all, AccountJWT{a, c.Subject, token})
+	}
+	return all, k.operator.noteSigned()
+}
+
+const (
+	signedName = "signed" // the file whose content is the second of the last signature
+	// clockPatience is how far the clock may be behind the last signature.
+	clockPatience = 5 * time.Second
+)
+
+// awaitNewSecond waits for a second in which no account was signed. Servers keep the newer of two JWTs
+// by their seconds: of two in the same second, one without a revocation could replace the other.
+func (o *operator) awaitNewSecond() error {
+	text, err := os.ReadFile(o.path(signedName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the time of the last signature: %w", err)
+	}
+	last, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return fmt.Errorf("read the time of the last signature in %s: %w: remove the file if the clock is right", o.path(signedName), err)
+	}
+	wait := time.Until(time.Unix(last+1, 0))
+	if wait > clockPatience {
+		return fmt.Errorf("accounts were last signed at %s, which is not yet over: set the clock, because servers keep the newest account", time.Unix(last, 0).Local().Format(time.DateTime))
+	}
+	time.Sleep(wait)
+	return nil
+}
+
+func (o *operator) noteSigned() error {
+	if err := replace(o.path(signedName), []byte(strconv.FormatInt(time.Now().Unix(), 10)+"\n")); err != nil {
+		return fmt.Errorf("note the time of the signature: %w", err)
+	}
+	return nil
+}
+
+// addTokens gives each import the token of the account that it imports from.
+func (o *operator) addTokens(c *jwt.AccountClaims) error {
+	signers := map[string]nkeys.KeyPair{}
+	for _, i := range c.Imports {
+		name := sharesOfStore
+		if i.Account == o.state.Accounts[Edge] {
+			name = sharesOfEdge
+		}
+		if signers[name] == nil {
+			pair, err := o.seed(name)
+			if err != nil {
+				return err
+			}
+			defer pair.Wipe()
+			signers[name] = pair
+		}
+		a := jwt.NewActivationClaims(c.Subject)
+		a.Name, a.IssuerAccount, a.ImportSubject, a.ImportType = i.Name, i.Account, i.Subject, i.Type
+		token, err := a.Encode(signers[name])
+		if err != nil {
+			return fmt.Errorf("sign the import of %s: %w", i.Subject, err)
+		}
+		i.Token = token
+	}
+	return nil
+}
+
+// OperatorConfig returns the configuration of a server in operator mode. resolverDir is the directory
+// in which the server keeps accounts. It contains no secret.
+func (k *Keys) OperatorConfig(accounts []AccountJWT, resolverDir string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "max_payload: %d\n", MaxPayload)
+	fmt.Fprintf(&b, "operator: %s\nsystem_account: %s\n", k.operator.state.Operator, k.operator.state.Accounts[System])
+	// The server keeps the newer of a stored and a preloaded account: a restart forgets no revocation.
+	fmt.Fprintf(&b, "resolver: {type: full, dir: %q, allow_delete: false, interval: \"10s\"}\nresolver_preload: {\n", resolverDir)
+	for _, a := range accounts {
+		fmt.Fprintf(&b, "  # %s\n  %s: %s\n", a.Account, a.PublicKey, a.JWT)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// PushCreds returns the key file of the user that sends accounts to running servers.
+func (k *Keys) PushCreds() string { return k.operator.path(pushName) }
+
+// Name returns the name in the account's JWT.
+func (a AccountJWT) Name() string { return jwtAccount(a.Account) }
+
+func jwtAccount(a Account) string { return "nod-" + string(a) }
+
+// AccountsOf returns the account with this name.
+func AccountsOf(accounts []AccountJWT, name Account) []AccountJWT {
+	return slices.DeleteFunc(slices.Clone(accounts), func(a AccountJWT) bool { return a.Account != name })
+}

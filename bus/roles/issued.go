@@ -1,0 +1,226 @@
+package roles
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nkeys"
+)
+
+// In operator mode a server accepts every user that a signing key has signed, whether its file is
+// still here or not. The directory therefore has a file for each such user, named by the key and its
+// public half: in issued, and after a revocation in revoked.
+const (
+	issuedDir  = "issued"
+	revokedDir = "revoked"
+)
+
+// ForOperator makes k a directory of keys for servers in operator mode, and makes the operator, unless
+// it is one already. It fails if the directory has plain nkeys.
+func (k *Keys) ForOperator() error {
+	if k.operator != nil {
+		return nil
+	}
+	files, err := filepath.Glob(filepath.Join(k.dir, "*"+keySuffix))
+	if err != nil {
+		return fmt.Errorf("list the keys: %w", err)
+	}
+	if len(files) > 0 {
+		return fmt.Errorf("%s has plain keys, which servers in operator mode do not accept: name an empty directory with --data", k.dir)
+	}
+	if err := os.Mkdir(filepath.Join(k.dir, operatorDir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make the operator's directory: %w", err)
+	}
+	k.operator, err = openOperator(k.dir)
+	if err != nil {
+		return err
+	}
+	unlock, err := k.Lock()
+	if err != nil {
+		return err
+	}
+	unlock()
+	return nil
+}
+
+// Operator reports whether the keys are for servers in operator mode.
+func (k *Keys) Operator() bool { return k.operator != nil }
+
+// Lock waits until no other command changes the keys for servers in operator mode. Without it, a
+// command could send servers an account without the revocation of another command. It makes the
+// signing keys of roles that are new in this nod. For plain nkeys, Lock does nothing.
+func (k *Keys) Lock() (unlock func(), err error) {
+	if k.operator == nil {
+		return func() {}, nil
+	}
+	unlock, err = k.operator.lock()
+	if err != nil {
+		return nil, err
+	}
+	if err := k.operator.complete(); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+// issue signs a user for id, and returns the content of its key file. The user is noted first: a
+// server accepts it from then on.
+func (o *operator) issue(id ID, pair nkeys.KeyPair) ([]byte, error) {
+	content, err := o.user(id.signer(), id.Account(), id.jwtName(), pair)
+	if err != nil {
+		return nil, err
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.path(issuedDir), 0o700); err != nil {
+		return nil, err
+	}
+	return content, WriteNew(o.noted(issuedDir, User{ID: id, PublicKey: public}), nil)
+}
+
+func (o *operator) noted(dir string, u User) string {
+	return filepath.Join(o.dir, dir, u.String()+"."+u.PublicKey)
+}
+
+// users returns the users whose files are in issued or in revoked.
+func (o *operator) users(dir string) (users []User, err error) {
+	entries, err := os.ReadDir(o.path(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the users: %w", err)
+	}
+	for _, e := range entries {
+		name, public, _ := strings.Cut(e.Name(), ".")
+		id, err := ParseID(name)
+		if name == "" { // a temporary file
+			continue
+		}
+		if err != nil || !nkeys.IsValidPublicUserKey(public) {
+			return nil, fmt.Errorf("%s names no user: remove it if it is not nod's", filepath.Join(o.path(dir), e.Name()))
+		}
+		users = append(users, User{ID: id, PublicKey: public})
+	}
+	return users, nil
+}
+
+// Issued returns the users that servers in operator mode accept, sorted by name, whether their files
+// are here or not.
+func (k *Keys) Issued() ([]User, error) {
+	if k.operator == nil {
+		return nil, nil
+	}
+	return k.operator.users(issuedDir)
+}
+
+// Elsewhere returns the users that servers in operator mode accept and whose files are not in this
+// directory: they were moved, or replaced by Rotate.
+func (k *Keys) Elsewhere() ([]User, error) {
+	issued, err := k.Issued()
+	if err != nil {
+		return nil, err
+	}
+	here, err := k.Users()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(issued, func(u User) bool { return slices.Contains(here, u) }), nil
+}
+
+// issued returns the users of id that servers in operator mode accept.
+func (k *Keys) issued(id ID) (users []User, err error) {
+	all, err := k.Issued()
+	for _, u := range all {
+		if u.ID == id {
+			users = append(users, u)
+		}
+	}
+	return users, err
+}
+
+// revokeIssued notes that all users of id are revoked, before their files are removed.
+func (k *Keys) revokeIssued(id ID) (revoked bool, err error) {
+	if k.operator == nil {
+		return false, nil
+	}
+	users, err := k.issued(id)
+	if err != nil {
+		return false, err
+	}
+	if u, err := k.User(id); err == nil {
+		users = append(users, u)
+	}
+	for _, u := range users {
+		if err := k.operator.revoke(u); err != nil {
+			return false, err
+		}
+	}
+	return len(users) > 0, nil
+}
+
+func (o *operator) revoke(u User) error {
+	err := os.MkdirAll(o.path(revokedDir), 0o700)
+	if err == nil {
+		err = WriteNew(o.noted(revokedDir, u), nil)
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = os.Remove(o.noted(issuedDir, u))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("note that a key of %s is revoked: %w", u.ID, err)
+	}
+	return nil
+}
+
+// revokeEarlier notes that the replaced keys whose overlap has passed are revoked.
+func (k *Keys) revokeEarlier(now time.Time) error {
+	earlier, err := k.earlier()
+	if err != nil {
+		return err
+	}
+	issued, err := k.Issued()
+	if err != nil {
+		return err
+	}
+	for _, e := range earlier {
+		public, ok := e.public()
+		for _, u := range issued {
+			if ok && u.ID == e.id && u.PublicKey == public && !now.Before(e.until) {
+				if err := k.operator.revoke(u); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// userOf returns the public half of the key in the key file of a user, if its JWT is about that key.
+func userOf(content []byte) (string, error) {
+	token, err := jwt.ParseDecoratedJWT(content)
+	if err != nil {
+		return "", err
+	}
+	claims, err := jwt.DecodeUserClaims(token)
+	if err != nil {
+		return "", err
+	}
+	pair, err := jwt.ParseDecoratedUserNKey(content)
+	if err != nil {
+		return "", err
+	}
+	defer pair.Wipe()
+	public, err := pair.PublicKey()
+	if err == nil && public != claims.Subject {
+		err = nkeys.ErrIncompatibleKey
+	}
+	return public, err
+}

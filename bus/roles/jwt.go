@@ -1,0 +1,187 @@
+package roles
+
+import (
+	"slices"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+)
+
+// JWT returns p as a user's JWT contains it. Like writeSubjects, it denies everything in place of an
+// empty allow list, because to the server a missing list means "everything".
+func (p Permissions) JWT() jwt.Permissions {
+	if p.All {
+		p = Permissions{Publish: []string{">"}, Subscribe: []string{">"}}
+	}
+	permissions := jwt.Permissions{Pub: permission(p.Publish, p.DenyPublish), Sub: permission(p.Subscribe, nil)}
+	if p.Responses { // what "allow_responses: true" means in a server's configuration
+		permissions.Resp = &jwt.ResponsePermission{MaxMsgs: 1, Expires: 2 * time.Minute}
+	}
+	return permissions
+}
+
+func permission(allow, deny []string) jwt.Permission {
+	if len(allow) == 0 {
+		deny = []string{">"}
+	}
+	return jwt.Permission{Allow: allow, Deny: deny}
+}
+
+// System is the account of the servers themselves, in operator mode.
+const System Account = "SYS"
+
+// signer is a signing key of an account. The users that it signs have exactly the rights of its
+// template, whatever their JWTs say.
+type signer struct {
+	name    string
+	account Account
+	rights  jwt.Permissions
+}
+
+// The signers that sign no user of a role.
+const (
+	pushSigner    = "push"         // for the user that sends accounts to running servers
+	sharesOfStore = "shares-store" // for the tokens with which accounts import; its users have no rights
+	sharesOfEdge  = "shares-edge"
+)
+
+// ownName is what the server replaces, in a template, by the name in a user's JWT. A tag would not do:
+// tags have no upper-case letters.
+const ownName = "{{name()}}"
+
+// ClaimsUpdate is the subject on which servers in operator mode receive accounts.
+const ClaimsUpdate = "$SYS.REQ.CLAIMS.UPDATE"
+
+// PushInbox is the inbox prefix of the user that sends accounts to running servers.
+const PushInbox = "_INBOX.push"
+
+// signers lists the signing keys of all accounts: one for each role and, as terminal and web have
+// more rights than other connectors, one for each of these two.
+//
+// Whoever has the key of agents or connectors chooses the names in the JWTs that it signs, and may
+// choose "*". In the subjects of these roles the name comes after the verb, and the server drops a
+// right that is no valid subject, so such a user has at most the rights of all agents together, or of
+// all connectors. A name with dots makes subjects longer; the longer ones are denied.
+func signers() []signer {
+	var all []signer
+	for _, id := range []ID{
+		{Role: OwnerStore}, {Role: EngineStore}, {Role: Owner}, {Role: Engine}, ConnectorID(Terminal), ConnectorID(Web),
+		ConnectorID(ownName), AgentID(ownName), {Role: Observer},
+	} {
+		s := signer{id.signer(), id.Account(), id.Permissions().JWT()}
+		if id.Name == ownName {
+			s.rights.Pub.Deny = append(s.rights.Pub.Deny, "nod.v1.*.*.*.*.>")
+		}
+		if id.Role == CarrierConnector {
+			s.rights.Pub.Deny = append(append(s.rights.Pub.Deny, reservedConnectors()...), longerForConnectors...)
+			for _, name := range []string{Terminal, Web} {
+				s.rights.Sub.Deny.Add(ConnectorID(name).InboxPrefix()+".>", "$SRV.*.nod-connector-"+name, "$SRV.*.nod-connector-"+name+".>")
+			}
+		}
+		all = append(all, s)
+	}
+	nothing := Permissions{}.JWT()
+	return append(all, signer{sharesOfStore, Store, nothing}, signer{sharesOfEdge, Edge, nothing},
+		signer{pushSigner, System, Permissions{Publish: []string{ClaimsUpdate}, Subscribe: []string{PushInbox + ".>"}}.JWT()})
+}
+
+// longerForConnectors are the subjects of a connector's name with dots. Of these, the acknowledgements
+// would name the consumer of another stream.
+var longerForConnectors = []string{
+	"$JS.ACK.permission_prompts.*.*.*.*.*.*.>", "$JS.API.CONSUMER.MSG.NEXT.permission_prompts.*.>", "_NOD.consumer_info.*.>",
+}
+
+// reservedConnectors returns the subjects of the names that no connector with workers may have.
+func reservedConnectors() (subjects []string) {
+	for _, name := range []string{Terminal, Web, ObserverName} {
+		subjects = append(subjects, "nod.v1.*."+name, "nod.v1.*."+name+".>")
+	}
+	return subjects
+}
+
+// signer returns the name of the key that signs the users of id.
+func (id ID) signer() string {
+	if id.Role == Agent || id.Role == CarrierConnector {
+		return string(id.Role)
+	}
+	return id.String()
+}
+
+// jwtName returns the name in the JWTs of id. For an agent or a connector it decides about the rights.
+func (id ID) jwtName() string {
+	if id.Role == Agent || id.Role == CarrierConnector {
+		return id.Name
+	}
+	return id.String()
+}
+
+// accountNames lists the accounts of a server in operator mode.
+func accountNames() []Account { return []Account{System, Store, Edge, Observe} }
+
+// never is the time of a revocation: a revoked key stays refused, whenever its JWT was signed.
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// claims returns what the JWT of an account says, without the tokens of its imports.
+func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
+	c := jwt.NewAccountClaims(s.Accounts[a])
+	c.Name = jwtAccount(a)
+	c.DefaultPermissions = Permissions{}.JWT() // for a user that no signer of a role has signed
+	for _, sign := range signers() {
+		if sign.account == a {
+			scope := jwt.NewUserScope()
+			scope.Key, scope.Role, scope.Template.Permissions = s.Signers[sign.name], sign.name, sign.rights
+			c.SigningKeys.AddScopedSigner(scope)
+		}
+	}
+	for _, u := range revoked {
+		if u.Account() == a {
+			c.RevokeAt(u.PublicKey, never)
+		}
+	}
+	if a == Store {
+		c.Limits.JetStreamLimits = jwt.JetStreamLimits{
+			MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit,
+			MaxAckPending: jwt.NoLimit, MemoryMaxStreamBytes: jwt.NoLimit, DiskMaxStreamBytes: jwt.NoLimit,
+		}
+	}
+	for _, m := range mappings(a) {
+		c.AddMapping(jwt.Subject(m.request), jwt.WeightedMapping{Subject: jwt.Subject(numbered(m.mapped)), Weight: 100})
+	}
+	for _, sh := range shares() {
+		if sh.from == a && !slices.ContainsFunc(shares(), sh.within) {
+			c.Exports.Add(sh.export())
+		}
+		if sh.to == a {
+			c.Imports.Add(&jwt.Import{
+				Name: sh.subject, Account: s.Accounts[sh.from], Type: sh.exportType(),
+				Subject: jwt.Subject(sh.subject), LocalSubject: jwt.RenamingSubject(sh.local),
+			})
+		}
+	}
+	return c
+}
+
+// within reports whether other is a wider export of the same account. A JWT may not have both; the
+// tokens of the narrower imports name their own subjects.
+func (s share) within(other share) bool {
+	return s.from == other.from && s.stream == other.stream && s.subject != other.subject &&
+		jwt.Subject(s.subject).IsContainedIn(jwt.Subject(other.subject))
+}
+
+func (s share) export() *jwt.Export {
+	e := &jwt.Export{Name: s.subject, Subject: jwt.Subject(s.subject), Type: s.exportType(), TokenReq: true}
+	if !s.stream {
+		e.ResponseType = jwt.ResponseTypeSingleton
+	}
+	if s.replies {
+		e.ResponseType = jwt.ResponseTypeStream
+	}
+	return e
+}
+
+func (s share) exportType() jwt.ExportType {
+	if s.stream {
+		return jwt.Stream
+	}
+	return jwt.Service
+}

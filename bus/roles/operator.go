@@ -1,0 +1,256 @@
+package roles
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gofrs/flock"
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nkeys"
+)
+
+const operatorDir = "operator"
+
+// operator is the part of a key directory that signs: the keys of a NATS operator and of its
+// accounts, for servers in operator mode. A key directory has one, or has plain nkeys.
+//
+// Each seed is a file of its own, and may be kept elsewhere until it has to sign. The accounts' own
+// seeds, which could sign users with any rights, are not kept at all.
+type operator struct {
+	dir   string
+	state operatorState
+}
+
+// operatorState is the public part, the file operator.json.
+type operatorState struct {
+	Operator string             `json:"operator"` // the operator's JWT
+	Accounts map[Account]string `json:"accounts"` // public keys
+	Signers  map[string]string  `json:"signers"`  // public keys
+}
+
+// The operator's seeds: its own, which is needed only to replace the other, and the one that signs
+// accounts.
+const (
+	operatorSeed = "operator"
+	accountSeed  = "accounts"
+)
+
+func (o *operator) path(name string) string { return filepath.Join(o.dir, name) }
+
+// openOperator returns the operator of a key directory, or nil if it has plain nkeys.
+func openOperator(keysDir string) (*operator, error) {
+	o := &operator{dir: filepath.Join(keysDir, operatorDir)}
+	info, err := os.Stat(o.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("check the operator's directory: %w", err)
+	}
+	if exposed(info) {
+		return nil, fmt.Errorf("other users may read the operator's directory %s (mode %04o): chmod 700 it", o.dir, info.Mode().Perm())
+	}
+	return o, o.load()
+}
+
+func (o *operator) load() error {
+	o.state = operatorState{Accounts: map[Account]string{}, Signers: map[string]string{}}
+	text, err := os.ReadFile(o.path("operator.json"))
+	if errors.Is(err, fs.ErrNotExist) { // the command that made the directory was killed
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &o.state)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w: restore it from a copy", o.path("operator.json"), err)
+	}
+	return nil
+}
+
+// lock waits until no other command changes the directory, and reads it again.
+func (o *operator) lock() (unlock func(), err error) {
+	file := flock.New(o.path("lock"), flock.SetPermissions(0o600))
+	if err := file.Lock(); err != nil {
+		return nil, fmt.Errorf("lock the operator's directory %s: %w", o.dir, err)
+	}
+	return func() { _ = file.Unlock() }, o.load() // Unlock fails only if the file was closed
+}
+
+// complete makes missing keys: all of them at first, later those of roles that are new in this nod.
+// If it is killed, the next call goes on.
+func (o *operator) complete() error {
+	issued, err := o.users(issuedDir)
+	if err != nil {
+		return err
+	}
+	if o.state.Operator == "" && len(issued) > 0 {
+		return fmt.Errorf("%s is missing, but its accounts have users: restore it from a copy", o.path("operator.json"))
+	}
+	before, err := json.Marshal(o.state)
+	if err != nil {
+		return err
+	}
+	for _, a := range accountNames() {
+		if o.state.Accounts[a] == "" {
+			if o.state.Accounts[a], err = newAccount(); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range signers() {
+		if o.state.Signers[s.name] == "" {
+			if o.state.Signers[s.name], err = o.ensureSeed(s.name, nkeys.CreateAccount); err != nil {
+				return err
+			}
+		}
+	}
+	if o.state.Operator == "" {
+		if o.state.Operator, err = o.newOperator(); err != nil {
+			return err
+		}
+	}
+	after, err := json.MarshalIndent(o.state, "", "  ")
+	if err != nil {
+		return err
+	}
+	if compact, err := json.Marshal(o.state); err != nil || string(compact) != string(before) {
+		if err := replace(o.path("operator.json"), append(after, '\n')); err != nil {
+			return fmt.Errorf("write the operator's public keys: %w", err)
+		}
+	}
+	return o.ensurePush()
+}
+
+// newAccount returns the public key of a new account, whose seed nobody has.
+func newAccount() (string, error) {
+	pair, err := nkeys.CreateAccount()
+	if err != nil {
+		return "", fmt.Errorf("make an account: %w", err)
+	}
+	defer pair.Wipe()
+	return pair.PublicKey()
+}
+
+// ensureSeed returns the public key of a seed's file. It makes a missing file.
+func (o *operator) ensureSeed(name string, create func() (nkeys.KeyPair, error)) (public string, err error) {
+	pair, err := create()
+	if err != nil {
+		return "", fmt.Errorf("make the key %s: %w", name, err)
+	}
+	defer pair.Wipe()
+	seed, err := pair.Seed()
+	if err == nil {
+		err = WriteNew(o.path(name+keySuffix), append(seed, '\n'))
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("write the key %s: %w", name, err)
+	}
+	stored, err := o.seed(name)
+	if err != nil {
+		return "", err
+	}
+	defer stored.Wipe()
+	return stored.PublicKey()
+}
+
+// seed reads the seed of a signer or of the operator.
+func (o *operator) seed(name string) (nkeys.KeyPair, error) {
+	path := o.path(name + keySuffix)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the seed %s, which has to sign this, is not here: put it back for this command: %w", path, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the seed: %w", err)
+	}
+	if exposed(info) {
+		return nil, fmt.Errorf("other users may read the seed %s (mode %04o): chmod 600 it", path, info.Mode().Perm())
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the seed: %w", err)
+	}
+	defer clear(text)
+	pair, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(text))))
+	if err != nil {
+		return nil, fmt.Errorf("the seed %s is damaged: restore it", path) // the library's error may quote the seed
+	}
+	return pair, nil
+}
+
+// newOperator returns the operator's JWT, which trusts only the key accounts.nk to sign accounts.
+func (o *operator) newOperator() (string, error) {
+	own, err := o.ensureSeed(operatorSeed, nkeys.CreateOperator)
+	if err != nil {
+		return "", err
+	}
+	signs, err := o.ensureSeed(accountSeed, nkeys.CreateOperator)
+	if err != nil {
+		return "", err
+	}
+	pair, err := o.seed(operatorSeed)
+	if err != nil {
+		return "", err
+	}
+	defer pair.Wipe()
+	c := jwt.NewOperatorClaims(own)
+	c.Name, c.SystemAccount, c.StrictSigningKeyUsage = "nod", o.state.Accounts[System], true
+	c.SigningKeys.Add(signs)
+	token, err := c.Encode(pair)
+	if err != nil {
+		return "", fmt.Errorf("sign the operator's JWT: %w", err)
+	}
+	return token, nil
+}
+
+// user signs the JWT of a user, and returns the content of its key file.
+func (o *operator) user(signedBy string, a Account, name string, user nkeys.KeyPair) ([]byte, error) {
+	public, err := user.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	sign, err := o.seed(signedBy)
+	if err != nil {
+		return nil, err
+	}
+	defer sign.Wipe()
+	token, err := jwt.IssueUserJWT(sign, o.state.Accounts[a], public, name, 0)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := user.Seed()
+	if err != nil {
+		return nil, err
+	}
+	return jwt.FormatUserConfig(token, seed)
+}
+
+const pushName = "push" + credsSuffix
+
+// ensurePush makes the key file of the user that sends accounts to running servers, unless the seed
+// of its signer is kept elsewhere.
+func (o *operator) ensurePush() error {
+	_, err := os.Stat(o.path(pushName))
+	if _, missing := os.Stat(o.path(pushSigner + keySuffix)); err == nil || missing != nil {
+		return nil
+	}
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return fmt.Errorf("make the key that sends accounts: %w", err)
+	}
+	defer pair.Wipe()
+	file, err := o.user(pushSigner, System, pushSigner, pair)
+	if err == nil {
+		err = WriteNew(o.path(pushName), file)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make the key that sends accounts: %w", err)
+	}
+	return nil
+}

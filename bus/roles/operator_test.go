@@ -1,0 +1,249 @@
+package roles_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nkeys"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus/roles"
+)
+
+func openOperator(t *testing.T, dir string) *roles.Keys {
+	t.Helper()
+	keys := open(t, dir)
+	require.NoError(t, keys.ForOperator())
+	return keys
+}
+
+// revocations returns the revoked public keys in the account of id.
+func revocations(t *testing.T, keys *roles.Keys, id roles.ID, now time.Time) jwt.RevocationList {
+	t.Helper()
+	accounts, err := keys.AccountJWTs(now)
+	require.NoError(t, err)
+	claims, err := jwt.DecodeAccountClaims(roles.AccountsOf(accounts, id.Account())[0].JWT)
+	require.NoError(t, err)
+	return claims.Revocations
+}
+
+func TestADirectoryIsForOneMode(t *testing.T) {
+	t.Parallel() // signatures wait for the next second
+	plain := open(t, t.TempDir())
+	require.NoError(t, plain.Ensure(roles.First()...))
+	requireOneLine(t, plain.ForOperator(), "plain keys", "--data")
+	require.False(t, plain.Operator())
+
+	dir := t.TempDir()
+	keys := openOperator(t, dir)
+	require.NoError(t, keys.Ensure(roles.First()...))
+	made := readAll(t, dir)
+	again := open(t, dir)
+	require.True(t, again.Operator(), "the directory remembers its mode")
+	require.NoError(t, again.ForOperator())
+	require.NoError(t, again.Ensure(roles.First()...))
+	require.Equal(t, made, readAll(t, dir))
+	requireOneLine(t, again.Put(roles.AgentID("ada"), "x"), "operator mode")
+
+	users, err := again.Users()
+	require.NoError(t, err)
+	require.Len(t, users, 6)
+	if runtime.GOOS == "windows" {
+		return // Windows has no Unix file modes
+	}
+	for path := range made {
+		info, err := os.Stat(filepath.Join(dir, path))
+		require.NoError(t, err)
+		require.Zero(t, info.Mode().Perm()&0o077, path)
+	}
+}
+
+// readAll returns the content of all files, by their paths.
+func readAll(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(dir, path))
+		files[path] = string(content)
+		return err
+	}))
+	return files
+}
+
+// A command that was killed while it made the operator is finished by the next one.
+func TestAnUnfinishedOperatorIsCompleted(t *testing.T) {
+	t.Parallel() // signatures wait for the next second
+	dir := t.TempDir()
+	openOperator(t, dir)
+	whole := readAll(t, dir)
+	for _, file := range []string{"operator.json", "push.creds", "web.nk", "accounts.nk"} {
+		path := filepath.Join(dir, "keys", "operator", file)
+		require.NoError(t, os.Remove(path))
+		if file != "operator.json" {
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, "keys", "operator", "operator.json")))
+		}
+		unlock, err := open(t, dir).Lock()
+		require.NoError(t, err)
+		unlock()
+		require.Contains(t, readAll(t, dir), "keys/operator/"+file)
+	}
+	require.Len(t, readAll(t, dir), len(whole))
+	keys := open(t, dir)
+	_, err := keys.AccountJWTs(time.Now())
+	require.NoError(t, err)
+
+	require.NoError(t, keys.Ensure(roles.AgentID("ada")))
+	require.NoError(t, os.Remove(filepath.Join(dir, "keys", "operator", "operator.json")))
+	_, err = open(t, dir).Lock()
+	requireOneLine(t, err, "operator.json", "restore it") // other accounts would orphan the users
+}
+
+func TestTheOperatorsTextsHoldNoSecret(t *testing.T) {
+	t.Parallel() // signatures wait for the next second
+	dir := t.TempDir()
+	keys := openOperator(t, dir)
+	require.NoError(t, keys.Ensure(everybody()...))
+	accounts, err := keys.AccountJWTs(time.Now())
+	require.NoError(t, err)
+	text := keys.OperatorConfig(accounts, "/x") + readAll(t, dir)["keys/operator/operator.json"]
+	seeds := 0
+	for path, content := range readAll(t, dir) {
+		for line := range strings.SplitSeq(content, "\n") {
+			if pair, err := nkeys.FromSeed([]byte(strings.TrimSpace(line))); err == nil {
+				pair.Wipe()
+				seeds++
+				require.NotContains(t, text, strings.TrimSpace(line), path)
+			}
+		}
+	}
+	require.Greater(t, seeds, 20)
+}
+
+// Servers accept every user that was signed. The directory therefore revokes a key whose file has
+// been moved, and makes no second key for its name meanwhile.
+func TestAKeyIsRevokedWhereverItIs(t *testing.T) {
+	t.Parallel() // signatures wait for the next second
+	dir := t.TempDir()
+	keys := openOperator(t, dir)
+	ada := roles.AgentID("ada")
+	first, err := keys.Add(ada)
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(keys.Path(ada), filepath.Join(t.TempDir(), "moved.creds")))
+	_, err = keys.Add(ada)
+	require.ErrorIs(t, err, fs.ErrExist)
+	requireOneLine(t, err, "agent-ada", "revoke it first")
+	require.NoError(t, keys.Ensure(ada))
+	require.NoFileExists(t, keys.Path(ada), "the key is elsewhere, not missing")
+	elsewhere, err := keys.Elsewhere()
+	require.NoError(t, err)
+	require.Equal(t, []roles.User{first}, elsewhere)
+	require.Empty(t, revocations(t, keys, ada, time.Now()))
+
+	require.NoError(t, keys.Revoke(ada))
+	second, err := keys.Add(ada)
+	require.NoError(t, err)
+	revoked := revocations(t, keys, ada, time.Now())
+	require.Contains(t, revoked, first.PublicKey)
+	require.NotContains(t, revoked, second.PublicKey)
+	require.True(t, revoked.IsRevoked(first.PublicKey, time.Now().AddDate(100, 0, 0)), "whatever the clock says")
+	require.NoError(t, keys.Revoke(ada))
+	require.ErrorIs(t, keys.Revoke(ada), fs.ErrNotExist)
+}
+
+func TestAReplacedKeyIsRevokedAfterItsOverlap(t *testing.T) {
+	t.Parallel() // signatures wait for the next second
+	keys := openOperator(t, t.TempDir())
+	ada := roles.AgentID("ada")
+	first, err := keys.Add(ada)
+	require.NoError(t, err)
+	second, until, err := keys.Rotate(ada, time.Hour)
+	require.NoError(t, err)
+	require.NotEqual(t, first.PublicKey, second.PublicKey)
+	require.Empty(t, revocations(t, keys, ada, until.Add(-time.Second)))
+	revoked := revocations(t, keys, ada, until)
+	require.Contains(t, revoked, first.PublicKey)
+	require.Len(t, revoked, 1)
+	replaced, err := keys.Replaced(ada)
+	require.NoError(t, err)
+	require.Equal(t, []string{first.PublicKey}, replaced, "the log has its signatures")
+	require.Contains(t, revocations(t, keys, ada, until.Add(-time.Hour)), first.PublicKey, "a clock that is set back accepts no key again")
+}
+
+// Of two accounts of the same second, servers keep either one.
+func TestNoTwoSignaturesAreOfOneSecond(t *testing.T) {
+	t.Parallel() // signatures wait for the next second
+	dir := t.TempDir()
+	keys := openOperator(t, dir)
+	issued := func() int64 {
+		accounts, err := keys.AccountJWTs(time.Now())
+		require.NoError(t, err)
+		claims, err := jwt.DecodeAccountClaims(accounts[0].JWT)
+		require.NoError(t, err)
+		return claims.IssuedAt
+	}
+	require.Less(t, issued(), issued())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "keys", "operator", "signed"), []byte("99999999999\n"), 0o600))
+	_, err := keys.AccountJWTs(time.Now())
+	requireOneLine(t, err, "set the clock")
+}
+
+// Each seed may be kept elsewhere: what it does not sign goes on.
+func TestSeedsMayBeKeptElsewhere(t *testing.T) {
+	t.Parallel() // signatures wait for the next second
+	dir := t.TempDir()
+	keys := openOperator(t, dir)
+	move := func(seed string) { require.NoError(t, os.Remove(filepath.Join(dir, "keys", "operator", seed+".nk"))) }
+	move("operator")
+	move("owner")
+	_, err := keys.AccountJWTs(time.Now())
+	require.NoError(t, err)
+	_, err = keys.Add(roles.AgentID("ada"))
+	require.NoError(t, err)
+	_, err = keys.Add(roles.ID{Role: roles.Owner})
+	requireOneLine(t, err, "owner.nk", "put it back")
+	move("accounts")
+	require.NoError(t, keys.Revoke(roles.AgentID("ada")))
+	_, err = keys.AccountJWTs(time.Now())
+	requireOneLine(t, err, "accounts.nk", "put it back")
+	unlock, err := open(t, dir).Lock()
+	require.NoError(t, err)
+	unlock()
+	require.NoFileExists(t, filepath.Join(dir, "keys", "operator", "accounts.nk"), "a seed that is elsewhere is not made anew")
+
+	require.NoError(t, os.Chmod(filepath.Join(dir, "keys", "operator", "agent.nk"), 0o640))
+	if runtime.GOOS != "windows" {
+		_, err = keys.Add(roles.AgentID("ben"))
+		requireOneLine(t, err, "0640", "chmod 600")
+	}
+}
+
+func TestDamagedUsersAreRefused(t *testing.T) {
+	t.Parallel() // signatures wait for the next second
+	dir := t.TempDir()
+	keys := openOperator(t, dir)
+	require.NoError(t, keys.Ensure(roles.AgentID("ada"), roles.AgentID("bob")))
+	ada, err := os.ReadFile(keys.Path(roles.AgentID("ada")))
+	require.NoError(t, err)
+	bob, err := os.ReadFile(keys.Path(roles.AgentID("bob")))
+	require.NoError(t, err)
+	const seed = "-----BEGIN USER NKEY SEED-----"
+	head, _, _ := strings.Cut(string(ada), seed)
+	_, tail, _ := strings.Cut(string(bob), seed)
+	for name, content := range map[string]string{
+		"empty": "", "the JWT alone": head, "another key": head + seed + tail, "a bare seed": "SUAGC3",
+	} {
+		require.NoError(t, os.WriteFile(keys.Path(roles.AgentID("ada")), []byte(content), 0o600))
+		_, err := keys.User(roles.AgentID("ada"))
+		require.Error(t, err, name)
+		requireOneLine(t, err, "agent-ada.creds", "damaged")
+	}
+}

@@ -1,0 +1,73 @@
+package roles
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/nats-io/jwt/v2"
+)
+
+// RotateSigner replaces the signing key of a role, such as "agent", after its seed was stolen, and
+// signs the users anew whose files are here. It returns the users whose files are elsewhere: servers
+// refuse them, and everything else that the earlier key has signed, once they have the new accounts.
+// If it is killed, run it again. The caller holds Lock.
+func (k *Keys) RotateSigner(name string) (elsewhere []User, err error) {
+	o := k.operator
+	if o == nil {
+		return nil, fmt.Errorf("%s has plain keys, which nothing signs", k.dir)
+	}
+	if !slices.ContainsFunc(signers(), func(s signer) bool { return s.name == name }) {
+		return nil, fmt.Errorf("no signing key is called %q: there are %s", name, signerNames())
+	}
+	delete(o.state.Signers, name)
+	for _, file := range []string{name + keySuffix, name + credsSuffix} { // only push has a .creds file here
+		if err := os.Remove(o.path(file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("remove the earlier signing key: %w", err)
+		}
+	}
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	users, err := k.Users()
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range users {
+		if u.signer() == name {
+			if err := k.signAgain(u.ID); err != nil {
+				return nil, fmt.Errorf("sign the key of %s again: %w", u.ID, err)
+			}
+		}
+	}
+	elsewhere, err = k.Elsewhere()
+	return slices.DeleteFunc(elsewhere, func(u User) bool { return u.signer() != name }), err
+}
+
+// signAgain replaces the JWT in a key file. The key stays.
+func (k *Keys) signAgain(id ID) error {
+	content, err := os.ReadFile(k.Path(id))
+	if err != nil {
+		return err
+	}
+	defer clear(content)
+	pair, err := jwt.ParseDecoratedUserNKey(content)
+	if err != nil {
+		return errors.New("its file is damaged") // the library's error may quote the seed
+	}
+	defer pair.Wipe()
+	signed, err := k.operator.user(id.signer(), id.Account(), id.jwtName(), pair)
+	if err != nil {
+		return err
+	}
+	return replace(k.Path(id), signed)
+}
+
+func signerNames() (names []string) {
+	for _, s := range signers() {
+		names = append(names, s.name)
+	}
+	return names
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+)
+
+// operatorFlag is for the commands that can be the first one on a key directory.
+type operatorFlag struct {
+	JWT bool `name:"jwt" help:"Make the keys for NATS servers in operator mode. The directory remembers it."`
+}
+
+// lockedKeys opens the keys for a change. The caller must unlock them.
+func (e *env) lockedKeys(o operatorFlag) (keys *roles.Keys, unlock func(), err error) {
+	if keys, err = e.keys(); err != nil {
+		return nil, nil, err
+	}
+	if o.JWT {
+		if err := keys.ForOperator(); err != nil {
+			return nil, nil, err
+		}
+	}
+	unlock, err = keys.Lock()
+	return keys, unlock, err
+}
+
+// accountInForce sends the account of id to the servers, and waits until they follow. Without an
+// address it says what to do.
+func (e *env) accountInForce(keys *roles.Keys, id roles.ID, follows func() (bool, error)) error {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	accounts, err := keys.AccountJWTs(time.Now())
+	if err != nil {
+		return err
+	}
+	if place.URL == "" {
+		fmt.Fprintf(e.stderr, "your servers do not know this yet: run `nod keys push --data %s --nats-url URL`; if another operator signs your accounts, let it run the commands of `nod keys config --data %s --nsc DIR`. Only then a key that is revoked or replaced is refused and its connections closed\n",
+			place.DataDir, place.DataDir)
+		return nil
+	}
+	if err := e.push(keys, roles.AccountsOf(accounts, id.Account())); err != nil {
+		return err
+	}
+	return e.await(follows, "the servers at "+bus.Address(place.URL))
+}
+
+// push sends accounts to the running servers.
+func (e *env) push(keys *roles.Keys, accounts []roles.AccountJWT) error {
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	if place.URL == "" {
+		return errors.New("name the servers to push to with --nats-url or NOD_URL")
+	}
+	servers, err := bus.PushAccounts(e.ctx, place.URL, keys.PushCreds(), accounts, e.log)
+	if errors.Is(err, bus.ErrRefused) {
+		return fmt.Errorf("the servers at %s do not trust this directory's operator: give them the text of nod keys config, or let their own operator sign the accounts (nod keys config --nsc DIR)", bus.Address(place.URL))
+	}
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(accounts))
+	for i, a := range accounts {
+		names[i] = string(a.Account)
+	}
+	fmt.Fprintf(e.stderr, "%s: stored by %s\n", strings.Join(names, ", "), strings.Join(servers, ", "))
+	return nil
+}
+
+// rotateSigner replaces a signing key, and sends the accounts to the servers if it has an address.
+func (e *env) rotateSigner(name string) error {
+	keys, unlock, err := e.lockedKeys(operatorFlag{})
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	elsewhere, err := keys.RotateSigner(name)
+	if err != nil {
+		return err
+	}
+	for _, u := range elsewhere {
+		fmt.Fprintf(e.stderr, "a key of %s is not in this directory and has to be replaced: nod keys revoke %s, then nod keys add %s\n", u.ID, u.ID, u.ID)
+	}
+	place, err := e.place.WithDefaults()
+	if err != nil {
+		return err
+	}
+	if name == "push" { // its account is the servers' own, which is not pushed
+		fmt.Fprintln(e.stderr, "your servers do not know this yet: give each one the new text of nod keys config, and start it again")
+		return nil
+	}
+	if place.URL == "" {
+		fmt.Fprintln(e.stderr, "your servers do not know this yet: run nod keys push, or let the operator that signs your accounts run the commands of nod keys config --nsc DIR")
+		return nil
+	}
+	accounts, err := keys.AccountJWTs(time.Now())
+	if err != nil {
+		return err
+	}
+	return e.push(keys, accounts[1:])
+}
+
+type keysPushCmd struct{}
+
+// Run sends the accounts to the running servers, with the revocations of all revoked keys and of
+// replaced ones whose overlap has passed.
+func (keysPushCmd) Run(e *env) error {
+	keys, unlock, err := e.lockedKeys(operatorFlag{})
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if !keys.Operator() {
+		return fmt.Errorf("%s has plain keys, which are in the servers' configuration: nod keys config", keys.Dir())
+	}
+	accounts, err := keys.AccountJWTs(time.Now())
+	if err != nil {
+		return err
+	}
+	return e.push(keys, accounts[1:]) // without the servers' own account, which never changes
+}
+
+// operatorConfig prints the configuration of servers in operator mode, or has another operator sign
+// the accounts.
+func (c *keysConfigCmd) operatorConfig(e *env, keys *roles.Keys) error {
+	accounts, err := keys.AccountJWTs(time.Now())
+	if err != nil {
+		return err
+	}
+	if c.NSC != "" {
+		return c.forNSC(e, accounts[1:])
+	}
+	_, err = fmt.Fprint(e.stdout, keys.OperatorConfig(accounts, c.ResolverDir))
+	return err
+}
+
+// forNSC writes the accounts to files, and prints the commands with which another operator signs and
+// publishes them.
+func (c *keysConfigCmd) forNSC(e *env, accounts []roles.AccountJWT) error {
+	if err := os.MkdirAll(c.NSC, 0o755); err != nil {
+		return fmt.Errorf("write the accounts: %w", err)
+	}
+	for _, a := range accounts {
+		file := filepath.Join(c.NSC, a.Name()+".jwt")
+		if err := os.WriteFile(file, []byte(a.JWT+"\n"), 0o644); err != nil {
+			return fmt.Errorf("write the account %s: %w", a.Account, err)
+		}
+		fmt.Fprintf(e.stdout, "nsc import account --force --overwrite --file %s\n", shellQuoted(file))
+	}
+	for _, a := range accounts {
+		fmt.Fprintf(e.stdout, "nsc push --account %s\n", a.Name())
+	}
+	return nil
+}

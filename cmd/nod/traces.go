@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/nodbus/nod/traces/otlp"
+)
+
+// flushWithin is how long a stopping process waits for the collector to take its last spans.
+const flushWithin = 3 * time.Second
+
+// openTraces starts the exporter that the variables OTEL_… describe. It returns nil if they name
+// none. A wrong variable turns traces off with a warning: nod runs without them. done sends the last
+// spans.
+func (e *env) openTraces() (exporter *otlp.Exporter, done func()) {
+	config, on, err := otlp.FromEnvironment(os.Getenv, version())
+	if err != nil {
+		e.log.Warn("traces are off", "error", err)
+	}
+	if !on {
+		return nil, func() {}
+	}
+	exporter = otlp.Open(config, e.log)
+	return exporter, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), flushWithin)
+		defer cancel()
+		exporter.Close(ctx)
+	}
+}

@@ -1,0 +1,77 @@
+package hook
+
+import (
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// openClawPlugin is the part of nod's plugin for OpenClaw that differs from the extension for pi.
+//
+//go:embed openclaw.ts
+var openClawPlugin string
+
+// OpenClaw describes OpenClaw. Its hooks are functions of plugins: nod's plugin runs the hook before every
+// call. OpenClaw loads the plugin only if its settings name the plugin's file; see LoadPlugin.
+func OpenClaw() Host {
+	common, _, _ := strings.Cut(piExtension, "export default")
+	return Host{
+		Name:         "openclaw",
+		Agent:        "OpenClaw",
+		Dialect:      openClaw{},
+		ChangesInput: true,
+		Program:      "openclaw",
+		Tested:       []string{"2026.9.6"},
+		Setup: Setup{
+			DirEnv: "OPENCLAW_STATE_DIR", Dir: ".openclaw", File: "nod.ts",
+			Script: strings.Replace(common, `extension for pi, written by "nod install pi"`, `plugin for OpenClaw, written by "nod install openclaw"`, 1) + openClawPlugin,
+			Events: []string{preToolUse}, Blocks: []string{preToolUse}, Signals: []string{sessionEnd}, Flat: true,
+			Timeout: 24 * time.Hour, Unit: time.Second,
+			Note: "every call of OpenClaw's own tools is refused while nod does not run",
+		},
+	}
+}
+
+type openClaw struct{}
+
+// openClawActions are OpenClaw's own tools that rules cover, with those of their arguments that change
+// neither where a call acts nor on what.
+var openClawActions = map[string]struct {
+	action schemas.ActionType
+	plain  []string
+}{
+	"exec": {schemas.ActionCommand, []string{"command", "title", "yieldMs", "background", "timeoutSeconds", "pty"}},
+	"read": {schemas.ActionFileRead, []string{"path", "offset", "limit"}}, "write": {schemas.ActionFileWrite, []string{"path", "content"}},
+}
+
+// Read parses an input. OpenClaw names no directory, so that rules about paths of the project do not apply. A
+// call with an argument that nod does not know, such as the machine on which a command runs, is taken for a
+// call of an unknown tool, so that no rule allows it.
+func (openClaw) Read(input []byte) (Call, error) {
+	call, err := readProgram(OpenClaw(), input, nil)
+	if err != nil || call.Signal || call.Ignore != "" {
+		return call, err
+	}
+	tool := openClawActions[call.ToolName]
+	call.Action = tool.action
+	var args map[string]json.RawMessage
+	known := call.Action != "" && json.Unmarshal(call.Input, &args) == nil
+	for name := range args {
+		known = known && slices.Contains(tool.plain, name)
+	}
+	if !known || call.Action != schemas.ActionCommand && !plainPath(call.Input) {
+		call.Action = schemas.ActionMCPTool
+	}
+	if call.Action == schemas.ActionCommand {
+		call.ToolName = "Bash" // rules do not know a tool exec, because other agents' tools of this name run no shell
+	}
+	return call, nil
+}
+
+// Reply refuses the call if the effect is AskHost: a plugin cannot make OpenClaw ask its user as it would
+// without the plugin.
+func (openClaw) Reply(c Call, v Verdict) ([]byte, int) { return pi{}.Reply(c, v) }

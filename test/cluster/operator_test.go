@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// onOperator starts a server in operator mode, and an engine.
+func onOperator(t *testing.T) *cluster {
+	t.Helper()
+	c := configureKeys(t, 1, ".creds")
+	c.servers = append(c.servers, c.serve(0))
+	_, up := c.engine(1)
+	require.Contains(t, <-up, "an engine is up")
+	c.letsMeAnswer()
+	return c
+}
+
+// keys runs nod keys, and returns what it prints.
+func (c *cluster) keys(args ...string) (out, said string) {
+	c.t.Helper()
+	p := c.command("owner", append([]string{"keys"}, args...)...)
+	var stdout, stderr bytes.Buffer
+	p.Stdout, p.Stderr = &stdout, &stderr
+	require.NoError(c.t, p.Run(), "%s", &stderr)
+	return stdout.String(), stderr.String()
+}
+
+// copied returns a key file, as a thief or another machine has it.
+func (c *cluster) copied(key string) []byte {
+	c.t.Helper()
+	file, err := os.ReadFile(c.key(key))
+	require.NoError(c.t, err)
+	return file
+}
+
+// dialed connects with a key file. The connection does not connect again after the server has closed it.
+func (c *cluster) dialed(file []byte) (*nats.Conn, error) {
+	nc, err := nats.Connect(c.urls, nats.UserCredentialBytes(file), nats.NoReconnect(), nats.Timeout(30*time.Second),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err == nil {
+		c.t.Cleanup(nc.Close)
+	}
+	return nc, err
+}
+
+func (c *cluster) connects(file []byte) *nats.Conn {
+	c.t.Helper()
+	nc, err := c.dialed(file)
+	require.NoError(c.t, err)
+	return nc
+}
+
+func (c *cluster) refuses(file []byte) {
+	c.t.Helper()
+	_, err := c.dialed(file)
+	require.ErrorIs(c.t, err, nats.ErrAuthorization)
+}
+
+// allowed asks, and allows at the terminal.
+func (c *cluster) allowed(id string) {
+	c.t.Helper()
+	decided := c.asks(id)
+	require.Eventually(c.t, func() bool { return len(c.pending()) > 0 }, time.Minute, rig.Tick)
+	_, err := c.run("terminal", "allow", id)
+	require.NoError(c.t, err)
+	require.Equal(c.t, schemas.Allowed, (<-decided).Outcome)
+}
+
+// On servers in operator mode an agent asks and a person answers; keys are made, replaced and taken
+// while the servers run, and an engine goes on with its new key.
+func TestNodOnServersInOperatorMode(t *testing.T) {
+	t.Parallel()
+	c := onOperator(t)
+	c.allowed("first")
+
+	_, said := c.keys("add", "agent-ci")
+	require.Contains(t, said, "in force", "no server has to be told")
+	first := c.copied("agent-ci")
+	running := c.connects(first)
+	_, said = c.keys("rotate", "agent-ci", "--overlap", "1h")
+	require.Contains(t, said, "until you run nod keys push after")
+	second := c.copied("agent-ci")
+	_, said = c.keys("push")
+	require.Contains(t, said, "STORE, EDGE, OBSERVE: stored by n0")
+	require.NoError(t, running.Flush(), "the overlap has not passed")
+	c.connects(first)
+	running = c.connects(second)
+	_, said = c.keys("rotate", "agent-ci", "--overlap", "0s")
+	require.Contains(t, said, "in force")
+	require.Eventually(t, running.IsClosed, 30*time.Second, rig.Tick)
+	c.refuses(second)
+
+	third, other := c.copied("agent-ci"), c.connects(c.copied("agent-local"))
+	running = c.connects(third)
+	_, said = c.keys("revoke", "agent-ci")
+	require.Contains(t, said, "in force")
+	require.Eventually(t, running.IsClosed, 30*time.Second, rig.Tick)
+	require.NoError(t, other.Flush(), "the connection of another key stays")
+	for _, file := range [][]byte{first, second, third} {
+		c.refuses(file)
+	}
+
+	c.keys("rotate", "engine", "--overlap", "0s")
+	c.keys("rotate", "engine-store", "--overlap", "0s")
+	c.allowed("second")
+	list, _ := c.keys("list")
+	require.Contains(t, list, "jwt")
+	require.NotContains(t, list, "agent-ci")
+
+	stop(c.servers[0])
+	c.servers[0] = c.serve(0)
+	require.Eventually(t, func() bool { _, err := c.dialed(c.copied("agent-local")); return err == nil }, 30*time.Second, rig.Tick)
+	c.refuses(third) // the server's configuration is of before the revocation
+	c.allowed("third")
+}
+
+// nod keys is killed at random moments. After the next command nothing of a revoked key is accepted.
+func TestRevocationsSurviveKillNine(t *testing.T) {
+	t.Parallel()
+	c := configureKeys(t, 1, ".creds")
+	c.servers = append(c.servers, c.serve(0))
+	require.Eventually(t, func() bool { _, err := c.dialed(c.copied("agent-local")); return err == nil }, 30*time.Second, rig.Tick)
+	begun := time.Now()
+	c.keys("push")
+	life := time.Since(begun)
+	for range 3 {
+		c.keys("add", "agent-ci")
+		file := c.copied("agent-ci")
+		for _, args := range [][]string{{"rotate", "agent-ci", "--overlap", "1h"}, {"revoke", "agent-ci"}} {
+			p := c.command("owner", append([]string{"keys"}, args...)...)
+			require.NoError(t, p.Start())
+			<-time.After(rand.N(life))
+			_ = p.Process.Kill() // it may have ended
+			_ = p.Wait()
+		}
+		p := c.command("owner", "keys", "revoke", "agent-ci")
+		out, err := p.CombinedOutput()
+		if err != nil { // the killed command has noted all, and may not have told the servers
+			require.Contains(t, string(out), "no key here")
+			c.keys("push")
+		}
+		c.refuses(file)
+	}
+}
+
+// Without an address, and with an operator that the servers do not trust, the commands say what to do.
+func TestKeysOfOperatorModeSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	does := func(args ...string) string {
+		_, stderr, code := m.Run(args...)
+		require.Zero(t, code, stderr)
+		return stderr
+	}
+	fails := func(args ...string) string {
+		_, stderr, code := m.Run(args...)
+		require.Equal(t, 1, code)
+		require.Equal(t, 1, strings.Count(strings.TrimSpace(stderr), "\n")+1, stderr)
+		return stderr
+	}
+	does("keys", "add", "agent-ci", "--jwt")
+	require.Contains(t, does("keys", "revoke", "agent-ci"), "nod keys push")
+	require.Contains(t, fails("keys", "push"), "--nats-url")
+	require.Contains(t, fails("up", "-q"), "operator mode")
+	require.Contains(t, fails("invite", "laptop"), "nod keys add agent-laptop")
+	c := configureKeys(t, 1, ".creds")
+	c.servers = append(c.servers, c.serve(0))
+	require.Eventually(t, func() bool { _, err := c.dialed(c.copied("agent-local")); return err == nil }, 30*time.Second, rig.Tick)
+	require.Contains(t, fails("keys", "push", "--nats-url", c.urls), "do not trust this directory's operator")
+
+	plain := t.TempDir()
+	does("keys", "add", "agent-ci", "--data", plain)
+	require.Contains(t, fails("keys", "push", "--data", plain), "plain keys")
+	require.Contains(t, fails("keys", "config", "--jwt", "--data", plain), "plain keys")
+	require.Contains(t, fails("keys", "config", "--nsc", filepath.Join(plain, "x"), "--data", plain), "--jwt")
+}

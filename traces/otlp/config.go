@@ -1,0 +1,227 @@
+package otlp
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// Config is an exporter's configuration; FromEnvironment makes it.
+type Config struct {
+	Endpoint string // the URL to which spans are posted
+	Headers  http.Header
+	TLS      *tls.Config
+	Timeout  time.Duration // of one attempt to send a batch
+	Queue    int           // the number of spans that wait at most
+	Batch    int           // the number of spans in one message at most
+	Delay    time.Duration // how long a span waits for more at most
+	Sampler  sdktrace.Sampler
+	Resource []attribute.KeyValue
+	Version  string // nod's version
+}
+
+// The defaults of OpenTelemetry's specification.
+const (
+	defaultTimeout = 10 * time.Second
+	defaultDelay   = 5 * time.Second
+	defaultQueue   = 2048
+	defaultBatch   = 512
+
+	maxQueue = 1 << 16 // spans; a larger queue would take more memory than nod itself
+)
+
+// environment reads variables.
+type environment func(name string) string
+
+// FromEnvironment reads the variables OTEL_…. on is false if they name no endpoint or turn traces
+// off; nothing else is read then. The error is one line that names the variable. get is os.Getenv,
+// or a test's own.
+func FromEnvironment(get func(string) string, version string) (c Config, on bool, err error) {
+	env := environment(get)
+	if strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") || env("OTEL_TRACES_EXPORTER") == "none" {
+		return c, false, nil
+	}
+	if c.Endpoint, err = env.endpoint(); c.Endpoint == "" || err != nil {
+		return c, false, err
+	}
+	c.Version = version
+	for _, read := range []func(*Config) error{
+		env.protocol, env.readHeaders, env.certificates, env.sizes, env.sampler, env.resource,
+	} {
+		if err := read(&c); err != nil {
+			return c, false, err
+		}
+	}
+	return c, true, nil
+}
+
+// ofTraces returns a variable of the exporter: the one for traces alone or, without it, the one for
+// all signals.
+func (env environment) ofTraces(name string) (variable, value string) {
+	if variable = "OTEL_EXPORTER_OTLP_TRACES_" + name; env(variable) != "" {
+		return variable, env(variable)
+	}
+	variable = "OTEL_EXPORTER_OTLP_" + name
+	return variable, env(variable)
+}
+
+func (env environment) endpoint() (string, error) {
+	variable, value := env.ofTraces("ENDPOINT")
+	if value == "" {
+		return "", nil
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", fmt.Errorf("%s is no URL of http or https: name a collector such as http://127.0.0.1:4318", variable)
+	}
+	if variable == "OTEL_EXPORTER_OTLP_ENDPOINT" {
+		u = u.JoinPath("v1", "traces")
+	}
+	return u.String(), nil
+}
+
+func (env environment) protocol(*Config) error {
+	if value := env("OTEL_TRACES_EXPORTER"); value != "" && value != "otlp" {
+		return fmt.Errorf("OTEL_TRACES_EXPORTER is %q: nod exports by otlp only; use otlp or none", value)
+	}
+	variable, value := env.ofTraces("PROTOCOL")
+	if value != "" && value != "http/protobuf" {
+		return fmt.Errorf("%s is %q: nod speaks http/protobuf only; set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf and an endpoint for it", variable, value)
+	}
+	if variable, value = env.ofTraces("COMPRESSION"); value != "" && value != "none" {
+		return fmt.Errorf("%s is %q: nod sends spans uncompressed; set OTEL_EXPORTER_OTLP_TRACES_COMPRESSION=none", variable, value)
+	}
+	return nil
+}
+
+func (env environment) readHeaders(c *Config) error {
+	c.Headers = http.Header{}
+	variable, value := env.ofTraces("HEADERS")
+	for pair := range strings.SplitSeq(value, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, text, ok := strings.Cut(pair, "=")
+		text, err := url.PathUnescape(strings.TrimSpace(text))
+		if !ok || err != nil {
+			return fmt.Errorf("%s is not a list such as name=value,name=value", variable) // the error must not show the value, which may be a secret
+		}
+		c.Headers.Add(strings.TrimSpace(name), text)
+	}
+	return nil
+}
+
+func (env environment) certificates(c *Config) error {
+	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if variable, path := env.ofTraces("CERTIFICATE"); path != "" {
+		pem, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", variable, err)
+		}
+		c.TLS.RootCAs = x509.NewCertPool()
+		if !c.TLS.RootCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("%s: %s holds no certificate in PEM", variable, path)
+		}
+	}
+	variable, path := env.ofTraces("CLIENT_CERTIFICATE")
+	if path == "" {
+		return nil
+	}
+	_, key := env.ofTraces("CLIENT_KEY")
+	pair, err := tls.LoadX509KeyPair(path, key)
+	if err != nil {
+		return fmt.Errorf("%s: %w", variable, err)
+	}
+	c.TLS.Certificates = []tls.Certificate{pair}
+	return nil
+}
+
+func (env environment) sizes(c *Config) error {
+	timeoutName, _ := env.ofTraces("TIMEOUT")
+	timeout, err1 := env.number(timeoutName, int(defaultTimeout/time.Millisecond), 600_000)
+	delay, err2 := env.number("OTEL_BSP_SCHEDULE_DELAY", int(defaultDelay/time.Millisecond), 600_000)
+	var err3, err4 error
+	c.Queue, err3 = env.number("OTEL_BSP_MAX_QUEUE_SIZE", defaultQueue, maxQueue)
+	c.Batch, err4 = env.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", min(defaultBatch, c.Queue), maxQueue)
+	c.Timeout, c.Delay = time.Duration(timeout)*time.Millisecond, time.Duration(delay)*time.Millisecond
+	return cmp.Or(err1, err2, err3, err4)
+}
+
+func (env environment) number(variable string, otherwise, most int) (int, error) {
+	value := env(variable)
+	if value == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > most {
+		return 0, fmt.Errorf("%s is %q: use a number from 1 to %d", variable, value, most)
+	}
+	return n, nil
+}
+
+func (env environment) sampler(c *Config) error {
+	name := cmp.Or(env("OTEL_TRACES_SAMPLER"), "parentbased_always_on")
+	base, ofParent := strings.CutPrefix(name, "parentbased_")
+	switch base {
+	case "always_on":
+		c.Sampler = sdktrace.AlwaysSample()
+	case "always_off":
+		c.Sampler = sdktrace.NeverSample()
+	case "traceidratio":
+		text := cmp.Or(env("OTEL_TRACES_SAMPLER_ARG"), "1")
+		ratio, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(ratio >= 0 && ratio <= 1) {
+			return fmt.Errorf("OTEL_TRACES_SAMPLER_ARG is %q: use a ratio from 0 to 1", text)
+		}
+		c.Sampler = sdktrace.TraceIDRatioBased(ratio)
+	default:
+		return fmt.Errorf("OTEL_TRACES_SAMPLER is %q: use always_on, always_off or traceidratio, each also with parentbased_ before it", name)
+	}
+	if ofParent {
+		c.Sampler = sdktrace.ParentBased(c.Sampler)
+	}
+	return nil
+}
+
+// resource describes this process by the variables OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
+func (env environment) resource(c *Config) error {
+	attributes := []attribute.KeyValue{attribute.String("service.name", "nod"), attribute.String("service.version", c.Version)}
+	r, err := resource.New(context.Background(), resource.WithAttributes(attributes...), resource.WithFromEnv())
+	if err != nil {
+		return fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES is not a list such as name=value,name=value: %w", err)
+	}
+	c.Resource = r.Attributes()
+	return nil
+}
+
+// shown returns the endpoint for the log, without a password or a query.
+func (c *Config) shown() string {
+	u, err := url.Parse(c.Endpoint)
+	if err != nil {
+		return "the collector"
+	}
+	u.RawQuery = ""
+	return u.Redacted()
+}
+
+// withoutURL returns the cause of an HTTP client's error, because its text shows the whole URL.
+func withoutURL(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}

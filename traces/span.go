@@ -1,0 +1,75 @@
+package traces
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Span is one piece of work on a request, written when it is over. No span is kept open: one that
+// lasts for hours is made from the times in the request's record. Attributes have no payloads,
+// secrets, paths or commands.
+type Span struct {
+	Trace      trace.TraceID
+	ID, Parent trace.SpanID // Parent is zero for the first span of a trace
+	State      string       // the tracestate
+	Name       string
+	Kind       trace.SpanKind
+	Start, End time.Time
+	Attributes []attribute.KeyValue
+	Links      []trace.SpanContext
+	// Error is the kind of the error with which the work ended, such as UNAVAILABLE; empty if it
+	// succeeded.
+	Error string
+}
+
+// Child returns a span with a new id below parent.
+func Child(parent trace.SpanContext, name string, start, end time.Time, attributes ...attribute.KeyValue) Span {
+	return Span{
+		Trace: parent.TraceID(), ID: NewSpanID(), Parent: parent.SpanID(), State: parent.TraceState().String(),
+		Name: name, Kind: trace.SpanKindInternal, Start: start, End: end, Attributes: attributes,
+	}
+}
+
+// Context returns the span's own context, for spans below it.
+func (s *Span) Context() trace.SpanContext {
+	state, _ := trace.ParseTraceState(s.State) // it comes from a parsed one
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: s.Trace, SpanID: s.ID, TraceFlags: trace.FlagsSampled, TraceState: state})
+}
+
+// NewSpanID returns a random id of a span.
+func NewSpanID() (id trace.SpanID) {
+	for !id.IsValid() {
+		binary.BigEndian.PutUint64(id[:], rand.Uint64())
+	}
+	return id
+}
+
+// Writer takes spans that are over. It is safe for concurrent use.
+type Writer interface {
+	// Write hands a span over. It does not block and cannot fail: a span for which there is no room
+	// is dropped and counted.
+	Write(Span)
+}
+
+// Root is the place of a request's first span.
+type Root struct {
+	// Span is the request's own span.
+	Span trace.SpanContext
+	// Parent is the span of the agent in the same trace; zero if the trace begins here.
+	Parent trace.SpanID
+	// Link is the context that the agent gave, if the request does not continue that trace; else
+	// it is invalid.
+	Link trace.SpanContext
+}
+
+// Tracer is a Writer that chooses which requests are traced.
+type Tracer interface {
+	Writer
+	// Begin returns the place of a new request's first span; parent is the context that the agent
+	// sent, or an invalid one. If ok is false, the request is not traced.
+	Begin(agent string, parent trace.SpanContext) (root Root, ok bool)
+}
