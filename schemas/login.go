@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // MaxLoginAge is the age of a Login at which it no longer counts. The connector then asks the
@@ -168,10 +169,11 @@ const (
 )
 
 // approverName returns the name under which the person's answers are shown and counted. It
-// contains the subject, because two people may have the same display name, and may choose it.
+// contains the subject, because two people may have the same display name, and may choose it. No
+// character of it controls a terminal or the direction of text.
 func (l *Login) approverName() string {
 	shown := strings.Map(func(r rune) rune {
-		if r < ' ' || r == '(' || r == ')' || r == '@' {
+		if !unicode.IsPrint(r) || r == '(' || r == ')' || r == '@' {
 			return -1
 		}
 		return r
@@ -187,11 +189,12 @@ func (l *Login) approverName() string {
 	return strings.TrimSpace(strings.TrimSpace(shown) + " (" + subject + ")")
 }
 
-// tellsLoginsApart reports whether each of approvers.people has an identity at the issuer. If
-// one has none, that person may also be a member of a group by login, and would count as two
-// people.
+// tellsLoginsApart reports whether each of approvers.people has an identity by the subject at the
+// issuer. One who has none, or who can change the claim of it, may also be a member of a group by
+// login, and would count as two people.
 func (s *Settings) tellsLoginsApart() bool {
-	return !slices.ContainsFunc(s.People(), func(a Approver) bool {
+	o := s.OIDC()
+	return o != nil && o.User() == ClaimSubject && !slices.ContainsFunc(s.People(), func(a Approver) bool {
 		return !slices.ContainsFunc(a.Identities, func(id Identity) bool { return id.Connector == ConnectorWeb && IsLoginUser(id.UserID) })
 	})
 }
@@ -202,7 +205,7 @@ func (s *Settings) CountsApart(who *Approver) error {
 	if !who.ByLogin || s.tellsLoginsApart() {
 		return nil
 	}
-	return Errorf(CodeForbidden, "nod cannot tell whether %s is one of approvers.people: give each of these people an identity at %s, or name this person there", who.Name, s.OIDC().Issuer)
+	return Errorf(CodeForbidden, "nod cannot tell whether %s is one of approvers.people: give each of these people an identity at %s by its subject (user_claim sub), or name this person there", who.Name, s.OIDC().Issuer)
 }
 
 // couldAllow reports whether a member of the group by login could allow under a rule.

@@ -16,6 +16,12 @@ func DescribeVotes(votes []Vote, needed int) string {
 	return text
 }
 
+// SamePerson reports whether two votes are of one person: by the name or by the login, because
+// people may change the name that an issuer shows for them.
+func (v *Vote) SamePerson(other *Vote) bool {
+	return v.Name == other.Name || v.Login != nil && other.Login != nil && v.Login.Issuer == other.Login.Issuer && v.Login.Subject == other.Login.Subject
+}
+
 // Voters returns the names of the people who voted.
 func Voters(votes []Vote) []string {
 	names := make([]string, len(votes))

@@ -33,7 +33,7 @@ func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.
 	return &schemas.StandingAnswer{
 		GrantID: callID(same), Scope: schemas.ScopeSession, SessionID: r.SessionID, Agent: agent,
 		Call: &schemas.ExactCall{Same: same, ToolName: r.ToolName, Title: cut(payloadOf(r), maxTitle)},
-		By:   d.By, Votes: forAgents(d.Votes), Question: r.PendingID, Message: cut(d.Message, maxMessage), CreatedAt: d.DecidedAt,
+		By:   d.By, Votes: withoutMessages(d.Votes), Question: r.PendingID, Message: cut(d.Message, maxMessage), CreatedAt: d.DecidedAt,
 	}, nil
 }
 

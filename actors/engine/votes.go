@@ -63,7 +63,7 @@ func (c *conditions) checkVote(a *schemas.Answer, option schemas.Option) error {
 func (c *conditions) counting(votes []schemas.Vote) (all []schemas.Vote) {
 	for _, v := range votes {
 		who, ok := c.settings.Approver(v.Connector, schemas.From{UserID: v.UserID, Login: v.Login})
-		again := slices.ContainsFunc(all, func(other schemas.Vote) bool { return other.Name == v.Name })
+		again := slices.ContainsFunc(all, func(other schemas.Vote) bool { return other.SamePerson(&v) })
 		if ok && who.Name == v.Name && !again && c.mayAllow(&who, v.Connector) == nil {
 			all = append(all, v)
 		}
@@ -82,7 +82,7 @@ func (c *conditions) enough(votes []schemas.Vote) bool {
 func (c *conditions) withVote(rec *schemas.Record, v schemas.Vote) (votes []schemas.Vote, same bool) {
 	votes = c.counting(rec.Votes)
 	same = len(votes) == len(rec.Votes)
-	i := slices.IndexFunc(votes, func(other schemas.Vote) bool { return other.Name == v.Name })
+	i := slices.IndexFunc(votes, func(other schemas.Vote) bool { return other.SamePerson(&v) })
 	switch {
 	case i < 0:
 		return append(votes, v), false
@@ -143,7 +143,7 @@ func forOption(votes []schemas.Vote, option string) (agreeing []schemas.Vote, pl
 // decision of the last of them.
 func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 	all := *d
-	all.Votes, all.Message = forAgents(votes), cmp.Or(messagesOf(votes), d.Message)
+	all.Votes, all.Message = withoutMessages(votes), cmp.Or(messagesOf(votes), d.Message)
 	if d.Grant != nil {
 		g := *d.Grant
 		g.Votes = all.Votes
@@ -152,12 +152,12 @@ func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 	return &all
 }
 
-// forAgents returns votes without their messages, which the decision has, and without what issuers
-// said about the people.
-func forAgents(votes []schemas.Vote) []schemas.Vote {
+// withoutMessages returns votes without their messages, which the decision has. They keep what an
+// issuer said, by which they are counted again before a later call or a container uses them.
+func withoutMessages(votes []schemas.Vote) []schemas.Vote {
 	all := slices.Clone(votes)
 	for i := range all {
-		all[i].Message, all[i].Login = "", nil
+		all[i].Message = ""
 	}
 	return all
 }
@@ -194,7 +194,7 @@ func (e *connectors) answerByVote(ctx context.Context, entry bus.Entry, d *schem
 	}
 	rec := &entry.Record
 	votes := c.counting(rec.Votes)
-	if rec.Terminal() || !slices.ContainsFunc(votes, func(other schemas.Vote) bool { return other.Name == v.Name }) {
+	if rec.Terminal() || !slices.ContainsFunc(votes, func(other schemas.Vote) bool { return other.SamePerson(&v) }) {
 		return e.replyStored(entry, d, a.Waiters)
 	}
 	e.life.publish(entry)

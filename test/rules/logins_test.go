@@ -24,12 +24,20 @@ func byLogin(more, ann string) string {
 
 const annsLogin = `, {"connector": "web", "user_id": "` + issuer + `|s-ann"}`
 
+// annsMail is an identity by a claim that Ann can change, so that she could also be a member.
+const annsMail = `, {"connector": "web", "user_id": "` + issuer + `|email=ann@example.com"}`
+
 // loggedIn returns a person of the issuer, who was checked some time ago, and is in these groups.
 func loggedIn(env *rig.Env, subject string, ago time.Duration, groups ...string) func(*rig.Question) error {
+	return shownAs(env, "Cleo", subject, ago, groups...)
+}
+
+// shownAs is loggedIn for a person with this display name.
+func shownAs(env *rig.Env, name, subject string, ago time.Duration, groups ...string) func(*rig.Question) error {
 	p := env.Person("web", issuer+"|"+subject)
 	return func(q *rig.Question) error {
 		a := p.AnswerTo(q, "allow_once")
-		a.From.Login = &schemas.Login{Issuer: issuer, Subject: subject, Name: "Cleo", Groups: groups, CheckedAt: time.Now().Add(-ago)}
+		a.From.Login = &schemas.Login{Issuer: issuer, Subject: subject, Name: name, Groups: groups, CheckedAt: time.Now().Add(-ago)}
 		_, err := p.Answer(p.Ctx, a)
 		return err
 	}
@@ -91,9 +99,20 @@ func TestMembersByLoginCountApart(t *testing.T) {
 	env.NoError(loggedIn(env, "s-cleo", 0, "nod-ops")(q))
 	d := q.Ends(schemas.Allowed)
 	env.Equal([]string{"Ann", "Cleo (s-cleo)"}, schemas.Voters(d.Votes))
-	for _, v := range d.Votes {
-		env.Nil(v.Login, "the agent does not learn the groups")
-	}
+
+	// A person who takes another display name is still one person.
+	q = env.Agent("ada").Asks(rig.Deploy("S", "renamed"))
+	env.Refusal(loggedIn(env, "s-cleo", 0, "nod-ops")(q), schemas.CodeVoted)
+	env.Refusal(shownAs(env, "Dora", "s-cleo", 0, "nod-ops")(q), schemas.CodeVoted)
+	pendingWith(env, q, "Cleo (s-cleo)")
+	env.NoError(loggedIn(env, "s-dora", 0, "nod-ops")(q))
+	q.Ends(schemas.Allowed)
+
+	// If the agent has stopped waiting, its next identical call counts the votes again.
+	gone := env.Agent("ada").Detaches(rig.Deploy("S", "gone"))
+	env.Refusal(loggedIn(env, "s-cleo", 0, "nod-ops")(gone), schemas.CodeVoted)
+	env.NoError(loggedIn(env, "s-dora", 0, "nod-ops")(gone))
+	env.Equal(schemas.Allowed, env.Agent("ada").Gets(rig.Deploy("S", "gone-again")).Outcome)
 
 	env.Apply(byLogin(`, "confirm": [{"risk": "high", "people": ["security"]}, {"risk": "low", "not_requester": true}]`, annsLogin))
 	q = env.Agent("ada").Asks(rig.Deploy("S", "2"))
@@ -109,6 +128,7 @@ func TestSettingsOfLogins(t *testing.T) {
 		"has nobody":                     strings.Replace(byLogin("", ""), `, "oidc_groups": ["nod-security"]`, "", 1),
 		"of an issuer or a claim":        byLogin("", `, {"connector": "web", "user_id": "https://evil.example|x"}`),
 		"takes the votes of 2 people":    byLogin(`, "confirm": [{"risk": "low", "votes": 2}]`, ""),
+		"and only 1 could allow":         strings.Replace(byLogin(`, "confirm": [{"risk": "low", "votes": 2}]`, annsMail), `"client_id"`, `"user_claim": "email", "client_id"`, 1),
 		"repeats the name of a person":   strings.Replace(byLogin("", ""), `"name": "ops"`, `"name": "Ann"`, 1),
 		"limit a person under approvers": strings.Replace(byLogin("", ""), `"oidc_groups": ["nod-security"]`, `"people": ["Ann"], "max_risk": "low"`, 1),
 	} {

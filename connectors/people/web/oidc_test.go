@@ -270,7 +270,7 @@ func TestARemovedPersonIsOut(t *testing.T) {
 func TestWithoutTheIssuerNothingIsShownOrTaken(t *testing.T) {
 	t.Parallel()
 	c := startCompany(t)
-	c.rig = c.oidcGateway(50*time.Millisecond, 700*time.Millisecond)
+	c.rig = c.oidcGateway(50*time.Millisecond, 2*time.Second)
 	in := c.enters()
 	open, _, err := c.dials(with(in))
 	c.NoError(err)
