@@ -62,6 +62,8 @@ func (e *admin) issue(ctx context.Context, connector string, from *schemas.From)
 	})
 	web := e.settings.now().settings.Connectors.Web
 	switch {
+	case i < 0 && slices.ContainsFunc(who.Identities, func(id schemas.Identity) bool { return id.Connector == schemas.ConnectorWeb }):
+		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, "%s logs in to the web inbox at the issuer of connectors.web.oidc, and has no login links: open the inbox's address", who.Name)
 	case i < 0:
 		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, `%s has no identity on the web: add {"connector": "web", "user_id": "…"} to theirs in settings.json`, who.Name)
 	case web == nil || web.PublicURL == "":

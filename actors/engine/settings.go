@@ -223,7 +223,11 @@ func (e *base) checkAge(l *schemas.Login) error {
 	if l == nil {
 		return nil
 	}
-	if age := e.clock.now().Sub(l.CheckedAt); age > schemas.MaxLoginAge || age < -clockSlack {
+	age := e.clock.now().Sub(l.CheckedAt)
+	if age < -clockSlack {
+		return schemas.Errorf(schemas.CodeUnauthorized, "the login at %s was checked %s later than now by nod's clock: try again", l.Issuer, schemas.FormatDuration(-age.Truncate(time.Second)))
+	}
+	if age > schemas.MaxLoginAge {
 		return schemas.Errorf(schemas.CodeUnauthorized, "the login at %s was last checked %s ago, and counts for %s: try again", l.Issuer, schemas.FormatDuration(age.Truncate(time.Second)), schemas.FormatDuration(schemas.MaxLoginAge))
 	}
 	return nil

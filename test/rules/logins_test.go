@@ -119,6 +119,26 @@ func TestMembersByLoginCountApart(t *testing.T) {
 	env.Refusal(loggedIn(env, "s-cleo", 0, "nod-ops")(q), schemas.CodeForbidden) // whose agent asks is not known
 }
 
+// On another channel, the identity of a login is a user id like any other, and no link logs in there.
+func TestAnIdentityAtTheIssuerIsOnTheWebAlone(t *testing.T) {
+	t.Parallel()
+	env := voting(t, byLogin("", annsLogin+`, {"connector": "tg", "user_id": "1001"}, {"connector": "tg", "user_id": "`+issuer+`|s-ann"}`))
+	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
+	phone := env.Person("tg", issuer+"|s-ann")
+	a := phone.AnswerTo(q, "allow_once")
+	a.From.Login = &schemas.Login{Issuer: issuer, Subject: "s-ann", Groups: []string{"nod-security"}, CheckedAt: time.Now()}
+	_, err := phone.Answer(phone.Ctx, a)
+	env.Refusal(err, schemas.CodeForbidden)
+	env.Nil(env.Stored(q.Key).Record.Decision)
+	_, err = env.Person("tg", "1001").LoginLink(env.Ctx, schemas.From{UserID: "1001"})
+	env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "at the issuer")
+	for _, op := range []schemas.PresenceOp{schemas.PresenceJoin, schemas.PresenceLock} {
+		_, err := phone.Hold(phone.Ctx, schemas.Presence{Op: op, SessionID: "S", ClientID: "c", From: a.From})
+		env.Error(err)
+	}
+	phone.Allows(q)
+}
+
 func TestSettingsOfLogins(t *testing.T) {
 	t.Parallel()
 	for says, text := range map[string]string{

@@ -64,7 +64,8 @@ type loginEntry struct {
 	unsaved  bool // login is newer than the stored one
 	notAsk   time.Time
 	failed   error // why the issuer did not answer last time
-	used     time.Time
+
+	used time.Time // guarded by the lock of logins, so that an entry that is about to be locked stays
 
 	at      sync.Mutex
 	checked time.Time // the time of the last check, for readers that must not wait
@@ -177,8 +178,8 @@ func (l *logins) entry(session string) *loginEntry {
 	if e == nil {
 		if len(l.known) >= maxKnown {
 			for id, old := range l.known {
-				if old.mu.TryLock() {
-					if !old.unsaved && time.Since(old.used) > l.lasts {
+				if time.Since(old.used) > l.lasts && old.mu.TryLock() {
+					if !old.unsaved {
 						delete(l.known, id)
 					}
 					old.mu.Unlock()
@@ -188,6 +189,7 @@ func (l *logins) entry(session string) *loginEntry {
 		e = &loginEntry{}
 		l.known[session] = e
 	}
+	e.used = time.Now()
 	return e
 }
 
@@ -219,7 +221,6 @@ func (l *logins) current(ctx context.Context, session token) (schemas.From, erro
 	// token that still works.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWithin)
 	defer cancel()
-	e.used = time.Now()
 	now, err := l.now(ctx)
 	if err != nil {
 		return schemas.From{}, err

@@ -1,6 +1,6 @@
 // Package issuer is nod's client of an issuer of OpenID Connect: it logs a person in by the
 // authorization code flow with PKCE, and later asks the issuer whether it still vouches for the
-// person. No error contains a token or a part of the issuer's response.
+// person. No error contains a token, or more of the issuer's response than the name of the issuer.
 package issuer
 
 import (
@@ -109,6 +109,10 @@ func (c *Client) discover(ctx context.Context) (*endpoints, error) {
 	}
 	// The provider keeps this context to read keys later; the client has a timeout of its own.
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), c.http), c.settings.Issuer)
+	var other *oidc.IssuerMismatchError
+	if errors.As(err, &other) {
+		return nil, fmt.Errorf("the discovery document of %s is of the issuer %.200q: set connectors.web.oidc.issuer to exactly that, if you trust it", c.settings.Issuer, other.Discovered)
+	}
 	if err != nil {
 		return nil, c.failed("read its discovery document", err)
 	}
