@@ -29,7 +29,7 @@ func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, o web.Opti
 	if w := state.Settings.Connectors.Web; w != nil {
 		o.PublicURL = w.PublicURL
 	}
-	o.Desk, o.Registry, o.LoginCodes, o.Records = desk, desk, desk, desk
+	o.Desk, o.Registry, o.LoginCodes, o.Records, o.Logins = desk, desk, desk, desk, desk
 	server, err := web.Open(o)
 	if err != nil {
 		return nil, err

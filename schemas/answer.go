@@ -11,6 +11,17 @@ type From struct {
 	UserID    string `json:"user_id"`
 	Chat      string `json:"chat,omitempty"`
 	MessageID string `json:"message_id,omitempty"`
+	// Login is what the issuer of the person's login says; nil if the person has not logged in at
+	// an issuer.
+	Login *Login `json:"login,omitempty"`
+}
+
+// NotApprover returns FORBIDDEN for a person who is no approver on a connector, with the remedy.
+func (f *From) NotApprover(connector string) error {
+	if f.Login != nil {
+		return Errorf(CodeForbidden, "%q is in no group that may answer (its groups that the settings name: %d): ask for one of approvers.groups, or add the identity under approvers.people in settings.json and run `nod settings apply`", f.UserID, len(f.Login.Groups))
+	}
+	return Errorf(CodeForbidden, "%q on %s is not an approver: add the identity under approvers.people in settings.json and run `nod settings apply`", f.UserID, connector)
 }
 
 // Answer is a person's answer to a Prompt. It repeats the prompt's digest. The engine refuses

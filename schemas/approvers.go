@@ -43,6 +43,11 @@ type Approver struct {
 	Quiet []QuietHours `json:"quiet,omitempty"`
 	// StandIn names the person or group that is asked in the person's place in quiet hours.
 	StandIn string `json:"stand_in,omitempty"`
+
+	// ByLogin means that the person is not one of the settings' people, but a member of a group
+	// by a login. InGroups are the groups in which the person is by login.
+	ByLogin  bool     `json:"-"`
+	InGroups []string `json:"-"`
 }
 
 // OwnRequests selects requests by their agent, and by the user account and the host that they
@@ -108,14 +113,26 @@ func (s *Settings) Identities() []Identity {
 	return all
 }
 
-// Approver returns the approver with an identity, and whether the settings name one.
-func (s *Settings) Approver(connector, userID string) (Approver, bool) {
+// Approver returns the approver that a person on a connector is, and whether the person is one:
+// by an identity of approvers.people, or by a group at the issuer of the person's login. An
+// identity at an issuer counts only with a login of that issuer. The caller checks its age.
+func (s *Settings) Approver(connector string, from From) (Approver, bool) {
+	login := from.Login != nil || connector == ConnectorWeb && IsLoginUser(from.UserID)
+	if login && (connector != ConnectorWeb || !s.vouches(&from)) {
+		return Approver{}, false
+	}
 	for _, a := range s.People() {
 		for _, id := range a.Identities {
-			if id.Connector == connector && id.UserID == userID {
+			if id.Connector == connector && id.UserID == from.UserID {
+				if login {
+					a.InGroups = groupNames(s.memberOf(from.Login))
+				}
 				return a, true
 			}
 		}
+	}
+	if login {
+		return s.member(&from)
 	}
 	return Approver{}, false
 }

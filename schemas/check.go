@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/nodbus/nod/internal/lazyregexp"
@@ -141,12 +142,13 @@ func (s *Settings) reachable(outgoing func(connector string) bool) error {
 			return err
 		}
 		accepts := func(id Identity) bool { return c.Accepts(id.Connector) && !outgoing(id.Connector) }
-		if people := s.whoCouldAllow(c, accepts); len(s.People()) > 0 && people < c.Votes {
+		people := s.whoCouldAllow(c, accepts)
+		if (len(s.People()) > 0 || s.ByLogin()) && people < c.Votes {
 			return invalid(at, "takes the votes of %d people, and only %d could allow such a request: see identities and max_risk of approvers.people", c.Votes, people)
 		} else if len(c.People) > 0 && people == 0 {
 			return invalid(at, "takes %s, and none of them could allow such a request: see identities and max_risk of approvers.people", c.String())
 		}
-		if ids := s.Identities(); len(ids) > 0 && !slices.ContainsFunc(ids, accepts) {
+		if ids := s.Identities(); len(ids) > 0 && !slices.ContainsFunc(ids, accepts) && people == 0 {
 			return invalid(at, "no approver has an identity that could allow: it takes %s", c.String())
 		}
 	}
@@ -161,11 +163,17 @@ func (s *Settings) whoCouldAllow(c *Confirm, accepts func(Identity) bool) (n int
 			n++
 		}
 	}
+	groups := s.Groups()
+	for i := range groups {
+		if s.couldAllow(&groups[i], c, accepts) {
+			return math.MaxInt // the settings do not say how many people are in the issuer's group
+		}
+	}
 	return n
 }
 
 func (s *Settings) check() error {
-	for _, check := range []func() error{s.checkGroups, s.checkEscalations, s.checkQuiet} {
+	for _, check := range []func() error{s.checkGroups, s.checkEscalations, s.checkQuiet, s.checkLogins} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -128,7 +128,7 @@ var (
 		reply[FreezeState](TypeFreezeState, "the freezes in force, and how many requests were ended"))
 	ThawEndpoint = endpoint[FreezeRequest, FreezeState](everyone, ManageSubject(anyConnector, ManageThaw), TypeFreezeRequest, "end the freeze",
 		reply[FreezeState](TypeFreezeState, "the remaining freezes"))
-	LoginCodeEndpoint = endpoint[LoginCode, LoginCode](everyone, ManageSubject(anyConnector, ManagePass), TypeLoginCode, "make a login code for this person; or, from the web inbox, exchange, invalidate or check a code",
+	LoginCodeEndpoint = endpoint[LoginCode, LoginCode](everyone, ManageSubject(anyConnector, ManagePass), TypeLoginCode, "make a login code for this person; or, from the web inbox, exchange, invalidate or check a code, or read or write the encrypted login of a session",
 		reply[LoginCode](TypeLoginCode, "the code and the inbox's address; the code's user; or whether it was spent"))
 	PairingEndpoint = endpoint[Pairing, Pairing](Carriers|Owner, ManageSubject(anyConnector, ManagePair), TypePairing, "expect a code on a connector; or, from that connector, claim the code",
 		reply[Pairing](TypePairing, "the identity that sent the code, if it arrived"))

@@ -8,7 +8,18 @@ import (
 // Group is a list of approvers with a name, which can stand wherever the settings name people.
 type Group struct {
 	Name   string   `json:"name"`
-	People []string `json:"people"` // the approvers' names
+	People []string `json:"people,omitempty"` // the approvers' names
+	// OIDCGroups names groups at the issuer of connectors.web.oidc. Each person in one of them is
+	// an approver on the web, and a member of this group. For and MaxRisk limit these people as
+	// they do in Approver. For a person of several such groups, the first limits.
+	OIDCGroups []string    `json:"oidc_groups,omitempty"`
+	For        PolicyMatch `json:"for,omitzero"`
+	MaxRisk    Risk        `json:"max_risk,omitempty"`
+}
+
+// Limits returns an approver who may decide what the group's members by login may.
+func (g *Group) Limits() Approver {
+	return Approver{Name: g.Name, For: g.For, MaxRisk: g.MaxRisk, ByLogin: true}
 }
 
 // Groups returns the configured groups.
@@ -44,6 +55,12 @@ func (s *Settings) Named(names []string) (all []Approver) {
 // names reports whether a list of names of people and groups names an approver.
 func (s *Settings) names(list []string, name string) bool {
 	return slices.ContainsFunc(s.Named(list), func(a Approver) bool { return a.Name == name })
+}
+
+// Among reports whether a list of names of people and groups names an approver, or a group in
+// which the approver is by login.
+func (s *Settings) Among(list []string, who *Approver) bool {
+	return slices.ContainsFunc(who.InGroups, func(g string) bool { return slices.Contains(list, g) }) || !who.ByLogin && s.names(list, who.Name)
 }
 
 // checkNames returns an error for a name in a list at the path at that is neither a person nor a

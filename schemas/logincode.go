@@ -9,6 +9,11 @@ type LoginCodeOp string
 const (
 	SpendLoginCode LoginCodeOp = "spend" // mark the code as used, until it expires
 	CheckLoginCode LoginCodeOp = "look"  // ask whether the code is used
+	LoadLogin      LoginCodeOp = "load"  // read the login of a web session
+	// StoreLogin writes the login of a web session if its stored revision is Revision, which is 0
+	// for a new one. Without Sealed it removes the login. The error is CONFLICT if another write
+	// came first.
+	StoreLogin LoginCodeOp = "store"
 )
 
 // LoginCode is a request about a code that logs an approver in to the web inbox, or the reply.
@@ -34,5 +39,9 @@ type LoginCode struct {
 	UserID string    `json:"user_id,omitempty"`
 	URL    string    `json:"url,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
-	Later  Later     `json:"-"`
+	// Sealed is the login of a web session at an issuer, as only the web inbox can read it. Code
+	// is the session's id. Revision is its stored revision, 0 if none is stored.
+	Sealed   string `json:"sealed,omitempty"`
+	Revision uint64 `json:"revision,omitempty"`
+	Later    Later  `json:"-"`
 }

@@ -86,6 +86,7 @@ func table() []row {
 		LoginCodeEndpoint,
 		Message{TypeLoginCode, "$KV.permission_settings.pass.<hash>", "engine", "engine", HowStored, "a login code, valid once", fresh[LoginCode]},
 		Message{TypeLoginCode, "$KV.permission_settings.spent.<hash>", "engine", "engine", HowStored, "a login link that was used, or a session that was ended", fresh[LoginCode]},
+		Message{TypeLoginCode, "$KV.permission_settings.login.<hash>", "engine", "engine", HowStored, "the login of a web session at an issuer, encrypted by the inbox, until the session ends", fresh[LoginCode]},
 		PairingEndpoint,
 		Message{TypePairing, "$KV.permission_settings.pairing." + anyConnector, "engine", "engine", HowStored, "a code that a connector expects", fresh[Pairing]},
 

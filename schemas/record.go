@@ -51,6 +51,7 @@ type Vote struct {
 	Name      string `json:"name"` // the approver's name
 	Connector string `json:"connector"`
 	UserID    string `json:"user_id,omitempty"` // the identity on the connector; a vote without one does not count
+	Login     *Login `json:"login,omitempty"`   // what the issuer of the person's login said
 	OptionID  string `json:"option_id"`
 	// Waiters is the number of calls that the answered prompt counted; 0 means 1.
 	Waiters int       `json:"waiters,omitempty"`
@@ -255,6 +256,9 @@ type LogKind string
 const (
 	LogAsked LogKind = "asked"
 	LogVoted LogKind = "voted" // one of several people who must allow a request has allowed it
+	// LogVouched is what the issuer of a person's login said, before the person's answer, freeze,
+	// thaw, revocation or leave counts.
+	LogVouched LogKind = "vouched"
 	// LogShown means that a phone or chat shows a question to a person, and LogUndelivered that it
 	// cannot. An inbox, whose viewers see every question, has no such entries.
 	LogShown       LogKind = "shown"
@@ -300,6 +304,7 @@ type LogEntry struct {
 	// Run is the report of a contained command, without the names of changed files.
 	Run        *RunReport  `json:"run,omitempty"`
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	Login      *Login      `json:"login,omitempty"` // for LogVouched
 	// Request is the request's bytes, if the settings enable payloads. Secrets are replaced, so
 	// its digest may differ from Digest.
 	Request json.RawMessage `json:"request,omitempty"`

@@ -101,4 +101,5 @@ type Lock struct {
 	ClientID   string    `json:"client_id,omitempty"`
 	Kind       string    `json:"kind,omitempty"`
 	LeaseUntil time.Time `json:"lease_until,omitzero"`
+	From       *From     `json:"from,omitempty"` // a holder by login; only in the store
 }

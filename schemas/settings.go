@@ -124,6 +124,8 @@ type WebSettings struct {
 	// PublicURL is the address in links for people, if it differs from the address on which the
 	// inbox listens. It must begin with https:// unless it names this machine.
 	PublicURL string `json:"public_url,omitempty"`
+	// OIDC, if not nil, lets people log in at an issuer of OpenID Connect.
+	OIDC *OIDC `json:"oidc,omitempty"`
 }
 
 // The default timeouts, and the longest timeout in settings.

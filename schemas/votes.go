@@ -16,6 +16,12 @@ func DescribeVotes(votes []Vote, needed int) string {
 	return text
 }
 
+// SamePerson reports whether two votes are of one person: by the name or by the login, because
+// people may change the name that an issuer shows for them.
+func (v *Vote) SamePerson(other *Vote) bool {
+	return v.Name == other.Name || v.Login != nil && other.Login != nil && v.Login.Issuer == other.Login.Issuer && v.Login.Subject == other.Login.Subject
+}
+
 // Voters returns the names of the people who voted.
 func Voters(votes []Vote) []string {
 	names := make([]string, len(votes))
@@ -30,11 +36,15 @@ func Voters(votes []Vote) []string {
 const (
 	TeamsVotes  = 1 // votes, not_requester, rules and channels of permissions.confirm
 	TeamsGroups = 2 // groups, people of permissions.confirm, escalations and quiet hours
+	TeamsLogins = 3 // logins at an issuer, and groups of it
 )
 
 // TeamsVersion returns the version of the settings about several people that engines must know, or
 // 0 if the settings have none.
 func (s *Settings) TeamsVersion() uint64 {
+	if s.OIDC() != nil {
+		return TeamsLogins
+	}
 	version := uint64(0)
 	for i := range s.Permissions.Confirm {
 		if c := &s.Permissions.Confirm[i]; len(c.People) > 0 {

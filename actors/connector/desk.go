@@ -150,7 +150,12 @@ func (d *Desk) grants(ctx context.Context, q schemas.Query) ([]schemas.StandingA
 // returns are decided without the grant. The error is NOT_FOUND if the grant does not exist or
 // the approver may not revoke it.
 func (d *Desk) Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error {
-	return revoke(ctx, d.conn, d.connector, g, &schemas.From{UserID: userID})
+	return d.RevokeAs(ctx, g, schemas.From{UserID: userID})
+}
+
+// RevokeAs is Revoke for a person who may have logged in at an issuer.
+func (d *Desk) RevokeAs(ctx context.Context, g *schemas.StandingAnswer, from schemas.From) error {
+	return revoke(ctx, d.conn, d.connector, g, &from)
 }
 
 // Leave lets a session go on while an approver is away, and returns the new standing answer.
@@ -218,13 +223,18 @@ func (d *Desk) Settings(ctx context.Context) (schemas.SettingsState, error) {
 // Approver returns the approver with the identity userID on this connector. The error is
 // FORBIDDEN and names the remedy if the settings name no such approver.
 func (d *Desk) Approver(ctx context.Context, userID string) (schemas.Approver, error) {
+	return d.ApproverAs(ctx, schemas.From{UserID: userID})
+}
+
+// ApproverAs is Approver for a person who may have logged in at an issuer.
+func (d *Desk) ApproverAs(ctx context.Context, from schemas.From) (schemas.Approver, error) {
 	state, err := d.Settings(ctx)
 	if err != nil {
 		return schemas.Approver{}, err
 	}
-	a, ok := state.Settings.Approver(d.connector, userID)
+	a, ok := state.Settings.Approver(d.connector, from)
 	if !ok {
-		return a, schemas.Errorf(schemas.CodeForbidden, "%q on %s is not an approver: add the identity under approvers.people in settings.json and run `nod settings apply`", userID, d.connector)
+		return a, from.NotApprover(d.connector)
 	}
 	return a, nil
 }
@@ -354,6 +364,21 @@ func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time)
 func (d *Desk) LoginCodeSpent(ctx context.Context, code string) (bool, error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.CheckLoginCode, Code: code})
 	return p.Spent, err
+}
+
+// LoadLogin returns the stored login of a web session, with its revision, or "" if none is
+// stored.
+func (d *Desk) LoadLogin(ctx context.Context, session string) (sealed string, revision uint64, err error) {
+	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.LoadLogin, Code: session})
+	return p.Sealed, p.Revision, err
+}
+
+// StoreLogin writes the login of a web session, which is kept until a time at most 30 days
+// ahead, and returns its revision. An empty login removes it. The error is CONFLICT if the stored
+// login has another revision; a revision of 0 means that none is stored.
+func (d *Desk) StoreLogin(ctx context.Context, session, sealed string, revision uint64, until time.Time) (uint64, error) {
+	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.StoreLogin, Code: session, Sealed: sealed, Revision: revision, Until: until})
+	return p.Revision, err
 }
 
 // Handled reports whether MarkHandled has marked a message of this channel.

@@ -57,7 +57,7 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	connector, began := c.name, e.clock.now()
 	// The settings, not the answer, name the approver: the connector has checked only the user
 	// id.
-	approver, err := e.approver(ctx, connector, a.From.UserID)
+	approver, err := e.approver(ctx, connector, &a.From)
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +82,15 @@ func (e *connectors) answerEntry(ctx context.Context, entry bus.Entry, a *schema
 	if err != nil {
 		return nil, err
 	}
-	conditions, approver, err := e.answerConditions(ctx, &entry.Record, &request, approver, connector, a.From.UserID)
+	conditions, approver, err := e.answerConditions(ctx, &entry.Record, &request, approver, connector, a.From)
 	if err != nil {
 		return nil, err
 	}
 	d, err := e.evaluateAnswer(&entry, a, &approver, connector, frozen, conditions)
 	if err != nil {
+		return nil, err
+	}
+	if err := e.logVouched(ctx, &approver, connector, &a.From, a.SessionID, a.PendingID, d.DecisionID); err != nil {
 		return nil, err
 	}
 	now, err := e.life.nowFor(ctx, &entry.Record, a.Waiters)
@@ -130,10 +133,6 @@ func (e *recordLife) nowFor(ctx context.Context, rec *schemas.Record, places int
 		}
 	}
 	return e.clock.now(), nil
-}
-
-func notApprover(connector, userID string) error {
-	return schemas.Errorf(schemas.CodeForbidden, "%q on %s is not an approver: add the identity under approvers.people in settings.json and run `nod settings apply`", userID, connector)
 }
 
 // routed reports whether a request was routed to this person on this connector. It reports true

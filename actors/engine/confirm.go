@@ -121,8 +121,13 @@ func (c *conditions) mayAllow(who *schemas.Approver, connector string) error {
 		if !rule.Accepts(connector) {
 			return schemas.Errorf(schemas.CodeForbidden, "a request of risk %s is not allowed on %s: it takes %s", c.risk, connector, rule.String())
 		}
-		if len(rule.People) > 0 && !slices.ContainsFunc(c.settings.Named(rule.People), func(a schemas.Approver) bool { return a.Name == who.Name }) {
+		if len(rule.People) > 0 && !c.settings.Among(rule.People, who) {
 			return schemas.Errorf(schemas.CodeForbidden, "a request of risk %s is not allowed by %s: it takes %s", c.risk, who.Name, rule.String())
+		}
+		if rule.NotRequester || rule.Votes > 1 {
+			if err := c.settings.CountsApart(who); err != nil {
+				return err
+			}
 		}
 		if rule.NotRequester {
 			if err := c.notRequester(who); err != nil {

@@ -78,7 +78,7 @@ func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 // settings name no approver, admit reads the settings again: a later stage refuses requests
 // without an approver, and must do so by current settings only.
 func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
-	if len(s.settings.settings.People()) == 0 {
+	if len(s.settings.settings.People()) == 0 && !s.settings.settings.ByLogin() {
 		if err := e.readSettings(ctx); err != nil {
 			return result{}, err
 		}

@@ -386,5 +386,5 @@ func (e *Engine) Calls() []bus.CallStats { return e.service.Calls() }
 // stats returns, for the statistics of the NATS service, the revisions of settings, freezes and
 // sessions that this engine has read. The entry "votes" says that it knows votes.
 func (e *Engine) stats() any {
-	return map[string]any{"votes": schemas.TeamsGroups, "settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.sessionCache.newest()}
+	return map[string]any{"votes": schemas.TeamsLogins, "settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.sessionCache.newest()}
 }

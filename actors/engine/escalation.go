@@ -167,7 +167,7 @@ func (c *conditions) nextPeople(rec *schemas.Record) *schemas.NextStep {
 		if !routeAt(rec, r).Equal(event.At) {
 			continue
 		}
-		who, _ := c.settings.Approver(r.Connector, r.Recipient)
+		who, _ := c.settings.Approver(r.Connector, schemas.From{UserID: r.Recipient})
 		if name := cmp.Or(who.Name, r.Recipient); !slices.Contains(next.To, name) {
 			next.To = append(next.To, name)
 		}

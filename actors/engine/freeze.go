@@ -97,7 +97,7 @@ func (e *admin) thaw(ctx context.Context, c *caller, b *schemas.FreezeRequest) (
 }
 
 func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.FreezeRequest, thaw bool) (schemas.FreezeState, error) {
-	approver, err := e.approver(ctx, connector, b.From.UserID)
+	approver, err := e.approver(ctx, connector, &b.From)
 	if err != nil {
 		return schemas.FreezeState{}, err
 	}
@@ -116,6 +116,9 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 	z := schemas.Freeze{
 		Agent: b.Agent, SessionID: b.SessionID, Reason: b.Reason, At: e.clock.now(),
 		By: schemas.By{Kind: schemas.ByHuman, Name: approver.Name, Connector: connector},
+	}
+	if err := e.logVouched(ctx, &approver, connector, &b.From, z.SessionID, "", bus.NewID()); err != nil {
+		return schemas.FreezeState{}, err
 	}
 	stored, err := e.storeFreeze(ctx, z, thaw)
 	if err != nil {

@@ -90,7 +90,7 @@ func (e *holdings) logAnswer(ctx context.Context, kind schemas.LogKind, g *schem
 // that its recipient may undo, so a page may be short or even empty although another page
 // follows.
 func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) (schemas.Grants, error) {
-	mayUndo, err := e.undoFilter(ctx, c.name, q.Recipient)
+	mayUndo, err := e.undoFilter(ctx, c.name, schemas.From{UserID: q.Recipient})
 	if err != nil {
 		return schemas.Grants{}, err
 	}
@@ -123,16 +123,19 @@ func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) 
 // Later requests are checked without these grants. A carrier gets NOT_FOUND for a grant that
 // its recipient may not undo.
 func (e *holdings) revoke(ctx context.Context, c *caller, r *schemas.Revoke) (schemas.Grants, error) {
-	by, userID := c.name, ""
+	by, from := c.name, schemas.From{}
 	if r.From != nil {
-		userID = r.From.UserID
-		approver, err := e.approver(ctx, c.name, userID)
+		from = *r.From
+		approver, err := e.approver(ctx, c.name, &from)
 		if err != nil {
+			return schemas.Grants{}, err
+		}
+		if err := e.logVouched(ctx, &approver, c.name, &from, r.SessionID, "", bus.NewID()); err != nil {
 			return schemas.Grants{}, err
 		}
 		by = approver.Name
 	}
-	mayUndo, err := e.undoFilter(ctx, c.name, userID)
+	mayUndo, err := e.undoFilter(ctx, c.name, from)
 	if err != nil {
 		return schemas.Grants{}, err
 	}

@@ -31,9 +31,12 @@ func (e *admin) leave(ctx context.Context, c *caller, r *schemas.LeaveRequest) (
 	if r.MaxRisk != schemas.RiskLow && r.MaxRisk != schemas.RiskMedium {
 		return schemas.Grants{}, schemas.Errorf(schemas.CodeValidation, "max_risk: a leave allows calls up to low or medium risk")
 	}
-	who, err := e.approver(ctx, c.name, r.From.UserID)
+	who, err := e.approver(ctx, c.name, &r.From)
 	if err != nil {
 		return schemas.Grants{}, err
+	}
+	if who.ByLogin { // nod cannot ask the issuer whether a person who is away is still in the group
+		return schemas.Grants{}, schemas.Errorf(schemas.CodeForbidden, "%s is an approver only while logged in, and so cannot leave a session to itself", who.Name)
 	}
 	known, err := e.sessionCache.renew(ctx, sessionKey(r.SessionID))
 	if ignoreNotFound(err) != nil {

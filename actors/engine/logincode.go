@@ -20,6 +20,7 @@ const (
 
 func passKey(code string) string  { return "pass." + schemas.HashCode(code) }
 func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
+func loginKey(code string) string { return "login." + schemas.HashCode(code) }
 
 // loginCode handles the uses of login codes. A carrier requests a code for an approver. The web
 // inbox redeems that code. Login codes that the web inbox has signed itself are only checked or
@@ -27,6 +28,11 @@ func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 func (e *admin) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	isWeb := c.name == schemas.ConnectorWeb
 	switch {
+	case isWeb && p.Code != "" && (p.Op == schemas.LoadLogin || p.Op == schemas.StoreLogin):
+		if p.Op == schemas.LoadLogin {
+			return e.loadLogin(ctx, p.Code)
+		}
+		return e.storeLogin(ctx, p)
 	case p.Code != "" && p.Op != "" && (isWeb || !schemas.IsViewer(c.name)):
 		if !isWeb {
 			p.Code = c.name + "/" + p.Code // no carrier can mark a code of the web inbox, or another carrier's message
@@ -34,23 +40,30 @@ func (e *admin) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) 
 		if p.Op == schemas.CheckLoginCode {
 			return e.checkSpent(ctx, p.Code)
 		}
+		if p.Op != schemas.SpendLoginCode {
+			break
+		}
 		return e.spend(ctx, p)
 	case isWeb && p.Code != "":
 		return e.redeem(ctx, p.Code)
 	case !schemas.IsViewer(c.name) && p.From != nil:
-		return e.issue(ctx, c.name, p.From.UserID)
+		return e.issue(ctx, c.name, p.From)
 	}
 	return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "code: a carrier asks for a login code for an approver, and the web inbox exchanges it")
 }
 
-func (e *admin) issue(ctx context.Context, connector, userID string) (schemas.LoginCode, error) {
-	who, err := e.approver(ctx, connector, userID)
+func (e *admin) issue(ctx context.Context, connector string, from *schemas.From) (schemas.LoginCode, error) {
+	who, err := e.approver(ctx, connector, from)
 	if err != nil {
 		return schemas.LoginCode{}, err
 	}
-	i := slices.IndexFunc(who.Identities, func(id schemas.Identity) bool { return id.Connector == schemas.ConnectorWeb })
+	i := slices.IndexFunc(who.Identities, func(id schemas.Identity) bool {
+		return id.Connector == schemas.ConnectorWeb && !schemas.IsLoginUser(id.UserID)
+	})
 	web := e.settings.now().settings.Connectors.Web
 	switch {
+	case i < 0 && slices.ContainsFunc(who.Identities, func(id schemas.Identity) bool { return id.Connector == schemas.ConnectorWeb }):
+		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, "%s logs in to the web inbox at the issuer of connectors.web.oidc, and has no login links: open the inbox's address", who.Name)
 	case i < 0:
 		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeForbidden, `%s has no identity on the web: add {"connector": "web", "user_id": "…"} to theirs in settings.json`, who.Name)
 	case web == nil || web.PublicURL == "":
@@ -112,4 +125,49 @@ func (e *admin) checkSpent(ctx context.Context, code string) (schemas.LoginCode,
 	}
 	p.Spent = true
 	return p, err
+}
+
+// loadLogin returns the login of a web session, or a reply without Sealed if none is stored.
+func (e *admin) loadLogin(ctx context.Context, session string) (schemas.LoginCode, error) {
+	var p schemas.LoginCode
+	revision, err := e.store.Settings.Get(ctx, loginKey(session), &p)
+	if errors.Is(err, bus.ErrNotFound) {
+		return schemas.LoginCode{Type: schemas.TypeLoginCode}, nil
+	}
+	p.Revision = revision
+	return p, err
+}
+
+// storeLogin writes or removes the login of a web session. Of several writers from the same
+// revision one succeeds; the others get CONFLICT.
+func (e *admin) storeLogin(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
+	stored := schemas.LoginCode{Type: schemas.TypeLoginCode, Sealed: p.Sealed, Until: p.Until}
+	left := p.Until.Sub(e.clock.now())
+	var err error
+	switch key := loginKey(p.Code); {
+	case len(p.Sealed) == 0:
+		err = e.store.Settings.Remove(ctx, key, p.Revision)
+	case left <= 0 || left > maxSpent:
+		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a login is stored until the end of its session, for at most %s", schemas.FormatDuration(maxSpent))
+	default:
+		revision := p.Revision
+		if revision == 0 { // the key of a removed login has a revision of its own
+			var old schemas.LoginCode
+			at, err := e.store.Settings.Get(ctx, key, &old)
+			if !errors.Is(err, bus.ErrNotFound) {
+				return schemas.LoginCode{}, errors.Join(err, loginMoved())
+			}
+			revision = at
+		}
+		stored.Revision, err = e.store.Settings.Put(ctx, key, stored, revision, left+time.Second)
+	}
+	if errors.Is(err, bus.ErrMoved) {
+		err = loginMoved()
+	}
+	stored.Sealed = ""
+	return stored, err
+}
+
+func loginMoved() error {
+	return schemas.Errorf(schemas.CodeConflict, "another web inbox has written the login of this session: read it again")
 }

@@ -93,7 +93,7 @@ func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt 
 		}
 		p := prompt
 		p.Connector, p.Recipient = r.Connector, r.Recipient
-		who, _ := e.settings.now().settings.Approver(r.Connector, r.Recipient)
+		who, _ := e.settings.now().settings.Approver(r.Connector, schemas.From{UserID: r.Recipient})
 		p.Zone = who.TimeZone
 		if err := e.prompts.Send(traceContext(ctx, rec), p); err != nil {
 			return err

@@ -16,7 +16,7 @@ func clientKey(session, client string) string { return "client." + session + "."
 // presence renews or ends a client's lease. It takes or releases the session's input lock for
 // the client, and replies with the holder of the lock.
 func (e *connectors) presence(ctx context.Context, c *caller, p *schemas.Presence) (schemas.Lock, error) {
-	approver, err := e.approver(ctx, c.name, p.From.UserID)
+	approver, err := e.approver(ctx, c.name, &p.From)
 	if err != nil {
 		return schemas.Lock{}, err
 	}
@@ -26,6 +26,9 @@ func (e *connectors) presence(ctx context.Context, c *caller, p *schemas.Presenc
 		}
 	}
 	mine := schemas.Lock{Type: schemas.TypeLock, Granted: true, Holder: approver.Name, ClientID: p.ClientID, Kind: p.Kind}
+	if approver.ByLogin {
+		mine.From = &p.From
+	}
 	if err := e.renewClient(ctx, p, mine); err != nil {
 		return schemas.Lock{}, err
 	}
@@ -67,6 +70,10 @@ func (s *askState) approverPresent() bool {
 	if lock == nil {
 		return false
 	}
+	if lock.From != nil {
+		who, ok := s.settings.settings.Approver(schemas.ConnectorWeb, *lock.From)
+		return ok && mayDecide(&who, s.agent, &s.request, s.verdict.Risk)
+	}
 	people := s.settings.settings.People()
 	i := slices.IndexFunc(people, func(p schemas.Approver) bool { return p.Name == lock.Holder })
 	return i >= 0 && mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk)
@@ -94,6 +101,7 @@ func (e *connectors) updateLock(ctx context.Context, p *schemas.Presence, mine s
 	if err != nil {
 		return schemas.Lock{}, err
 	}
+	lock.From = nil
 	return lock, nil
 }
 

@@ -169,7 +169,7 @@ func keysOf(found []bus.ScannedRecord) []string {
 func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
-	who, _ := e.settings.now().settings.Approver(connector, recipient)
+	who, _ := e.settings.now().settings.Approver(connector, schemas.From{UserID: recipient})
 	zone := who.TimeZone
 	each(len(keys), func(i int) {
 		entry, err := e.store.Records.Get(ctx, keys[i])

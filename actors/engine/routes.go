@@ -32,8 +32,16 @@ func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, erro
 			}
 		}
 	}
+	groups := s.settings.settings.Groups()
+	for i := range groups {
+		// Which people are in the issuer's group is not known before they log in, so the route is
+		// to the group. They see the request in the web inbox.
+		if who := groups[i].Limits(); len(groups[i].OIDCGroups) > 0 && mayDecide(&who, s.agent, &s.request, s.verdict.Risk) {
+			routes, inbox = append(routes, schemas.Route{Connector: schemas.ConnectorWeb, Recipient: who.Name}), true
+		}
+	}
 	switch {
-	case len(people) == 0:
+	case len(people) == 0 && !s.settings.settings.ByLogin():
 		return nil, schemas.Errorf(schemas.CodeUndeliverable, "there is no approver: approvers.people in settings.json is empty; add yourself and run `nod settings apply`")
 	case len(routes) == 0:
 		return nil, schemas.Errorf(schemas.CodeUndeliverable, "no approver may decide about a request of risk %s of this agent, project and host: see for and max_risk of approvers.people in settings.json", s.verdict.Risk)

@@ -195,21 +195,56 @@ func (o *Options) outgoing(connector string) bool {
 	return slices.ContainsFunc(o.Channels, func(c schemas.ChannelSettings) bool { return c.Name == connector && c.Outgoing })
 }
 
-// approver returns the approver with an identity on a connector. It reads the settings again
-// before it refuses an unknown identity, because the cached settings may be old.
-func (e *base) approver(ctx context.Context, connector, userID string) (schemas.Approver, error) {
+// approver returns the approver that a person on a connector is. It reads the settings again
+// before it refuses an unknown person, because the cached settings may be old.
+func (e *base) approver(ctx context.Context, connector string, from *schemas.From) (schemas.Approver, error) {
 	if e.outgoing(connector) {
 		return schemas.Approver{}, schemas.Errorf(schemas.CodeForbidden, "%s only tells people about requests: answer in the web inbox, the terminal or a chat", connector)
 	}
-	a, ok := e.settings.now().settings.Approver(connector, userID)
+	if err := e.checkAge(from.Login); err != nil {
+		return schemas.Approver{}, err
+	}
+	a, ok := e.settings.now().settings.Approver(connector, *from)
 	if !ok {
 		if err := e.readSettings(ctx); err != nil {
 			return a, err
 		}
-		a, ok = e.settings.now().settings.Approver(connector, userID)
+		a, ok = e.settings.now().settings.Approver(connector, *from)
 	}
 	if !ok {
-		return a, notApprover(connector, userID)
+		return a, from.NotApprover(connector)
 	}
 	return a, nil
+}
+
+// clockSlack is how far a connector's estimate of the broker's time may be ahead of the engine's.
+const clockSlack = 5 * time.Second
+
+// checkAge returns UNAUTHORIZED for a login that was last checked too long ago. The connector
+// refuses such a login itself; the engine also refuses it from a connector that does not.
+func (e *base) checkAge(l *schemas.Login) error {
+	if l == nil {
+		return nil
+	}
+	age := e.clock.now().Sub(l.CheckedAt)
+	if age < -clockSlack {
+		return schemas.Errorf(schemas.CodeUnauthorized, "the login at %s was checked %s later than now by nod's clock: try again", l.Issuer, schemas.FormatDuration(-age.Truncate(time.Second)))
+	}
+	if age > schemas.MaxLoginAge {
+		return schemas.Errorf(schemas.CodeUnauthorized, "the login at %s was last checked %s ago, and counts for %s: try again", l.Issuer, schemas.FormatDuration(age.Truncate(time.Second)), schemas.FormatDuration(schemas.MaxLoginAge))
+	}
+	return nil
+}
+
+// logVouched logs what an issuer said about a person, before the person's act counts. A person
+// without a login at an issuer has no such entry. act identifies the act.
+func (e *base) logVouched(ctx context.Context, who *schemas.Approver, connector string, from *schemas.From, session, pending, act string) error {
+	if from.Login == nil {
+		return nil
+	}
+	_, _, err := e.store.Log.Append(ctx, "vouched:"+act, schemas.LogEntry{
+		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogVouched, SessionID: session, PendingID: pending,
+		Actor: who.Name + "@" + connector, Login: from.Login,
+	})
+	return err
 }

@@ -9,12 +9,12 @@ import (
 
 // undoFilter returns a filter for the standing answers that a connector may list and end. For
 // an inbox, these are all answers. For a carrier, these are the answers that the approver
-// userID may undo. A carrier gets FORBIDDEN if userID is no approver.
-func (e *holdings) undoFilter(ctx context.Context, connector, userID string) (func(*schemas.StandingAnswer) bool, error) {
+// from may undo. A carrier gets FORBIDDEN if from is no approver.
+func (e *holdings) undoFilter(ctx context.Context, connector string, from schemas.From) (func(*schemas.StandingAnswer) bool, error) {
 	if schemas.IsViewer(connector) {
 		return func(*schemas.StandingAnswer) bool { return true }, nil
 	}
-	who, err := e.approver(ctx, connector, userID)
+	who, err := e.approver(ctx, connector, &from)
 	if err != nil {
 		return nil, err
 	}

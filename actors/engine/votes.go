@@ -22,7 +22,7 @@ const maxVotes = 16
 // answerConditions returns the conditions for allowing a record's request, and the approver with an
 // identity. If a condition about people may apply, both are by confirmed settings. The error is
 // FORBIDDEN if the identity belongs to no approver.
-func (e *connectors) answerConditions(ctx context.Context, rec *schemas.Record, r *schemas.Request, who schemas.Approver, connector, userID string) (*conditions, schemas.Approver, error) {
+func (e *connectors) answerConditions(ctx context.Context, rec *schemas.Record, r *schemas.Request, who schemas.Approver, connector string, from schemas.From) (*conditions, schemas.Approver, error) {
 	c := e.conditionsOf(e.settings.now(), rec.Agent, r, rec.Risk)
 	if rec.Terminal() || !c.newer && rec.Type != schemas.TeamRecord {
 		return c, who, nil
@@ -31,9 +31,9 @@ func (e *connectors) answerConditions(ctx context.Context, rec *schemas.Record, 
 	if err != nil {
 		return nil, who, err
 	}
-	who, ok := now.settings.Approver(connector, userID)
+	who, ok := now.settings.Approver(connector, from)
 	if !ok {
-		return nil, who, notApprover(connector, userID)
+		return nil, who, from.NotApprover(connector)
 	}
 	return e.conditionsOf(now, rec.Agent, r, rec.Risk), who, nil
 }
@@ -62,8 +62,8 @@ func (c *conditions) checkVote(a *schemas.Answer, option schemas.Option) error {
 // belongs to the person who voted, and that person may allow the request there.
 func (c *conditions) counting(votes []schemas.Vote) (all []schemas.Vote) {
 	for _, v := range votes {
-		who, ok := c.settings.Approver(v.Connector, v.UserID)
-		again := slices.ContainsFunc(all, func(other schemas.Vote) bool { return other.Name == v.Name })
+		who, ok := c.settings.Approver(v.Connector, schemas.From{UserID: v.UserID, Login: v.Login})
+		again := slices.ContainsFunc(all, func(other schemas.Vote) bool { return other.SamePerson(&v) })
 		if ok && who.Name == v.Name && !again && c.mayAllow(&who, v.Connector) == nil {
 			all = append(all, v)
 		}
@@ -82,7 +82,7 @@ func (c *conditions) enough(votes []schemas.Vote) bool {
 func (c *conditions) withVote(rec *schemas.Record, v schemas.Vote) (votes []schemas.Vote, same bool) {
 	votes = c.counting(rec.Votes)
 	same = len(votes) == len(rec.Votes)
-	i := slices.IndexFunc(votes, func(other schemas.Vote) bool { return other.Name == v.Name })
+	i := slices.IndexFunc(votes, func(other schemas.Vote) bool { return other.SamePerson(&v) })
 	switch {
 	case i < 0:
 		return append(votes, v), false
@@ -152,6 +152,8 @@ func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 	return &all
 }
 
+// withoutMessages returns votes without their messages, which the decision has. They keep what an
+// issuer said, by which they are counted again before a later call or a container uses them.
 func withoutMessages(votes []schemas.Vote) []schemas.Vote {
 	all := slices.Clone(votes)
 	for i := range all {
@@ -183,7 +185,7 @@ func messagesOf(votes []schemas.Vote) string {
 // allowed the request, and VOTED if more must do so.
 func (e *connectors) answerByVote(ctx context.Context, entry bus.Entry, d *schemas.Decision, a *schemas.Answer, c *conditions) (*schemas.Decision, error) {
 	v := schemas.Vote{
-		Name: d.By.Name, Connector: d.By.Connector, UserID: a.From.UserID, OptionID: a.OptionID,
+		Name: d.By.Name, Connector: d.By.Connector, UserID: a.From.UserID, Login: a.From.Login, OptionID: a.OptionID,
 		Waiters: max(a.Waiters, 1), Message: cutBytes(a.Message, schemas.MaxVoteMessage), At: d.DecidedAt,
 	}
 	entry, err := e.life.vote(ctx, entry, d, v, c)
@@ -192,7 +194,7 @@ func (e *connectors) answerByVote(ctx context.Context, entry bus.Entry, d *schem
 	}
 	rec := &entry.Record
 	votes := c.counting(rec.Votes)
-	if rec.Terminal() || !slices.ContainsFunc(votes, func(other schemas.Vote) bool { return other.Name == v.Name }) {
+	if rec.Terminal() || !slices.ContainsFunc(votes, func(other schemas.Vote) bool { return other.SamePerson(&v) }) {
 		return e.replyStored(entry, d, a.Waiters)
 	}
 	e.life.publish(entry)
@@ -207,7 +209,9 @@ func (c *conditions) showVotes(p *schemas.Prompt, rec *schemas.Record) {
 		return
 	}
 	p.VotesNeeded, p.Votes = c.votes, c.counting(rec.Votes)
-	for _, v := range p.Votes {
+	for i := range p.Votes {
+		v := &p.Votes[i]
+		v.Login = nil // people see who voted, not that person's groups
 		p.Waiters = min(p.Waiters, max(v.Waiters, 1))
 	}
 	p.Waiting = 0

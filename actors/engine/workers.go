@@ -100,7 +100,7 @@ func (e *connectors) logDelivery(ctx context.Context, connector string, entry *b
 	if err != nil {
 		return err
 	}
-	who, _ := e.settings.now().settings.Approver(connector, d.Recipient)
+	who, _ := e.settings.now().settings.Approver(connector, schemas.From{UserID: d.Recipient})
 	id := logID(entry) + "." + string(kind) + "." + schemas.SubjectToken(connector+"."+d.Recipient)
 	_, _, err = e.store.Log.Append(ctx, id, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: kind, SessionID: d.SessionID, PendingID: d.PendingID,

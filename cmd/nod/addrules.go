@@ -76,7 +76,7 @@ func mayAllow(s *schemas.Settings, risk schemas.Risk, project string) error {
 	if err != nil {
 		return fmt.Errorf("find this user's name: %w", err)
 	}
-	who, ok := s.Approver(schemas.ConnectorTerminal, u.Username)
+	who, ok := s.Approver(schemas.ConnectorTerminal, schemas.From{UserID: u.Username})
 	switch {
 	case !ok:
 		return fmt.Errorf("%s is no approver at the terminal: see nod approvers", u.Username)

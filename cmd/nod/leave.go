@@ -74,7 +74,7 @@ func (c *backCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	who, ok := state.Settings.Approver(schemas.ConnectorTerminal, d.user)
+	who, ok := state.Settings.Approver(schemas.ConnectorTerminal, schemas.From{UserID: d.user})
 	if !ok {
 		return fmt.Errorf("%s is no approver at the terminal: see nod approvers", d.user)
 	}

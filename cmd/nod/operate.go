@@ -104,7 +104,7 @@ func (c *settingsApplyCmd) Run(e *env) error {
 	}
 	fmt.Fprintf(e.stdout, "The settings are in force (revision %d).\n", state.Revision)
 	e.warnApprovers(&before.Settings, &state.Settings)
-	if len(state.Settings.Identities()) == 0 {
+	if len(state.Settings.Identities()) == 0 && !state.Settings.ByLogin() {
 		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so every question is refused at once: add an approver")
 	}
 	return nil

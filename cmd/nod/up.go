@@ -146,7 +146,7 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 		out("  note      %s", note)
 	}
 	e.warnOpen(n.Open())
-	if s, err := n.Settings(e.ctx); err == nil && len(s.People()) == 0 {
+	if s, err := n.Settings(e.ctx); err == nil && len(s.People()) == 0 && !s.ByLogin() {
 		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so every question is refused at once: add an approver to settings.json, then run nod settings apply")
 	}
 	for _, name := range n.Running() {

@@ -91,6 +91,8 @@ var mayImport = []struct {
 	{"connectors/people/telegram/telegramtest", []string{"connectors/people/internal/ratelimit"}},
 	{"connectors/people/whatsapp/whatsapptest", []string{"connectors/people/internal/ratelimit"}},
 	{"connectors/people/peopletest", []string{"schemas", "connectors/people", "internal/testlog"}},
+	{"connectors/people/web", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/web/issuer", "connectors/httpserve"}},
+	{"connectors/people/web/issuer", []string{"schemas"}},
 	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/webapi", "connectors/httpserve"}},
 	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve", "traces"}},
 	{"connectors/agents/tokens/...", []string{"schemas"}},
@@ -149,8 +151,9 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode", "connectors/agents/mcpgate"},
 		"github.com/emersion/":                  {"connectors/people/wake"}, // imported only in tests
 		"github.com/standard-webhooks/":         {"connectors/people/wake"}, // imported only in tests
-		"github.com/coreos/go-oidc":             {"connectors/agents/tokens"},
-		"github.com/go-jose/go-jose":            {"connectors/agents/tokens/...", "test/..."}, // only for tests
+		"github.com/coreos/go-oidc":             {"connectors/agents/tokens", "connectors/people/web/issuer"},
+		"golang.org/x/oauth2":                   {"connectors/people/web/issuer"},
+		"github.com/go-jose/go-jose":            {"connectors/agents/tokens/...", "connectors/people/web", "test/..."}, // only for tests
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "connectors/agents/mcpgate", "test/..."}, // mcpgate imports this module only in tests
 		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."},                              // acp imports this module only in tests

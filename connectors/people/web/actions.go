@@ -76,6 +76,9 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 	if a.Agent != "" && !schemas.ValidID(a.Agent) {
 		return noID("agent")
 	}
+	if err := c.checkLapsed(); err != nil {
+		return err
+	}
 	switch m.Action {
 	case "inbox.subscribe":
 		c.hub.subscribe(c, m, "", max(0, a.Limit))
@@ -196,9 +199,13 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 		a.Digest = p.Digest
 	}
 	p = people.AsShown(p, a.Waiters)
+	from, err := c.person(ctx, c.session)
+	if err != nil {
+		return schemas.Decision{}, p, err
+	}
 	d, err := c.opts.Desk.Answer(ctx, schemas.Answer{
 		SessionID: a.SessionID, PendingID: a.PendingID, Digest: a.Digest, Waiters: p.Waiters, OptionID: a.OptionID,
-		Cancelled: a.Cancelled, Message: a.Message, From: schemas.From{UserID: c.user},
+		Cancelled: a.Cancelled, Message: a.Message, From: from,
 		UpdatedInput: a.UpdatedInput, Scope: a.Scope, Reach: a.Reach, ForSeconds: a.ForSeconds, CodeWord: a.CodeWord,
 	})
 	return d, p, err
@@ -217,7 +224,11 @@ func (c *client) changeLock(ctx context.Context, m clientMessage, session string
 		c.fail(m, failureOf(schemas.Errorf(schemas.CodeValidation, "session_id: too many sessions for one connection")))
 		return
 	}
-	lock, err := c.opts.Desk.Hold(ctx, c.presence(session, op))
+	from, err := c.person(ctx, c.session)
+	var lock schemas.Lock
+	if err == nil {
+		lock, err = c.opts.Desk.Hold(ctx, c.presence(session, op, from))
+	}
 	if err != nil {
 		c.fail(m, failureOf(err))
 		return
@@ -230,8 +241,8 @@ func (c *client) changeLock(ctx context.Context, m clientMessage, session string
 	c.reply(m, lock)
 }
 
-func (c *client) presence(session string, op schemas.PresenceOp) schemas.Presence {
-	return schemas.Presence{Op: op, SessionID: session, ClientID: c.id, Kind: Name, From: schemas.From{UserID: c.user}}
+func (c *client) presence(session string, op schemas.PresenceOp, from schemas.From) schemas.Presence {
+	return schemas.Presence{Op: op, SessionID: session, ClientID: c.id, Kind: Name, From: from}
 }
 
 // leaveSessions releases every input lock of the client, and ends the client's presence in these
@@ -239,8 +250,16 @@ func (c *client) presence(session string, op schemas.PresenceOp) schemas.Presenc
 func (c *client) leaveSessions() {
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 	defer cancel()
+	if len(c.locked) == 0 {
+		return
+	}
+	from, err := c.person(ctx, c.session)
+	if err != nil {
+		c.log.Info("web: locks were not released; their leases end by themselves", "error", err)
+		return
+	}
 	for session := range c.locked {
-		if _, err := c.opts.Desk.Hold(ctx, c.presence(session, schemas.PresenceLeave)); err != nil {
+		if _, err := c.opts.Desk.Hold(ctx, c.presence(session, schemas.PresenceLeave, from)); err != nil {
 			c.log.Info("web: a lock was not released; its lease ends by itself", "error", err)
 		}
 	}
@@ -258,9 +277,14 @@ func (c *client) freeze(ctx context.Context, m clientMessage, a actionPayload) {
 		c.fail(m, failureOf(schemas.Errorf(schemas.CodeValidation, "agent, session_id: name one of them, or neither")))
 		return
 	}
-	b := schemas.FreezeRequest{Agent: a.Agent, SessionID: a.SessionID, Reason: a.Message, From: schemas.From{UserID: c.user}}
+	b := schemas.FreezeRequest{Agent: a.Agent, SessionID: a.SessionID, Reason: a.Message}
 	var frozen schemas.FreezeState
-	var err error
+	from, err := c.person(ctx, c.session)
+	if err != nil {
+		c.fail(m, failureOf(err))
+		return
+	}
+	b.From = from
 	switch m.Action {
 	case "brake.freeze":
 		frozen, err = desk.Freeze(ctx, b)

@@ -33,6 +33,10 @@ const (
 // tooSlow is the reason for closing the connection of a client whose queue is too long.
 const tooSlow = "too slow: messages were waiting; connect again for what is pending now"
 
+// lapsed is the reason for closing the connection of a client whose login the issuer has not
+// confirmed for too long. The page connects again as soon as it can.
+const lapsed = "the issuer of your login cannot be asked"
+
 // loggedOut is the reason for closing the connection of a client whose session has ended.
 const loggedOut = "you have logged out"
 
@@ -105,6 +109,7 @@ func (c *client) run() {
 	tasks.Go(func() { defer cancel(); c.write(ctx) })
 	tasks.Go(func() { c.keepCurrent(ctx) })
 	tasks.Go(func() { c.load(ctx) })
+	tasks.Go(func() { c.endAtLapse(ctx) })
 	c.read(ctx)
 	c.end(websocket.StatusNormalClosure, "")
 	tasks.Wait()
@@ -307,8 +312,12 @@ func (c *client) keepCurrent(ctx context.Context) {
 		}
 		err := c.revalidate(ctx)
 		switch {
-		case errors.Is(err, errLoggedOut):
-			c.end(websocket.StatusPolicyViolation, loggedOut)
+		case errors.Is(err, &schemas.Error{Code: schemas.CodeUnauthorized}):
+			why := loggedOut
+			if schemas.IsLoginUser(c.user) {
+				why = "your login has ended"
+			}
+			c.end(websocket.StatusPolicyViolation, why)
 			return
 		case errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}):
 			c.end(websocket.StatusPolicyViolation, "you may not answer here any more")
@@ -329,4 +338,38 @@ func (c *client) revalidate(ctx context.Context) error {
 		return err
 	}
 	return c.clock.read(ctx, c.opts.Registry)
+}
+
+// never is longer than any connection lasts.
+const never = 365 * 24 * time.Hour
+
+// untilLapse returns how long the client's login still counts without another check. A session
+// without a login at an issuer does not lapse.
+func (c *client) untilLapse() time.Duration {
+	if !schemas.IsLoginUser(c.user) {
+		return never
+	}
+	return c.logins.lasts - c.clock.now().Sub(c.logins.checkedAt(c.session.ID))
+}
+
+// endAtLapse disconnects the client when its login no longer counts, even while a check is running.
+func (c *client) endAtLapse(ctx context.Context) {
+	for left := c.untilLapse(); left > 0; left = c.untilLapse() {
+		timer := time.NewTimer(left)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+	c.end(websocket.StatusTryAgainLater, lapsed)
+}
+
+// checkLapsed returns UNAVAILABLE for a client whose login no longer counts.
+func (c *client) checkLapsed() error {
+	if c.untilLapse() > 0 {
+		return nil
+	}
+	return schemas.Errorf(schemas.CodeUnavailable, "%s", lapsed)
 }

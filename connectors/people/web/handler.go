@@ -39,6 +39,9 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /whoami", s.whoami)
 	mux.HandleFunc("GET /ws", s.gateway)
 	mux.HandleFunc("POST /login", s.login)
+	mux.HandleFunc("GET /login/oidc", s.showIssuer)
+	mux.HandleFunc("POST /login/oidc", s.beginLogin)
+	mux.HandleFunc("GET "+callbackPath, s.finishLogin)
 	mux.HandleFunc("POST /logout", s.logout)
 	return s.protect(mux)
 }

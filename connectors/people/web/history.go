@@ -74,11 +74,22 @@ func (c *client) revokeGrant(ctx context.Context, m clientMessage, a actionPaylo
 		err = schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", people.Line(a.GrantID))
 	}
 	if err == nil {
-		err = c.opts.Records.Revoke(ctx, &all[i], c.user)
+		err = c.revoke(ctx, &all[i])
 	}
 	if err != nil {
 		c.fail(m, answerFailureOf(err, c.clock.now()))
 		return
 	}
 	c.reply(m, map[string]bool{"success": true})
+}
+
+func (c *client) revoke(ctx context.Context, g *schemas.StandingAnswer) error {
+	if !schemas.IsLoginUser(c.user) {
+		return c.opts.Records.Revoke(ctx, g, c.user)
+	}
+	from, err := c.person(ctx, c.session)
+	if err != nil {
+		return err
+	}
+	return c.opts.Logins.RevokeAs(ctx, g, from)
 }

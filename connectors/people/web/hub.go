@@ -146,6 +146,7 @@ func (b *hub) wait(ctx context.Context) error {
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
+	known bool
 }
 
 func (c *clock) now() time.Time {
@@ -164,6 +165,17 @@ func (c *clock) read(ctx context.Context, r Registry) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ahead = now.Sub(before.Add(time.Since(before) / 2))
+	c.ahead, c.known = now.Sub(before.Add(time.Since(before)/2)), true
 	return nil
+}
+
+// readOnce is read, unless the broker's time has been read before.
+func (c *clock) readOnce(ctx context.Context, r Registry) error {
+	c.mu.Lock()
+	known := c.known
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	return c.read(ctx, r)
 }

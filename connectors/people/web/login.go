@@ -53,6 +53,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		}
 		p.User, ok = user, err == nil
 	}
+	ok = ok && !schemas.IsLoginUser(p.User) // only the issuer can log such a person in
 	if ok {
 		_, err := s.opts.Registry.Approver(r.Context(), p.User)
 		if err == nil && !otherChannel {
@@ -71,20 +72,29 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// logout ends the session for every copy of its cookie. If nod cannot store that, the session
+// logout ends the session for every copy of its cookie. For a login at an issuer that offers it, the
+// reply has the address at which the browser logs out there too. If nod cannot store that, the session
 // continues and the user can try again.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	at := ""
 	if p, ok := s.session(r); ok {
 		if _, err := s.opts.LoginCodes.SpendLoginCode(r.Context(), p.ID, p.Ends); err != nil {
 			refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "you are still logged in: nod could not end the session; try again"))
 			return
 		}
 		s.hub.disconnect(p.ID)
+		if at = s.logoutURL(r.Context(), p); schemas.IsLoginUser(p.User) && s.logins != nil {
+			s.logins.end(r.Context(), p.ID)
+		}
 		if err := s.pushes.list.remove(func(d *device) bool { return d.Session.ID == p.ID }); err != nil {
 			s.opts.Log.Warn("web: a device that has logged out may get one more notification", "error", err)
 		}
 	}
 	http.SetCookie(w, s.cookie("", -time.Second))
+	if at != "" {
+		replyJSON(w, map[string]string{"url": at})
+		return
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -111,8 +121,24 @@ func (s *Server) checkSession(ctx context.Context, p token) (name string, err er
 	if err != nil {
 		return "", err
 	}
-	a, err := s.opts.Registry.Approver(ctx, p.User)
+	if !schemas.IsLoginUser(p.User) {
+		a, err := s.opts.Registry.Approver(ctx, p.User)
+		return a.Name, err
+	}
+	from, err := s.logins.current(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	a, err := s.opts.Logins.ApproverAs(ctx, from)
 	return a.Name, err
+}
+
+// person returns the session's person, as an answer names the person to nod.
+func (s *Server) person(ctx context.Context, p token) (schemas.From, error) {
+	if schemas.IsLoginUser(p.User) {
+		return s.logins.current(ctx, p)
+	}
+	return schemas.From{UserID: p.User}, nil
 }
 
 // authenticate returns the request's session and the approver's name. If the session is not valid, it
@@ -152,7 +178,7 @@ func refuseErr(w http.ResponseWriter, err error) {
 	switch {
 	case !errors.As(err, &e):
 		refuse(w, http.StatusServiceUnavailable, schemas.Errorf(schemas.CodeUnavailable, "nod could not check who you are; try again"))
-	case errors.Is(err, errLoggedOut):
+	case e.Code == schemas.CodeUnauthorized:
 		refuse(w, http.StatusUnauthorized, e)
 	case e.Code == schemas.CodeForbidden:
 		refuse(w, http.StatusForbidden, e)

@@ -204,7 +204,7 @@ func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	ctx, cancel := context.WithTimeout(stopping, pushWithin)
 	defer cancel()
 	_, err := p.checkSession(ctx, d.Session)
-	over := errors.Is(err, errLoggedOut) || errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) ||
+	over := errors.Is(err, &schemas.Error{Code: schemas.CodeUnauthorized}) || errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) ||
 		!now.Before(d.Session.Ends) || d.Key != p.key.public // a different key means that the login key was replaced
 	if err == nil && !over {
 		over, err = p.push(ctx, d)

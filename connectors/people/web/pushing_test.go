@@ -156,6 +156,7 @@ func TestADeviceThatIsGoneIsRemoved(t *testing.T) {
 		"gone":                 {http.StatusGone, 1, 0, func(*pusher) {}},
 		"not found":            {http.StatusNotFound, 1, 0, func(*pusher) {}},
 		"logged out":           {http.StatusCreated, 0, 0, refuse(errLoggedOut)},
+		"its login has ended":  {http.StatusCreated, 0, 0, refuse(errLoginEnded)},
 		"no approver any more": {http.StatusCreated, 0, 0, refuse(schemas.Errorf(schemas.CodeForbidden, "no"))},
 		"nod is away":          {http.StatusCreated, 0, 1, refuse(schemas.Errorf(schemas.CodeUnavailable, "no"))},
 		"another key":          {http.StatusCreated, 0, 0, func(p *pusher) { p.key, _ = newPushKey(tokenSigner{key: []byte("another")}) }},

@@ -87,9 +87,15 @@ type Options struct {
 	Registry   Registry
 	LoginCodes LoginCodes
 	Records    Records
+	// Logins lets people log in at the issuer that the settings name. nil means that they cannot.
+	Logins Logins
 	// Check is the interval at which the gateway sends the time to each client, and checks again that
 	// the client's user may answer. 0 means 15 s.
 	Check time.Duration
+	// Recheck is the age at which the use of a login at an issuer makes the gateway ask the issuer
+	// again, and LoginAge the age at which a login no longer counts. 0 means 30 s and
+	// schemas.MaxLoginAge, which is also the most that engines accept.
+	Recheck, LoginAge time.Duration
 	// Push is the HTTP client for browsers' push services. nil means a default client.
 	Push *http.Client
 	Log  *slog.Logger
@@ -107,6 +113,7 @@ type Server struct {
 
 	hub    *hub
 	pushes *pusher
+	logins *logins // nil without Options.Logins
 	clock  clock
 	http   *http.Server
 	done   chan struct{}
@@ -155,6 +162,10 @@ func Open(o Options) (*Server, error) {
 		Handler: s.handler(), ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	if o.Logins != nil {
+		s.logins = newLogins(o.Logins, signer.key, addr.URL, cmp.Or(o.Recheck, recheckAfter), cmp.Or(o.LoginAge, schemas.MaxLoginAge))
+		s.logins.now = s.brokerTime
 	}
 	pushes.checkSession, pushes.url = s.checkSession, addr.URL
 	ctx, cancel := context.WithCancel(context.Background())

@@ -114,7 +114,7 @@ func (o *Options) roles() []roles.ID {
 // approver: a note if the approver has no identity on a channel that takes answers.
 func approvers(s *schemas.Settings) []Finding {
 	const check = "approvers"
-	if len(s.Identities()) == 0 {
+	if len(s.Identities()) == 0 && !s.ByLogin() {
 		return []Finding{wrong(check, "approvers.people is empty, so every question is refused at once",
 			`add an approver to settings.json, such as {"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}, then nod settings apply`)}
 	}
@@ -150,6 +150,9 @@ func unreached(s *schemas.Settings) (found []Finding) {
 		}
 	}
 	for _, g := range s.Groups() {
+		if len(g.OIDCGroups) > 0 {
+			continue // members by login are on the web alone
+		}
 		warn("the group "+g.Name, g.Name)
 	}
 	for i, esc := range s.Escalations() {

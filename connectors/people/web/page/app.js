@@ -7,7 +7,7 @@ import "./grants.js";
 import "./history.js";
 import "./inbox.js";
 import { Keys } from "./keys.js";
-import { Link, login, logout, whoami } from "./link.js";
+import { Link, issuer, login, loginAtIssuer, logout, whoami } from "./link.js";
 import { Notices } from "./notices.js";
 import { el, keyOf } from "./parts.js";
 import { Presence } from "./presence.js";
@@ -31,6 +31,7 @@ class App extends HTMLElement {
   #dialog = document.createElement("nod-dialog");
   #toasts = document.createElement("nod-toasts");
   #state = el("p", "state");
+  #login = el("button", "login");
   #user = el("summary", "user");
   #logout = el("button", "logout", "Log out");
   #notices = new Notices();
@@ -60,6 +61,8 @@ class App extends HTMLElement {
     }
     this.#freeze.ask = this.#push.ask = this.#dialog.panel.ask = ask;
     this.#freeze.hidden = true;
+    this.#login.type = "button";
+    this.#login.hidden = true;
     this.#addHandlers();
     const keys = this.#keys(), shortcuts = el("button", "", "Keys");
     shortcuts.type = "button";
@@ -68,27 +71,47 @@ class App extends HTMLElement {
     const account = el("details", "account", this.#user, el("div", "menu", this.#push, ...this.#notices.controls, shortcuts, this.#logout));
     account.hidden = true;
     this.replaceChildren(el("header", "top", el("h1", "", "nod"), this.#nav, this.#freeze, account),
-      this.#state, el("div", "panes", this.#main, this.#dialog), this.#toasts);
+      this.#state, this.#login, el("div", "panes", this.#main, this.#dialog), this.#toasts);
     this.#presence = new Presence(ask, (lock) => { this.#views.session.lock = lock; });
     this.#showState("Connecting…");
     const why = await login();
     this.#route();
     const who = await whoami();
     if (who.status === 200) {
-      this.#user.textContent = who.name;
-      account.hidden = false;
+      this.#setUser(who.name);
       this.#link.open();
-    } else this.#loggedOut(why || who.message);
+    } else if (who.status === 503) this.#link.retry(who.message);
+    else this.#loggedOut(why || who.message);
+  }
+
+  #setUser(name) {
+    this.#user.textContent = name;
+    this.#user.closest(".account").hidden = false;
+    this.#login.hidden = true;
+  }
+
+  // Offers the login at the issuer that the settings name, if there is one.
+  async #offerLogin() {
+    const name = await issuer();
+    this.#login.textContent = `Log in with ${name}`;
+    this.#login.hidden = !name;
+  }
+
+  async #loginAtIssuer() {
+    const why = await loginAtIssuer();
+    if (why) this.#showState(why);
   }
 
   #addHandlers() {
     this.#logout.addEventListener("click", () => this.#leave());
+    this.#login.addEventListener("click", () => this.#loginAtIssuer());
     this.#views.inbox.addEventListener("review", (e) => this.#review(e.detail));
     this.#views.inbox.addEventListener("more", () => this.#more());
     this.addEventListener("answer", (e) => this.#answer(e.target, e.detail));
     this.#views.session.addEventListener("agent", (e) => this.#freeze.setContext({ session: location.hash.split("/")[2], agent: e.detail }));
     this.#dialog.addEventListener("closed", (e) => this.#closed(e.detail));
     this.#link.addEventListener("up", () => this.#up());
+    this.#link.addEventListener("user", (e) => this.#setUser(e.detail));
     this.#link.addEventListener("down", (e) => this.#down(e.detail));
     this.#link.addEventListener("loggedout", (e) => this.#loggedOut(e.detail));
     this.#link.addEventListener("notification", (e) => this.#notified(e.detail));
@@ -116,13 +139,14 @@ class App extends HTMLElement {
   }
 
   async #leave() {
-    const why = await logout();
+    const { why, url } = await logout();
     if (why) {
       this.#showState(why);
       return;
     }
     await this.#push.leave();
-    location.reload();
+    if (url) location.assign(url);
+    else location.reload();
   }
 
   // Shows the view that the page's address names, by default the inbox.
@@ -225,6 +249,7 @@ class App extends HTMLElement {
     this.#views.inbox.clear();
     this.#views.session.clear();
     this.#setUnlisted(0);
+    this.#offerLogin();
   }
 
   #online(yes, text = "") {

@@ -5,7 +5,7 @@ const silence = 40_000; // ms without a message; the server sends the time every
 
 /** Link sends requests and receives messages. It fires the event "notification" for each
  * notification, "up" when it has connected, "down" with the reason when the connection has
- * ended, and "loggedout" when the session is no longer valid. */
+ * ended, "user" with the user's name before it reconnects, and "loggedout" when the session is no longer valid. */
 export class Link extends EventTarget {
   #socket = null;
   #waiting = new Map(); // the requests without a reply, by id: {resolve, reject}
@@ -30,6 +30,12 @@ export class Link extends EventTarget {
       this.#handle(JSON.parse(e.data));
     };
     socket.onclose = (e) => this.#closed(socket, e.reason);
+  }
+
+  /** retry connects once the session can be used again. why is the reason why it cannot be used now. */
+  retry(why) {
+    this.dispatchEvent(new CustomEvent("down", { detail: why }));
+    this.#reconnect();
   }
 
   /** up is true while the page is connected. */
@@ -88,8 +94,11 @@ export class Link extends EventTarget {
   async #reconnect() {
     const who = await whoami();
     if (who.status === 401 || who.status === 403) this.dispatchEvent(new CustomEvent("loggedout", { detail: who.message }));
-    else if (who.status === 200) this.open();
-    else {
+    else if (who.status === 200) {
+      this.dispatchEvent(new CustomEvent("user", { detail: who.name }));
+      this.open();
+    } else {
+      if (who.status !== 0) this.dispatchEvent(new CustomEvent("down", { detail: who.message }));
       setTimeout(() => this.#reconnect(), this.#pause);
       this.#pause = Math.min(2 * this.#pause, longestPause);
     }
@@ -121,12 +130,38 @@ export async function login() {
   }
 }
 
-/** logout ends this session in every window. It returns an error message, or "". */
+/** issuer returns the name of the issuer at which people can log in, or "". */
+export async function issuer() {
+  try {
+    const reply = await fetch("login/oidc", { cache: "no-store" });
+    return reply.ok ? (await reply.json()).label : "";
+  } catch {
+    return "";
+  }
+}
+
+/** loginAtIssuer sends the browser to the issuer, which sends it back to this view of the page. It
+ * returns an error message, or "". */
+export async function loginAtIssuer() {
+  try {
+    const reply = await fetch("login/oidc", { method: "POST", body: JSON.stringify({ page: location.hash }) });
+    const { url, message } = await reply.json();
+    if (!reply.ok) return message;
+    location.assign(url);
+    return "";
+  } catch {
+    return "nod cannot be reached";
+  }
+}
+
+/** logout ends this session in every window. why is an error message, or "". url is the address at
+ * which the issuer of the login logs the user out too, if there is one. */
 export async function logout() {
   try {
     const reply = await fetch("logout", { method: "POST" });
-    return reply.ok ? "" : (await reply.json()).message;
+    const { url = "", message = "" } = reply.status === 204 ? {} : await reply.json();
+    return { why: reply.ok ? "" : message, url };
   } catch {
-    return "You are still logged in: nod cannot be reached. Try again.";
+    return { why: "You are still logged in: nod cannot be reached. Try again.", url: "" };
   }
 }

@@ -1,0 +1,353 @@
+package web
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/web/issuer"
+	"github.com/nodbus/nod/schemas"
+)
+
+const (
+	recheckAfter = 30 * time.Second // the age of a login at which its use makes the inbox ask the issuer again
+	askAgain     = 5 * time.Second  // the pause after a failure to ask the issuer
+	turnLasts    = 15 * time.Second // how long one gateway alone asks the issuer about a login
+	maxSealed    = 96 << 10
+)
+
+// Logins is the interface to nod for people who log in at an issuer of OpenID Connect.
+type Logins interface {
+	// Settings returns the settings in force.
+	Settings(ctx context.Context) (schemas.SettingsState, error)
+	// ApproverAs returns the approver that a person is. If the person is none, the error is
+	// FORBIDDEN.
+	ApproverAs(ctx context.Context, from schemas.From) (schemas.Approver, error)
+	// RevokeAs is Records.Revoke for such a person.
+	RevokeAs(ctx context.Context, g *schemas.StandingAnswer, from schemas.From) error
+	// LoadLogin returns the stored login of a session, or "" if none is stored.
+	LoadLogin(ctx context.Context, session string) (sealed string, revision uint64, err error)
+	// StoreLogin writes the login of a session, or removes it if sealed is "". The error is CONFLICT
+	// if the stored login has another revision.
+	StoreLogin(ctx context.Context, session, sealed string, revision uint64, until time.Time) (uint64, error)
+}
+
+// login is what the inbox stores about a person who has logged in at an issuer. Only gateways with
+// the same login key can read it.
+type login struct {
+	Tokens   issuer.Tokens `json:"tokens"`
+	User     string        `json:"user"` // the user id in the session's cookie
+	ClientID string        `json:"client_id"`
+	Login    schemas.Login `json:"login"`
+	// Turn is the gateway that asks the issuer about this login, alone until TurnEnds. Without it, two
+	// gateways would use the same refresh token, and an issuer ends a login for that.
+	Turn     string    `json:"turn,omitempty"`
+	TurnEnds time.Time `json:"turn_ends,omitzero"`
+}
+
+// loginEntry is a login of which this gateway knows. Its lock is held while the gateway asks the
+// issuer, so that concurrent uses of a session ask once.
+type loginEntry struct {
+	mu       sync.Mutex
+	login    login
+	revision uint64
+	unsaved  bool // login is newer than the stored one
+	notAsk   time.Time
+	failed   error // why the issuer did not answer last time
+
+	used time.Time // guarded by the lock of logins, so that an entry that is about to be locked stays
+
+	at      sync.Mutex
+	checked time.Time // the time of the last check, for readers that must not wait
+}
+
+// logins keeps the logins at an issuer up to date.
+type logins struct {
+	nod     Logins
+	gateway string
+	aead    cipher.AEAD
+	url     string
+	now     func(context.Context) (time.Time, error) // the broker's time
+	recheck time.Duration
+	lasts   time.Duration // how long a check counts
+
+	mu      sync.Mutex
+	known   map[string]*loginEntry // by the session's id
+	client  *issuer.Client
+	clientS schemas.OIDC // the settings of client
+}
+
+// errLoginEnded is the error for a login that the issuer has ended, or of which nothing is stored.
+var errLoginEnded = schemas.Errorf(schemas.CodeUnauthorized, "your login has ended: log in again")
+
+func newLogins(nod Logins, key []byte, url string, recheck, lasts time.Duration) *logins {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte("web logins"))
+	block, _ := aes.NewCipher(h.Sum(nil)) // never fails for 32 bytes
+	aead, _ := cipher.NewGCM(block)       // never fails for AES
+	return &logins{nod: nod, gateway: rand.Text(), aead: aead, url: url, recheck: recheck, lasts: lasts, known: map[string]*loginEntry{}}
+}
+
+// seal encrypts a value for one purpose or session. unseal decrypts only for the same one.
+func (l *logins) seal(v any, purpose string) string {
+	plain, _ := json.Marshal(v) // never fails for texts and times
+	nonce := make([]byte, l.aead.NonceSize())
+	_, _ = rand.Read(nonce) // Read never fails
+	return base64.RawURLEncoding.EncodeToString(l.aead.Seal(nonce, nonce, plain, []byte(purpose)))
+}
+
+func (l *logins) unseal(text, purpose string, v any) bool {
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if n := l.aead.NonceSize(); err == nil && len(data) >= n {
+		var plain []byte
+		if plain, err = l.aead.Open(nil, data[:n], data[n:], []byte(purpose)); err == nil {
+			return json.Unmarshal(plain, v) == nil
+		}
+	}
+	return false
+}
+
+// issuer returns the client of the issuer that the settings name now, with these settings. It
+// returns nil if they name none.
+func (l *logins) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings, error) {
+	state, err := l.nod.Settings(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := state.Settings.OIDC()
+	if o == nil {
+		return nil, &state.Settings, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.client == nil || !equalOIDC(&l.clientS, o) {
+		secret := ""
+		if o.ClientSecretEnv != "" || o.ClientSecretFile != "" {
+			if secret, err = people.ReadSecret("connectors.web.oidc.client_secret", o.ClientSecretEnv, o.ClientSecretFile, "the client's secret"); err != nil {
+				return nil, nil, schemas.Errorf(schemas.CodeUnavailable, "%v", err)
+			}
+		}
+		l.client, l.clientS = issuer.New(*o, secret, l.url+callbackPath), *o
+	}
+	return l.client, &state.Settings, nil
+}
+
+func equalOIDC(a, b *schemas.OIDC) bool {
+	x, _ := json.Marshal(a) // never fails for texts
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+// create stores the login of a new session.
+func (l *logins) create(ctx context.Context, session token, n login) error {
+	sealed := l.seal(n, session.ID)
+	if len(sealed) > maxSealed {
+		return schemas.Errorf(schemas.CodeUnavailable, "the tokens of %s are too long to be stored", n.Login.Issuer)
+	}
+	_, err := l.nod.StoreLogin(ctx, session.ID, sealed, 0, session.Ends)
+	return err
+}
+
+// end removes the login of a session that has ended.
+func (l *logins) end(ctx context.Context, session string) {
+	l.mu.Lock()
+	delete(l.known, session)
+	l.mu.Unlock()
+	if _, revision, err := l.nod.LoadLogin(ctx, session); err == nil && revision > 0 {
+		_, _ = l.nod.StoreLogin(ctx, session, "", revision, time.Time{}) // the session has ended already, and the entry expires with it
+	}
+}
+
+// maxKnown is the number of entries at which the gateway forgets those that were not used lately.
+const maxKnown = 1024
+
+func (l *logins) entry(session string) *loginEntry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.known[session]
+	if e == nil {
+		if len(l.known) >= maxKnown {
+			for id, old := range l.known {
+				if time.Since(old.used) > l.lasts && old.mu.TryLock() {
+					if !old.unsaved {
+						delete(l.known, id)
+					}
+					old.mu.Unlock()
+				}
+			}
+		}
+		e = &loginEntry{}
+		l.known[session] = e
+	}
+	e.used = time.Now()
+	return e
+}
+
+// checkedAt returns the time of the last check of a session's login, by the broker's clock, without
+// waiting. It is zero if this gateway knows of none.
+func (l *logins) checkedAt(session string) time.Time {
+	l.mu.Lock()
+	e := l.known[session]
+	l.mu.Unlock()
+	if e == nil {
+		return time.Time{}
+	}
+	e.at.Lock()
+	defer e.at.Unlock()
+	return e.checked
+}
+
+// current returns the person of a session, with what the issuer last said. If that was some time
+// ago, it asks the issuer again. The error is UNAUTHORIZED if the issuer has ended the login, and
+// UNAVAILABLE with the reason if what the issuer last said is too old to count.
+func (l *logins) current(ctx context.Context, session token) (schemas.From, error) {
+	if l == nil {
+		return schemas.From{}, errLoginEnded
+	}
+	e := l.entry(session.ID)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	// A caller that goes away must not cut off the issuer's response, which may have the only refresh
+	// token that still works.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWithin)
+	defer cancel()
+	now, err := l.now(ctx)
+	if err != nil {
+		return schemas.From{}, err
+	}
+	if e.revision == 0 || now.Sub(e.login.Login.CheckedAt) >= l.recheck {
+		if err := l.renew(ctx, e, session, now); err != nil {
+			if errors.Is(err, errLoginEnded) {
+				l.mu.Lock()
+				delete(l.known, session.ID)
+				l.mu.Unlock()
+				return schemas.From{}, err
+			}
+			e.failed = err
+		}
+		if now, err = l.now(ctx); err != nil {
+			return schemas.From{}, err
+		}
+	}
+	e.at.Lock()
+	e.checked = e.login.Login.CheckedAt
+	e.at.Unlock()
+	if now.Sub(e.login.Login.CheckedAt) >= l.lasts {
+		var known *schemas.Error
+		if errors.As(e.failed, &known) {
+			return schemas.From{}, known
+		}
+		return schemas.From{}, schemas.Errorf(schemas.CodeUnavailable, "nod cannot ask about your login, and shows and takes nothing until it can: %v", e.failed)
+	}
+	said := e.login.Login
+	return schemas.From{UserID: e.login.User, Login: &said}, nil
+}
+
+// renew reads the stored login, and asks the issuer if another gateway has not just done so.
+func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now time.Time) error {
+	if err := l.load(ctx, e, session); err != nil {
+		return err
+	}
+	if now.Sub(e.login.Login.CheckedAt) < l.recheck {
+		return nil
+	}
+	if time.Now().Before(e.notAsk) {
+		return e.failed
+	}
+	client, settings, err := l.issuer(ctx)
+	if err != nil {
+		return err
+	}
+	o := settings.OIDC()
+	if client == nil || o.Issuer != e.login.Login.Issuer || o.ClientID != e.login.ClientID {
+		return errLoginEnded // the settings name another issuer now
+	}
+	if e.login.Turn != l.gateway || !now.Before(e.login.TurnEnds) {
+		if e.login.Turn != "" && e.login.Turn != l.gateway && now.Before(e.login.TurnEnds) {
+			return schemas.Errorf(schemas.CodeUnavailable, "another web inbox is asking about your login: try again")
+		}
+		e.login.Turn, e.login.TurnEnds = l.gateway, now.Add(turnLasts)
+		if err := l.save(ctx, e, session); err != nil {
+			return err
+		}
+	}
+	tokens, person, err := client.Check(ctx, e.login.Tokens)
+	if errors.Is(err, issuer.ErrEnded) {
+		_, _ = l.nod.StoreLogin(ctx, session.ID, "", e.revision, time.Time{}) // an entry that stays is refused again
+		return errLoginEnded
+	}
+	e.unsaved = e.unsaved || tokens != e.login.Tokens
+	e.login.Tokens = tokens
+	if err != nil {
+		e.notAsk = time.Now().Add(askAgain)
+		if e.unsaved {
+			if serr := l.save(ctx, e, session); serr != nil {
+				err = fmt.Errorf("%w; and the login could not be stored: %w", err, serr)
+			}
+		}
+		return err
+	}
+	if o.UserID(person.User) != e.login.User {
+		return errLoginEnded // the claim that identifies the person is another person's now
+	}
+	e.login.Login = said(o, settings, &person, now)
+	e.login.Turn, e.login.TurnEnds, e.unsaved, e.failed = "", time.Time{}, true, nil
+	e.notAsk = time.Time{}
+	return l.save(ctx, e, session)
+}
+
+// said returns what an issuer says about a person at a time, with those groups that the settings
+// name.
+func said(o *schemas.OIDC, settings *schemas.Settings, p *issuer.Person, at time.Time) schemas.Login {
+	return schemas.Login{Issuer: o.Issuer, Subject: p.Subject, Name: cutText(p.Name), Groups: settings.Wanted(p.Groups), CheckedAt: at}
+}
+
+// maxName is the longest display name that is stored, in characters.
+const maxName = 128
+
+func cutText(s string) string {
+	if r := []rune(s); len(r) > maxName {
+		return string(r[:maxName])
+	}
+	return s
+}
+
+// load reads the stored login, unless this gateway has a newer one that it could not store yet.
+func (l *logins) load(ctx context.Context, e *loginEntry, session token) error {
+	if e.unsaved {
+		return l.save(ctx, e, session)
+	}
+	sealed, revision, err := l.nod.LoadLogin(ctx, session.ID)
+	if err != nil {
+		return err
+	}
+	var stored login
+	if sealed == "" || !l.unseal(sealed, session.ID, &stored) || stored.User != session.User {
+		return errLoginEnded
+	}
+	e.login, e.revision = stored, revision
+	return nil
+}
+
+func (l *logins) save(ctx context.Context, e *loginEntry, session token) error {
+	revision, err := l.nod.StoreLogin(ctx, session.ID, l.seal(e.login, session.ID), e.revision, session.Ends)
+	if errors.Is(err, &schemas.Error{Code: schemas.CodeConflict}) {
+		e.unsaved = false // another gateway has written a newer login, or the session has ended
+		return fmt.Errorf("store the login: %w", schemas.Errorf(schemas.CodeUnavailable, "another web inbox has just asked about your login: try again"))
+	}
+	if err != nil {
+		return err
+	}
+	e.revision, e.unsaved = revision, false
+	return nil
+}
