@@ -195,7 +195,7 @@ func (l *Login) approverName() string {
 // login, and would count as two people.
 func (s *Settings) tellsLoginsApart() bool {
 	o := s.OIDC()
-	return o != nil && o.User() == ClaimSubject && !slices.ContainsFunc(s.People(), func(a Approver) bool {
+	return o != nil && (o.User() == ClaimSubject || len(s.People()) == 0) && !slices.ContainsFunc(s.People(), func(a Approver) bool {
 		return !slices.ContainsFunc(a.Identities, func(id Identity) bool { return id.Connector == ConnectorWeb && IsLoginUser(id.UserID) })
 	})
 }
