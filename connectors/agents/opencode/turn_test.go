@@ -108,7 +108,13 @@ func (f *fakeOpenCode) busy(session string) {
 // A person's reply after a turn becomes the session's next prompt.
 func TestAReplyIsTheNextPrompt(t *testing.T) {
 	t.Parallel()
-	r := turnRig(t)
+	f := newFake(t)
+	f.writes("msg_1", "All done")
+	r := newRig(t, f)
+	ended := make(chan struct{}, 3) // a value for each question whose answer has arrived
+	r.options.Turns, r.options.Claim = true, claims()
+	r.options.Waits = func(string, string) (func(), error) { return func() { ended <- struct{}{} }, nil }
+	r.run()
 	r.idle("ses_1")
 	p := r.asked()
 	assert.Equal(t, "Your turn: the agent has finished", p.Request.Title)
@@ -116,6 +122,7 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	assert.Equal(t, "Title of ses_1", p.Request.SessionLabel)
 	r.says(nodtest.Answer{Kind: schemas.AllowOnce, Message: "now the tests"})
 	assert.Equal(t, "prompt ses_1 now the tests", r.replied())
+	<-ended
 	r.idle("ses_1") // the session has no new message, so the connector asks nobody
 	r.nothingReplied()
 
@@ -123,6 +130,7 @@ func TestAReplyIsTheNextPrompt(t *testing.T) {
 	r.idle("ses_1")
 	r.asked()
 	r.says(nodtest.Deny("")) // the person chooses to give no reply
+	<-ended
 	r.writes("msg_3", "Done once more")
 	r.idle("ses_1")
 	r.asked()
