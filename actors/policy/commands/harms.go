@@ -128,6 +128,8 @@ func harms(argv []string) []Harm {
 		out = append(out, interpretation(name, argv[1:]))
 	case h == changesSystems && slices.ContainsFunc(argv[1:], deletesData), h == usesNetwork && deletesByRequest(name, argv[1:]):
 		out = append(out, deletesElsewhere)
+	case h == publishes && name == "git" && slices.ContainsFunc(argv[2:], deletesBranches):
+		out = append(out, deletesElsewhere)
 	case name == "chmod" && slices.ContainsFunc(argv[1:], opensToAll):
 		out = append(out, opensAccess)
 	default:
@@ -138,9 +140,6 @@ func harms(argv []string) []Harm {
 	}
 	if servesProgram(name, argv[1:]) {
 		out = append(out, servesPrograms)
-	}
-	if h == publishes && name == "git" && slices.ContainsFunc(argv[2:], deletesBranches) {
-		out[len(out)-1] = deletesElsewhere
 	}
 	switch {
 	case known.inline != "" && slices.Contains(argv[1:], known.inline):
