@@ -75,21 +75,19 @@ func placesOf(name string, argv []string) []string {
 		}
 		return images
 	}
+	var all []string
 	switch name {
 	case "openssl":
-		all := flagValues(argv[1:], "connect")
-		for i, a := range all {
-			all[i] = orUnknown(a)
-		}
-		return all
+		all = flagValues(argv[1:], "connect")
 	case "rclone", "mail", "mailx", "mutt", "sendmail":
-		all := slices.DeleteFunc(operands(argv[1:], "s", "a", "c", "b"), func(a string) bool { return !strings.ContainsAny(a, ":@") })
-		for i, a := range all {
-			all[i] = orUnknown(a)
-		}
-		return all
+		all = slices.DeleteFunc(operands(argv[1:], "s", "a", "c", "b"), func(a string) bool { return !strings.ContainsAny(a, ":@") })
+	default:
+		return systemNames(name, argv[1:])
 	}
-	return systemNames(name, argv[1:])
+	for i, a := range all {
+		all[i] = orUnknown(a)
+	}
+	return all
 }
 
 // orAddress returns a remote of git by its name, or the host and path if it is an address.

@@ -71,16 +71,18 @@ func systemNames(name string, args []string) (names []string) {
 			names = append(names, value)
 		}
 	}
-	for _, a := range operands(args) {
-		if at := strings.Index(a, "://"); at > 0 && !strings.ContainsAny(a[:at], "= ") {
-			if at := orUnknown(withoutUser(a)); !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, " "+at) }) {
-				names = append(names, at)
-			}
+	words := operands(args)
+	for _, a := range words {
+		if at := strings.Index(a, "://"); at <= 0 || strings.ContainsAny(a[:at], "= ") {
+			continue
+		}
+		if address := orUnknown(withoutUser(a)); !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, " "+address) }) {
+			names = append(names, address)
 		}
 	}
 	switch {
 	case len(names) > 0:
-	case slices.Contains(operands(args), ""): // the shell knows the word, which may be an address
+	case slices.Contains(words, ""): // the shell knows the word, which may be an address
 		return []string{Unknown}
 	default:
 		return []string{s.inUse}
