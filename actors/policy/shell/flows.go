@@ -78,19 +78,19 @@ func (f *flows) callExpr(c *syntax.CallExpr) {
 // substituted returns the words of the commands whose output becomes part of a word.
 func (f *flows) substituted(w *syntax.Word) (all []string) {
 	syntax.Walk(w, func(n syntax.Node) bool {
+		var inner []*syntax.Stmt
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
-			for _, s := range n.Stmts {
-				all = append(all, f.words(s)...)
-			}
-			return false
+			inner = n.Stmts
 		case *syntax.ProcSubst:
-			for _, s := range n.Stmts {
-				all = append(all, f.words(s)...)
-			}
-			return false
+			inner = n.Stmts
+		default:
+			return len(all) < maxFacts
 		}
-		return len(all) < maxFacts
+		for _, s := range inner {
+			all = append(all, f.words(s)...)
+		}
+		return false
 	})
 	return all
 }
