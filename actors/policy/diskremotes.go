@@ -23,25 +23,22 @@ func (ThisDisk) Remotes(c Call, dir string) (all pathname.Remotes) {
 	if err != nil || !on && !commitID.MatchString(strings.TrimSpace(string(head))) || admin == top || !exists(common+"/refs") {
 		return all // git may take another directory as the repository
 	}
-	settings := gitSettings{values: map[string][]string{}}
-	settings.read("/etc/gitconfig")
-	if c.Home != "" {
-		settings.read(c.Home + "/.gitconfig")
-		settings.read(c.Home + "/.config/git/config")
-	} else {
-		settings.rewritten = true
+	settings := gitSettings{values: map[string][]string{}, rewritten: c.Home == "" || exists(admin+"/config.worktree")}
+	for _, file := range sharedGitConfigs(c.Home) {
+		settings.read(file)
 	}
 	settings.read(common+"/config", ownSigns...)
-	settings.rewritten = settings.rewritten || exists(admin+"/config.worktree")
 	for key := range settings.values {
-		name, isURL := strings.CutPrefix(strings.TrimSuffix(key, ".url"), "remote.")
-		if !isURL || !strings.HasSuffix(key, ".url") {
+		name, isRemote := strings.CutPrefix(key, "remote.")
+		name, isURL := strings.CutSuffix(name, ".url")
+		if !isRemote || !isURL {
 			continue
 		}
-		all.Fetch[name] = settings.place(key)
-		if all.Push[name] = all.Fetch[name]; len(settings.values["remote."+name+".pushurl"]) > 0 {
-			all.Push[name] = settings.place("remote." + name + ".pushurl")
+		push := "remote." + name + ".pushurl"
+		if len(settings.values[push]) == 0 {
+			push = key
 		}
+		all.Fetch[name], all.Push[name] = settings.place(key), settings.place(push)
 	}
 	if !on || settings.rewritten {
 		return all
