@@ -100,12 +100,13 @@ func worstRank(all []Harm) (worst int) {
 	return worst
 }
 
-// onlyReads reports whether the table has a subcommand as one that only reads with these words.
+// onlyReads reports whether a program's subcommand with these words only reads, according to the table.
 func onlyReads(argv []string) bool {
 	known := Reader(ProgramName(argv[0]) + " " + argv[1])
 	return known != nil && known.Fits(argv[2:])
 }
 
+// harms works like Harms for a command without flags before its subcommand.
 func harms(argv []string) []Harm {
 	name := ProgramName(argv[0])
 	known := Entry(name)
@@ -175,8 +176,8 @@ func deletesByRequest(name string, args []string) bool {
 	return false
 }
 
-// harmOfContainers returns the harm of a use of containers that is worse than the harm of others: one that
-// deletes volumes, or that lets a container change the machine.
+// harmOfContainers returns the harm of a command that does more than control containers: it deletes volumes,
+// publishes an image, or may let a container change the machine. Any other command gets the zero Harm.
 func harmOfContainers(name string, args []string) Harm {
 	if !slices.Contains([]string{"docker", "podman", "nerdctl", "docker-compose"}, name) || len(args) == 0 {
 		return Harm{}
@@ -226,8 +227,8 @@ func mountSources(args []string) (all []string) {
 	return all
 }
 
-// isMachine reports whether a directory that a container gets holds the machine's own files, or the home of
-// a user. Single files below /etc that the container only reads do not.
+// isMachine reports whether a path that a container gets has files of the machine itself, or is or contains a
+// user's home. A path below /etc does not count if the container may only read it.
 func isMachine(from string, readOnly bool) bool {
 	if !path.IsAbs(from) {
 		return false

@@ -90,7 +90,7 @@ func placesOf(name string, argv []string) []string {
 	return all
 }
 
-// orAddress returns a remote of git by its name, or the host and path if it is an address.
+// orAddress returns the name of a git remote or, if the remote is an address, the address's host and path.
 func orAddress(remote string) string {
 	if remote == "" {
 		return Unknown
@@ -135,8 +135,8 @@ func operands(args []string, takeValue ...string) (all []string) {
 	return all
 }
 
-// hosts returns the hosts to which a command that uses the network connects. Unknown is among them if
-// one of its words hides another.
+// hosts returns the hosts to which a command that uses the network connects. Unknown is among them if a word
+// of the command may name a further host that nod cannot tell.
 func hosts(name string, args []string) (all []string) {
 	switch name {
 	case "ssh", "mosh", "sftp", "telnet", "ping":

@@ -7,11 +7,12 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// flows finds what the commands of a line read from each other and from redirections.
+// flows finds the words that may reach each command of a line from other commands and from redirections. The
+// words of a command stand for its output.
 type flows struct {
 	src  string
-	into map[*syntax.CallExpr][]string
-	all  int // the number of words in into
+	into map[*syntax.CallExpr][]string // the words that may reach a command
+	all  int                           // the number of words in into
 }
 
 // maxFlow bounds the words in flows, because each command of a long pipe reads all words before it.
@@ -56,7 +57,8 @@ func (f *flows) redirects(s *syntax.Stmt) {
 	}
 }
 
-// callExpr notes what a command gets from the commands in its own words, and what it gives to them.
+// callExpr notes the words that reach a command from the commands in its own words, and the words that it
+// gives to these commands.
 func (f *flows) callExpr(c *syntax.CallExpr) {
 	for _, arg := range c.Args {
 		f.into[c] = append(f.into[c], f.substituted(arg)...)
