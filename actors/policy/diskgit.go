@@ -25,10 +25,7 @@ var gitProgramNames = map[string]string{
 // the user's own configuration, and returns a configuration that it cannot read. It does not see
 // variables of the call's shell, such as GIT_EXTERNAL_DIFF.
 func (ThisDisk) GitPrograms(c Call) []string {
-	files := []string{"/etc/gitconfig"}
-	if c.Home != "" {
-		files = append(files, c.Home+"/.gitconfig", c.Home+"/.config/git/config")
-	}
+	files := sharedGitConfigs(c.Home)
 	var found []string
 	for _, top := range c.Tops {
 		admin, common := gitStore(top)
@@ -53,6 +50,15 @@ func (ThisDisk) GitPrograms(c Call) []string {
 		}
 	}
 	return found
+}
+
+// sharedGitConfigs returns the configuration files that git reads in every repository: the machine's, and
+// those of the user with this home directory.
+func sharedGitConfigs(home string) []string {
+	if home == "" {
+		return []string{"/etc/gitconfig"}
+	}
+	return []string{"/etc/gitconfig", home + "/.gitconfig", home + "/.config/git/config"}
 }
 
 // gitStore returns two directories of git's files. The directory admin belongs to the work tree

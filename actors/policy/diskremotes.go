@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// Remotes returns the remotes of the repository of dir, for people. Where a setting changes addresses, or
-// may, the place of each remote is commands.Unknown. nod sees neither the variables of the call's shell
-// nor the settings of ssh.
+// Remotes returns the remotes of the repository of dir, for people. If a setting may change addresses, the
+// place of each remote is commands.Unknown. nod sees neither the variables of the call's shell nor the
+// settings of ssh.
 func (ThisDisk) Remotes(c Call, dir string) (all pathname.Remotes) {
 	all = pathname.Remotes{Push: map[string]string{}, Fetch: map[string]string{}}
 	top, err := ThisDisk{}.WorkTree(dir)
@@ -23,25 +23,22 @@ func (ThisDisk) Remotes(c Call, dir string) (all pathname.Remotes) {
 	if err != nil || !on && !commitID.MatchString(strings.TrimSpace(string(head))) || admin == top || !exists(common+"/refs") {
 		return all // git may take another directory as the repository
 	}
-	settings := gitSettings{values: map[string][]string{}}
-	settings.read("/etc/gitconfig")
-	if c.Home != "" {
-		settings.read(c.Home + "/.gitconfig")
-		settings.read(c.Home + "/.config/git/config")
-	} else {
-		settings.rewritten = true
+	settings := gitSettings{values: map[string][]string{}, rewritten: c.Home == "" || exists(admin+"/config.worktree")}
+	for _, file := range sharedGitConfigs(c.Home) {
+		settings.read(file)
 	}
 	settings.read(common+"/config", ownSigns...)
-	settings.rewritten = settings.rewritten || exists(admin+"/config.worktree")
 	for key := range settings.values {
-		name, isURL := strings.CutPrefix(strings.TrimSuffix(key, ".url"), "remote.")
-		if !isURL || !strings.HasSuffix(key, ".url") {
+		name, isRemote := strings.CutPrefix(key, "remote.")
+		name, isURL := strings.CutSuffix(name, ".url")
+		if !isRemote || !isURL {
 			continue
 		}
-		all.Fetch[name] = settings.place(key)
-		if all.Push[name] = all.Fetch[name]; len(settings.values["remote."+name+".pushurl"]) > 0 {
-			all.Push[name] = settings.place("remote." + name + ".pushurl")
+		push := "remote." + name + ".pushurl"
+		if len(settings.values[push]) == 0 {
+			push = key
 		}
+		all.Fetch[name], all.Push[name] = settings.place(key), settings.place(push)
 	}
 	if !on || settings.rewritten {
 		return all
@@ -63,21 +60,23 @@ type gitSettings struct {
 // commitID matches the content of HEAD if no branch is checked out.
 var commitID = lazyregexp.New(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
-// rewritingSigns are parts of the settings that change addresses, and ownSigns those that lead git to
-// another place although the address stays: no repository has them unless somebody put them there.
+// rewritingSigns are texts in git's settings that may change the address of a remote. ownSigns are texts that
+// may lead git to another place than the address says. They count only in a repository's own settings, to
+// which git does not add them by itself; a user's settings may have them for the user's network.
 var (
 	rewritingSigns = []string{"insteadof", "[include", "vcs", "[remotes", "sshcommand", "curloptresolve", "\\"}
 	ownSigns       = []string{"proxy", "sslverify", "sslca"}
 )
 
-// gitSection and gitSetting match a line of git's configuration. If a line is neither, nod does not know
-// how git reads it.
+// gitSection and gitSetting match a line of git's configuration. If neither matches, nod does not know how
+// git reads the line.
 var (
 	gitSection = lazyregexp.New(`^\[([A-Za-z0-9.-]+)(?: "([^"\]]*)")?\]$`)
 	gitSetting = lazyregexp.New(`^([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?$`)
 )
 
-// read adds the settings of a file. A sign in it means that a setting may change the addresses.
+// read adds the settings of a file. If the file contains one of these signs or of rewritingSigns, a setting
+// may change the addresses.
 func (g *gitSettings) read(file string, signs ...string) {
 	text, err := readGitFile(file)
 	if isMissing(err) {
@@ -110,7 +109,8 @@ func (g *gitSettings) read(file string, signs ...string) {
 	}
 }
 
-// last returns the value of a setting that git uses, or otherwise.
+// last returns the last value of a setting, because git uses this value. If there is none, it returns
+// otherwise.
 func (g *gitSettings) last(key, otherwise string) string {
 	if all := g.values[key]; len(all) > 0 {
 		return all[len(all)-1]

@@ -1,8 +1,8 @@
 // Package policy decides tool calls by rules. Check returns a verdict on a call: allow the call, deny it, ask
 // a person, or run the call contained. In this package, a call "makes nod ask" if the verdict on it is Ask.
-// The same call, with the same Seen, always gets the same verdict: the package keeps no state, and only
-// ThisDisk, Repositories and OnDisk read the file system. The package also computes what the permissions of a
-// session cover.
+// The same call with the same Seen always gets the same verdict, because Check reads no files and keeps no
+// state. In this package, only ThisDisk, Repositories and OnDisk read the file system. The package also
+// compares the permissions of a session with the permissions that a call needs.
 //
 // Check tries deny rules first, then ask rules, then allow rules, in all layers that match the call. The
 // preset decides a call that no rule covers. nod asks about a call in an unknown form. Check compares a path

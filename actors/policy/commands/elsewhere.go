@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// reroutes are the flags, by program, with which it connects to another place than its words name: letters,
-// and long names.
+// reroutes are the flags, by program, that make the program connect to another place than its words name.
 var reroutes = map[string]struct {
-	letters string
-	long    []string
+	letters string   // the flags with one letter
+	long    []string // the long flags
 }{
 	"curl": {"xK", strings.Fields("resolve connect-to proxy preproxy proxy1.0 socks4 socks4a socks5 socks5-hostname unix-socket abstract-unix-socket config doh-url alt-svc dns-servers variable")},
 	"wget": {"ie", strings.Fields("input-file execute config use-proxy proxy base")},
@@ -19,7 +18,7 @@ var reroutes = map[string]struct {
 	"openssl": {"", strings.Fields("proxy unix")},
 }
 
-// mildOptions are the settings of ssh that leave the machine as the command names it.
+// mildOptions are the settings of ssh that do not change the machine to which ssh connects.
 var mildOptions = strings.Fields("stricthostkeychecking connecttimeout batchmode userknownhostsfile loglevel port user identityfile identitiesonly " +
 	"serveraliveinterval serveralivecountmax passwordauthentication preferredauthentications forwardagent requesttty addkeystoagent compression")
 
@@ -72,14 +71,14 @@ func reroutesBy(name, flag string) bool {
 			return true
 		}
 		if TakesValue(name, "-"+flag[i:i+1]) {
-			return false // the rest is its value
+			return false // the rest of the word is the flag's value
 		}
 	}
 	return false
 }
 
-// loneFlags are the flags without a value that often stand before others. The word after any other flag may
-// be its value, even if it looks like a flag.
+// loneFlags are common flags without a value. The word after any other flag may be the value of that flag,
+// even if the word looks like a flag.
 var loneFlags = strings.Fields("--force --wait --all --now --yes -y --recursive --quiet -q --auto-approve -auto-approve --dry-run --debug --verbose -v -A --all-namespaces -it -ti -t " +
 	"--atomic --install --delete-branch --squash --merge --rebase --admin --no-paginate --no-cli-pager --public --non-interactive --no-input -w -a")
 

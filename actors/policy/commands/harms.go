@@ -68,7 +68,7 @@ func Harms(argv []string) []Harm {
 		return whole
 	}
 	if !onlyReads(plain) {
-		if all := harms(plain); len(all) > 0 && rank(all) >= rank(whole) {
+		if all := harms(plain); len(all) > 0 && worstRank(all) >= worstRank(whole) {
 			whole = all
 		}
 	}
@@ -87,20 +87,26 @@ func Harms(argv []string) []Harm {
 // gitProgramKey matches a setting of git that may name a program or a command line.
 var gitProgramKey = lazyregexp.New(`(?i)^(alias\.|filter\.|core\.(sshcommand|pager|editor|fsmonitor|hookspath|gitproxy|askpass)|pager\.|sequence\.editor|credential\.|diff\.|difftool\.|merge\.|mergetool\.|gpg\.|include|remote\.[^=]*pack)`)
 
-// rank returns the rank of the worst risk of harms.
-func rank(all []Harm) (worst int) {
+// Rank returns the rank of the harm's risk. A worse risk has a higher rank, and an unknown risk has the rank -1.
+func (h Harm) Rank() int {
+	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, h.Risk)
+}
+
+// worstRank returns the rank of the worst of these harms, or 0 if there are none.
+func worstRank(all []Harm) (worst int) {
 	for _, h := range all {
-		worst = max(worst, slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, h.Risk))
+		worst = max(worst, h.Rank())
 	}
 	return worst
 }
 
-// onlyReads reports whether the table has a subcommand as one that only reads with these words.
+// onlyReads reports whether a program's subcommand with these words only reads, according to the table.
 func onlyReads(argv []string) bool {
 	known := Reader(ProgramName(argv[0]) + " " + argv[1])
 	return known != nil && known.Fits(argv[2:])
 }
 
+// harms works like Harms for a command without flags before its subcommand.
 func harms(argv []string) []Harm {
 	name := ProgramName(argv[0])
 	known := Entry(name)
@@ -123,6 +129,8 @@ func harms(argv []string) []Harm {
 		out = append(out, interpretation(name, argv[1:]))
 	case h == changesSystems && slices.ContainsFunc(argv[1:], deletesData), h == usesNetwork && deletesByRequest(name, argv[1:]):
 		out = append(out, deletesElsewhere)
+	case h == publishes && name == "git" && slices.ContainsFunc(argv[2:], deletesBranches):
+		out = append(out, deletesElsewhere)
 	case name == "chmod" && slices.ContainsFunc(argv[1:], opensToAll):
 		out = append(out, opensAccess)
 	default:
@@ -133,9 +141,6 @@ func harms(argv []string) []Harm {
 	}
 	if servesProgram(name, argv[1:]) {
 		out = append(out, servesPrograms)
-	}
-	if h == publishes && name == "git" && slices.ContainsFunc(argv[2:], deletesBranches) {
-		out[len(out)-1] = deletesElsewhere
 	}
 	switch {
 	case known.inline != "" && slices.Contains(argv[1:], known.inline):
@@ -171,8 +176,8 @@ func deletesByRequest(name string, args []string) bool {
 	return false
 }
 
-// harmOfContainers returns the harm of a use of containers that is worse than the harm of others: one that
-// deletes volumes, or that lets a container change the machine.
+// harmOfContainers returns the harm of a command that does more than control containers: it deletes volumes,
+// publishes an image, or may let a container change the machine. Any other command gets the zero Harm.
 func harmOfContainers(name string, args []string) Harm {
 	if !slices.Contains([]string{"docker", "podman", "nerdctl", "docker-compose"}, name) || len(args) == 0 {
 		return Harm{}
@@ -222,8 +227,8 @@ func mountSources(args []string) (all []string) {
 	return all
 }
 
-// isMachine reports whether a directory that a container gets holds the machine's own files, or the home of
-// a user. Single files below /etc that the container only reads do not.
+// isMachine reports whether a path that a container gets has files of the machine itself, or is or contains a
+// user's home. A path below /etc does not count if the container may only read it.
 func isMachine(from string, readOnly bool) bool {
 	if !path.IsAbs(from) {
 		return false

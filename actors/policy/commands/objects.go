@@ -75,24 +75,22 @@ func placesOf(name string, argv []string) []string {
 		}
 		return images
 	}
+	var all []string
 	switch name {
 	case "openssl":
-		all := flagValues(argv[1:], "connect")
-		for i, a := range all {
-			all[i] = orUnknown(a)
-		}
-		return all
+		all = flagValues(argv[1:], "connect")
 	case "rclone", "mail", "mailx", "mutt", "sendmail":
-		all := slices.DeleteFunc(operands(argv[1:], "s", "a", "c", "b"), func(a string) bool { return !strings.ContainsAny(a, ":@") })
-		for i, a := range all {
-			all[i] = orUnknown(a)
-		}
-		return all
+		all = slices.DeleteFunc(operands(argv[1:], "s", "a", "c", "b"), func(a string) bool { return !strings.ContainsAny(a, ":@") })
+	default:
+		return systemNames(name, argv[1:])
 	}
-	return systemNames(name, argv[1:])
+	for i, a := range all {
+		all[i] = orUnknown(a)
+	}
+	return all
 }
 
-// orAddress returns a remote of git by its name, or the host and path if it is an address.
+// orAddress returns the name of a git remote or, if the remote is an address, the address's host and path.
 func orAddress(remote string) string {
 	if remote == "" {
 		return Unknown
@@ -137,8 +135,8 @@ func operands(args []string, takeValue ...string) (all []string) {
 	return all
 }
 
-// hosts returns the hosts to which a command that uses the network connects. Unknown is among them if
-// one of its words hides another.
+// hosts returns the hosts to which a command that uses the network connects. Unknown is among them if a word
+// of the command may name a further host that nod cannot tell.
 func hosts(name string, args []string) (all []string) {
 	switch name {
 	case "ssh", "mosh", "sftp", "telnet", "ping":

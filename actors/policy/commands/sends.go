@@ -30,13 +30,13 @@ var localFiles = map[string][]string{
 // bodyFlags are the flags of curl and wget whose value is a file that they send.
 var bodyFlags = []string{"T", "upload-file", "b", "cookie", "post-file", "body-file"}
 
-// SentWords returns the words of a command that may be files which it sends. It is for people: a file that
-// it leaves out may be sent too.
+// SentWords returns the words of a command that may name files which the command sends. The result only
+// informs people, because the command may send other files too.
 func SentWords(argv []string) (all []string) {
 	name, args := ProgramName(argv[0]), argv[1:]
 	switch name {
 	case "ssh", "mosh", "nc", "ncat", "telnet", "ping", "dig", "host", "nslookup", "git", "psql", "mysql", "sqlite3", "docker", "npm":
-		return nil // these send only what they read
+		return nil // of these programs, only the input counts as sent
 	case "curl", "wget":
 		all = flagValues(args, bodyFlags...)
 		for _, a := range args {
@@ -79,8 +79,8 @@ func SentWords(argv []string) (all []string) {
 // plainLocal reports whether the last word of a copy is certainly a file of this machine.
 func plainLocal(w string) bool { return w != "" && !strings.ContainsAny(w, ":$`") }
 
-// FileIn returns the file that a word names in the form of a flag's value, such as @.env, name=@.env,
-// --data=@.env or file://.env; else the word itself.
+// FileIn returns the file in a word such as @.env, name=@.env, --data=@.env or file://.env. Any other word
+// it returns unchanged.
 func FileIn(w string) string {
 	if strings.HasPrefix(w, "-") {
 		if _, value, with := strings.Cut(w, "="); with {
@@ -122,7 +122,8 @@ func Destinations(argv []string) []string {
 	return places
 }
 
-// InUse reports whether a name of a place is nod's own, for the place that a program's settings choose.
+// InUse reports whether the name of a place is a text of nod, such as "the context in use", for a place that
+// a program's settings choose.
 func InUse(place string) bool {
 	for _, s := range systems {
 		if s.inUse == place {

@@ -13,11 +13,12 @@ const Unknown = "an unknown place"
 
 // system says how a program names the system on which it acts.
 type system struct {
-	flags [][]string // the words for people, then the flags whose values name the system
-	inUse string     // what people read if no flag names one
+	flags [][]string // each list has a word for people, then the flags whose values name the system
+	inUse string     // the text for people if no flag names the system
 }
 
-// systems are the programs that act on a system which their flags, or settings that nod does not see, choose.
+// systems are the programs that act on another system. Their flags, or settings that nod does not see, choose
+// the system.
 var systems = map[string]system{
 	"kubectl":          {[][]string{{"context", "context"}, {"cluster", "cluster"}, {"server", "s", "server"}, {"kubeconfig", "kubeconfig"}, {"namespace", "n", "namespace"}}, "the context in use"},
 	"ansible":          {[][]string{{"inventory", "i", "inventory"}}, "the inventory in use"},
@@ -71,16 +72,18 @@ func systemNames(name string, args []string) (names []string) {
 			names = append(names, value)
 		}
 	}
-	for _, a := range operands(args) {
-		if at := strings.Index(a, "://"); at > 0 && !strings.ContainsAny(a[:at], "= ") {
-			if at := orUnknown(withoutUser(a)); !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, " "+at) }) {
-				names = append(names, at)
-			}
+	words := operands(args)
+	for _, a := range words {
+		if at := strings.Index(a, "://"); at <= 0 || strings.ContainsAny(a[:at], "= ") {
+			continue
+		}
+		if address := orUnknown(withoutUser(a)); !slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, " "+address) }) {
+			names = append(names, address)
 		}
 	}
 	switch {
 	case len(names) > 0:
-	case slices.Contains(operands(args), ""): // the shell knows the word, which may be an address
+	case slices.Contains(words, ""): // the shell knows the word, which may be an address
 		return []string{Unknown}
 	default:
 		return []string{s.inUse}
@@ -91,8 +94,8 @@ func systemNames(name string, args []string) (names []string) {
 	return names
 }
 
-// onGitHub returns the repository that a command of gh names as an operand, or else what it acts on if no
-// flag names a repository.
+// onGitHub returns the repository that an operand of a gh command names. If no operand names a repository,
+// names is empty, and inUse is the text for people if no flag names a repository either.
 func onGitHub(args []string) (names []string, inUse string) {
 	all := operands(args, "X", "method", "f", "F", "field", "raw-field", "hostname", "H", "header", "q", "jq", "t", "template", "input", "p", "preview", "cache", "R", "repo")
 	if len(all) == 0 {
@@ -118,7 +121,7 @@ func onGitHub(args []string) (names []string, inUse string) {
 	return nil, "the repository in use"
 }
 
-// flagValues returns the values of flags, of which those with one letter may have the value in the same word.
+// flagValues returns the values of these flags. A flag with one letter may have its value in the same word.
 func flagValues(args []string, flags ...string) (values []string) {
 	for i, a := range args {
 		if a == "--" {
@@ -172,17 +175,17 @@ func withoutUser(address string) string {
 // DefaultRemote is the name of the repository to which git pushes if the command names none.
 const DefaultRemote = "git's default remote"
 
-// remoteFlags are the flags, with a value and without one, that leave the repository as the command names
-// it. A flag that is not listed may have the next word as its value, or choose other repositories.
+// remoteFlags are flags of git, with a value and without one, that do not change the repository with which a
+// command exchanges commits. Any other flag may have the next word as its value, or choose other repositories.
 var remoteFlags = struct{ value, plain []string }{
 	strings.Fields("-o --push-option --receive-pack --exec --upload-pack --depth -j --jobs -s --strategy -X --strategy-option --deepen --shallow-since --refmap --server-option --recurse-submodules"),
 	strings.Fields("-u --set-upstream -f --force --force-with-lease --force-if-includes -v --verbose -q --quiet -n --dry-run --tags --no-tags --follow-tags --no-verify --verify --atomic --thin " +
 		"--porcelain --progress --no-progress --signed -d --delete --prune -p --mirror -t --ff-only --no-ff --ff --rebase -r --no-rebase --no-edit --edit --autostash --no-autostash --stat --squash --no-commit --unshallow --heads --refs --exit-code -h -4 --ipv4 -6 --ipv6"),
 }
 
-// Remote returns the repository with which a git command exchanges commits, as the command names it, or
-// DefaultRemote, and the words after it. It is Unknown if nod cannot tell, and ok is false for other
-// commands.
+// Remote returns the repository with which a git command exchanges commits, as the command names it, and the
+// words after its name. The repository is DefaultRemote if the command names none, and Unknown if nod cannot
+// tell. For any other command, ok is false.
 func Remote(argv []string) (remote string, rest []string, ok bool) {
 	argv = withoutGlobals(argv)
 	if ProgramName(argv[0]) != "git" || len(argv) < 2 || !slices.Contains([]string{"push", "pull", "fetch", "ls-remote"}, argv[1]) {

@@ -22,7 +22,7 @@ type Location struct {
 	Links         map[string][]string // the clean paths to which paths lead through symbolic links, by full path; without paths that lead to themselves
 	Looked        *Looks              // if not nil, it collects the places at which Follow and ExposedBelow look
 	Tracked       map[string]Tracked  // the secrets that the repositories of directories track; nil means unknown
-	Remotes       map[string]Remotes  // the remotes of the repositories of directories; a missing one is unknown
+	Remotes       map[string]Remotes  // the remotes of the repository of each directory; if a directory is missing, its remotes are unknown
 	LookedIn      *[]string           // if not nil, it collects the directories for TrackedAt
 	Changeable    bool                // nod may change the line before it runs
 	Home          string              // the home directory, in the form of Clean; "" if unknown

@@ -7,8 +7,8 @@ type Remotes struct {
 	Push, Fetch  map[string]string // the host and the path of each remote, for pushing to it and fetching from it
 }
 
-// RemotesAt returns the remotes of the repository of each directory in which the call may run, or nil if
-// one of them is unknown.
+// RemotesAt returns the remotes of the repository of each directory in which the call may run. It returns nil
+// if the directories, or the remotes of one of their repositories, are unknown.
 func (loc *Location) RemotesAt() (all []Remotes) {
 	if loc.Lost {
 		return nil

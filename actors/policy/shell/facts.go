@@ -28,8 +28,8 @@ type Facts struct {
 	// part. The line has too many commands or words, or commands that are nested too deeply.
 	Incomplete bool
 	secrets    *secrets.Names
-	fed        [][]string      // by index in Commands: the words of what the command reads from a pipe, a redirection or another command
-	partial    map[string]bool // what is known of words whose value only the shell knows
+	fed        [][]string      // by index in Commands: the words that reach the command from a pipe, a redirection or another command
+	partial    map[string]bool // the known parts of words whose whole value only the shell knows
 	feeding    []string        // the words for the next command in fed
 	gitMoved   bool            // a variable may lead git to other settings
 	renamed    bool            // a name may mean another program than usual

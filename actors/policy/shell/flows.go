@@ -7,11 +7,12 @@ import (
 	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-// flows finds what the commands of a line read from each other and from redirections.
+// flows finds the words that may reach each command of a line from other commands and from redirections. The
+// words of a command stand for its output.
 type flows struct {
 	src  string
-	into map[*syntax.CallExpr][]string
-	all  int // the number of words in into
+	into map[*syntax.CallExpr][]string // the words that may reach a command
+	all  int                           // the number of words in into
 }
 
 // maxFlow bounds the words in flows, because each command of a long pipe reads all words before it.
@@ -56,7 +57,8 @@ func (f *flows) redirects(s *syntax.Stmt) {
 	}
 }
 
-// callExpr notes what a command gets from the commands in its own words, and what it gives to them.
+// callExpr notes the words that reach a command from the commands in its own words, and the words that it
+// gives to these commands.
 func (f *flows) callExpr(c *syntax.CallExpr) {
 	for _, arg := range c.Args {
 		f.into[c] = append(f.into[c], f.substituted(arg)...)
@@ -78,19 +80,19 @@ func (f *flows) callExpr(c *syntax.CallExpr) {
 // substituted returns the words of the commands whose output becomes part of a word.
 func (f *flows) substituted(w *syntax.Word) (all []string) {
 	syntax.Walk(w, func(n syntax.Node) bool {
+		var inner []*syntax.Stmt
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
-			for _, s := range n.Stmts {
-				all = append(all, f.words(s)...)
-			}
-			return false
+			inner = n.Stmts
 		case *syntax.ProcSubst:
-			for _, s := range n.Stmts {
-				all = append(all, f.words(s)...)
-			}
-			return false
+			inner = n.Stmts
+		default:
+			return len(all) < maxFacts
 		}
-		return len(all) < maxFacts
+		for _, s := range inner {
+			all = append(all, f.words(s)...)
+		}
+		return false
 	})
 	return all
 }

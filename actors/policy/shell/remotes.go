@@ -8,8 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// remote returns the name of the repository with which a git command exchanges commits, with its host and
-// path if nod knows them: "origin at github.com/ann/app". name is the name without them.
+// remote describes the repository with which a git command exchanges commits. The argument remote is the
+// repository as the command names it, and name is its name for people. If nod knows the repository's host and
+// path, the result has them too, as in "origin at github.com/ann/app"; otherwise it is name.
 func (t *targets) remote(argv []string, remote, name string) string {
 	if name != remote || t.lost || commands.HasGlobals(argv) || t.facts.changesRemotes(remote == commands.DefaultRemote) {
 		return name
@@ -37,15 +38,16 @@ func (t *targets) remote(argv []string, remote, name string) string {
 	return said
 }
 
-// remoteKeepers are the subcommands of git, besides those that only read, that leave the addresses of the
-// remotes as they are, and defaultKeepers those after which git also has the same default remote.
+// remoteKeepers are subcommands of git that do more than read, but do not change the addresses of remotes.
+// defaultKeepers do not change the default remote either, unless a flag sets it.
 var (
 	defaultKeepers = strings.Fields("add commit tag fetch pull push")
 	remoteKeepers  = append(strings.Fields("branch switch merge"), defaultKeepers...)
 )
 
-// changesRemotes reports whether the line may change the remotes, or the settings that git reads, before
-// it uses them; or the default remote, if byDefault. In doubt it returns true.
+// changesRemotes reports whether the line may change the remotes, or the settings that git reads, before git
+// uses them. If byDefault is true, a change of the default remote counts too. In doubt changesRemotes returns
+// true.
 func (f *Facts) changesRemotes(byDefault bool) bool {
 	if f.gitMoved || f.renamed || len(f.Writes) > 0 {
 		return true

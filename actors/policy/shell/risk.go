@@ -10,11 +10,6 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// riskRank returns the rank of a risk. A worse risk has a higher rank, and an unknown risk has the rank -1.
-func riskRank(r schemas.Risk) int {
-	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, r)
-}
-
 // Assessment describes the risk of a command line for people. It has the reasons for all risks of the
 // line, the objects of these reasons, and the code that the line runs but does not contain.
 type Assessment struct {
@@ -26,10 +21,10 @@ type Assessment struct {
 
 // Risk returns the worst risk of a command line, with the reasons for all its risks.
 func (f *Facts) Risk(line *Line) Assessment {
-	worst, why := schemas.RiskLow, []string(nil)
+	worst, why := commands.Harm{Risk: schemas.RiskLow}, []string(nil)
 	add := func(h commands.Harm) {
-		if riskRank(h.Risk) > riskRank(worst) {
-			worst = h.Risk
+		if h.Rank() > worst.Rank() {
+			worst = h
 		}
 		if !slices.Contains(why, h.Why) {
 			why = append(why, h.Why)
@@ -85,7 +80,7 @@ func (f *Facts) Risk(line *Line) Assessment {
 	if slices.ContainsFunc(on.all, func(t schemas.Target) bool { return t.Place == schemas.PlaceOutside }) {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: schemas.OutsideProject})
 	}
-	return Assessment{worst, why, on.all, f.unseen()}
+	return Assessment{worst.Risk, why, on.all, f.unseen()}
 }
 
 // unseen describes the code that the line runs but does not contain.

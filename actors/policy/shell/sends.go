@@ -18,8 +18,8 @@ type sentSecrets struct {
 // plainPlace matches the name of a place that cannot be mistaken for a text of nod.
 var plainPlace = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,59}$`)
 
-// sentSecrets finds the commands that send a secret which they name, or which they get from another
-// command. A secret that a line reads, and that no such command gets, is none of them.
+// sentSecrets finds the commands that send a secret. Such a command names the secret, or gets it from another
+// command. A secret that the line only reads does not count.
 func (f *Facts) sentSecrets() (sent sentSecrets) {
 	sent.by = map[int]bool{}
 	for i, argv := range f.Commands {
@@ -69,8 +69,8 @@ func (f *Facts) printsSecrets(w string) bool {
 	})
 }
 
-// isPartOfSender reports whether a command is only a reading of the last words of another one that sends,
-// as host 1 is of sudo nc host 1.
+// isPartOfSender reports whether the words of a command are the last words of an earlier command that sends.
+// For example, Facts has not only the command "sudo nc host 1", but also the possible command "host 1".
 func (f *Facts) isPartOfSender(i int, senders map[int]bool) bool {
 	argv := f.Commands[i]
 	for k := range i {
@@ -81,8 +81,8 @@ func (f *Facts) isPartOfSender(i int, senders map[int]bool) bool {
 	return false
 }
 
-// isSecret reports whether a word certainly means a secret, or may mean one. Texts such as a filter of
-// jq are no files.
+// isSecret reports whether a word certainly means a secret, or may mean one. A text such as a filter of jq
+// does not name a file.
 func (f *Facts) isSecret(w string) (certain, maybe bool) {
 	if _, _, socket := socketOf(w); socket || w == "" || strings.ContainsAny(w, " \n") {
 		return false, false
@@ -107,8 +107,8 @@ func (f *Facts) hides(name string) bool {
 	return strings.HasSuffix(name, " ")
 }
 
-// destination returns the place to which a command sends, with commands.Unknown for one that nod cannot
-// tell.
+// destination returns the places to which a command sends, as one text for people. A place that nod cannot
+// tell is commands.Unknown.
 func (f *Facts) destination(i int) string {
 	places := commands.Destinations(f.Commands[i])
 	for k, place := range places {

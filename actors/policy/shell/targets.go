@@ -50,7 +50,8 @@ func (t *targets) add(target schemas.Target) {
 func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 	argv, inexact := t.facts.Commands[i], t.facts.inexact[i]
 	files, names := commands.Objects(argv, h)
-	if remote, rest, ok := commands.Remote(argv); ok && len(names) > 0 {
+	remote, rest, hasRemote := commands.Remote(argv)
+	if hasRemote && len(names) > 0 {
 		if slices.ContainsFunc(argv[:len(argv)-len(rest)], func(w string) bool { return t.facts.partial[w] }) {
 			names[0] = commands.Unknown
 		} else {
@@ -72,13 +73,12 @@ func (t *targets) ofCommand(i int, h commands.Harm) commands.Harm {
 		target.Does = h.Why
 		t.add(target)
 	}
-	_, _, remote := commands.Remote(argv)
 	for k, name := range names {
-		switch {
-		case remote && k > 0 && (t.facts.hides(name) || !commands.IsPlain(strings.TrimLeft(name, "+:"))): // the name of a branch
+		hidden := t.facts.hides(name)
+		if isBranch := hasRemote && k > 0; isBranch && (hidden || !commands.IsPlain(strings.TrimLeft(name, "+:"))) {
 			continue
-		case !t.facts.hides(name):
-		default:
+		}
+		if hidden {
 			name = commands.Unknown
 		}
 		t.add(schemas.Target{Does: h.Why, Name: name})
