@@ -56,10 +56,7 @@ func concealTOML(path string, content []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, servers, err := decodeTOMLServers(content)
-	if err != nil {
-		return nil, err
-	}
+	servers := serversOf(f.values)
 	var edits []tomlEdit
 	for _, k := range f.keys {
 		secret := slices.ContainsFunc(k.path, func(name string) bool { return slices.Contains(secretMembers, name) })

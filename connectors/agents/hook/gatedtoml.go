@@ -33,12 +33,10 @@ type tomlGate struct {
 	parts []tomlPart
 }
 
-func decodeTOMLServers(text []byte) (all, servers map[string]any, err error) {
-	if err := toml.Unmarshal(text, &all); err != nil {
-		return nil, nil, err
-	}
-	servers, _ = all[tomlServers].(map[string]any)
-	return all, servers, nil
+// serversOf returns the table of MCP servers in the values of a file; nil if there is none.
+func serversOf(values map[string]any) map[string]any {
+	servers, _ := values[tomlServers].(map[string]any)
+	return servers
 }
 
 // gateTOML puts nod mcp gate before each server in a TOML file, as GateServers does.
@@ -47,10 +45,7 @@ func gateTOML(change *Change, o InstallOptions, validName func(string) error) (g
 	if err != nil {
 		return nil, nil, err
 	}
-	all, servers, err := decodeTOMLServers(change.Before)
-	if err != nil {
-		return nil, nil, err
-	}
+	servers := serversOf(f.values)
 	if len(servers) == 0 {
 		return nil, nil, fmt.Errorf("%s lists no MCP servers under %s: name the client's file with --settings, or put nod mcp gate before each server yourself", change.Path, tomlServers)
 	}
@@ -72,13 +67,19 @@ func gateTOML(change *Change, o InstallOptions, validName func(string) error) (g
 		}
 	}
 	change.After = f.edited(edits)
-	return gated, alone, sameTOML(change, all, "put nod mcp gate before each server yourself")
+	return gated, alone, sameTOML(change, f.values, nil, "put nod mcp gate before each server yourself")
 }
 
-// sameTOML returns an error unless the changed file has exactly these values. The error tells the user to do
-// the change by hand.
-func sameTOML(change *Change, want map[string]any, byHand string) error {
-	is, _, err := decodeTOMLServers(change.After)
+// sameTOML returns an error unless the changed file has the values want. It does not compare the restored
+// servers, because they have their earlier bytes again. The error tells the user to make the change by hand.
+func sameTOML(change *Change, want map[string]any, restored []string, byHand string) error {
+	var is map[string]any
+	err := toml.Unmarshal(change.After, &is)
+	for _, name := range restored {
+		if now := serversOf(is)[name]; now != nil {
+			serversOf(want)[name] = now
+		}
+	}
 	if err != nil || !reflect.DeepEqual(is, want) {
 		return fmt.Errorf("the layout of %s cannot be changed safely: %s; nothing was changed", change.Path, byHand)
 	}
@@ -244,10 +245,7 @@ func ungateTOML(change *Change, known []GatedServer) error {
 	if err != nil {
 		return err
 	}
-	all, servers, err := decodeTOMLServers(change.Before)
-	if err != nil {
-		return err
-	}
+	servers := serversOf(f.values)
 	var edits []tomlEdit
 	var restored []string
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
@@ -266,13 +264,7 @@ func ungateTOML(change *Change, known []GatedServer) error {
 		servers[name], edits = g.entry, append(edits, g.edits...)
 	}
 	change.After = f.edited(edits)
-	_, is, err := decodeTOMLServers(change.After)
-	for _, name := range restored { // the values of a restored server are those of its own bytes
-		if err == nil && is[name] != nil {
-			servers[name] = is[name]
-		}
-	}
-	return sameTOML(change, all, "take nod mcp gate out of each server yourself")
+	return sameTOML(change, f.values, restored, "take nod mcp gate out of each server yourself")
 }
 
 // restore plans that a server that was not edited since the installation gets its earlier bytes.
@@ -303,10 +295,9 @@ func (g *tomlGate) restore(known []GatedServer) bool {
 
 // ungate plans that a server with a command loses the gate and keeps all else.
 func (g *tomlGate) ungate(args []string) error {
-	at, list, sep := tomlKey{}, tomlKey{}, slices.Index(args, "--")
-	var ok, okList bool
-	at, ok = g.key("command")
-	list, okList = g.key("args")
+	at, ok := g.key("command")
+	list, okList := g.key("args")
+	sep := slices.Index(args, "--")
 	if !ok || !okList || sep < 0 || sep+1 >= len(args) {
 		return errors.New("it has no command of its own")
 	}
