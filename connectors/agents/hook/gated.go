@@ -218,7 +218,7 @@ func (d *document) gate(value *hujson.Value, name string, o InstallOptions, vali
 		if !ok || slices.ContainsFunc(args.Elements, func(v hujson.Value) bool { return !isString(v) }) {
 			return "its args are not a list of texts", nil
 		}
-		if isOwnServer(command, args, o.Program) {
+		if isOwnServer(command, literals(args), o.Program) {
 			return "it is nod itself", nil
 		}
 		d.prepend(args, words)
@@ -285,8 +285,8 @@ func (d *document) prepend(args *hujson.Array, words []string) {
 
 // isOwnServer reports whether a command is nod mcp. It accepts only nod's own path and the bare name nod,
 // because another program may have a path that ends in nod.
-func isOwnServer(command string, args *hujson.Array, program string) bool {
-	return (command == program || command == "nod") && len(args.Elements) > 0 && literal(args.Elements[0]) == "mcp"
+func isOwnServer(command string, args []string, program string) bool {
+	return (command == program || command == "nod") && len(args) > 0 && args[0] == "mcp"
 }
 
 func isNamedNod(command string) bool {
@@ -308,11 +308,7 @@ func gatedEntry(value hujson.Value) (entry *hujson.Object, args *hujson.Array, c
 	if !ok {
 		return nil, nil, ""
 	}
-	words := make([]string, 0, len(args.Elements))
-	for _, e := range args.Elements {
-		words = append(words, literal(e))
-	}
-	if !isGated(words) {
+	if !isGated(literals(args)) {
 		return nil, nil, ""
 	}
 	return entry, args, literal(entry.Members[at].Value)
@@ -320,7 +316,7 @@ func gatedEntry(value hujson.Value) (entry *hujson.Object, args *hujson.Array, c
 
 // commandAt returns the index of the argument --, which comes before the server's command.
 func commandAt(args *hujson.Array) int {
-	return slices.IndexFunc(args.Elements, func(v hujson.Value) bool { return literal(v) == "--" })
+	return slices.Index(literals(args), "--")
 }
 
 // ungate removes the gate from an entry.
@@ -357,6 +353,15 @@ func sameJSON(text string, v hujson.Value) bool {
 func isString(v hujson.Value) bool {
 	l, ok := v.Value.(hujson.Literal)
 	return ok && l.Kind() == '"'
+}
+
+// literals returns the literal of each element of a list.
+func literals(list *hujson.Array) []string {
+	words := make([]string, 0, len(list.Elements))
+	for _, e := range list.Elements {
+		words = append(words, literal(e))
+	}
+	return words
 }
 
 // literal returns the text of a JSON string, and "" for any other value.

@@ -109,7 +109,7 @@ func (g *tomlGate) gate(o InstallOptions, validName func(string) error) (left st
 		return "its table stands in one line: write it as [" + tomlServers + "." + g.name + "]"
 	case !argsOK:
 		return "its args are not a list of texts"
-	case (command == o.Program || command == "nod") && len(args) > 0 && args[0] == "mcp":
+	case isOwnServer(command, args, o.Program):
 		return "it is nod itself"
 	}
 	words = append(words, "--", command)

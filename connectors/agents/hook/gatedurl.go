@@ -98,7 +98,7 @@ func (d *document) gateHeaders(entry *hujson.Object) (left string, err error) {
 // ungateURL gives a server its URL and its headers back, for an entry that was edited since the
 // installation.
 func (d *document) ungateURL(entry *hujson.Object, args *hujson.Array) error {
-	at := slices.IndexFunc(args.Elements, func(v hujson.Value) bool { return literal(v) == upstreamFlag })
+	at := slices.Index(literals(args), upstreamFlag)
 	command := &entry.Members[agents.Member(entry, "command")]
 	command.Name.Value, command.Value.Value = hujson.String("url"), hujson.String(literal(args.Elements[at+1]))
 	removeMember(entry, agents.Member(entry, "args"))

@@ -62,7 +62,7 @@ func (d *document) addPlugin(script string) error {
 	if !ok {
 		return fmt.Errorf("%s: plugins.load.paths is not a list; correct it first, nothing was changed", d.path)
 	}
-	if !slices.ContainsFunc(list.Elements, func(v hujson.Value) bool { return literal(v) == script }) {
+	if !slices.Contains(literals(list), script) {
 		if err := d.addElement(list, 4, script); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (d *document) removePlugin(script string) error {
 	if !ok {
 		return nil
 	}
-	i := slices.IndexFunc(list.Elements, func(v hujson.Value) bool { return literal(v) == script })
+	i := slices.Index(literals(list), script)
 	if i < 0 {
 		return nil
 	}
