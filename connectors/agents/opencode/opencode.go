@@ -34,9 +34,8 @@ type Options struct {
 	// Turns makes the connector tell people that a turn of the agent is over, and send a person's reply to
 	// OpenCode as the session's next prompt.
 	Turns bool
-	// Waits records that this process waits for a decision or a reply, so that nod can withdraw the request
-	// if the process dies. unregister ends the record. Waits may be nil.
-	Waits func(sessionID, pendingID string) (unregister func(), err error)
+	// Waits records that this process waits for a decision or a reply.
+	Waits agents.Waits
 	// Claim claims the sending of the reply to a question about a turn, because several processes may follow one
 	// server. done ends the claim of this process. Claim returns ErrClaimTaken if another process has handled
 	// the reply. Claim may be nil; then this process sends each reply.
