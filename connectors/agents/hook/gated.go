@@ -28,9 +28,8 @@ var gatedLists = []string{"mcpServers", "servers"}
 
 const projectsMember = "projects"
 
-// GateServers puts nod mcp gate before each MCP server in the file o.Settings that a command starts. It
-// returns the changed servers, and lists the unchanged servers in Change.Note. It keeps everything else in
-// the file.
+// GateServers puts nod mcp gate before each MCP server in the file o.Settings. It returns the changed servers,
+// and lists the unchanged servers in Change.Note. It keeps everything else in the file.
 func GateServers(o InstallOptions, validName func(string) error) (Change, []GatedServer, error) {
 	change, err := openServers(o)
 	if err != nil {
@@ -57,7 +56,7 @@ func GateServers(o InstallOptions, validName func(string) error) (Change, []Gate
 	return change, gated, change.Write()
 }
 
-// isTOML reports whether a file of settings is in TOML, as that of Codex is.
+// isTOML reports whether a settings file is in TOML. Codex's file is.
 func isTOML(path string) bool { return strings.EqualFold(filepath.Ext(path), ".toml") }
 
 // gateJSON puts nod mcp gate before each server in a JSON file, as GateServers does.
@@ -230,10 +229,10 @@ func (d *document) gate(value *hujson.Value, name string, o InstallOptions, vali
 	return "", nil
 }
 
-// bothWays is why a server with a command and a URL stays as it is.
+// bothWays is the reason why a server with a command and a URL stays unchanged.
 const bothWays = "it has a command and a URL, and its client could use the one that has no gate: remove one of them"
 
-// gateWords returns the arguments of nod for the gate of a server, without those that name the server.
+// gateWords returns the arguments of nod for the gate of a server, without the server's command or URL.
 func gateWords(o InstallOptions, name string, validName func(string) error) []string {
 	words := append([]string{"mcp", "gate"}, o.Args...)
 	if validName(name) == nil {
@@ -242,8 +241,8 @@ func gateWords(o InstallOptions, name string, validName func(string) error) []st
 	return words
 }
 
-// isGated reports whether these arguments are those of nod mcp gate before a server. The caller must check
-// that the command is nod.
+// isGated reports whether args are arguments of nod mcp gate before a server. The caller must check that the
+// command is nod.
 func isGated(args []string) bool {
 	if len(args) < 4 || args[0] != "mcp" || args[1] != "gate" {
 		return false
@@ -252,8 +251,8 @@ func isGated(args []string) bool {
 	return at >= 0 && at+1 < len(args) || at < 0 && slices.Contains(args[:len(args)-1], upstreamFlag)
 }
 
-// foreignGate returns why a server with the gate of another program stays as it is. A settings file that
-// others wrote could name a program that never asks nod.
+// foreignGate returns the reason why a gated server stays unchanged, or "" if its gate is nod's. A settings
+// file that others wrote could name another program, which never asks nod.
 func foreignGate(command, program string) string {
 	if command == program {
 		return ""

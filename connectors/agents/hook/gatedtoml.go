@@ -86,8 +86,8 @@ func sameTOML(change *Change, want map[string]any, restored []string, byHand str
 	return nil
 }
 
-// gate plans the edits of one server. left is the reason why the server stays as it is; a server that has
-// the gate already stays without a reason.
+// gate plans the edits of one server. left is the reason why the server stays unchanged. If the server has
+// nod's gate already, it stays unchanged and left is "".
 func (g *tomlGate) gate(o InstallOptions, validName func(string) error) (left string) {
 	command, _ := g.entry["command"].(string)
 	args, argsOK := texts(g.entry["args"])
@@ -134,8 +134,8 @@ func (g *tomlGate) gate(o InstallOptions, validName func(string) error) (left st
 // tomlURLKeys are the keys of a server with a URL that mean the same for a server with a command.
 var tomlURLKeys = []string{"url", "http_headers", "bearer_token_env_var", "env_http_headers", "enabled", "required", "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "enabled_tools", "disabled_tools", "default_tools_approval_mode", "tools"}
 
-// gateURL plans the edits of a server with a URL. Its headers go into the gate's environment: on a command
-// line every user could read them.
+// gateURL plans the edits of a server with a URL. The server's headers go into the gate's environment, because
+// every user could read them on a command line.
 func (g *tomlGate) gateURL(program string, words []string) (left string) {
 	upstream, _ := g.entry["url"].(string)
 	if left = upstreamProblem(upstream); left != "" {
@@ -207,13 +207,13 @@ func variableHeaders(v any) (variables, flags []string, ok bool) {
 
 func (g *tomlGate) key(name string) (tomlKey, bool) { return g.file.find(tomlServers, g.name, name) }
 
-// replace plans that a key with its value becomes text, whose key is at.
+// replace plans to replace a key and its value by text, which has the key at.
 func (g *tomlGate) replace(k tomlKey, at, text string) {
 	g.edits = append(g.edits, tomlEdit{k.start, k.end, text})
 	g.parts = append(g.parts, tomlPart{at, g.file.of(k), text})
 }
 
-// add plans a key in a line of its own after another key.
+// add plans to add a key in a line of its own after another key.
 func (g *tomlGate) add(after tomlKey, name, value string) {
 	f := g.file
 	text := f.renamed(after, name) + value
@@ -267,7 +267,8 @@ func ungateTOML(change *Change, known []GatedServer) error {
 	return sameTOML(change, f.values, restored, "take nod mcp gate out of each server yourself")
 }
 
-// restore plans that a server that was not edited since the installation gets its earlier bytes.
+// restore plans to give a server its earlier bytes. It returns false if the server was edited after the
+// installation, or if no record of the installation exists.
 func (g *tomlGate) restore(known []GatedServer) bool {
 	i := slices.IndexFunc(known, func(s GatedServer) bool { return s.List == tomlServers && s.Name == g.name })
 	if i < 0 {
@@ -293,7 +294,7 @@ func (g *tomlGate) restore(known []GatedServer) bool {
 	return true
 }
 
-// ungate plans that a server with a command loses the gate and keeps all else.
+// ungate plans to remove only the gate from a server with a command.
 func (g *tomlGate) ungate(args []string) error {
 	at, ok := g.key("command")
 	list, okList := g.key("args")
