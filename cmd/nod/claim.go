@@ -20,15 +20,15 @@ const (
 	claimRetry = 200 * time.Millisecond
 )
 
-// The content of a claim's file. A file that says claimed, and that nobody has locked, is one of a process
-// that was killed while it sent the reply.
+// The content of a claim's file. If no process has locked a file with the content claimed, the process that
+// wrote it was killed while it sent the reply.
 const (
 	claimed = "claimed"
 	handled = "handled"
 )
 
-// claimReply claims the reply to a question for this process, once among all processes of the data
-// directory. While another process sends the reply, claimReply waits.
+// claimReply claims the reply to a question for this process. Among all processes of the data directory, one
+// gets the claim. While another process sends the reply, claimReply waits.
 func (e *env) claimReply(ctx context.Context, sessionID, pendingID string) (done func(), err error) {
 	dir, err := e.dataDir()
 	if err != nil {

@@ -31,7 +31,7 @@ func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client
 			client = own
 			defer func() { client = nil }()
 		}
-		if w.Resumable { // a decision that is stored already stays without an aftermath: the sidecar may be started again and reply with it
+		if w.Resumable { // send no aftermath: if nod has decided already, a sidecar that is started again may still reply with the decision
 			_, err := client.Withdraw(ctx, w.SessionID, w.PendingID, "nod's program beside the agent was killed")
 			return err
 		}

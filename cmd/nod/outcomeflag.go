@@ -13,7 +13,7 @@ type outcomeFlag schemas.Outcome
 
 var outcomes = []string{string(schemas.Allowed), string(schemas.Denied), string(schemas.Cancelled), string(schemas.TimedOut), string(schemas.Withdrawn)}
 
-// UnmarshalText returns an error for an outcome that there is not.
+// UnmarshalText returns an error for an unknown outcome.
 func (o *outcomeFlag) UnmarshalText(text []byte) error {
 	switch *o = outcomeFlag(text); *o {
 	case "expired":

@@ -146,9 +146,11 @@ func (x *machine) starts(c *exec.Cmd) *agent {
 	return a
 }
 
-func (a *agent) hasEnded() bool {
+func (a *agent) hasEnded() bool { return isClosed(a.ended) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-a.ended:
+	case <-c:
 		return true
 	default:
 		return false

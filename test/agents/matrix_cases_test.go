@@ -38,7 +38,7 @@ func matrixCases() []matrixCase {
 	}
 }
 
-// A rule allows one file and denies another. The model gets the content of the first alone.
+// The preset allows one file and a rule denies another. The model gets only the content of the first.
 func reads(s *scene) string {
 	s.applies(`{"permissions":{"deny":["Read(hidden.txt)"]}}`)
 	for _, name := range []string{"plain", "hidden"} {
@@ -84,7 +84,7 @@ func denies(s *scene) string {
 	return "yes"
 }
 
-// The agent's time limit for its hook is short, and no one answers.
+// The agent's time limit for its hook is short, and no person answers.
 func outlastsTheHost(s *scene) string {
 	if !s.limited {
 		return "not carried"
@@ -150,7 +150,8 @@ func losesItsHook(s *scene) string {
 	return result
 }
 
-// withdrawn requires that the call did not run, and tells whether nod notices that no one waits for it.
+// withdrawn requires that the call did not run. The result says whether nod notices that the agent no longer
+// waits.
 func (s *scene) withdrawn(r *run) string {
 	end := time.Now().Add(45 * time.Second) // nod waits half a minute for a server that is gone
 	open := 1

@@ -27,8 +27,8 @@ type scene struct {
 	program string
 }
 
-// Each way runs every case with the real agent, and its row in docs/agents.md has the results. What ran
-// is told by the files that the agent's tools made. A result is "yes", "no: WHY", or "not carried" if the
+// Each way runs every case with the real agent, and its row in docs/agents.md has the results. The files
+// that the agent's tools made show which calls ran. A result is "yes", "no: WHY", or "not carried" if the
 // way has no means for it. A call that ran and must not have run fails the test, whatever the page says.
 func TestMatrix(t *testing.T) {
 	for _, w := range ways() {
@@ -108,7 +108,7 @@ func (s *scene) left(name string) string {
 
 // nothingRan requires that the call of touch did not run.
 func (s *scene) nothingRan() {
-	require.Empty(s.t, s.left("ran"), "the call ran, and no one has allowed it")
+	require.Empty(s.t, s.left("ran"), "the call ran, and no person has allowed it")
 }
 
 // applies puts settings into force.

@@ -208,15 +208,6 @@ func (acpRig) runs(x *machine, program string) *run {
 	return &run{agent: a, over: func() bool { return isClosed(over) }, asks: func() int { return c.Process.Pid }, alone: func() bool { return len(asked) > 0 }}
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // ways returns all ways that the matrix runs.
 func ways() []way {
 	var all []way

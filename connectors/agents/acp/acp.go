@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/relay"
 	"github.com/nodbus/nod/schemas"
 )
@@ -61,9 +62,8 @@ type Options struct {
 	Deny bool
 	// Turns makes the sidecar ask people for a session's next prompt when a turn of the agent is over.
 	Turns bool
-	// Waits records that this process waits for a decision or a reply, so that nod can withdraw the request
-	// if the process dies. unregister ends the record. Waits may be nil.
-	Waits func(sessionID, pendingID string) (unregister func(), err error)
+	// Waits records that this process waits for a decision or a reply.
+	Waits agents.Waits
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.
 	AgentName, Host, User string

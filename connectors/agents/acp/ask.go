@@ -83,15 +83,9 @@ func (s *sidecar) run(a *ask) {
 
 // registerWait records that this process waits for a, until unregister is called.
 func (s *sidecar) registerWait(a *ask) (unregister func()) {
-	if s.opts.Waits == nil {
-		return func() {}
-	}
-	unregister, err := s.opts.Waits(a.request.SessionID, a.request.PendingID)
-	if err != nil {
+	return s.opts.Waits.Register(&a.request, func(err error) {
 		s.opts.Log.Warn("acp: if this program is killed, a request stays open until its deadline", "reason", err)
-		return func() {}
-	}
-	return unregister
+	})
 }
 
 // neverRuns reports whether the call certainly never runs if nod's decision does not reach the agent.

@@ -28,9 +28,8 @@ var gatedLists = []string{"mcpServers", "servers"}
 
 const projectsMember = "projects"
 
-// GateServers puts nod mcp gate before each MCP server in the file o.Settings that a command starts. It
-// returns the changed servers, and lists the unchanged servers in Change.Note. It keeps everything else in
-// the file.
+// GateServers puts nod mcp gate before each MCP server in the file o.Settings. It returns the changed servers,
+// and lists the unchanged servers in Change.Note. It keeps everything else in the file.
 func GateServers(o InstallOptions, validName func(string) error) (Change, []GatedServer, error) {
 	change, err := openServers(o)
 	if err != nil {
@@ -57,7 +56,7 @@ func GateServers(o InstallOptions, validName func(string) error) (Change, []Gate
 	return change, gated, change.Write()
 }
 
-// isTOML reports whether a file of settings is in TOML, as that of Codex is.
+// isTOML reports whether a settings file is in TOML. Codex's file is.
 func isTOML(path string) bool { return strings.EqualFold(filepath.Ext(path), ".toml") }
 
 // gateJSON puts nod mcp gate before each server in a JSON file, as GateServers does.
@@ -218,7 +217,7 @@ func (d *document) gate(value *hujson.Value, name string, o InstallOptions, vali
 		if !ok || slices.ContainsFunc(args.Elements, func(v hujson.Value) bool { return !isString(v) }) {
 			return "its args are not a list of texts", nil
 		}
-		if isOwnServer(command, args, o.Program) {
+		if isOwnServer(command, literals(args), o.Program) {
 			return "it is nod itself", nil
 		}
 		d.prepend(args, words)
@@ -230,10 +229,10 @@ func (d *document) gate(value *hujson.Value, name string, o InstallOptions, vali
 	return "", nil
 }
 
-// bothWays is why a server with a command and a URL stays as it is.
+// bothWays is the reason why a server with a command and a URL stays unchanged.
 const bothWays = "it has a command and a URL, and its client could use the one that has no gate: remove one of them"
 
-// gateWords returns the arguments of nod for the gate of a server, without those that name the server.
+// gateWords returns the arguments of nod for the gate of a server, without the server's command or URL.
 func gateWords(o InstallOptions, name string, validName func(string) error) []string {
 	words := append([]string{"mcp", "gate"}, o.Args...)
 	if validName(name) == nil {
@@ -242,8 +241,8 @@ func gateWords(o InstallOptions, name string, validName func(string) error) []st
 	return words
 }
 
-// isGated reports whether these arguments are those of nod mcp gate before a server. The caller must check
-// that the command is nod.
+// isGated reports whether args are arguments of nod mcp gate before a server. The caller must check that the
+// command is nod.
 func isGated(args []string) bool {
 	if len(args) < 4 || args[0] != "mcp" || args[1] != "gate" {
 		return false
@@ -252,8 +251,8 @@ func isGated(args []string) bool {
 	return at >= 0 && at+1 < len(args) || at < 0 && slices.Contains(args[:len(args)-1], upstreamFlag)
 }
 
-// foreignGate returns why a server with the gate of another program stays as it is. A settings file that
-// others wrote could name a program that never asks nod.
+// foreignGate returns the reason why a gated server stays unchanged, or "" if its gate is nod's. A settings
+// file that others wrote could name another program, which never asks nod.
 func foreignGate(command, program string) string {
 	if command == program {
 		return ""
@@ -285,8 +284,8 @@ func (d *document) prepend(args *hujson.Array, words []string) {
 
 // isOwnServer reports whether a command is nod mcp. It accepts only nod's own path and the bare name nod,
 // because another program may have a path that ends in nod.
-func isOwnServer(command string, args *hujson.Array, program string) bool {
-	return (command == program || command == "nod") && len(args.Elements) > 0 && literal(args.Elements[0]) == "mcp"
+func isOwnServer(command string, args []string, program string) bool {
+	return (command == program || command == "nod") && len(args) > 0 && args[0] == "mcp"
 }
 
 func isNamedNod(command string) bool {
@@ -308,11 +307,7 @@ func gatedEntry(value hujson.Value) (entry *hujson.Object, args *hujson.Array, c
 	if !ok {
 		return nil, nil, ""
 	}
-	words := make([]string, 0, len(args.Elements))
-	for _, e := range args.Elements {
-		words = append(words, literal(e))
-	}
-	if !isGated(words) {
+	if !isGated(literals(args)) {
 		return nil, nil, ""
 	}
 	return entry, args, literal(entry.Members[at].Value)
@@ -320,7 +315,7 @@ func gatedEntry(value hujson.Value) (entry *hujson.Object, args *hujson.Array, c
 
 // commandAt returns the index of the argument --, which comes before the server's command.
 func commandAt(args *hujson.Array) int {
-	return slices.IndexFunc(args.Elements, func(v hujson.Value) bool { return literal(v) == "--" })
+	return slices.Index(literals(args), "--")
 }
 
 // ungate removes the gate from an entry.
@@ -357,6 +352,15 @@ func sameJSON(text string, v hujson.Value) bool {
 func isString(v hujson.Value) bool {
 	l, ok := v.Value.(hujson.Literal)
 	return ok && l.Kind() == '"'
+}
+
+// literals returns the literal of each element of a list.
+func literals(list *hujson.Array) []string {
+	words := make([]string, 0, len(list.Elements))
+	for _, e := range list.Elements {
+		words = append(words, literal(e))
+	}
+	return words
 }
 
 // literal returns the text of a JSON string, and "" for any other value.

@@ -49,22 +49,13 @@ func TestTheGateComesAndGoes(t *testing.T) {
 			is := string(change.After)
 			assert.NotContains(t, change.Diff(), "swordfish")
 			assert.Equal(t, len(gated), strings.Count(is, `"/opt/nod"`), is)
-			again, none, err := hook.GateServers(o, validServer)
-			require.NoError(t, err)
-			assert.Empty(t, none)
-			assert.False(t, again.Changed(), "a second installation changes nothing")
-
-			_, err = hook.UngateServers(o, gated)
-			require.NoError(t, err)
-			was, err := os.ReadFile(file)
-			require.NoError(t, err)
-			assert.Equal(t, text, string(was))
+			gateStaysAndGoes(t, o, gated, text)
 
 			// Without the record of the installation, UngateServers makes the servers run as before.
 			require.NoError(t, os.WriteFile(file, []byte(is), 0o640))
 			_, err = hook.UngateServers(o, nil)
 			require.NoError(t, err)
-			was, err = os.ReadFile(file)
+			was, err := os.ReadFile(file)
 			require.NoError(t, err)
 			assert.NotContains(t, string(was), "/opt/nod")
 			assert.NotContains(t, string(was), `"gate"`)
@@ -73,6 +64,21 @@ func TestTheGateComesAndGoes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// gateStaysAndGoes requires that a second installation changes nothing, and that an uninstallation restores
+// text, the content before the first installation.
+func gateStaysAndGoes(t *testing.T, o hook.InstallOptions, gated []hook.GatedServer, text string) {
+	t.Helper()
+	again, none, err := hook.GateServers(o, validServer)
+	require.NoError(t, err)
+	assert.Empty(t, none)
+	assert.False(t, again.Changed(), "a second installation changes nothing")
+	_, err = hook.UngateServers(o, gated)
+	require.NoError(t, err)
+	was, err := os.ReadFile(o.Settings)
+	require.NoError(t, err)
+	assert.Equal(t, text, string(was))
 }
 
 // A gated server starts through nod mcp gate, with the server's own command after --.

@@ -14,8 +14,8 @@ var secretMembers = []string{"headers", "http_headers", "env"}
 // concealed stands in place of a secret.
 const concealed = `"…"`
 
-// concealServers returns a function for Change.conceal: it conceals the secrets of all MCP servers, also of
-// those that stay as they are.
+// concealServers returns a function for Change.conceal. The function conceals the secrets of all MCP servers,
+// including the unchanged servers.
 func concealServers(path string) func([]byte) []byte {
 	conceal := concealJSON
 	if isTOML(path) {
@@ -56,10 +56,7 @@ func concealTOML(path string, content []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, servers, err := decodeTOMLServers(content)
-	if err != nil {
-		return nil, err
-	}
+	servers := serversOf(f.values)
 	var edits []tomlEdit
 	for _, k := range f.keys {
 		secret := slices.ContainsFunc(k.path, func(name string) bool { return slices.Contains(secretMembers, name) })
@@ -77,7 +74,7 @@ func concealTOML(path string, content []byte) ([]byte, error) {
 	return f.edited(edits), nil
 }
 
-// hasURLSecret reports whether a URL may contain a secret, or is none.
+// hasURLSecret reports whether a text may be a URL with a secret. It returns true for a text that is no URL.
 func hasURLSecret(text string) bool {
 	u, err := url.Parse(text)
 	return err != nil || u.User != nil || u.RawQuery != ""

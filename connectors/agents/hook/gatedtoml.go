@@ -33,12 +33,10 @@ type tomlGate struct {
 	parts []tomlPart
 }
 
-func decodeTOMLServers(text []byte) (all, servers map[string]any, err error) {
-	if err := toml.Unmarshal(text, &all); err != nil {
-		return nil, nil, err
-	}
-	servers, _ = all[tomlServers].(map[string]any)
-	return all, servers, nil
+// serversOf returns the table of MCP servers in the values of a file; nil if there is none.
+func serversOf(values map[string]any) map[string]any {
+	servers, _ := values[tomlServers].(map[string]any)
+	return servers
 }
 
 // gateTOML puts nod mcp gate before each server in a TOML file, as GateServers does.
@@ -47,10 +45,7 @@ func gateTOML(change *Change, o InstallOptions, validName func(string) error) (g
 	if err != nil {
 		return nil, nil, err
 	}
-	all, servers, err := decodeTOMLServers(change.Before)
-	if err != nil {
-		return nil, nil, err
-	}
+	servers := serversOf(f.values)
 	if len(servers) == 0 {
 		return nil, nil, fmt.Errorf("%s lists no MCP servers under %s: name the client's file with --settings, or put nod mcp gate before each server yourself", change.Path, tomlServers)
 	}
@@ -72,21 +67,27 @@ func gateTOML(change *Change, o InstallOptions, validName func(string) error) (g
 		}
 	}
 	change.After = f.edited(edits)
-	return gated, alone, sameTOML(change, all, "put nod mcp gate before each server yourself")
+	return gated, alone, sameTOML(change, f.values, nil, "put nod mcp gate before each server yourself")
 }
 
-// sameTOML returns an error unless the changed file has exactly these values. The error tells the user to do
-// the change by hand.
-func sameTOML(change *Change, want map[string]any, byHand string) error {
-	is, _, err := decodeTOMLServers(change.After)
+// sameTOML returns an error unless the changed file has the values want. It does not compare the restored
+// servers, because they have their earlier bytes again. The error tells the user to make the change by hand.
+func sameTOML(change *Change, want map[string]any, restored []string, byHand string) error {
+	var is map[string]any
+	err := toml.Unmarshal(change.After, &is)
+	for _, name := range restored {
+		if now := serversOf(is)[name]; now != nil {
+			serversOf(want)[name] = now
+		}
+	}
 	if err != nil || !reflect.DeepEqual(is, want) {
 		return fmt.Errorf("the layout of %s cannot be changed safely: %s; nothing was changed", change.Path, byHand)
 	}
 	return nil
 }
 
-// gate plans the edits of one server. left is the reason why the server stays as it is; a server that has
-// the gate already stays without a reason.
+// gate plans the edits of one server. left is the reason why the server stays unchanged. If the server has
+// nod's gate already, it stays unchanged and left is "".
 func (g *tomlGate) gate(o InstallOptions, validName func(string) error) (left string) {
 	command, _ := g.entry["command"].(string)
 	args, argsOK := texts(g.entry["args"])
@@ -108,7 +109,7 @@ func (g *tomlGate) gate(o InstallOptions, validName func(string) error) (left st
 		return "its table stands in one line: write it as [" + tomlServers + "." + g.name + "]"
 	case !argsOK:
 		return "its args are not a list of texts"
-	case (command == o.Program || command == "nod") && len(args) > 0 && args[0] == "mcp":
+	case isOwnServer(command, args, o.Program):
 		return "it is nod itself"
 	}
 	words = append(words, "--", command)
@@ -133,8 +134,8 @@ func (g *tomlGate) gate(o InstallOptions, validName func(string) error) (left st
 // tomlURLKeys are the keys of a server with a URL that mean the same for a server with a command.
 var tomlURLKeys = []string{"url", "http_headers", "bearer_token_env_var", "env_http_headers", "enabled", "required", "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "enabled_tools", "disabled_tools", "default_tools_approval_mode", "tools"}
 
-// gateURL plans the edits of a server with a URL. Its headers go into the gate's environment: on a command
-// line every user could read them.
+// gateURL plans the edits of a server with a URL. The server's headers go into the gate's environment, because
+// every user could read them on a command line.
 func (g *tomlGate) gateURL(program string, words []string) (left string) {
 	upstream, _ := g.entry["url"].(string)
 	if left = upstreamProblem(upstream); left != "" {
@@ -206,13 +207,13 @@ func variableHeaders(v any) (variables, flags []string, ok bool) {
 
 func (g *tomlGate) key(name string) (tomlKey, bool) { return g.file.find(tomlServers, g.name, name) }
 
-// replace plans that a key with its value becomes text, whose key is at.
+// replace plans to replace a key and its value by text, which has the key at.
 func (g *tomlGate) replace(k tomlKey, at, text string) {
 	g.edits = append(g.edits, tomlEdit{k.start, k.end, text})
 	g.parts = append(g.parts, tomlPart{at, g.file.of(k), text})
 }
 
-// add plans a key in a line of its own after another key.
+// add plans to add a key in a line of its own after another key.
 func (g *tomlGate) add(after tomlKey, name, value string) {
 	f := g.file
 	text := f.renamed(after, name) + value
@@ -244,10 +245,7 @@ func ungateTOML(change *Change, known []GatedServer) error {
 	if err != nil {
 		return err
 	}
-	all, servers, err := decodeTOMLServers(change.Before)
-	if err != nil {
-		return err
-	}
+	servers := serversOf(f.values)
 	var edits []tomlEdit
 	var restored []string
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
@@ -266,16 +264,11 @@ func ungateTOML(change *Change, known []GatedServer) error {
 		servers[name], edits = g.entry, append(edits, g.edits...)
 	}
 	change.After = f.edited(edits)
-	_, is, err := decodeTOMLServers(change.After)
-	for _, name := range restored { // the values of a restored server are those of its own bytes
-		if err == nil && is[name] != nil {
-			servers[name] = is[name]
-		}
-	}
-	return sameTOML(change, all, "take nod mcp gate out of each server yourself")
+	return sameTOML(change, f.values, restored, "take nod mcp gate out of each server yourself")
 }
 
-// restore plans that a server that was not edited since the installation gets its earlier bytes.
+// restore plans to give a server its earlier bytes. It returns false if the server was edited after the
+// installation, or if no record of the installation exists.
 func (g *tomlGate) restore(known []GatedServer) bool {
 	i := slices.IndexFunc(known, func(s GatedServer) bool { return s.List == tomlServers && s.Name == g.name })
 	if i < 0 {
@@ -301,12 +294,11 @@ func (g *tomlGate) restore(known []GatedServer) bool {
 	return true
 }
 
-// ungate plans that a server with a command loses the gate and keeps all else.
+// ungate plans to remove only the gate from a server with a command.
 func (g *tomlGate) ungate(args []string) error {
-	at, list, sep := tomlKey{}, tomlKey{}, slices.Index(args, "--")
-	var ok, okList bool
-	at, ok = g.key("command")
-	list, okList = g.key("args")
+	at, ok := g.key("command")
+	list, okList := g.key("args")
+	sep := slices.Index(args, "--")
 	if !ok || !okList || sep < 0 || sep+1 >= len(args) {
 		return errors.New("it has no command of its own")
 	}

@@ -77,16 +77,7 @@ func TestTheGateComesAndGoesInTOML(t *testing.T) {
 			for _, comment := range []string{"# mine", "# files", "# how", "# start", "# quiet", "# end", "# there", "# secret", "# tickets", "# first"} {
 				assert.Equal(t, strings.Count(text, comment), strings.Count(is, comment), comment)
 			}
-			again, none, err := hook.GateServers(o, validServer)
-			require.NoError(t, err)
-			assert.Empty(t, none)
-			assert.False(t, again.Changed(), "a second installation changes nothing")
-
-			_, err = hook.UngateServers(o, gated)
-			require.NoError(t, err)
-			back, err := os.ReadFile(file)
-			require.NoError(t, err)
-			assert.Equal(t, text, string(back))
+			gateStaysAndGoes(t, o, gated, text)
 
 			// Without the record of the installation, a server with a command runs as before.
 			require.NoError(t, os.WriteFile(file, []byte(is), 0o600))

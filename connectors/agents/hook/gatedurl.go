@@ -16,20 +16,20 @@ import (
 )
 
 // HeadersVariable is the environment variable of nod mcp gate with the HTTP headers for its server, one a
-// line: on the command line every user could read them.
+// line. They are no argument, because every user could read them on a command line.
 const HeadersVariable = "NOD_MCP_HEADERS"
 
 const upstreamFlag = "--upstream"
 
-// urlMembers are the names of a server's URL in clients' settings, and plainMembers the other members that
-// mean the same for a server with a command. Any other member could be one that the gate has no means for,
-// such as the client's own log-in.
+// urlMembers are the names of a server's URL in clients' settings. plainMembers are the other members that
+// mean the same for a server with a command. The gate may have no means for any other member, such as the
+// client's own log-in.
 var (
 	urlMembers   = []string{"url", "httpUrl", "serverUrl"}
 	plainMembers = []string{"type", "headers", "description", "disabled", "enabled", "timeout", "trust", "includeTools", "excludeTools", "alwaysAllow", "autoApprove"}
 )
 
-// gateURL puts the gate before a server with a URL. left is the reason why the server stays as it is.
+// gateURL puts the gate before a server with a URL. left is the reason why the server stays unchanged.
 func (d *document) gateURL(entry *hujson.Object, program string, words []string) (left string, err error) {
 	at := -1
 	for i, m := range entry.Members {
@@ -95,10 +95,10 @@ func (d *document) gateHeaders(entry *hujson.Object) (left string, err error) {
 	return "", nil
 }
 
-// ungateURL gives a server its URL and its headers back, for an entry that was edited since the
+// ungateURL gives a server its URL and its headers back. It is for an entry that was edited after the
 // installation.
 func (d *document) ungateURL(entry *hujson.Object, args *hujson.Array) error {
-	at := slices.IndexFunc(args.Elements, func(v hujson.Value) bool { return literal(v) == upstreamFlag })
+	at := slices.Index(literals(args), upstreamFlag)
 	command := &entry.Members[agents.Member(entry, "command")]
 	command.Name.Value, command.Value.Value = hujson.String("url"), hujson.String(literal(args.Elements[at+1]))
 	removeMember(entry, agents.Member(entry, "args"))
@@ -142,7 +142,7 @@ func upstreamProblem(text string) string {
 
 var headerName = lazyregexp.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-// headerLines returns headers as HeadersVariable has them.
+// headerLines returns headers as the value of HeadersVariable.
 func headerLines(v any) (lines string, err error) {
 	headers, ok := v.(map[string]any)
 	if !ok {
@@ -158,7 +158,7 @@ func headerLines(v any) (lines string, err error) {
 	return strings.TrimSuffix(lines, "\n"), nil
 }
 
-// upstreams returns the names of those gated servers that have a URL.
+// upstreams returns the names of the gated servers that have a URL and no headers.
 func upstreams(gated []GatedServer) (names []string) {
 	for _, s := range gated {
 		if strings.Contains(s.Is, upstreamFlag) && !strings.Contains(s.Is, HeadersVariable) && !strings.Contains(s.Is, "--bearer-env") && !strings.Contains(s.Is, "--header-env") {

@@ -65,10 +65,9 @@ type Options struct {
 	// InTerminal means that the host's user started the host in a terminal. If it is false, a program
 	// started the host, and that program waits for the end of the turn.
 	InTerminal bool
-	// Waits records that this process waits for a request, so that nod can withdraw the request if the
-	// process dies. The hook calls Waits before it sends the request. It calls unregister, possibly
-	// twice, when it no longer waits. Waits may be nil.
-	Waits func(sessionID, pendingID string) (unregister func(), err error)
+	// Waits records that this process waits for a request. The hook calls Waits before it sends the request.
+	// It calls unregister, possibly twice, when it no longer waits.
+	Waits agents.Waits
 	// Unsettled remembers the calls that nod did not simply allow. If it is nil, the hook passes
 	// every report of the host on to nod.
 	Unsettled Unsettled

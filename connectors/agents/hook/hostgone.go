@@ -55,18 +55,9 @@ func (h *run) reportUnheard(ctx context.Context, nod Nod, r schemas.Request) {
 	}, r, "the agent had gone on")
 }
 
-// registerWait records that this process waits for r, until the caller calls unregister. registerWait
-// calls Options.Waits. If that fails, it only logs the error.
+// registerWait records that this process waits for r, until the caller calls unregister.
 func (h *run) registerWait(r schemas.Request) (unregister func()) {
-	if h.opts.Waits == nil {
-		return func() {}
-	}
-	unregister, err := h.opts.Waits(r.SessionID, r.PendingID)
-	if err != nil {
-		h.log(err) // nod then cannot withdraw r if this process dies
-		return func() {}
-	}
-	return unregister
+	return h.opts.Waits.Register(&r, h.log)
 }
 
 // noteUnlessSettled notes that the call of r is unsettled. If the host also asks its own user,

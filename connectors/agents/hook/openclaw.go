@@ -15,8 +15,8 @@ import (
 //go:embed openclaw.ts
 var openClawPlugin string
 
-// OpenClaw describes OpenClaw. Its hooks are functions of plugins: nod's plugin runs the hook before every
-// call. OpenClaw loads the plugin only if its settings name the plugin's file; see LoadPlugin.
+// OpenClaw describes OpenClaw. Its hooks are functions of plugins, and nod's plugin runs nod's hook before
+// every call. OpenClaw loads the plugin only if its settings name the plugin's file; see LoadPlugin.
 func OpenClaw() Host {
 	common, _, _ := strings.Cut(piExtension, "export default")
 	return Host{
@@ -38,8 +38,8 @@ func OpenClaw() Host {
 
 type openClaw struct{}
 
-// openClawActions are OpenClaw's own tools that rules cover, with those of their arguments that change
-// neither where a call acts nor on what.
+// openClawActions are OpenClaw's own tools that rules cover. plain lists the arguments of a tool that nod
+// understands. None of them moves the call to another directory, machine or user.
 var openClawActions = map[string]struct {
 	action schemas.ActionType
 	plain  []string
@@ -48,9 +48,9 @@ var openClawActions = map[string]struct {
 	"read": {schemas.ActionFileRead, []string{"path", "offset", "limit"}}, "write": {schemas.ActionFileWrite, []string{"path", "content"}},
 }
 
-// Read parses an input. OpenClaw names no directory, so that rules about paths of the project do not apply. A
-// call with an argument that nod does not know, such as the machine on which a command runs, is taken for a
-// call of an unknown tool, so that no rule allows it.
+// Read parses an input. OpenClaw names no directory, so that allow rules about paths of the project do not
+// apply. Read treats a call with an argument that nod does not know, such as the machine on which a command
+// runs, as a call of an unknown tool, so that no rule allows the call.
 func (openClaw) Read(input []byte) (Call, error) {
 	call, err := readProgram(OpenClaw(), input, nil)
 	if err != nil || call.Signal || call.Ignore != "" {
@@ -72,6 +72,6 @@ func (openClaw) Read(input []byte) (Call, error) {
 	return call, nil
 }
 
-// Reply refuses the call if the effect is AskHost: a plugin cannot make OpenClaw ask its user as it would
-// without the plugin.
+// Reply refuses the call if the effect is AskHost, because a plugin cannot make OpenClaw ask its user in the
+// same way as without the plugin.
 func (openClaw) Reply(c Call, v Verdict) ([]byte, int) { return pi{}.Reply(c, v) }

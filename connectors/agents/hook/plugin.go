@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,9 +20,9 @@ func PluginSettings(script string) string {
 	return filepath.Join(filepath.Dir(script), "openclaw.json")
 }
 
-// LoadPlugin returns the change of OpenClaw's settings that makes it load the plugin at script or, if remove
-// is true, no longer load it. It keeps every other byte. The change has a Warning if other settings keep
-// OpenClaw from loading the plugin.
+// LoadPlugin returns a change of OpenClaw's settings. With the change, OpenClaw loads the plugin at script or,
+// if remove is true, no longer loads it. LoadPlugin keeps every other byte. The change has a Warning if other
+// settings keep OpenClaw from loading the plugin.
 func LoadPlugin(script string, remove bool) (Change, error) {
 	change, err := openChange(PluginSettings(script))
 	if err != nil {
@@ -43,8 +42,8 @@ func LoadPlugin(script string, remove bool) (Change, error) {
 	if err := edit(script); err != nil {
 		return Change{}, err
 	}
-	if out := doc.bytes(); len(change.Before) > 0 || !remove {
-		change.After = out
+	if len(change.Before) > 0 || !remove {
+		change.After = doc.bytes()
 	}
 	if !remove {
 		change.Warning = doc.blocksPlugin()
@@ -53,7 +52,7 @@ func LoadPlugin(script string, remove bool) (Change, error) {
 }
 
 // addPlugin adds the plugin's file to OpenClaw's list, and turns the plugin on unless the user has turned it
-// off: OpenClaw loads a file of the list into some of its programs only if its entry says so.
+// off. Some of OpenClaw's programs load a file of the list only if the plugin's entry turns the plugin on.
 func (d *document) addPlugin(script string) error {
 	if err := d.addAt([]string{"plugins", "load", "paths"}, []string{script}); err != nil {
 		return err
@@ -62,7 +61,7 @@ func (d *document) addPlugin(script string) error {
 	if !ok {
 		return fmt.Errorf("%s: plugins.load.paths is not a list; correct it first, nothing was changed", d.path)
 	}
-	if !slices.ContainsFunc(list.Elements, func(v hujson.Value) bool { return literal(v) == script }) {
+	if !slices.Contains(literals(list), script) {
 		if err := d.addElement(list, 4, script); err != nil {
 			return err
 		}
@@ -72,13 +71,13 @@ func (d *document) addPlugin(script string) error {
 
 const pluginName = "nod"
 
-// removePlugin undoes addPlugin. Objects that are empty then go too.
+// removePlugin undoes addPlugin, and removes the objects that are then empty.
 func (d *document) removePlugin(script string) error {
 	list, ok := d.valueAt("plugins", "load", "paths").(*hujson.Array)
 	if !ok {
 		return nil
 	}
-	i := slices.IndexFunc(list.Elements, func(v hujson.Value) bool { return literal(v) == script })
+	i := slices.Index(literals(list), script)
 	if i < 0 {
 		return nil
 	}
@@ -109,7 +108,7 @@ func (d *document) valueAt(path ...string) hujson.ValueTrimmed {
 	return at
 }
 
-// addAt adds a value at a path of members, with the objects that are missing. It leaves a value that is there.
+// addAt adds a value at a path of members, and adds the missing objects. It does not replace a value.
 func (d *document) addAt(path []string, value any) error {
 	for depth := range path {
 		if d.valueAt(path[:depth+1]...) != nil {
@@ -127,7 +126,7 @@ func (d *document) addAt(path []string, value any) error {
 	return nil
 }
 
-// removeAt removes the member at a path, and then each object above it that is empty.
+// removeAt removes the member at a path, and each object above it that is then empty.
 func (d *document) removeAt(path ...string) {
 	for depth := len(path) - 1; depth >= 0; depth-- {
 		parent, ok := d.valueAt(path[:depth]...).(*hujson.Object)
@@ -143,44 +142,21 @@ func (d *document) removeAt(path ...string) {
 
 // blocksPlugin returns a warning if a setting keeps OpenClaw from loading nod's plugin.
 func (d *document) blocksPlugin() string {
-	plugins, ok := memberObject(d.top, "plugins")
-	if !ok {
-		return ""
+	off := func(path ...string) bool {
+		on, ok := d.valueAt(append(path, "enabled")...).(hujson.Literal)
+		return ok && string(on) == "false"
 	}
-	names := func(list string) (there, named bool) {
-		i := agents.Member(plugins, list)
-		if i < 0 {
-			return false, false
-		}
-		return true, bytes.Contains(plugins.Members[i].Value.Pack(), []byte(`"nod"`))
-	}
-	off := func(o *hujson.Object) bool {
-		i := agents.Member(o, "enabled")
-		return i >= 0 && string(plainValue(o.Members[i].Value)) == "false"
-	}
-	allow, allowed := names("allow")
-	_, denied := names("deny")
-	entries, _ := memberObject(plugins, "entries")
-	own := &hujson.Object{}
-	if entries != nil {
-		if o, ok := memberObject(entries, "nod"); ok {
-			own = o
-		}
+	// wrong reports whether a list exists and does not name the plugin as wanted, or is no list.
+	wrong := func(list string, wanted bool) bool {
+		v := d.valueAt("plugins", list)
+		names, ok := v.(*hujson.Array)
+		return v != nil && (!ok || slices.Contains(literals(names), pluginName) != wanted)
 	}
 	switch {
-	case off(plugins) || off(own):
+	case off("plugins") || off("plugins", "entries", pluginName):
 		return d.path + " turns nod's plugin off: OpenClaw asks nobody until you set enabled to true"
-	case denied || allow && !allowed:
+	case wrong("allow", true) || wrong("deny", false):
 		return d.path + ` does not let nod's plugin run: OpenClaw asks nobody until you add "nod" to plugins.allow and remove it from plugins.deny`
 	}
 	return ""
-}
-
-func memberObject(o *hujson.Object, name string) (*hujson.Object, bool) {
-	i := agents.Member(o, name)
-	if i < 0 {
-		return nil, false
-	}
-	inner, ok := o.Members[i].Value.Value.(*hujson.Object)
-	return inner, ok
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// OpenClaw's settings get nod's plugin and lose it again, and keep all else to the byte.
+// OpenClaw's settings get nod's plugin and lose it again, and every other byte stays.
 func TestOpenClawLoadsThePlugin(t *testing.T) {
 	for _, text := range []string{
 		"{}\n",
@@ -38,7 +38,8 @@ func TestOpenClawLoadsThePlugin(t *testing.T) {
 	}
 }
 
-// Settings that keep OpenClaw from loading the plugin are named, and unreadable ones stay.
+// LoadPlugin warns about settings that keep OpenClaw from loading the plugin, and does not change unreadable
+// settings.
 func TestOpenClawsSettingsMayLeaveThePluginOut(t *testing.T) {
 	for text, warning := range map[string]string{
 		`{"plugins":{"enabled":false}}`:                     "turns nod's plugin off",
@@ -46,6 +47,8 @@ func TestOpenClawsSettingsMayLeaveThePluginOut(t *testing.T) {
 		`{"plugins":{"allow":["voice"]}}`:                   "does not let nod's plugin run",
 		`{"plugins":{"allow":["nod"],"deny":["nod"]}}`:      "does not let nod's plugin run",
 		`{"plugins":{"allow":["nod"]}}`:                     "",
+		`{"plugins":{"allow":["voice" /* "nod" */]}}`:       "does not let nod's plugin run",
+		`{"plugins":{"deny":["voice"]}}`:                    "",
 	} {
 		script := filepath.Join(t.TempDir(), "nod.ts")
 		require.NoError(t, os.WriteFile(hook.PluginSettings(script), []byte(text), 0o600))

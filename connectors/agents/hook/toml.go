@@ -12,11 +12,12 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// tomlFile is the text of a TOML file with the places of its keys. A TOML library would drop the user's
-// comments and layout when it writes the file.
+// tomlFile is the text of a TOML file with its values and the places of its keys. The TOML library gives no
+// places of keys, and would drop the user's comments and layout when it writes the file.
 type tomlFile struct {
-	text []byte
-	keys []tomlKey
+	text   []byte
+	values map[string]any
+	keys   []tomlKey
 }
 
 // tomlKey is a key with its value, as the file has it. Its place is text[start:end], without the white
@@ -32,11 +33,10 @@ var errTOMLShape = errors.New("it has a form that nod cannot read")
 
 // parseTOML parses a file. It fails if the TOML library refuses the file too.
 func parseTOML(path string, text []byte) (*tomlFile, error) {
-	var all map[string]any
-	if err := toml.Unmarshal(text, &all); err != nil {
+	f := &tomlFile{text: text}
+	if err := toml.Unmarshal(text, &f.values); err != nil {
 		return nil, fmt.Errorf("%s is not valid TOML: %w; correct it first, nothing was changed", path, err)
 	}
-	f := &tomlFile{text: text}
 	if err := f.scan(); err != nil {
 		return nil, fmt.Errorf("read %s: %w; nothing was changed", path, err)
 	}
@@ -96,7 +96,8 @@ func (f *tomlFile) lineEnd(at int) int {
 	return len(f.text)
 }
 
-// header reads the header of a table. A header of a list of tables gets a path that no key has otherwise.
+// header reads the header of a table, and returns the table's path. The path of a list of tables ends with
+// [], because the keys of a list's tables must not count as keys of a table with this name.
 func (f *tomlFile) header(at int) (path []string, after int, err error) {
 	list := bytes.HasPrefix(f.text[at:], []byte("[["))
 	if at++; list {
@@ -112,7 +113,7 @@ func (f *tomlFile) header(at int) (path []string, after int, err error) {
 	return path, at, err
 }
 
-// key reads a key, its value and the place of both.
+// key reads a key in a table, and finds the end of its value.
 func (f *tomlFile) key(table []string, at int) (k tomlKey, err error) {
 	k.start, k.line = at, bytes.LastIndexByte(f.text[:at], '\n')+1
 	words, at, err := f.words(at)
@@ -204,7 +205,7 @@ func (f *tomlFile) stringEnd(at int) (int, error) {
 	return at, errTOMLShape
 }
 
-// elements returns the places of the elements of a list at a place.
+// elements returns the places of the texts in the list of a key. It fails if another element is in the list.
 func (f *tomlFile) elements(k tomlKey) (all [][2]int, err error) {
 	for at := k.value + 1; ; {
 		at = f.skip(at)
@@ -215,20 +216,15 @@ func (f *tomlFile) elements(k tomlKey) (all [][2]int, err error) {
 			at++
 			continue
 		}
-		end, err := f.elementEnd(at)
+		if c := f.text[at]; c != '"' && c != '\'' {
+			return nil, errTOMLShape
+		}
+		end, err := f.stringEnd(at)
 		if err != nil {
 			return nil, err
 		}
 		all, at = append(all, [2]int{at, end}), end
 	}
-}
-
-// elementEnd returns the place after a text in a list. Other elements have no place that nod needs.
-func (f *tomlFile) elementEnd(at int) (int, error) {
-	if c := f.text[at]; c != '"' && c != '\'' {
-		return at, errTOMLShape
-	}
-	return f.stringEnd(at)
 }
 
 // find returns the key with this path.
@@ -272,7 +268,8 @@ func (f *tomlFile) removal(k tomlKey) tomlEdit {
 	return tomlEdit{start, k.next, ""}
 }
 
-// prepended returns a key whose list has words before its elements, in the layout of the first of them.
+// prepended returns the text of a key whose list has words before its elements, in the layout of the list's
+// first element.
 func (f *tomlFile) prepended(k tomlKey, words []string) (string, error) {
 	places, err := f.elements(k)
 	if err != nil {

@@ -98,15 +98,11 @@ func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.De
 	return d, err
 }
 
-// ask asks nod, and is recorded as waiting meanwhile.
+// ask asks nod. Until ask returns, Options.Waits has a record of this process.
 func (f *follower) ask(ctx context.Context, r *schemas.Request) (schemas.Decision, error) {
-	if f.opts.Waits != nil {
-		if unregister, err := f.opts.Waits(r.SessionID, r.PendingID); err != nil {
-			f.opts.Log.Warn("if this program is killed, a request stays open until its deadline", "request", r.PendingID, "error", err)
-		} else {
-			defer unregister()
-		}
-	}
+	defer f.opts.Waits.Register(r, func(err error) {
+		f.opts.Log.Warn("if this program is killed, a request stays open until its deadline", "request", r.PendingID, "error", err)
+	})()
 	return f.nod.Ask(ctx, *r)
 }
 

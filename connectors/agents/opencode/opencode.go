@@ -34,12 +34,11 @@ type Options struct {
 	// Turns makes the connector tell people that a turn of the agent is over, and send a person's reply to
 	// OpenCode as the session's next prompt.
 	Turns bool
-	// Waits records that this process waits for a decision or a reply, so that nod can withdraw the request
-	// if the process dies. unregister ends the record. Waits may be nil.
-	Waits func(sessionID, pendingID string) (unregister func(), err error)
-	// Claim claims the sending of the reply to a question about a turn, because several processes may follow one
-	// server. done ends the claim of this process. Claim returns ErrClaimTaken if another process has handled
-	// the reply. Claim may be nil; then this process sends each reply.
+	// Waits records that this process waits for a decision or a reply.
+	Waits agents.Waits
+	// Claim claims the reply to a question about a turn for this process, because several processes may follow
+	// one server. The process calls done when it has sent the reply. If another process has the claim, Claim
+	// returns ErrClaimTaken or ErrClaimLost. If Claim is nil, this process sends each reply.
 	Claim      func(ctx context.Context, sessionID, pendingID string) (done func(), err error)
 	Host, User string // the names of the machine and its user, shown to people
 	// GoneAfter is how long OpenCode may be unreachable before the connector withdraws its requests. 0
@@ -59,7 +58,8 @@ const (
 	retryMin       = 500 * time.Millisecond
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
-	storedWithin   = time.Second
+	// storedWithin is the longest wait for the input of a call that the server has not stored yet.
+	storedWithin = time.Second
 	// repliedWithin is the longest wait for the event about the end of a permission.
 	repliedWithin = 5 * time.Second
 )

@@ -158,7 +158,8 @@ type call struct {
 // OpenCode still lists the permission as pending.
 func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
-// stored reports whether the input of the call is known. Kilo sometimes asks for a permission before.
+// stored reports whether the server has stored the input of the call. Kilo sometimes asks for a permission
+// before it stores the input.
 func (c call) stored() bool { return c.Tool != "" && c.Status != "pending" }
 
 // call reads the tool call that needs p from OpenCode. The result is empty if p has no call id, or if

@@ -223,11 +223,13 @@ func (f *follower) askTurn(ctx context.Context, r *schemas.Request) (schemas.Dec
 	return d, err
 }
 
-// ErrClaimTaken and ErrClaimLost are the errors of Options.Claim if another process has handled the reply,
-// and if it was killed while it did.
+// The errors of Options.Claim.
 var (
+	// ErrClaimTaken means that another process has handled the reply.
 	ErrClaimTaken = errors.New("another process has handled the reply")
-	ErrClaimLost  = errors.New("the process that was to send the reply was killed; the agent may not have it")
+	// ErrClaimLost means that another process was killed while it sent the reply. Claim returns ErrClaimLost to
+	// one process, which tells people.
+	ErrClaimLost = errors.New("the process that was to send the reply was killed; the agent may not have it")
 )
 
 // claim claims the reply to a question for this process.
