@@ -153,11 +153,7 @@ func (t *callTrace) end(r *schemas.Request, reply schemas.RequestReply, err erro
 
 // storeSpans returns the spans of one write to a store: the write, and in it the wait for the disk.
 func (e *base) storeSpans(parent trace.SpanContext, w bus.StoreWrite) []traces.Span {
-	end := w.Acked
-	if w.Synced.After(end) {
-		end = w.Synced
-	}
-	s := traces.Child(parent, "store", e.clock.at(w.Sent), e.clock.at(end), attribute.String("nod.store", w.Store), attribute.String("messaging.system", "nats"))
+	s := traces.Child(parent, "store", e.clock.at(w.Sent), e.clock.at(later(w.Acked, w.Synced)), attribute.String("nod.store", w.Store), attribute.String("messaging.system", "nats"))
 	s.Kind = trace.SpanKindClient
 	if w.Failed {
 		s.Error = "store"
