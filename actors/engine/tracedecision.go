@@ -39,7 +39,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // traceDelivery writes the span of a decision's first delivery, which began at the time began. The
-// outbox delivers it again.
+// outbox delivers the decision again, and writes a span of that delivery.
 func (e *base) traceDelivery(entry *bus.Entry, began time.Time, err error) {
 	if !e.traced(&entry.Record) || !entry.Record.Terminal() {
 		return
