@@ -25,10 +25,10 @@ func hasLater(v reflect.Value) bool {
 	case reflect.Pointer:
 		return !v.IsNil() && hasLater(v.Elem())
 	case reflect.Slice:
+		if !hasParts(v.Type().Elem()) {
+			return false
+		}
 		for i := range v.Len() {
-			if !hasParts(v.Type().Elem()) {
-				return false
-			}
 			if hasLater(v.Index(i)) {
 				return true
 			}

@@ -211,7 +211,8 @@ func (s *Settings) CountsApart(who *Approver) error {
 
 // couldAllow reports whether a member of the group by login could allow under a rule.
 func (s *Settings) couldAllow(g *Group, c *Confirm, accepts func(Identity) bool) bool {
-	return len(g.OIDCGroups) > 0 && (&Approver{MaxRisk: g.MaxRisk}).UpTo(c.Risk) && accepts(Identity{Connector: ConnectorWeb}) &&
+	who := g.Limits()
+	return len(g.OIDCGroups) > 0 && who.UpTo(c.Risk) && accepts(Identity{Connector: ConnectorWeb}) &&
 		(len(c.People) == 0 || slices.Contains(c.People, g.Name)) &&
 		(c.Votes < 2 && !c.NotRequester || s.tellsLoginsApart())
 }
