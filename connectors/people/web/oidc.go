@@ -201,11 +201,8 @@ func (s *Server) brokerTime(ctx context.Context) (time.Time, error) {
 	return s.clock.now(), err
 }
 
-// logoutURL returns the address at which the browser of a session also logs out at the issuer, or "".
-func (s *Server) logoutURL(ctx context.Context, session token) string {
-	if !schemas.IsLoginUser(session.User) {
-		return ""
-	}
+// logoutURL returns the address at which a browser also logs out at the issuer, or "".
+func (s *Server) logoutURL(ctx context.Context) string {
 	client, _, err := s.issuer(ctx)
 	if err != nil || client == nil {
 		return ""
