@@ -25,7 +25,6 @@ const (
 // flow is a login that has begun in a browser. The browser keeps it, encrypted, in a cookie.
 type flow struct {
 	issuer.Flow
-	ID       string    `json:"id"`
 	Issuer   string    `json:"issuer"`
 	ClientID string    `json:"client_id"`
 	Page     string    `json:"page"`
@@ -96,7 +95,7 @@ func (s *Server) beginLogin(w http.ResponseWriter, r *http.Request) {
 		body.Page = "#/"
 	}
 	o, now := settings.OIDC(), time.Now()
-	f := flow{Flow: begun, ID: "flow-" + begun.State, Issuer: o.Issuer, ClientID: o.ClientID, Page: body.Page, Ends: now.Add(flowLasts)}
+	f := flow{Flow: begun, Issuer: o.Issuer, ClientID: o.ClientID, Page: body.Page, Ends: now.Add(flowLasts)}
 	http.SetCookie(w, s.flowCookie(s.logins.seal(f, flowPurpose), flowLasts))
 	replyJSON(w, map[string]string{"url": url})
 }
@@ -125,7 +124,7 @@ func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 		s.loginFailed(w, http.StatusForbidden, "The issuer has refused the login.")
 		return
 	}
-	first, err := s.opts.LoginCodes.SpendLoginCode(r.Context(), f.ID, f.Ends)
+	first, err := s.opts.LoginCodes.SpendLoginCode(r.Context(), "flow-"+f.State, f.Ends)
 	if err == nil && !first {
 		s.loginFailed(w, http.StatusBadRequest, "This login was completed before.")
 		return
