@@ -272,14 +272,8 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	if client == nil || o.Issuer != e.login.Login.Issuer || o.ClientID != e.login.ClientID {
 		return errLoginEnded // the settings name another issuer now
 	}
-	if e.login.Turn != l.gateway || !now.Before(e.login.TurnEnds) {
-		if e.login.Turn != "" && e.login.Turn != l.gateway && now.Before(e.login.TurnEnds) {
-			return schemas.Errorf(schemas.CodeUnavailable, "another web inbox is asking about your login: try again")
-		}
-		e.login.Turn, e.login.TurnEnds = l.gateway, now.Add(turnLasts)
-		if err := l.save(ctx, e, session); err != nil {
-			return err
-		}
+	if err := l.takeTurn(ctx, e, session, now); err != nil {
+		return err
 	}
 	tokens, person, err := client.Check(ctx, e.login.Tokens)
 	if errors.Is(err, issuer.ErrEnded) {
@@ -303,6 +297,20 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	e.login.Login = said(o, settings, &person, now)
 	e.login.Turn, e.login.TurnEnds, e.unsaved, e.failed = "", time.Time{}, true, nil
 	e.notAsk = time.Time{}
+	return l.save(ctx, e, session)
+}
+
+// takeTurn stores that this gateway asks the issuer about a login, unless it has the turn already. The
+// error is UNAVAILABLE while another gateway has the turn.
+func (l *logins) takeTurn(ctx context.Context, e *loginEntry, session token, now time.Time) error {
+	taken := now.Before(e.login.TurnEnds)
+	switch {
+	case taken && e.login.Turn == l.gateway:
+		return nil
+	case taken:
+		return schemas.Errorf(schemas.CodeUnavailable, "another web inbox is asking about your login: try again")
+	}
+	e.login.Turn, e.login.TurnEnds = l.gateway, now.Add(turnLasts)
 	return l.save(ctx, e, session)
 }
 
