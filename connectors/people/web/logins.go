@@ -160,12 +160,17 @@ func (l *logins) create(ctx context.Context, session token, n login) error {
 
 // end removes the login of a session that has ended.
 func (l *logins) end(ctx context.Context, session string) {
-	l.mu.Lock()
-	delete(l.known, session)
-	l.mu.Unlock()
+	l.forget(session)
 	if _, revision, err := l.nod.LoadLogin(ctx, session); err == nil && revision > 0 {
 		_, _ = l.nod.StoreLogin(ctx, session, "", revision, time.Time{}) // the session has ended already, and the entry expires with it
 	}
+}
+
+// forget removes what this gateway knows of a session's login.
+func (l *logins) forget(session string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.known, session)
 }
 
 // maxKnown is the number of entries at which the gateway forgets those that were not used lately.
@@ -228,9 +233,7 @@ func (l *logins) current(ctx context.Context, session token) (schemas.From, erro
 	if e.revision == 0 || now.Sub(e.login.Login.CheckedAt) >= l.recheck {
 		if err := l.renew(ctx, e, session, now); err != nil {
 			if errors.Is(err, errLoginEnded) {
-				l.mu.Lock()
-				delete(l.known, session.ID)
-				l.mu.Unlock()
+				l.forget(session.ID)
 				return schemas.From{}, err
 			}
 			e.failed = err
