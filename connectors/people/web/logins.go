@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -84,7 +85,7 @@ type logins struct {
 	mu      sync.Mutex
 	known   map[string]*loginEntry // by the session's id
 	client  *issuer.Client
-	clientS schemas.OIDC // the settings of client
+	madeFor schemas.OIDC // the settings of client
 }
 
 // errLoginEnded is the error for a login that the issuer has ended, or of which nothing is stored.
@@ -130,22 +131,16 @@ func (l *logins) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings,
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.client == nil || !equalOIDC(&l.clientS, o) {
+	if l.client == nil || !reflect.DeepEqual(l.madeFor, *o) {
 		secret := ""
 		if o.ClientSecretEnv != "" || o.ClientSecretFile != "" {
 			if secret, err = people.ReadSecret("connectors.web.oidc.client_secret", o.ClientSecretEnv, o.ClientSecretFile, "the client's secret"); err != nil {
 				return nil, nil, schemas.Errorf(schemas.CodeUnavailable, "%v", err)
 			}
 		}
-		l.client, l.clientS = issuer.New(*o, secret, l.url+callbackPath), *o
+		l.client, l.madeFor = issuer.New(*o, secret, l.url+callbackPath), *o
 	}
 	return l.client, &state.Settings, nil
-}
-
-func equalOIDC(a, b *schemas.OIDC) bool {
-	x, _ := json.Marshal(a) // never fails for texts
-	y, _ := json.Marshal(b)
-	return string(x) == string(y)
 }
 
 // create stores the login of a new session.
