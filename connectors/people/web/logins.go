@@ -43,15 +43,15 @@ type Logins interface {
 	StoreLogin(ctx context.Context, session, sealed string, revision uint64, until time.Time) (uint64, error)
 }
 
-// login is what the inbox stores about a person who has logged in at an issuer. Only gateways with
+// login is a person's login at an issuer, as the inbox stores it for one session. Only gateways with
 // the same login key can read it.
 type login struct {
 	Tokens   issuer.Tokens `json:"tokens"`
 	User     string        `json:"user"` // the user id in the session's cookie
 	ClientID string        `json:"client_id"`
 	Login    schemas.Login `json:"login"`
-	// Turn is the gateway that asks the issuer about this login, alone until TurnEnds. Without it, two
-	// gateways would use the same refresh token, and an issuer ends a login for that.
+	// Turn is the gateway that asks the issuer about this login, alone until TurnEnds. Without turns, two
+	// gateways could use the same refresh token, and many issuers then end the login.
 	Turn     string    `json:"turn,omitempty"`
 	TurnEnds time.Time `json:"turn_ends,omitzero"`
 }
@@ -62,9 +62,9 @@ type loginEntry struct {
 	mu       sync.Mutex
 	login    login
 	revision uint64
-	unsaved  bool // login is newer than the stored one
-	notAsk   time.Time
-	failed   error // why the issuer did not answer last time
+	unsaved  bool      // login is newer than the stored one
+	askFrom  time.Time // the issuer is not asked before this time
+	failed   error     // why the issuer did not answer last time
 
 	used time.Time // guarded by the lock of logins, so that an entry that is about to be locked stays
 
@@ -99,7 +99,7 @@ func newLogins(nod Logins, key []byte, url string, recheck, lasts time.Duration)
 	return &logins{nod: nod, gateway: rand.Text(), aead: aead, url: url, recheck: recheck, lasts: lasts, known: map[string]*loginEntry{}}
 }
 
-// seal encrypts a value for one purpose or session. unseal decrypts only for the same one.
+// seal encrypts a value for one purpose or session.
 func (l *logins) seal(v any, purpose string) string {
 	plain, _ := json.Marshal(v) // never fails for texts and times
 	nonce := make([]byte, l.aead.NonceSize())
@@ -107,6 +107,7 @@ func (l *logins) seal(v any, purpose string) string {
 	return base64.RawURLEncoding.EncodeToString(l.aead.Seal(nonce, nonce, plain, []byte(purpose)))
 }
 
+// unseal decrypts text into v. It returns false if seal did not make text for the same purpose.
 func (l *logins) unseal(text, purpose string, v any) bool {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if n := l.aead.NonceSize(); err == nil && len(data) >= n {
@@ -171,6 +172,7 @@ func (l *logins) forget(session string) {
 // maxKnown is the number of entries at which the gateway forgets those that were not used lately.
 const maxKnown = 1024
 
+// entry returns the entry of a session's login, which is empty if this gateway did not know of the login.
 func (l *logins) entry(session string) *loginEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,9 +209,9 @@ func (l *logins) checkedAt(session string) time.Time {
 	return e.checked
 }
 
-// current returns the person of a session, with what the issuer last said. If that was some time
-// ago, it asks the issuer again. The error is UNAUTHORIZED if the issuer has ended the login, and
-// UNAVAILABLE with the reason if what the issuer last said is too old to count.
+// current returns the person of a session, with the login as the issuer last confirmed it. If the last
+// check is recheck ago, current asks the issuer again. The error is UNAUTHORIZED if the issuer has ended
+// the login, and UNAVAILABLE with the reason if the last check is too old to count.
 func (l *logins) current(ctx context.Context, session token) (schemas.From, error) {
 	if l == nil {
 		return schemas.From{}, errLoginEnded
@@ -247,8 +249,8 @@ func (l *logins) current(ctx context.Context, session token) (schemas.From, erro
 		}
 		return schemas.From{}, schemas.Errorf(schemas.CodeUnavailable, "nod cannot ask about your login, and shows and takes nothing until it can: %v", e.failed)
 	}
-	said := e.login.Login
-	return schemas.From{UserID: e.login.User, Login: &said}, nil
+	checked := e.login.Login
+	return schemas.From{UserID: e.login.User, Login: &checked}, nil
 }
 
 // renew reads the stored login, and asks the issuer if another gateway has not just done so.
@@ -259,7 +261,7 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	if now.Sub(e.login.Login.CheckedAt) < l.recheck {
 		return nil
 	}
-	if time.Now().Before(e.notAsk) {
+	if time.Now().Before(e.askFrom) {
 		return e.failed
 	}
 	client, settings, err := l.issuer(ctx)
@@ -281,7 +283,7 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	e.unsaved = e.unsaved || tokens != e.login.Tokens
 	e.login.Tokens = tokens
 	if err != nil {
-		e.notAsk = time.Now().Add(askAgain)
+		e.askFrom = time.Now().Add(askAgain)
 		if e.unsaved {
 			if serr := l.save(ctx, e, session); serr != nil {
 				err = fmt.Errorf("%w; and the login could not be stored: %w", err, serr)
@@ -292,9 +294,9 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	if o.UserID(person.User) != e.login.User {
 		return errLoginEnded // the claim that identifies the person is another person's now
 	}
-	e.login.Login = said(o, settings, &person, now)
+	e.login.Login = loginAt(now, o, settings, &person)
 	e.login.Turn, e.login.TurnEnds, e.unsaved, e.failed = "", time.Time{}, true, nil
-	e.notAsk = time.Time{}
+	e.askFrom = time.Time{}
 	return l.save(ctx, e, session)
 }
 
@@ -312,9 +314,9 @@ func (l *logins) takeTurn(ctx context.Context, e *loginEntry, session token, now
 	return l.save(ctx, e, session)
 }
 
-// said returns what an issuer says about a person at a time, with those groups that the settings
-// name.
-func said(o *schemas.OIDC, settings *schemas.Settings, p *issuer.Person, at time.Time) schemas.Login {
+// loginAt returns the login of a person whom the issuer vouched for at the time at. Of the person's
+// groups it has those that the settings name.
+func loginAt(at time.Time, o *schemas.OIDC, settings *schemas.Settings, p *issuer.Person) schemas.Login {
 	return schemas.Login{Issuer: o.Issuer, Subject: p.Subject, Name: cutText(p.Name), Groups: settings.Wanted(p.Groups), CheckedAt: at}
 }
 
@@ -328,7 +330,8 @@ func cutText(s string) string {
 	return s
 }
 
-// load reads the stored login, unless this gateway has a newer one that it could not store yet.
+// load reads the stored login. If this gateway has a newer login that it could not store yet, load
+// stores that login instead.
 func (l *logins) load(ctx context.Context, e *loginEntry, session token) error {
 	if e.unsaved {
 		return l.save(ctx, e, session)
@@ -345,6 +348,8 @@ func (l *logins) load(ctx context.Context, e *loginEntry, session token) error {
 	return nil
 }
 
+// save stores the login of an entry. The error is UNAVAILABLE if another gateway has written the login
+// since this one has read it.
 func (l *logins) save(ctx context.Context, e *loginEntry, session token) error {
 	revision, err := l.nod.StoreLogin(ctx, session.ID, l.seal(e.login, session.ID), e.revision, session.Ends)
 	if errors.Is(err, &schemas.Error{Code: schemas.CodeConflict}) {

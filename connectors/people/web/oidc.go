@@ -180,7 +180,7 @@ func (s *Server) completeLogin(ctx context.Context, f *flow, code, iss string) (
 	if len(user) > maxUserID {
 		return nil, fmt.Errorf("the identity of a person at %s has %d bytes, and the most is %d", o.Issuer, len(user), maxUserID)
 	}
-	n := login{Tokens: tokens, User: user, ClientID: o.ClientID, Login: said(o, settings, &person, at)}
+	n := login{Tokens: tokens, User: user, ClientID: o.ClientID, Login: loginAt(at, o, settings, &person)}
 	who, err := s.opts.Logins.ApproverAs(ctx, schemas.From{UserID: user, Login: &n.Login})
 	if err != nil {
 		return nil, err
