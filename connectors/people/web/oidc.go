@@ -34,6 +34,7 @@ type flow struct {
 // pages matches the parts of the page's address to which a login may return.
 var pages = regexp.MustCompile(`^#/[A-Za-z0-9_/-]{0,300}$`)
 
+// flowCookie returns the cookie that keeps a login between its beginning and its end.
 func (s *Server) flowCookie(value string, age time.Duration) *http.Cookie {
 	c := s.cookie(value, age)
 	// The issuer's redirect is a navigation from another site, with which a browser sends no strict
@@ -100,6 +101,7 @@ func (s *Server) beginLogin(w http.ResponseWriter, r *http.Request) {
 	replyJSON(w, map[string]string{"url": url})
 }
 
+// issuer is logins.issuer, and returns nil if people cannot log in at an issuer.
 func (s *Server) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings, error) {
 	if s.logins == nil {
 		return nil, nil, nil
@@ -147,7 +149,8 @@ func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// flowOf returns the login that a browser has begun, if the state in the address is its state.
+// flowOf returns the login that a browser has begun. If the browser has begun none, or if the address
+// has another state than that login, ok is false.
 func (s *Server) flowOf(r *http.Request) (f flow, ok bool) {
 	c, err := r.Cookie(s.flowCookie("", 0).Name)
 	if err != nil || s.logins == nil || !s.logins.unseal(c.Value, flowPurpose, &f) {
@@ -158,7 +161,8 @@ func (s *Server) flowOf(r *http.Request) (f flow, ok bool) {
 		subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(f.State)) == 1 && time.Now().Before(f.Ends)
 }
 
-// completeLogin returns the cookie of a new session. It makes none for a person who may not answer.
+// completeLogin returns the cookie of a new session. A person who may not answer gets no session; the
+// error is then FORBIDDEN.
 func (s *Server) completeLogin(ctx context.Context, f *flow, code, iss string) (*http.Cookie, error) {
 	client, settings, err := s.issuer(ctx)
 	if err != nil {
@@ -217,6 +221,7 @@ var failedPage = template.Must(template.New("").Parse(`<!doctype html>
 </html>
 `))
 
+// loginFailed replies with a page that says why the login has failed.
 func (s *Server) loginFailed(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
