@@ -58,13 +58,10 @@ func (c *company) applies(rule, more string) {
 func (c *company) oidcGateway(recheck, lasts time.Duration) *rig {
 	c.t.Helper()
 	desk := connector.NewDesk(c.connect(roles.ConnectorID(web.Name)), web.Name)
-	var s *web.Server
-	var err error
-	o := web.Options{
+	s, err := web.Open(web.Options{
 		DataDir: c.t.TempDir(), KeyFile: c.key(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Check: 20 * time.Millisecond,
 		Desk: desk, Registry: desk, LoginCodes: desk, Records: desk, Logins: desk, Recheck: recheck, LoginAge: lasts, Log: quiet(),
-	}
-	s, err = web.Open(o)
+	})
 	c.NoError(err)
 	c.t.Cleanup(func() { c.NoError(s.Stop(context.Background())) })
 	other := *c.rig
