@@ -9,9 +9,9 @@ import (
 
 // Later has the members of a stored object that this version of nod does not know, as JSON without
 // the braces: a later version wrote them. Load keeps them and Encode writes them again, so that
-// an older engine that changes a record or a grant loses nothing of it. Every struct that engines
-// store and change has a Later. A member may narrow what the object allows, so an engine allows
-// nothing by an object that HasLater.
+// an older engine that changes a record or a grant loses none of its members. Every struct that engines
+// store and change has a Later. An unknown member may narrow what the object allows, so an engine
+// allows nothing by an object for which HasLater is true.
 type Later string
 
 var laterType = reflect.TypeFor[Later]()
@@ -25,10 +25,10 @@ func hasLater(v reflect.Value) bool {
 	case reflect.Pointer:
 		return !v.IsNil() && hasLater(v.Elem())
 	case reflect.Slice:
+		if !hasParts(v.Type().Elem()) {
+			return false
+		}
 		for i := range v.Len() {
-			if !hasParts(v.Type().Elem()) {
-				return false
-			}
 			if hasLater(v.Index(i)) {
 				return true
 			}

@@ -17,7 +17,7 @@ import (
 // issuer again.
 const MaxLoginAge = time.Minute
 
-// Login is what an issuer of OpenID Connect says about a person, as a connector has checked it.
+// Login is a person's login at an issuer of OpenID Connect, as a connector has last checked it.
 // The issuer and the subject together are the person; all other fields may change.
 type Login struct {
 	Issuer  string `json:"issuer"`
@@ -46,8 +46,8 @@ type OIDC struct {
 	UserClaim   string `json:"user_claim,omitempty"`
 	NameClaim   string `json:"name_claim,omitempty"`   // the claim with the display name; empty means name
 	GroupsClaim string `json:"groups_claim,omitempty"` // the claim with the groups; empty means groups
-	// Consent makes the issuer show its page of consent at each login, without which the standard
-	// lets it give no refresh token. Nil means true.
+	// Consent makes the issuer show its page of consent at each login. By the standard, an issuer
+	// gives no refresh token without this page. Nil means true.
 	Consent *bool  `json:"consent,omitempty"`
 	Label   string `json:"label,omitempty"` // the issuer's name on the login button; empty means its host
 }
@@ -191,8 +191,8 @@ func (l *Login) approverName() string {
 }
 
 // tellsLoginsApart reports whether each of approvers.people has an identity by the subject at the
-// issuer. One who has none, or who can change the claim of it, may also be a member of a group by
-// login, and would count as two people.
+// issuer. A person without such an identity, or with one by a claim that the person can change, may
+// also be a member of a group by login, and would count as two people.
 func (s *Settings) tellsLoginsApart() bool {
 	o := s.OIDC()
 	return o != nil && (o.User() == ClaimSubject || len(s.People()) == 0) && !slices.ContainsFunc(s.People(), func(a Approver) bool {
@@ -211,7 +211,8 @@ func (s *Settings) CountsApart(who *Approver) error {
 
 // couldAllow reports whether a member of the group by login could allow under a rule.
 func (s *Settings) couldAllow(g *Group, c *Confirm, accepts func(Identity) bool) bool {
-	return len(g.OIDCGroups) > 0 && (&Approver{MaxRisk: g.MaxRisk}).UpTo(c.Risk) && accepts(Identity{Connector: ConnectorWeb}) &&
+	who := g.Limits()
+	return len(g.OIDCGroups) > 0 && who.UpTo(c.Risk) && accepts(Identity{Connector: ConnectorWeb}) &&
 		(len(c.People) == 0 || slices.Contains(c.People, g.Name)) &&
 		(c.Votes < 2 && !c.NotRequester || s.tellsLoginsApart())
 }

@@ -256,8 +256,8 @@ type LogKind string
 const (
 	LogAsked LogKind = "asked"
 	LogVoted LogKind = "voted" // one of several people who must allow a request has allowed it
-	// LogVouched is what the issuer of a person's login said, before the person's answer, freeze,
-	// thaw, revocation or leave counts.
+	// LogVouched means that a person who has logged in at an issuer acts. The entry has the person's
+	// Login, and comes before the person's answer, freeze, thaw or revocation counts.
 	LogVouched LogKind = "vouched"
 	// LogShown means that a phone or chat shows a question to a person, and LogUndelivered that it
 	// cannot. An inbox, whose viewers see every question, has no such entries.

@@ -3,9 +3,9 @@
 //
 // Go structs and the JSON Schemas in v1/ are both written by hand; tests check that structs,
 // schemas and golden files agree. Messages are JSON with snake_case fields and a leading "type"
-// such as "nod.v1.request". Unknown fields of messages are ignored, those of stored records are kept
-// and allow nothing (see Later), and unknown versions are refused. "Noun" is the package's word for
-// a message's struct.
+// such as "nod.v1.request". Unknown fields of messages are ignored. Unknown fields of stored records
+// are kept, and a record that has one allows nothing (see Later). Unknown versions are refused.
+// "Noun" is the package's word for a message's struct.
 package schemas
 
 import (

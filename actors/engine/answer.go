@@ -70,9 +70,7 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 		return nil, err
 	}
 	d, err := e.answerEntry(ctx, entry, a, approver, connector, frozen)
-	if e.traced(&entry.Record) {
-		e.traceAnswer(&entry.Record, began, connector, d, err)
-	}
+	e.traceAnswer(&entry.Record, began, connector, d, err)
 	return d, err
 }
 

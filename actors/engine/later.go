@@ -5,12 +5,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Engines of two versions share the stores while they are upgraded one after another. This engine
-// keeps members that it does not know (schemas.Later), and allows nothing by what has them: such a
-// member may be a limit. It still denies, times out, withdraws and revokes.
+// Engines of two versions share the stores while they are upgraded one after another. If a stored
+// object has members that this engine does not know, the engine keeps these members (schemas.Later)
+// and allows nothing by the object, because an unknown member may be a limit. The engine still
+// denies, times out, withdraws and revokes.
 
 // refuseLater returns UNAVAILABLE for a decision that would allow by a record with unknown members.
-// The caller tries again, and may then reach an engine that knows them.
+// The caller tries again, and may then reach an engine that knows these members.
 func refuseLater(entry *bus.Entry, d *schemas.Decision) error {
 	if d == nil || d.Outcome != schemas.Allowed || !schemas.HasLater(&entry.Record) {
 		return nil
@@ -39,7 +40,8 @@ func refuseLaterSession(session *schemas.Session) error {
 }
 
 // refuseStale returns UNAVAILABLE if this engine has not read the settings for staleAfter, for example
-// because a later version of nod stored them: it does not know who may allow what by now.
+// because a later version of nod has stored them. The engine then does not know who may allow which
+// requests.
 func (e *base) refuseStale() error {
 	if !e.settings.now().stale() {
 		return nil

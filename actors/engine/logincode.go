@@ -24,26 +24,25 @@ func loginKey(code string) string { return "login." + schemas.HashCode(code) }
 
 // loginCode handles the uses of login codes. A carrier requests a code for an approver. The web
 // inbox redeems that code. Login codes that the web inbox has signed itself are only checked or
-// marked as used; so are the ids of messages that a carrier has received.
+// marked as used; so are the ids of messages that a carrier has received. The web inbox also reads
+// and writes the logins of its sessions at an issuer.
 func (e *admin) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	isWeb := c.name == schemas.ConnectorWeb
 	switch {
-	case isWeb && p.Code != "" && (p.Op == schemas.LoadLogin || p.Op == schemas.StoreLogin):
-		if p.Op == schemas.LoadLogin {
-			return e.loadLogin(ctx, p.Code)
-		}
-		return e.storeLogin(ctx, p)
 	case p.Code != "" && p.Op != "" && (isWeb || !schemas.IsViewer(c.name)):
 		if !isWeb {
 			p.Code = c.name + "/" + p.Code // no carrier can mark a code of the web inbox, or another carrier's message
 		}
-		if p.Op == schemas.CheckLoginCode {
+		switch {
+		case p.Op == schemas.CheckLoginCode:
 			return e.checkSpent(ctx, p.Code)
+		case p.Op == schemas.SpendLoginCode:
+			return e.spend(ctx, p)
+		case isWeb && p.Op == schemas.LoadLogin:
+			return e.loadLogin(ctx, p.Code)
+		case isWeb && p.Op == schemas.StoreLogin:
+			return e.storeLogin(ctx, p)
 		}
-		if p.Op != schemas.SpendLoginCode {
-			break
-		}
-		return e.spend(ctx, p)
 	case isWeb && p.Code != "":
 		return e.redeem(ctx, p.Code)
 	case !schemas.IsViewer(c.name) && p.From != nil:
@@ -118,24 +117,26 @@ func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginC
 
 // checkSpent reports whether a login code that the web inbox has signed was used.
 func (e *admin) checkSpent(ctx context.Context, code string) (schemas.LoginCode, error) {
-	var p schemas.LoginCode
-	_, err := e.store.Settings.Get(ctx, spentKey(code), &p)
-	if errors.Is(err, bus.ErrNotFound) {
-		return schemas.LoginCode{Type: schemas.TypeLoginCode}, nil
-	}
-	p.Spent = true
+	p, revision, err := e.readCode(ctx, spentKey(code))
+	p.Spent = revision > 0
 	return p, err
 }
 
 // loadLogin returns the login of a web session, or a reply without Sealed if none is stored.
 func (e *admin) loadLogin(ctx context.Context, session string) (schemas.LoginCode, error) {
-	var p schemas.LoginCode
-	revision, err := e.store.Settings.Get(ctx, loginKey(session), &p)
-	if errors.Is(err, bus.ErrNotFound) {
-		return schemas.LoginCode{Type: schemas.TypeLoginCode}, nil
-	}
+	p, revision, err := e.readCode(ctx, loginKey(session))
 	p.Revision = revision
 	return p, err
+}
+
+// readCode returns the login code that is stored under a key, and its revision. If none is stored,
+// it returns a login code without content and the revision 0.
+func (e *admin) readCode(ctx context.Context, key string) (p schemas.LoginCode, revision uint64, err error) {
+	revision, err = e.store.Settings.Get(ctx, key, &p)
+	if errors.Is(err, bus.ErrNotFound) {
+		return schemas.LoginCode{Type: schemas.TypeLoginCode}, 0, nil
+	}
+	return p, revision, err
 }
 
 // storeLogin writes or removes the login of a web session. Of several writers from the same

@@ -14,8 +14,9 @@ const lateNear = 1000
 
 // appendOnce adds an entry about something that happened at the broker time since. The log drops a
 // repetition for an hour only, and each later version of a record brings its entries again. So if since
-// is longer ago, appendOnce looks for the entry in the log first. In a session with more than lateNear
-// entries meanwhile, it may still be there twice. first reports whether the log has a new entry.
+// is longer ago, appendOnce looks for the entry in the log first. If the session has had more than
+// lateNear entries since that time, the log may get the entry twice. first reports whether the log has a
+// new entry.
 func (e *effects) appendOnce(ctx context.Context, id string, line schemas.LogEntry, since time.Time) (first bool, err error) {
 	if e.clock.now().Sub(since) > replacedWithin {
 		near, err := e.store.Log.Since(ctx, since.Add(-askedEarly), line.SessionID, lateNear)

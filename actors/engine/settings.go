@@ -217,7 +217,8 @@ func (e *base) approver(ctx context.Context, connector string, from *schemas.Fro
 	return a, nil
 }
 
-// clockSlack is how far a connector's estimate of the broker's time may be ahead of the engine's.
+// clockSlack is the time by which a connector's estimate of the broker's time may be ahead of the
+// engine's.
 const clockSlack = 5 * time.Second
 
 // checkAge returns UNAUTHORIZED for a login that was last checked too long ago. The connector
@@ -236,8 +237,9 @@ func (e *base) checkAge(l *schemas.Login) error {
 	return nil
 }
 
-// logVouched logs what an issuer said about a person, before the person's act counts. A person
-// without a login at an issuer has no such entry. act identifies the act.
+// logVouched logs the login of a person who acts, before the act counts. For a person who has not
+// logged in at an issuer it logs nothing. The id act identifies the act, so that a repetition is
+// logged once.
 func (e *base) logVouched(ctx context.Context, who *schemas.Approver, connector string, from *schemas.From, session, pending, act string) error {
 	if from.Login == nil {
 		return nil

@@ -15,9 +15,9 @@ import (
 	"github.com/nodbus/nod/traces"
 )
 
-// callTrace collects the spans of one call of an agent. The call hands them over after its reply is
-// made, because only then it is known whether a record keeps the trace. A nil callTrace is that of a
-// call that is not traced; its methods do nothing.
+// callTrace collects the spans of one call of an agent. The call hands the spans over when its reply
+// is ready, because only then is it known whether a record keeps the trace. A call that is not traced
+// has a nil callTrace, whose methods do nothing.
 type callTrace struct {
 	*base
 	agent string
@@ -110,8 +110,8 @@ func (t *callTrace) keep() *schemas.Trace {
 	return &kept
 }
 
-// rejoin replaces the trace by that of the record that the request already has. A record without a
-// trace leaves the call alone in its own one.
+// rejoin replaces the call's trace by the trace of the record that the request already has. If the
+// record has no trace, the call keeps its own.
 func (t *callTrace) rejoin(rec *schemas.Record) {
 	if t == nil {
 		return
@@ -153,11 +153,7 @@ func (t *callTrace) end(r *schemas.Request, reply schemas.RequestReply, err erro
 
 // storeSpans returns the spans of one write to a store: the write, and in it the wait for the disk.
 func (e *base) storeSpans(parent trace.SpanContext, w bus.StoreWrite) []traces.Span {
-	end := w.Acked
-	if w.Synced.After(end) {
-		end = w.Synced
-	}
-	s := traces.Child(parent, "store", e.clock.at(w.Sent), e.clock.at(end), attribute.String("nod.store", w.Store), attribute.String("messaging.system", "nats"))
+	s := traces.Child(parent, "store", e.clock.at(w.Sent), e.clock.at(later(w.Acked, w.Synced)), attribute.String("nod.store", w.Store), attribute.String("messaging.system", "nats"))
 	s.Kind = trace.SpanKindClient
 	if w.Failed {
 		s.Error = "store"
@@ -220,7 +216,7 @@ func requestAttributes(agent string, r *schemas.Request, risk schemas.Risk) []at
 	if risk != "" {
 		all = append(all, attribute.String("nod.risk", string(risk)))
 	}
-	if tool := firstWord(r.ToolName); tool != "" && tool == r.ToolName { // an agent may write anything there
+	if tool := firstWord(r.ToolName); tool != "" && tool == r.ToolName { // an agent may choose any text as its tool's name
 		all = append(all, attribute.String("gen_ai.tool.name", tool))
 	}
 	return all
@@ -237,7 +233,7 @@ func decisionAttributes(d *schemas.Decision) []attribute.KeyValue {
 	return all
 }
 
-// maxWord bounds the words that attributes have.
+// maxWord is the length, in bytes, to which firstWord cuts a word.
 const maxWord = 64
 
 // firstWord returns the letters, digits and signs of a name at the beginning of text, such as the
@@ -252,8 +248,8 @@ func firstWord(text string) string {
 	return text[:min(end, maxWord)]
 }
 
-// ruleName returns a rule without its pattern, which may have commands, paths and people's names: its
-// list and its tool, such as "allow Bash".
+// ruleName returns a rule's list and tool, such as "allow Bash". It leaves out the pattern, which may
+// contain commands, paths and people's names.
 func ruleName(rule string) string {
 	switch list, of, _ := strings.Cut(rule, " "); {
 	case slices.Contains([]string{"default contained", "default nod", "default permissions", "default secrets", "already granted"}, rule):

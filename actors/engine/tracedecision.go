@@ -30,6 +30,7 @@ func (e *base) traceDecided(entry *bus.Entry, r *schemas.Request, d *schemas.Dec
 	e.Traces.Write(rootSpan(rec.Trace, later(e.clock.now(), d.DecidedAt), requestAttributes(rec.Agent, r, rec.Risk), decisionAttributes(d)))
 }
 
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -38,7 +39,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // traceDelivery writes the span of a decision's first delivery, which began at the time began. The
-// outbox delivers it again.
+// outbox delivers the decision again, and writes a span of that delivery.
 func (e *base) traceDelivery(entry *bus.Entry, began time.Time, err error) {
 	if !e.traced(&entry.Record) || !entry.Record.Terminal() {
 		return
@@ -50,6 +51,9 @@ func (e *base) traceDelivery(entry *bus.Entry, began time.Time, err error) {
 
 // traceAnswer writes the span of a person's answer, which arrived at the time began.
 func (e *base) traceAnswer(rec *schemas.Record, began time.Time, connector string, d *schemas.Decision, err error) {
+	if !e.traced(rec) {
+		return
+	}
 	s := traces.Child(spanOf(rec.Trace), "answer", began, e.clock.now(), attribute.String("nod.channel", connector))
 	if d != nil {
 		s.Attributes = append(s.Attributes, attribute.String("nod.outcome", string(d.Outcome)))

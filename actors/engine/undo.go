@@ -8,8 +8,8 @@ import (
 )
 
 // undoFilter returns a filter for the standing answers that a connector may list and end. For
-// an inbox, these are all answers. For a carrier, these are the answers that the approver
-// from may undo. A carrier gets FORBIDDEN if from is no approver.
+// an inbox, these are all answers. For a carrier, these are the answers that the person from may
+// undo. A carrier gets FORBIDDEN if this person is no approver.
 func (e *holdings) undoFilter(ctx context.Context, connector string, from schemas.From) (func(*schemas.StandingAnswer) bool, error) {
 	if schemas.IsViewer(connector) {
 		return func(*schemas.StandingAnswer) bool { return true }, nil

@@ -152,8 +152,9 @@ func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 	return &all
 }
 
-// withoutMessages returns votes without their messages, which the decision has. They keep what an
-// issuer said, by which they are counted again before a later call or a container uses them.
+// withoutMessages returns votes without their messages, because the decision has the messages. The
+// votes keep their logins: before a later call or a container uses the votes, they are counted again,
+// and a vote of a person who logged in at an issuer counts only with its login.
 func withoutMessages(votes []schemas.Vote) []schemas.Vote {
 	all := slices.Clone(votes)
 	for i := range all {

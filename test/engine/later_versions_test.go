@@ -40,6 +40,16 @@ func briefly(e *rig.Env) context.Context {
 	return ctx
 }
 
+// waits sends a request and reports whether it waits for a person.
+func waits(a *rig.Agent, r schemas.Request) bool {
+	a.T.Helper()
+	asked, err := a.Asker.Submit(a.Ctx, r)
+	a.NoError(err)
+	defer asked.Drop()
+	return asked.Receipt.Revision != 0
+}
+
+// only is a member that this version of nod does not know, which limits its object.
 const only = `,"only":{"on":"tuesdays"}`
 
 // A later version of nod has written a record with a condition that this engine does not know: this
@@ -100,13 +110,7 @@ func TestAGrantWithUnknownMembersAllowsNothing(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Shell("S", "", "npm test")).Outcome)
 	key := "standing.session.S." + g.GrantID
 	writtenLater(env, "permission_sessions", key, `"scope":"session"`, `"scope":"session"`+only)
-	env.Soon("the grant counts no longer", func() bool {
-		asked, err := ada.Asker.Submit(env.Ctx, rig.Shell("S", "", "npm test"))
-		env.NoError(err)
-		waits := asked.Receipt.Revision != 0
-		asked.Drop()
-		return waits
-	})
+	env.Soon("the grant counts no longer", func() bool { return waits(ada, rig.Shell("S", "", "npm test")) })
 	grants, err := env.Owner().Grants(env.Ctx, "S")
 	env.NoError(err)
 	env.Len(grants, 1, "it is listed, so that it can be revoked")
@@ -117,24 +121,12 @@ func TestAGrantWithUnknownMembersAllowsNothing(t *testing.T) {
 	// A rule of a grant may be narrower, too.
 	narrow := ann.Remembers(ada.Asks(rig.Shell("T", "", "npm test")), schemas.ScopeSession, 0).Grant
 	writtenLater(env, "permission_sessions", "standing.session.T."+narrow.GrantID, `"project":"/app"`, `"project":"/app"`+only)
-	env.Soon("the narrower rule counts no longer", func() bool {
-		asked, err := ada.Asker.Submit(env.Ctx, rig.Shell("T", "", "npm test"))
-		env.NoError(err)
-		waits := asked.Receipt.Revision != 0
-		asked.Drop()
-		return waits
-	})
+	env.Soon("the narrower rule counts no longer", func() bool { return waits(ada, rig.Shell("T", "", "npm test")) })
 
 	// An effect of a later version is no allow.
 	other := ann.Remembers(ada.Asks(rig.Shell("U", "", "npm test")), schemas.ScopeSession, 0).Grant
 	writtenLater(env, "permission_sessions", "standing.session.U."+other.GrantID, `"scope":"session"`, `"effect":"ask","scope":"session"`)
-	env.Soon("the grant with another effect counts no longer", func() bool {
-		asked, err := ada.Asker.Submit(env.Ctx, rig.Shell("U", "", "npm test"))
-		env.NoError(err)
-		waits := asked.Receipt.Revision != 0
-		asked.Drop()
-		return waits
-	})
+	env.Soon("the grant with another effect counts no longer", func() bool { return waits(ada, rig.Shell("U", "", "npm test")) })
 }
 
 // An approval that a person gave while the agent no longer waited has a limit that this engine does
@@ -161,13 +153,7 @@ func TestASessionWithUnknownMembersAsks(t *testing.T) {
 	ada := env.Agent("ada")
 	env.Equal(schemas.Allowed, ada.Gets(rig.Lookup("S", "")).Outcome)
 	writtenLater(env, "permission_sessions", "session.S", `"session_id":"S"`, `"session_id":"S"`+only)
-	env.Soon("the rule counts no longer", func() bool {
-		asked, err := ada.Asker.Submit(env.Ctx, rig.Lookup("S", ""))
-		env.NoError(err)
-		waits := asked.Receipt.Revision != 0
-		asked.Drop()
-		return waits
-	})
+	env.Soon("the rule counts no longer", func() bool { return waits(ada, rig.Lookup("S", "")) })
 	env.Ann().Allows(ada.Asks(rig.Lookup("S", "")))
 	env.Equal(schemas.Denied, ada.Gets(rig.Call("Forbidden", "S", "")).Outcome)
 	env.Timeout("S", time.Hour)
@@ -224,24 +210,12 @@ func TestAnEngineThatCannotReadTheSettingsAllowsNothing(t *testing.T) {
 	ann.Allows(detached)
 	settings := stored(env, "permission_settings", "settings")
 	writtenLater(env, "permission_settings", "settings", `{`, `{"of_a_later_version":true,`)
-	env.Soon("no rule allows", func() bool {
-		asked, err := ada.Asker.Submit(env.Ctx, rig.Lookup("S", ""))
-		env.NoError(err)
-		waits := asked.Receipt.Revision != 0
-		asked.Drop()
-		return waits
-	})
+	env.Soon("no rule allows", func() bool { return waits(ada, rig.Lookup("S", "")) })
 	_, err := ann.Answer(briefly(env), ann.AnswerTo(q, "allow_once"))
 	env.Contains(env.Refusal(err, schemas.CodeUnavailable).Message, "cannot read the settings")
 	ada.Asks(rig.Deploy("S", "3")) // the approval is not used
 	ann.Denies(q)
 	writtenLater(env, "permission_settings", "settings", `{"of_a_later_version":true,`, `{`)
 	env.Equal(settings, stored(env, "permission_settings", "settings"))
-	env.Soon("the rule allows again", func() bool {
-		asked, err := ada.Asker.Submit(env.Ctx, rig.Lookup("S", ""))
-		env.NoError(err)
-		waits := asked.Receipt.Revision != 0
-		asked.Drop()
-		return !waits
-	})
+	env.Soon("the rule allows again", func() bool { return !waits(ada, rig.Lookup("S", "")) })
 }

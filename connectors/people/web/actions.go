@@ -248,11 +248,11 @@ func (c *client) presence(session string, op schemas.PresenceOp, from schemas.Fr
 // leaveSessions releases every input lock of the client, and ends the client's presence in these
 // sessions.
 func (c *client) leaveSessions() {
-	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
-	defer cancel()
 	if len(c.locked) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
+	defer cancel()
 	from, err := c.person(ctx, c.session)
 	if err != nil {
 		c.log.Info("web: locks were not released; their leases end by themselves", "error", err)
@@ -277,14 +277,13 @@ func (c *client) freeze(ctx context.Context, m clientMessage, a actionPayload) {
 		c.fail(m, failureOf(schemas.Errorf(schemas.CodeValidation, "agent, session_id: name one of them, or neither")))
 		return
 	}
-	b := schemas.FreezeRequest{Agent: a.Agent, SessionID: a.SessionID, Reason: a.Message}
-	var frozen schemas.FreezeState
 	from, err := c.person(ctx, c.session)
 	if err != nil {
 		c.fail(m, failureOf(err))
 		return
 	}
-	b.From = from
+	b := schemas.FreezeRequest{Agent: a.Agent, SessionID: a.SessionID, Reason: a.Message, From: from}
+	var frozen schemas.FreezeState
 	switch m.Action {
 	case "brake.freeze":
 		frozen, err = desk.Freeze(ctx, b)

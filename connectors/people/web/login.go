@@ -72,9 +72,9 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// logout ends the session for every copy of its cookie. For a login at an issuer that offers it, the
-// reply has the address at which the browser logs out there too. If nod cannot store that, the session
-// continues and the user can try again.
+// logout ends the session for every copy of its cookie. If nod cannot store the end, the session
+// continues and the user can try again. After a login at an issuer that offers a logout, the reply has
+// the address at which the browser logs out there too.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	at := ""
 	if p, ok := s.session(r); ok {
@@ -83,7 +83,8 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		s.hub.disconnect(p.ID)
-		if at = s.logoutURL(r.Context(), p); schemas.IsLoginUser(p.User) && s.logins != nil {
+		if schemas.IsLoginUser(p.User) && s.logins != nil {
+			at = s.logoutURL(r.Context())
 			s.logins.end(r.Context(), p.ID)
 		}
 		if err := s.pushes.list.remove(func(d *device) bool { return d.Session.ID == p.ID }); err != nil {
@@ -161,8 +162,7 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{"user_id": p.User, "name": name}) // fails if the client has gone
+	replyJSON(w, map[string]string{"user_id": p.User, "name": name})
 }
 
 // refuse replies with an error in nod's format.

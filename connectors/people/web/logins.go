@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -42,15 +43,15 @@ type Logins interface {
 	StoreLogin(ctx context.Context, session, sealed string, revision uint64, until time.Time) (uint64, error)
 }
 
-// login is what the inbox stores about a person who has logged in at an issuer. Only gateways with
+// login is a person's login at an issuer, as the inbox stores it for one session. Only gateways with
 // the same login key can read it.
 type login struct {
 	Tokens   issuer.Tokens `json:"tokens"`
 	User     string        `json:"user"` // the user id in the session's cookie
 	ClientID string        `json:"client_id"`
 	Login    schemas.Login `json:"login"`
-	// Turn is the gateway that asks the issuer about this login, alone until TurnEnds. Without it, two
-	// gateways would use the same refresh token, and an issuer ends a login for that.
+	// Turn is the gateway that asks the issuer about this login, alone until TurnEnds. Without turns, two
+	// gateways could use the same refresh token, and many issuers then end the login.
 	Turn     string    `json:"turn,omitempty"`
 	TurnEnds time.Time `json:"turn_ends,omitzero"`
 }
@@ -61,9 +62,9 @@ type loginEntry struct {
 	mu       sync.Mutex
 	login    login
 	revision uint64
-	unsaved  bool // login is newer than the stored one
-	notAsk   time.Time
-	failed   error // why the issuer did not answer last time
+	unsaved  bool      // login is newer than the stored one
+	askFrom  time.Time // the issuer is not asked before this time
+	failed   error     // why the issuer did not answer last time
 
 	used time.Time // guarded by the lock of logins, so that an entry that is about to be locked stays
 
@@ -84,7 +85,7 @@ type logins struct {
 	mu      sync.Mutex
 	known   map[string]*loginEntry // by the session's id
 	client  *issuer.Client
-	clientS schemas.OIDC // the settings of client
+	madeFor schemas.OIDC // the settings of client
 }
 
 // errLoginEnded is the error for a login that the issuer has ended, or of which nothing is stored.
@@ -98,7 +99,7 @@ func newLogins(nod Logins, key []byte, url string, recheck, lasts time.Duration)
 	return &logins{nod: nod, gateway: rand.Text(), aead: aead, url: url, recheck: recheck, lasts: lasts, known: map[string]*loginEntry{}}
 }
 
-// seal encrypts a value for one purpose or session. unseal decrypts only for the same one.
+// seal encrypts a value for one purpose or session.
 func (l *logins) seal(v any, purpose string) string {
 	plain, _ := json.Marshal(v) // never fails for texts and times
 	nonce := make([]byte, l.aead.NonceSize())
@@ -106,6 +107,7 @@ func (l *logins) seal(v any, purpose string) string {
 	return base64.RawURLEncoding.EncodeToString(l.aead.Seal(nonce, nonce, plain, []byte(purpose)))
 }
 
+// unseal decrypts text into v. It returns false if seal did not make text for the same purpose.
 func (l *logins) unseal(text, purpose string, v any) bool {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if n := l.aead.NonceSize(); err == nil && len(data) >= n {
@@ -130,22 +132,16 @@ func (l *logins) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings,
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.client == nil || !equalOIDC(&l.clientS, o) {
+	if l.client == nil || !reflect.DeepEqual(l.madeFor, *o) {
 		secret := ""
 		if o.ClientSecretEnv != "" || o.ClientSecretFile != "" {
 			if secret, err = people.ReadSecret("connectors.web.oidc.client_secret", o.ClientSecretEnv, o.ClientSecretFile, "the client's secret"); err != nil {
 				return nil, nil, schemas.Errorf(schemas.CodeUnavailable, "%v", err)
 			}
 		}
-		l.client, l.clientS = issuer.New(*o, secret, l.url+callbackPath), *o
+		l.client, l.madeFor = issuer.New(*o, secret, l.url+callbackPath), *o
 	}
 	return l.client, &state.Settings, nil
-}
-
-func equalOIDC(a, b *schemas.OIDC) bool {
-	x, _ := json.Marshal(a) // never fails for texts
-	y, _ := json.Marshal(b)
-	return string(x) == string(y)
 }
 
 // create stores the login of a new session.
@@ -160,17 +156,23 @@ func (l *logins) create(ctx context.Context, session token, n login) error {
 
 // end removes the login of a session that has ended.
 func (l *logins) end(ctx context.Context, session string) {
-	l.mu.Lock()
-	delete(l.known, session)
-	l.mu.Unlock()
+	l.forget(session)
 	if _, revision, err := l.nod.LoadLogin(ctx, session); err == nil && revision > 0 {
 		_, _ = l.nod.StoreLogin(ctx, session, "", revision, time.Time{}) // the session has ended already, and the entry expires with it
 	}
 }
 
+// forget removes what this gateway knows of a session's login.
+func (l *logins) forget(session string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.known, session)
+}
+
 // maxKnown is the number of entries at which the gateway forgets those that were not used lately.
 const maxKnown = 1024
 
+// entry returns the entry of a session's login, which is empty if this gateway did not know of the login.
 func (l *logins) entry(session string) *loginEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,9 +209,9 @@ func (l *logins) checkedAt(session string) time.Time {
 	return e.checked
 }
 
-// current returns the person of a session, with what the issuer last said. If that was some time
-// ago, it asks the issuer again. The error is UNAUTHORIZED if the issuer has ended the login, and
-// UNAVAILABLE with the reason if what the issuer last said is too old to count.
+// current returns the person of a session, with the login as the issuer last confirmed it. If the last
+// check is recheck ago, current asks the issuer again. The error is UNAUTHORIZED if the issuer has ended
+// the login, and UNAVAILABLE with the reason if the last check is too old to count.
 func (l *logins) current(ctx context.Context, session token) (schemas.From, error) {
 	if l == nil {
 		return schemas.From{}, errLoginEnded
@@ -228,9 +230,7 @@ func (l *logins) current(ctx context.Context, session token) (schemas.From, erro
 	if e.revision == 0 || now.Sub(e.login.Login.CheckedAt) >= l.recheck {
 		if err := l.renew(ctx, e, session, now); err != nil {
 			if errors.Is(err, errLoginEnded) {
-				l.mu.Lock()
-				delete(l.known, session.ID)
-				l.mu.Unlock()
+				l.forget(session.ID)
 				return schemas.From{}, err
 			}
 			e.failed = err
@@ -249,8 +249,8 @@ func (l *logins) current(ctx context.Context, session token) (schemas.From, erro
 		}
 		return schemas.From{}, schemas.Errorf(schemas.CodeUnavailable, "nod cannot ask about your login, and shows and takes nothing until it can: %v", e.failed)
 	}
-	said := e.login.Login
-	return schemas.From{UserID: e.login.User, Login: &said}, nil
+	checked := e.login.Login
+	return schemas.From{UserID: e.login.User, Login: &checked}, nil
 }
 
 // renew reads the stored login, and asks the issuer if another gateway has not just done so.
@@ -261,7 +261,7 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	if now.Sub(e.login.Login.CheckedAt) < l.recheck {
 		return nil
 	}
-	if time.Now().Before(e.notAsk) {
+	if time.Now().Before(e.askFrom) {
 		return e.failed
 	}
 	client, settings, err := l.issuer(ctx)
@@ -272,14 +272,8 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	if client == nil || o.Issuer != e.login.Login.Issuer || o.ClientID != e.login.ClientID {
 		return errLoginEnded // the settings name another issuer now
 	}
-	if e.login.Turn != l.gateway || !now.Before(e.login.TurnEnds) {
-		if e.login.Turn != "" && e.login.Turn != l.gateway && now.Before(e.login.TurnEnds) {
-			return schemas.Errorf(schemas.CodeUnavailable, "another web inbox is asking about your login: try again")
-		}
-		e.login.Turn, e.login.TurnEnds = l.gateway, now.Add(turnLasts)
-		if err := l.save(ctx, e, session); err != nil {
-			return err
-		}
+	if err := l.takeTurn(ctx, e, session, now); err != nil {
+		return err
 	}
 	tokens, person, err := client.Check(ctx, e.login.Tokens)
 	if errors.Is(err, issuer.ErrEnded) {
@@ -289,7 +283,7 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	e.unsaved = e.unsaved || tokens != e.login.Tokens
 	e.login.Tokens = tokens
 	if err != nil {
-		e.notAsk = time.Now().Add(askAgain)
+		e.askFrom = time.Now().Add(askAgain)
 		if e.unsaved {
 			if serr := l.save(ctx, e, session); serr != nil {
 				err = fmt.Errorf("%w; and the login could not be stored: %w", err, serr)
@@ -300,15 +294,29 @@ func (l *logins) renew(ctx context.Context, e *loginEntry, session token, now ti
 	if o.UserID(person.User) != e.login.User {
 		return errLoginEnded // the claim that identifies the person is another person's now
 	}
-	e.login.Login = said(o, settings, &person, now)
+	e.login.Login = loginAt(now, o, settings, &person)
 	e.login.Turn, e.login.TurnEnds, e.unsaved, e.failed = "", time.Time{}, true, nil
-	e.notAsk = time.Time{}
+	e.askFrom = time.Time{}
 	return l.save(ctx, e, session)
 }
 
-// said returns what an issuer says about a person at a time, with those groups that the settings
-// name.
-func said(o *schemas.OIDC, settings *schemas.Settings, p *issuer.Person, at time.Time) schemas.Login {
+// takeTurn stores that this gateway asks the issuer about a login, unless it has the turn already. The
+// error is UNAVAILABLE while another gateway has the turn.
+func (l *logins) takeTurn(ctx context.Context, e *loginEntry, session token, now time.Time) error {
+	taken := now.Before(e.login.TurnEnds)
+	switch {
+	case taken && e.login.Turn == l.gateway:
+		return nil
+	case taken:
+		return schemas.Errorf(schemas.CodeUnavailable, "another web inbox is asking about your login: try again")
+	}
+	e.login.Turn, e.login.TurnEnds = l.gateway, now.Add(turnLasts)
+	return l.save(ctx, e, session)
+}
+
+// loginAt returns the login of a person whom the issuer vouched for at the time at. Of the person's
+// groups it has those that the settings name.
+func loginAt(at time.Time, o *schemas.OIDC, settings *schemas.Settings, p *issuer.Person) schemas.Login {
 	return schemas.Login{Issuer: o.Issuer, Subject: p.Subject, Name: cutText(p.Name), Groups: settings.Wanted(p.Groups), CheckedAt: at}
 }
 
@@ -322,7 +330,8 @@ func cutText(s string) string {
 	return s
 }
 
-// load reads the stored login, unless this gateway has a newer one that it could not store yet.
+// load reads the stored login. If this gateway has a newer login that it could not store yet, load
+// stores that login instead.
 func (l *logins) load(ctx context.Context, e *loginEntry, session token) error {
 	if e.unsaved {
 		return l.save(ctx, e, session)
@@ -339,6 +348,8 @@ func (l *logins) load(ctx context.Context, e *loginEntry, session token) error {
 	return nil
 }
 
+// save stores the login of an entry. The error is UNAVAILABLE if another gateway has written the login
+// since this one has read it.
 func (l *logins) save(ctx context.Context, e *loginEntry, session token) error {
 	revision, err := l.nod.StoreLogin(ctx, session.ID, l.seal(e.login, session.ID), e.revision, session.Ends)
 	if errors.Is(err, &schemas.Error{Code: schemas.CodeConflict}) {

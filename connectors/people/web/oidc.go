@@ -25,7 +25,6 @@ const (
 // flow is a login that has begun in a browser. The browser keeps it, encrypted, in a cookie.
 type flow struct {
 	issuer.Flow
-	ID       string    `json:"id"`
 	Issuer   string    `json:"issuer"`
 	ClientID string    `json:"client_id"`
 	Page     string    `json:"page"`
@@ -35,6 +34,7 @@ type flow struct {
 // pages matches the parts of the page's address to which a login may return.
 var pages = regexp.MustCompile(`^#/[A-Za-z0-9_/-]{0,300}$`)
 
+// flowCookie returns the cookie that keeps a login between its beginning and its end.
 func (s *Server) flowCookie(value string, age time.Duration) *http.Cookie {
 	c := s.cookie(value, age)
 	// The issuer's redirect is a navigation from another site, with which a browser sends no strict
@@ -96,11 +96,12 @@ func (s *Server) beginLogin(w http.ResponseWriter, r *http.Request) {
 		body.Page = "#/"
 	}
 	o, now := settings.OIDC(), time.Now()
-	f := flow{Flow: begun, ID: "flow-" + begun.State, Issuer: o.Issuer, ClientID: o.ClientID, Page: body.Page, Ends: now.Add(flowLasts)}
+	f := flow{Flow: begun, Issuer: o.Issuer, ClientID: o.ClientID, Page: body.Page, Ends: now.Add(flowLasts)}
 	http.SetCookie(w, s.flowCookie(s.logins.seal(f, flowPurpose), flowLasts))
 	replyJSON(w, map[string]string{"url": url})
 }
 
+// issuer is logins.issuer, and returns nil if people cannot log in at an issuer.
 func (s *Server) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings, error) {
 	if s.logins == nil {
 		return nil, nil, nil
@@ -125,7 +126,7 @@ func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 		s.loginFailed(w, http.StatusForbidden, "The issuer has refused the login.")
 		return
 	}
-	first, err := s.opts.LoginCodes.SpendLoginCode(r.Context(), f.ID, f.Ends)
+	first, err := s.opts.LoginCodes.SpendLoginCode(r.Context(), "flow-"+f.State, f.Ends)
 	if err == nil && !first {
 		s.loginFailed(w, http.StatusBadRequest, "This login was completed before.")
 		return
@@ -148,7 +149,8 @@ func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// flowOf returns the login that a browser has begun, if the state in the address is its state.
+// flowOf returns the login that a browser has begun. If the browser has begun none, or if the address
+// has another state than that login, ok is false.
 func (s *Server) flowOf(r *http.Request) (f flow, ok bool) {
 	c, err := r.Cookie(s.flowCookie("", 0).Name)
 	if err != nil || s.logins == nil || !s.logins.unseal(c.Value, flowPurpose, &f) {
@@ -159,7 +161,8 @@ func (s *Server) flowOf(r *http.Request) (f flow, ok bool) {
 		subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(f.State)) == 1 && time.Now().Before(f.Ends)
 }
 
-// completeLogin returns the cookie of a new session. It makes none for a person who may not answer.
+// completeLogin returns the cookie of a new session. A person who may not answer gets no session; the
+// error is then FORBIDDEN.
 func (s *Server) completeLogin(ctx context.Context, f *flow, code, iss string) (*http.Cookie, error) {
 	client, settings, err := s.issuer(ctx)
 	if err != nil {
@@ -181,7 +184,7 @@ func (s *Server) completeLogin(ctx context.Context, f *flow, code, iss string) (
 	if len(user) > maxUserID {
 		return nil, fmt.Errorf("the identity of a person at %s has %d bytes, and the most is %d", o.Issuer, len(user), maxUserID)
 	}
-	n := login{Tokens: tokens, User: user, ClientID: o.ClientID, Login: said(o, settings, &person, at)}
+	n := login{Tokens: tokens, User: user, ClientID: o.ClientID, Login: loginAt(at, o, settings, &person)}
 	who, err := s.opts.Logins.ApproverAs(ctx, schemas.From{UserID: user, Login: &n.Login})
 	if err != nil {
 		return nil, err
@@ -201,11 +204,8 @@ func (s *Server) brokerTime(ctx context.Context) (time.Time, error) {
 	return s.clock.now(), err
 }
 
-// logoutURL returns the address at which the browser of a session also logs out at the issuer, or "".
-func (s *Server) logoutURL(ctx context.Context, session token) string {
-	if !schemas.IsLoginUser(session.User) {
-		return ""
-	}
+// logoutURL returns the address at which a browser also logs out at the issuer, or "".
+func (s *Server) logoutURL(ctx context.Context) string {
 	client, _, err := s.issuer(ctx)
 	if err != nil || client == nil {
 		return ""
@@ -221,6 +221,7 @@ var failedPage = template.Must(template.New("").Parse(`<!doctype html>
 </html>
 `))
 
+// loginFailed replies with a page that says why the login has failed.
 func (s *Server) loginFailed(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

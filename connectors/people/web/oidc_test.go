@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus/roles"
@@ -55,11 +54,7 @@ func TestAPersonLogsInAtTheIssuer(t *testing.T) {
 	c.Nil(session(again))
 
 	second := c.oidcGateway(0, 0)
-	req := second.does("GET", "/whoami", "", func(r *http.Request) {
-		name := second.login("ann").Name
-		r.AddCookie(&http.Cookie{Name: name, Value: in.Value})
-	})
-	c.Equal(http.StatusOK, req.status, "a session is valid at each gateway with the key")
+	c.Equal(http.StatusOK, second.does("GET", "/whoami", "", with(second.sessionCookie(in.Value))).status, "a session is valid at each gateway with the key")
 }
 
 func TestForgedLoginsAreRefused(t *testing.T) {
@@ -114,8 +109,8 @@ func TestALoginBelongsToTheBrowserThatBeganIt(t *testing.T) {
 		"without a state":        c.calls(strings.Replace(callback, state, "", 1), with(flow)),
 		"with another state":     c.calls(strings.Replace(callback, state, "state=x", 1), with(flow)),
 		"with two states":        c.calls(callback+"&"+state, with(flow)),
-		"a session in its place": c.calls(callback, func(r *http.Request) { r.AddCookie(&http.Cookie{Name: flow.Name, Value: c.rig.login("ann").Value}) }),
-		"a flow as a session":    c.calls("/whoami", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: c.rig.login("ann").Name, Value: flow.Value}) }),
+		"a session in its place": c.calls(callback, with(&http.Cookie{Name: flow.Name, Value: c.login("ann").Value})),
+		"a flow as a session":    c.calls("/whoami", with(c.sessionCookie(flow.Value))),
 	} {
 		c.NotEqual(http.StatusSeeOther, got.status, name)
 		c.NotEqual(http.StatusOK, got.status, name)
@@ -230,7 +225,8 @@ func TestNoLinkLogsInAsAPersonOfAnIssuer(t *testing.T) {
 	c.Contains(c.does("GET", "/whoami", "", with(c.enters())).body, `"name":"Cleo"`)
 }
 
-func (s *socket) ends(r *require.Assertions) error {
+// ends reads until the server closes the connection, and returns the error of the last read.
+func (s *socket) ends() error {
 	for {
 		if _, err := s.reads(); err != nil {
 			return err
@@ -257,7 +253,7 @@ func TestARemovedPersonIsOut(t *testing.T) {
 				reply, _ := open.gets("inbox.subscribe", nil)
 				c.True(reply.Payload.Success)
 				remove(c.issuer)
-				err = open.ends(c.Assertions)
+				err = open.ends()
 				c.Equal(websocket.StatusPolicyViolation, websocket.CloseStatus(err), err)
 				who := c.does("GET", "/whoami", "", with(in))
 				c.Contains([]int{http.StatusUnauthorized, http.StatusForbidden}, who.status, who.body)
@@ -278,7 +274,7 @@ func TestWithoutTheIssuerNothingIsShownOrTaken(t *testing.T) {
 	reply, _ := open.gets("inbox.subscribe", nil)
 	c.True(reply.Payload.Success)
 	c.issuer.change(func() { c.issuer.down = true })
-	err = open.ends(c.Assertions)
+	err = open.ends()
 	c.Equal(websocket.StatusTryAgainLater, websocket.CloseStatus(err), err)
 	who := c.does("GET", "/whoami", "", with(in))
 	c.Equal(http.StatusServiceUnavailable, who.status)
@@ -297,7 +293,7 @@ func TestGatewaysShareALogin(t *testing.T) {
 	c.rig = c.oidcGateway(time.Nanosecond, 0) // each use asks the issuer
 	in := c.enters()
 	second := c.oidcGateway(time.Nanosecond, 0)
-	there := &http.Cookie{Name: second.rigCookie(), Value: in.Value}
+	there := second.sessionCookie(in.Value)
 	for range 20 {
 		var both sync.WaitGroup
 		var a, b answer
@@ -309,5 +305,7 @@ func TestGatewaysShareALogin(t *testing.T) {
 	c.Equal(http.StatusOK, c.does("GET", "/whoami", "", with(in)).status)
 }
 
-// rigCookie returns the name of the gateway's session cookie.
-func (r *rig) rigCookie() string { return r.login("ann").Name }
+// sessionCookie returns a cookie with the name of the gateway's session cookie.
+func (r *rig) sessionCookie(value string) *http.Cookie {
+	return &http.Cookie{Name: r.login("ann").Name, Value: value}
+}

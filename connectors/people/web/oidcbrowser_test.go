@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -40,7 +41,7 @@ func TestTheLoginButton(t *testing.T) {
 	for _, width := range []int64{360, 768, 1440} {
 		p.does(chromedp.EmulateViewport(width, 800))
 		p.True(value[bool](p, "document.documentElement.scrollWidth <= innerWidth"))
-		p.keeps("login-" + map[int64]string{360: "360", 768: "768", 1440: "1440"}[width] + ".png")
+		p.keeps(fmt.Sprintf("login-%d.png", width))
 	}
 	p.does(script("document.querySelector('button.login').click()"))
 	p.sees("document.querySelector('.user').innerText === 'Ann (s-ann)' && document.querySelector('.state').hidden")

@@ -58,13 +58,10 @@ func (c *company) applies(rule, more string) {
 func (c *company) oidcGateway(recheck, lasts time.Duration) *rig {
 	c.t.Helper()
 	desk := connector.NewDesk(c.connect(roles.ConnectorID(web.Name)), web.Name)
-	var s *web.Server
-	var err error
-	o := web.Options{
+	s, err := web.Open(web.Options{
 		DataDir: c.t.TempDir(), KeyFile: c.key(), Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Check: 20 * time.Millisecond,
 		Desk: desk, Registry: desk, LoginCodes: desk, Records: desk, Logins: desk, Recheck: recheck, LoginAge: lasts, Log: quiet(),
-	}
-	s, err = web.Open(o)
+	})
 	c.NoError(err)
 	c.t.Cleanup(func() { c.NoError(s.Stop(context.Background())) })
 	other := *c.rig
@@ -87,8 +84,7 @@ func (c *company) begins(page string) (*http.Cookie, string) {
 // atIssuer follows the address at the issuer, and returns the path and query of the callback.
 func (c *company) atIssuer(at string) string {
 	c.t.Helper()
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Get(at)
+	resp, err := unredirected().Get(at)
 	c.NoError(err)
 	defer resp.Body.Close()
 	c.Equal(http.StatusFound, resp.StatusCode)
@@ -97,20 +93,15 @@ func (c *company) atIssuer(at string) string {
 	return back.RequestURI()
 }
 
+// unredirected returns a client that follows no redirects.
+func unredirected() *http.Client {
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// calls gets a path of the inbox, and follows no redirects.
 func (c *company) calls(path string, change ...func(*http.Request)) answer {
 	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.ctx, "GET", c.web.URL()+path, nil)
-	c.NoError(err)
-	for _, f := range change {
-		f(req)
-	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Do(req)
-	c.NoError(err)
-	defer resp.Body.Close()
-	body := make([]byte, 4096)
-	n, _ := resp.Body.Read(body)
-	return answer{resp.StatusCode, string(body[:n]), resp.Header, resp.Cookies()}
+	return c.doesBy(unredirected(), "GET", path, "", change...)
 }
 
 // tries logs in as the issuer's person, and returns the reply of the callback.

@@ -219,13 +219,18 @@ type answer struct {
 // does sends an HTTP request. The functions in change may alter the request before that.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
+	return r.doesBy(http.DefaultClient, method, path, body, change...)
+}
+
+func (r *rig) doesBy(client *http.Client, method, path, body string, change ...func(*http.Request)) answer {
+	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.ctx, method, cmp.Or(r.at, r.web.URL())+path, strings.NewReader(body))
 	r.NoError(err)
 	req.Host = strings.TrimPrefix(strings.TrimPrefix(r.web.URL(), "http://"), "https://")
 	for _, c := range change {
 		c(req)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	r.NoError(err)
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)

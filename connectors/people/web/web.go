@@ -92,9 +92,9 @@ type Options struct {
 	// Check is the interval at which the gateway sends the time to each client, and checks again that
 	// the client's user may answer. 0 means 15 s.
 	Check time.Duration
-	// Recheck is the age at which the use of a login at an issuer makes the gateway ask the issuer
-	// again, and LoginAge the age at which a login no longer counts. 0 means 30 s and
-	// schemas.MaxLoginAge, which is also the most that engines accept.
+	// Recheck is the age of a login at which the gateway asks the issuer again when the login is used;
+	// 0 means 30 s. LoginAge is the age at which a login no longer counts; 0 means schemas.MaxLoginAge,
+	// which is also the most that engines accept.
 	Recheck, LoginAge time.Duration
 	// Push is the HTTP client for browsers' push services. nil means a default client.
 	Push *http.Client

@@ -27,11 +27,11 @@ const (
 	maxResponse = 2 << 20 // the longest response of the issuer, in bytes
 )
 
-// ErrEnded means that the issuer no longer vouches for the person, who has to log in again. After
-// any other error of Check the issuer has said nothing about the person.
+// ErrEnded means that the issuer no longer vouches for the person, who has to log in again. Any other
+// error of Check tells nothing about the person.
 var ErrEnded = errors.New("the issuer no longer vouches for this login")
 
-// Tokens give access to what the issuer says about one person. They are secret.
+// Tokens give access to the issuer's claims about one person. They are secret.
 type Tokens struct {
 	Subject    string    `json:"subject"`
 	Refresh    string    `json:"refresh,omitempty"`
@@ -57,7 +57,7 @@ type Client struct {
 	found *endpoints
 }
 
-// endpoints is what the issuer's discovery document says.
+// endpoints are the issuer's endpoints, by its discovery document.
 type endpoints struct {
 	provider *oidc.Provider
 	verifier *oidc.IDTokenVerifier
@@ -187,8 +187,8 @@ func (c *Client) Begin(ctx context.Context) (Flow, string, error) {
 	return f, at.oauth.AuthCodeURL(f.State, options...), nil
 }
 
-// Finish completes a login with what the browser brought back from the issuer: the code, and the
-// issuer's name if the response has one. The caller has compared the state.
+// Finish completes a login with the parameters of the issuer's response, which the browser has brought
+// back: the code, and the issuer's name if the response has one. The caller has compared the state.
 func (c *Client) Finish(ctx context.Context, f Flow, code, iss string) (Tokens, Person, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, c.http), 2*askWithin)
 	defer cancel()
@@ -216,8 +216,8 @@ func (c *Client) Finish(ctx context.Context, f Flow, code, iss string) (Tokens, 
 	return t, p, err
 }
 
-// keep stores the secrets of a response. An issuer that gives no new refresh token means the
-// present one.
+// keep stores the secrets of a response. If the response has no new refresh token, the present one
+// stays valid.
 func (t *Tokens) keep(token *oauth2.Token) {
 	if token.RefreshToken != "" {
 		t.Refresh = token.RefreshToken
@@ -228,7 +228,7 @@ func (t *Tokens) keep(token *oauth2.Token) {
 }
 
 // Check asks the issuer about a person who has logged in. The returned tokens replace the given
-// ones, which may no longer work. They are also returned with an error that is not ErrEnded.
+// ones, which may no longer work. This also holds if the error is not nil and not ErrEnded.
 func (c *Client) Check(ctx context.Context, t Tokens) (Tokens, Person, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, c.http), askWithin)
 	defer cancel()
@@ -268,8 +268,8 @@ func (c *Client) Check(ctx context.Context, t Tokens) (Tokens, Person, error) {
 	return t, p, err
 }
 
-// LogoutURL returns the address at which a browser also logs out at the issuer, and comes back
-// to the URL back. It is empty if the issuer offers none, or cannot be asked.
+// LogoutURL returns the address at which a browser also logs out at the issuer. From there the browser
+// returns to the URL back. The address is empty if the issuer offers no logout, or cannot be asked.
 func (c *Client) LogoutURL(ctx context.Context, back string) string {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Person is what the issuer says about a person at one time.
+// Person is a person by the issuer's claims at one time.
 type Person struct {
 	Subject string
 	User    string // the value of the claim that identifies the person
@@ -66,8 +66,8 @@ func reason(err error) error {
 	return errors.New("its issuer, audience, algorithm or signature is wrong")
 }
 
-// person returns what the issuer says: the claims of the id_token, if there is one, and those of
-// its userinfo_endpoint, which win.
+// person returns the person by the claims of the id_token, if there is one, and by those of the issuer's
+// userinfo_endpoint, which win.
 func (c *Client) person(ctx context.Context, at *endpoints, access, subject string, claims map[string]any) (Person, error) {
 	all := maps.Clone(claims)
 	if at.userinfo != "" {
@@ -76,7 +76,7 @@ func (c *Client) person(ctx context.Context, at *endpoints, access, subject stri
 			return Person{}, err
 		}
 		if more["sub"] != subject {
-			return Person{}, ErrEnded // of another person than the login
+			return Person{}, ErrEnded // the claims are of another person than the login
 		}
 		if all == nil {
 			all = map[string]any{}
