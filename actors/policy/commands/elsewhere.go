@@ -25,7 +25,7 @@ var mildOptions = strings.Fields("stricthostkeychecking connecttimeout batchmode
 // MayGoElsewhere reports whether a command may act on another place than its words seem to name.
 func MayGoElsewhere(argv []string) bool {
 	name, args := ProgramName(argv[0]), argv[1:]
-	if at := strings.LastIndexByte(argv[0], '/'); at >= 0 && !slices.Contains([]string{"/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin"}, argv[0][:at]) {
+	if IsElsewhere(argv[0]) {
 		return true
 	}
 	switch name {
@@ -53,6 +53,13 @@ func MayGoElsewhere(argv []string) bool {
 	}
 	s, known := systems[name]
 	return known && s.isUncertain(args)
+}
+
+// IsElsewhere reports whether a command's first word is the path of a program outside the directories of
+// the system's programs.
+func IsElsewhere(program string) bool {
+	at := strings.LastIndexByte(program, '/')
+	return at >= 0 && !slices.Contains([]string{"/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin"}, program[:at])
 }
 
 // reroutesBy reports whether a flag, which may be a group of letters or the beginning of a long name, makes a

@@ -49,7 +49,7 @@ var (
 // uses them. If byDefault is true, a change of the default remote counts too. In doubt changesRemotes returns
 // true.
 func (f *Facts) changesRemotes(byDefault bool) bool {
-	if f.gitMoved || f.renamed || len(f.Writes) > 0 {
+	if f.gitMoved || f.renames() || len(f.Writes) > 0 {
 		return true
 	}
 	keepers := remoteKeepers
@@ -59,7 +59,7 @@ func (f *Facts) changesRemotes(byDefault bool) bool {
 	for _, argv := range f.Commands {
 		name := commands.ProgramName(argv[0])
 		if name == "git" {
-			if len(argv) < 2 || commands.HasGlobals(argv) {
+			if len(argv) < 2 || commands.HasGlobals(argv) || commands.IsElsewhere(argv[0]) {
 				return true
 			}
 			reads := commands.Reader("git " + argv[1])

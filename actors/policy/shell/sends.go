@@ -130,8 +130,12 @@ var renamers = []string{"alias", "hash", "enable", "source", ".", "trap", "read"
 func (f *Facts) mayGoElsewhere(i int) bool {
 	argv := f.Commands[i]
 	if _, _, ok := commands.Remote(argv); ok {
-		return f.renamed
+		return f.renames() || commands.IsElsewhere(argv[0])
 	}
-	return f.moved || f.renamed || f.loose[i] || commands.MayGoElsewhere(argv) ||
-		slices.ContainsFunc(f.Commands, func(argv []string) bool { return slices.Contains(renamers, argv[0]) && !isOperandDot(argv) })
+	return f.moved || f.renames() || f.loose[i] || commands.MayGoElsewhere(argv)
+}
+
+// renames reports whether a name in the line may mean another program than usual.
+func (f *Facts) renames() bool {
+	return f.renamed || slices.ContainsFunc(f.Commands, func(argv []string) bool { return slices.Contains(renamers, argv[0]) && !isOperandDot(argv) })
 }
