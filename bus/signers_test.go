@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -193,6 +194,18 @@ func TestTheKeyThatPushesOnlyPushes(t *testing.T) {
 	for _, subject := range []string{">", "$SYS.>", "$SYS.ACCOUNT.>", "_INBOX.>"} {
 		require.False(t, maySubscribe(t, nc, subject), subject)
 	}
+}
+
+// A server that reads accounts from its configuration alone stores none.
+func TestAServerWithoutAResolverOfItsOwnIsNamed(t *testing.T) {
+	t.Parallel()
+	g := startAccounts(t, layout{config: func(config string) string {
+		return regexp.MustCompile(`resolver: \{.*\}`).ReplaceAllLiteralString(config, "resolver: MEMORY")
+	}})
+	accounts, err := g.keys.AccountJWTs(time.Now())
+	require.NoError(t, err)
+	_, err = bus.PushAccounts(t.Context(), g.url, g.keys.PushCreds(), accounts[1:], quiet())
+	requireOneLineError(t, err, "keep no accounts", "nod keys config")
 }
 
 // A revocation reaches all servers of a cluster, closes the key's connections on each, and survives
