@@ -60,6 +60,7 @@ func tokenRetry(tries int) time.Duration {
 	return wait/2 + rand.N(wait/2)
 }
 
+// onThisMachine reports whether host is localhost or a loopback address.
 func onThisMachine(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
