@@ -94,17 +94,8 @@ func (k *Keys) addAdmitting(id ID) error {
 		return nil
 	}
 	for suffix, create := range map[string]func() (nkeys.KeyPair, error){issuerSuffix: nkeys.CreateAccount, xkeySuffix: nkeys.CreateCurveKeys} {
-		pair, err := create()
-		if err != nil {
+		if err := writeSeed(k.admitPath(suffix), create); err != nil {
 			return fmt.Errorf("make a key for %s: %w", id, err)
-		}
-		seed, err := pair.Seed()
-		if err == nil {
-			err = WriteNew(k.admitPath(suffix), append(seed, '\n'))
-		}
-		pair.Wipe() // clears seed too
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("write the key of %s: %w", id, err)
 		}
 	}
 	return nil
