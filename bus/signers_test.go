@@ -196,7 +196,7 @@ func TestAServerWithoutAResolverOfItsOwnIsNamed(t *testing.T) {
 	accounts, err := g.keys.AccountJWTs(time.Now())
 	require.NoError(t, err)
 	_, err = bus.PushAccounts(t.Context(), g.url, g.keys.PushCreds(), accounts[1:], quiet())
-	requireOneLineError(t, err, "keep no accounts", "nod keys config")
+	requireOneLine(t, err, "keep no accounts", "nod keys config")
 }
 
 // A revocation reaches all servers of a cluster, closes the key's connections on each, and survives
