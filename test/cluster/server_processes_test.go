@@ -186,9 +186,10 @@ func (c *cluster) pending() (ids []string) {
 // the test fails and the channel is closed.
 func (c *cluster) asks(id string) <-chan schemas.Decision {
 	decided := make(chan schemas.Decision, 1)
+	p := c.command("agent-local", "ask", "--session", "cluster", "--tool", "Frobnicate", "--id", id, "--json")
 	go func() {
 		defer close(decided)
-		out, err := c.run("agent-local", "ask", "--session", "cluster", "--tool", "Frobnicate", "--id", id, "--json")
+		out, err := output(p)
 		var d schemas.Decision
 		if assert.NoError(c.t, err, id) && assert.NoError(c.t, json.Unmarshal([]byte(out), &d)) {
 			decided <- d
@@ -198,7 +199,11 @@ func (c *cluster) asks(id string) <-chan schemas.Decision {
 }
 
 func (c *cluster) run(key string, args ...string) (string, error) {
-	p := c.command(key, args...)
+	return output(c.command(key, args...))
+}
+
+// output runs a command. An error has its stderr.
+func output(p *exec.Cmd) (string, error) {
 	var errs bytes.Buffer
 	p.Stderr = &errs
 	out, err := p.Output()
