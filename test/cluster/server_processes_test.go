@@ -159,10 +159,13 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 }
 
 // letsMeAnswer applies settings in which the user who runs the tests is an approver.
-func (c *cluster) letsMeAnswer() {
-	settings := filepath.Join(c.dir, "s.json")
-	require.NoError(c.t, os.WriteFile(settings, rig.Apart("{}"), 0o600))
-	_, err := c.run("owner", "settings", "apply", settings)
+func (c *cluster) letsMeAnswer() { c.applies("{}") }
+
+// applies makes settings the settings of the cluster.
+func (c *cluster) applies(settings string) {
+	file := filepath.Join(c.dir, "s.json")
+	require.NoError(c.t, os.WriteFile(file, rig.Apart(settings), 0o600))
+	_, err := c.run("owner", "settings", "apply", file)
 	require.NoError(c.t, err)
 }
 
