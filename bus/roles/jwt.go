@@ -122,7 +122,7 @@ func accountNames() []Account { return []Account{System, Store, Edge, Observe} }
 // never is the time of a revocation: a revoked key stays refused, whenever its JWT was signed.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// claims returns what the JWT of an account says, without the tokens of its imports.
+// claims returns the content of an account's JWT, without the tokens of its imports.
 func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
 	c := jwt.NewAccountClaims(s.Accounts[a])
 	c.Name = jwtAccount(a)

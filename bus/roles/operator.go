@@ -133,7 +133,7 @@ func (o *operator) complete() error {
 	return o.ensurePush()
 }
 
-// newAccount returns the public key of a new account, whose seed nobody has.
+// newAccount returns the public key of a new account, whose seed is not kept.
 func newAccount() (string, error) {
 	pair, err := nkeys.CreateAccount()
 	if err != nil {
