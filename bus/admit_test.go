@@ -27,19 +27,14 @@ var asTokenService = roles.ID{Role: roles.TokenService}
 type admitting struct {
 	*guarded
 	server *bus.Server
-	dir    string
 	users  []roles.User
 	log    *slog.Logger // of the token service; nil means quiet
 }
 
 func startAdmitting(t *testing.T) *admitting {
 	t.Helper()
-	dir := t.TempDir()
-	keys, users := keysOf(t, dir, append(everybody(), asTokenService)...)
-	server, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet(), SyncInterval: bus.SyncAlways})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	return &admitting{guarded: &guarded{t: t, url: server.URL(), keys: keys}, server: server, dir: dir, users: users}
+	g, server, users := embedGuarded(t, asTokenService)
+	return &admitting{guarded: g, server: server, users: users}
 }
 
 // serve runs a token service. Its tokens are "<agent>'s token".
@@ -182,10 +177,7 @@ func TestTheLogOfTheTokenServiceHasNoToken(t *testing.T) {
 }
 
 func foreignKey(t *testing.T) nats.Option {
-	pair, err := nkeys.CreateUser()
-	require.NoError(t, err)
-	public, err := pair.PublicKey()
-	require.NoError(t, err)
+	pair, public := newKey(t, nkeys.CreateUser)
 	return nats.Nkey(public, pair.Sign)
 }
 
@@ -302,14 +294,8 @@ func TestForgedQuestionsAreNotAnswered(t *testing.T) {
 
 	server, err := nkeys.CreateServer()
 	require.NoError(t, err)
-	x, err := nkeys.CreateCurveKeys()
-	require.NoError(t, err)
-	xkey, err := x.PublicKey()
-	require.NoError(t, err)
-	user, err := nkeys.CreateUser()
-	require.NoError(t, err)
-	public, err := user.PublicKey()
-	require.NoError(t, err)
+	x, xkey := newKey(t, nkeys.CreateCurveKeys)
+	_, public := newKey(t, nkeys.CreateUser)
 	question := func(change func(*jwt.AuthorizationRequestClaims)) []byte {
 		q := jwt.NewAuthorizationRequestClaims(admits.Admits.Issuer)
 		q.Audience, q.UserNkey, q.Expires = "nats-authorization-request", public, time.Now().Add(time.Minute).Unix()
@@ -349,8 +335,7 @@ func TestForgedQuestionsAreNotAnswered(t *testing.T) {
 		"old":        func(q *jwt.AuthorizationRequestClaims) { q.Expires = time.Now().Add(-time.Minute).Unix() },
 		"other xkey": func(q *jwt.AuthorizationRequestClaims) { q.Server.XKey = admits.Admits.XKey },
 		"other issuer": func(q *jwt.AuthorizationRequestClaims) {
-			pair, _ := nkeys.CreateAccount()
-			q.Subject, _ = pair.PublicKey()
+			_, q.Subject = newKey(t, nkeys.CreateAccount)
 		},
 	} {
 		require.ErrorIs(t, ask(seal(question(change)), xkey), nats.ErrTimeout, name)

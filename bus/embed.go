@@ -47,8 +47,7 @@ type EmbedOptions struct {
 	Users []roles.User
 	// Prepare, if set, returns the Users. It is called while the data directory is locked and
 	// before the server reads it. If Prepare fails, the server does not start.
-	Prepare   func(context.Context) ([]roles.User, error)
-	admitting []roles.User // of a running server: the users of the token service at its start
+	Prepare func(context.Context) ([]roles.User, error)
 	// Version is written to run.json.
 	Version string
 	// Log receives the server's warnings and errors; nil means slog.Default.
@@ -150,7 +149,7 @@ func startEmbedded(ctx context.Context, o EmbedOptions, disk *diskFailure) (*ser
 	if o.Port, err = freePort(o.Host, o.Port); err != nil {
 		return nil, nil, err
 	}
-	opts, err := o.serverOptions()
+	opts, err := o.serverOptions(roles.TokenServices(o.Users))
 	if err != nil {
 		return nil, nil, fmt.Errorf("configure the embedded NATS server: %w", err)
 	}
@@ -191,7 +190,8 @@ func listening(ctx context.Context, ns *server.Server, fatal <-chan error) error
 	}
 }
 
-func (o EmbedOptions) serverOptions() (*server.Options, error) {
+// serverOptions returns the options of a server that asks the users admitting about clients without a key.
+func (o EmbedOptions) serverOptions(admitting []roles.User) (*server.Options, error) {
 	dir, err := filepath.Abs(filepath.Join(o.DataDir, storeName))
 	if err != nil {
 		return nil, err
@@ -214,10 +214,6 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 			return nil, err
 		}
 		opts.TLSTimeout = tlsWithin.Seconds()
-	}
-	admitting := o.admitting
-	if admitting == nil {
-		admitting = roles.TokenServices(o.Users)
 	}
 	text := roles.Config{Users: o.Users, Admitting: admitting, StoreDir: dir, SyncInterval: max(o.SyncInterval, 0), EngineInProcess: o.groupsSyncs()}.String()
 	if err := opts.ProcessConfigString(text); err != nil { // the server's error has one line for each fault

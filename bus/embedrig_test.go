@@ -60,12 +60,19 @@ type guarded struct {
 
 func startGuarded(t *testing.T) *guarded {
 	t.Helper()
+	g, _, _ := embedGuarded(t)
+	return g
+}
+
+// embedGuarded is startGuarded with further keys. It also returns the server and its users.
+func embedGuarded(t *testing.T, more ...roles.ID) (*guarded, *bus.Server, []roles.User) {
+	t.Helper()
 	dir := t.TempDir()
-	keys, users := keysOf(t, dir, everybody()...)
+	keys, users := keysOf(t, dir, append(everybody(), more...)...)
 	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet(), SyncInterval: bus.SyncAlways})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return &guarded{t: t, dir: dir, url: s.URL(), keys: keys}
+	return &guarded{t: t, dir: dir, url: s.URL(), keys: keys}, s, users
 }
 
 // mode is how a server knows the keys. The rights are the same in both modes.
@@ -95,17 +102,24 @@ func startIn(t *testing.T, m mode) *guarded {
 	return startGuarded(t)
 }
 
-// startAccounts runs a server in operator mode, with the changes of the layouts, and with keys for
-// all roles.
-func startAccounts(t *testing.T, layouts ...layout) *guarded {
+// operatorKeys makes a directory with keys for all roles, for servers in operator mode.
+func operatorKeys(t *testing.T) (dir string, keys *roles.Keys, accounts []roles.AccountJWT) {
 	t.Helper()
-	dir := t.TempDir()
+	dir = t.TempDir()
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
 	require.NoError(t, keys.ForOperator())
 	require.NoError(t, keys.Ensure(everybody()...))
-	accounts, err := keys.AccountJWTs(time.Now())
+	accounts, err = keys.AccountJWTs(time.Now())
 	require.NoError(t, err)
+	return dir, keys, accounts
+}
+
+// startAccounts runs a server in operator mode, with the changes of the layouts, and with keys for
+// all roles.
+func startAccounts(t *testing.T, layouts ...layout) *guarded {
+	t.Helper()
+	dir, keys, accounts := operatorKeys(t)
 	signs := operatorSeed(t, dir, "accounts")
 	for i := range accounts {
 		claims, err := jwt.DecodeAccountClaims(accounts[i].JWT)
@@ -125,6 +139,15 @@ func startAccounts(t *testing.T, layouts ...layout) *guarded {
 		text = l.text(text)
 	}
 	return &guarded{t: t, dir: dir, url: startText(t, text).ClientURL(), keys: keys}
+}
+
+func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyPair, public string) {
+	t.Helper()
+	pair, err := create()
+	require.NoError(t, err)
+	public, err = pair.PublicKey()
+	require.NoError(t, err)
+	return pair, public
 }
 
 // operatorSeed reads a seed of the operator or of a signer.

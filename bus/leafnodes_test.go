@@ -29,7 +29,7 @@ var anyConnection = layout{
 }
 
 // A server takes every acknowledgement from a leaf node, whatever the rights of its key. If the servers
-// of a cluster accept leaf nodes, an agent could so acknowledge prompts that nobody has shown, or take
+// of a cluster accept leaf nodes, an agent could acknowledge prompts that nobody has shown, or take
 // them. No key connects as a leaf node.
 func TestNoKeyConnectsALeafNode(t *testing.T) {
 	t.Parallel()

@@ -40,12 +40,7 @@ func TestWhatOtherAccountsOfAnOperatorImport(t *testing.T) {
 	}
 	other := g.otherAccount("agent")
 	require.True(t, hears(other))
-	_, err := g.keys.RotateSigner("agent")
-	require.NoError(t, err)
-	accounts, err := g.keys.AccountJWTs(time.Now())
-	require.NoError(t, err)
-	_, err = bus.PushAccounts(t.Context(), g.url, g.keys.PushCreds(), roles.AccountsOf(accounts, roles.Edge), quiet())
-	require.NoError(t, err)
+	g.replacesSigner("agent")
 	require.Eventually(t, func() bool { return !hears(other) }, 10*time.Second, 10*time.Millisecond, "the token is worth nothing any more")
 }
 
@@ -84,13 +79,4 @@ func (g *guarded) otherAccount(seed string) *nats.Conn {
 	require.NoError(g.t, err)
 	g.t.Cleanup(nc.Close)
 	return nc
-}
-
-func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyPair, public string) {
-	t.Helper()
-	pair, err := create()
-	require.NoError(t, err)
-	public, err = pair.PublicKey()
-	require.NoError(t, err)
-	return pair, public
 }

@@ -20,7 +20,7 @@ const pushQuiet = time.Second
 
 // PushAccounts sends accounts to the servers at url, with the key file creds, and returns the names of the
 // servers that have stored all of them. A server closes the connections of revoked keys before it replies.
-// A server that is not connected to the others gets the accounts from them later.
+// A server that is cut off from the others meanwhile gets the accounts from them later.
 func PushAccounts(ctx context.Context, url, creds string, accounts []roles.AccountJWT, log *slog.Logger) (servers []string, err error) {
 	conn, err := Connect(ctx, Options{URL: url, Creds: creds, Inbox: roles.PushInbox, Name: "nod keys", Log: log})
 	if err != nil {
@@ -31,6 +31,7 @@ func PushAccounts(ctx context.Context, url, creds string, accounts []roles.Accou
 	if err != nil {
 		return nil, fmt.Errorf("send accounts: %w", err)
 	}
+	defer func() { _ = replies.Unsubscribe() }() // with unread replies, Close would wait for 10 s
 	for _, a := range accounts {
 		if err := conn.nc.PublishRequest(roles.ClaimsUpdate, replies.Subject, []byte(a.JWT)); err != nil {
 			return nil, fmt.Errorf("send the account %s: %w", a.Account, err)
@@ -51,6 +52,9 @@ func PushAccounts(ctx context.Context, url, creds string, accounts []roles.Accou
 		if errors.Is(next, context.DeadlineExceeded) {
 			return servers, err
 		}
+		if errors.Is(next, nats.ErrNoResponders) {
+			return nil, errors.New("these servers keep no accounts: their configuration needs the resolver of nod keys config")
+		}
 		if next != nil {
 			return nil, fmt.Errorf("send accounts: %w", next)
 		}
@@ -62,6 +66,8 @@ func PushAccounts(ctx context.Context, url, creds string, accounts []roles.Accou
 	}
 }
 
+// storedBy returns the servers that have stored all accounts. It fails if one of them has stored only
+// some, or if none has replied.
 func storedBy(stored map[string]int, accounts int, url string) (servers []string, err error) {
 	for server, n := range stored {
 		if n != accounts {
@@ -78,9 +84,6 @@ func storedBy(stored map[string]int, accounts int, url string) (servers []string
 
 // pushed reads a server's reply.
 func pushed(msg *nats.Msg) (server string, err error) {
-	if msg.Header.Get("Status") == "503" {
-		return "", errors.New("these servers keep no accounts: their configuration needs the resolver of nod keys config")
-	}
 	var reply struct {
 		Server struct {
 			Name string `json:"name"`

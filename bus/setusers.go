@@ -15,8 +15,8 @@ import (
 // before it returns, and leaves the other connections open. After an error the earlier users stay.
 //
 // A server that was started without users stays open. A server asks only the token service whose key
-// it had at its start. It closes all connections that the token service has admitted; their clients
-// connect again.
+// it had at its start. SetUsers closes all connections that the token service has admitted; their
+// clients connect again.
 func (s *Server) SetUsers(users []roles.User) error {
 	s.usersMu.Lock()
 	defer s.usersMu.Unlock()
@@ -28,7 +28,7 @@ func (s *Server) SetUsers(users []roles.User) error {
 	}
 	o := s.started
 	o.Users, o.Port = users, s.nats.Addr().(*net.TCPAddr).Port
-	opts, err := o.serverOptions()
+	opts, err := o.serverOptions(roles.TokenServices(s.started.Users))
 	if err != nil {
 		return fmt.Errorf("change the users of the embedded NATS server: %w", err)
 	}
@@ -43,6 +43,5 @@ func (s *Server) SetUsers(users []roles.User) error {
 // remember keeps the options with which the server has started.
 func (s *Server) remember(o EmbedOptions, opts *server.Options) {
 	s.started, s.users = o, o.Users
-	s.started.admitting = append([]roles.User{}, roles.TokenServices(o.Users)...)
 	s.tls, s.tlsTimeout = opts.TLSConfig, opts.TLSTimeout
 }

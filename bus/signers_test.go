@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,10 +23,7 @@ import (
 // forged signs a user with a seed, as its thief would, and connects.
 func (g *guarded) forged(seed string, claims func(*jwt.UserClaims)) (*nats.Conn, error) {
 	g.t.Helper()
-	user, err := nkeys.CreateUser()
-	require.NoError(g.t, err)
-	public, err := user.PublicKey()
-	require.NoError(g.t, err)
+	user, public := newKey(g.t, nkeys.CreateUser)
 	c := jwt.NewUserClaims(public)
 	c.SetScoped(true)
 	claims(c)
@@ -70,13 +68,7 @@ func anyName(subject string) string {
 func TestAStolenSigningKeyMakesOnlyItsRole(t *testing.T) {
 	t.Parallel()
 	g := startIn(t, operatorMode)
-	var publishes, subscribes []string
-	for _, r := range rightsTable {
-		publishes = append(publishes, strings.Fields(r.pub)...)
-		subscribes = append(subscribes, strings.Fields(r.sub)...)
-	}
-	publishes = distinct(append(publishes, strings.Fields(nobodyPublishes)...))
-	subscribes = distinct(append(subscribes, strings.Fields(nobodySubscribes)...))
+	publishes, subscribes := allSubjects()
 	for _, role := range []struct {
 		seed string
 		ids  []roles.ID
@@ -195,6 +187,18 @@ func TestTheKeyThatPushesOnlyPushes(t *testing.T) {
 	}
 }
 
+// A server that reads accounts from its configuration alone stores none.
+func TestAServerWithoutAResolverOfItsOwnIsNamed(t *testing.T) {
+	t.Parallel()
+	g := startAccounts(t, layout{config: func(config string) string {
+		return regexp.MustCompile(`resolver: \{.*\}`).ReplaceAllLiteralString(config, "resolver: MEMORY")
+	}})
+	accounts, err := g.keys.AccountJWTs(time.Now())
+	require.NoError(t, err)
+	_, err = bus.PushAccounts(t.Context(), g.url, g.keys.PushCreds(), accounts[1:], quiet())
+	requireOneLine(t, err, "keep no accounts", "nod keys config")
+}
+
 // A revocation reaches all servers of a cluster, closes the key's connections on each, and survives
 // restarts with the configuration of an earlier day.
 func TestARevocationReachesEveryServer(t *testing.T) {
@@ -244,13 +248,7 @@ func TestAStolenSigningKeyIsReplaced(t *testing.T) {
 	forged, err := g.forged("agent", claims)
 	require.NoError(t, err)
 	other := g.as(asTg)
-	elsewhere, err := g.keys.RotateSigner("agent")
-	require.NoError(t, err)
-	require.Empty(t, elsewhere)
-	accounts, err := g.keys.AccountJWTs(time.Now())
-	require.NoError(t, err)
-	_, err = bus.PushAccounts(t.Context(), g.url, g.keys.PushCreds(), roles.AccountsOf(accounts, roles.Edge), quiet())
-	require.NoError(t, err)
+	g.replacesSigner("agent")
 	require.Eventually(t, func() bool { return !forged.IsConnected() }, 30*time.Second, time.Millisecond)
 	seed, err := stolen.Seed()
 	require.NoError(t, err)
@@ -263,16 +261,22 @@ func TestAStolenSigningKeyIsReplaced(t *testing.T) {
 	require.ErrorContains(t, err, "agent")
 }
 
+// replacesSigner replaces the signing key of a role in the account EDGE, and sends the account to the servers.
+func (g *guarded) replacesSigner(name string) {
+	g.t.Helper()
+	elsewhere, err := g.keys.RotateSigner(name)
+	require.NoError(g.t, err)
+	require.Empty(g.t, elsewhere)
+	accounts, err := g.keys.AccountJWTs(time.Now())
+	require.NoError(g.t, err)
+	_, err = bus.PushAccounts(g.t.Context(), g.url, g.keys.PushCreds(), roles.AccountsOf(accounts, roles.Edge), quiet())
+	require.NoError(g.t, err)
+}
+
 // startOperatorCluster runs servers in operator mode, and returns their configurations and what ends them.
 func startOperatorCluster(t *testing.T, n int) (g *guarded, configs []string, ends []func()) {
 	t.Helper()
-	dir := t.TempDir()
-	keys, err := roles.OpenKeys(dir)
-	require.NoError(t, err)
-	require.NoError(t, keys.ForOperator())
-	require.NoError(t, keys.Ensure(everybody()...))
-	accounts, err := keys.AccountJWTs(time.Now())
-	require.NoError(t, err)
+	dir, keys, accounts := operatorKeys(t)
 	var urls []string
 	options := members(t, n)
 	for i, o := range options {

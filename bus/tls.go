@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"math/big"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -39,9 +38,7 @@ func caPath(dataDir string) string { return filepath.Join(dataDir, "tls", "ca.pe
 // invited, or could reach the server.
 func speaksTLS(dataDir, host string) bool {
 	_, err := os.Stat(caPath(dataDir))
-	ip, notIP := netip.ParseAddr(host)
-	local := host == "localhost" || notIP == nil && ip.IsLoopback()
-	return !local || !errors.Is(err, fs.ErrNotExist)
+	return !onThisMachine(host) || !errors.Is(err, fs.ErrNotExist)
 }
 
 // authority returns a data directory's own certificate authority. It makes a missing one, in a

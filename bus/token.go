@@ -51,8 +51,8 @@ func (c *Conn) tokenLogin(o Options) ([]nats.Option, error) {
 	return append(login, nats.IgnoreDiscoveredServers()), nil // those possibly run on other machines, without TLS
 }
 
-// tokenRetryMax is the longest pause between tries to connect by a token. After it has ended, a client
-// tries until there is another token.
+// tokenRetryMax is the longest pause between tries to connect by a token. After the token has ended, a
+// client tries until there is another one.
 const tokenRetryMax = 5 * time.Second
 
 func tokenRetry(tries int) time.Duration {
@@ -60,6 +60,7 @@ func tokenRetry(tries int) time.Duration {
 	return wait/2 + rand.N(wait/2)
 }
 
+// onThisMachine reports whether host is localhost or a loopback address.
 func onThisMachine(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
@@ -77,8 +78,8 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// pingedEarly reports whether a server had not admitted the client when it sent its first ping, after
-// 2 s. The NATS client then gives up before it reads the refusal.
+// pingedEarly reports whether a server had not admitted the client when the server sent its first
+// ping, after 2 s. The NATS client then gives up before it reads the refusal.
 func pingedEarly(err error) bool { return strings.Contains(err.Error(), "expected 'PONG', got 'PING'") }
 
 // tokenRefused returns the error of a server that refuses a token.

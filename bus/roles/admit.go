@@ -42,7 +42,7 @@ func tokenService() Permissions {
 
 // callout returns the part of the configuration that makes a server ask the token service about
 // clients without a key, or nothing if the service has no key. Users with keys never depend on the
-// service: the server asks it about no user of an account that allowed_accounts leaves out.
+// service: the server asks about such a user only if allowed_accounts names the user's account.
 func (c Config) callout() string {
 	var keys []string
 	var admits Admits
@@ -87,24 +87,15 @@ func (k *Keys) admitPath(suffix string) string {
 	return strings.TrimSuffix(k.Path(ID{Role: TokenService}), keySuffix) + suffix
 }
 
-// addAdmitting makes the further keys of the token service, unless it has its first key. For other
-// roles it does nothing.
+// addAdmitting makes the further keys of the token service, unless the key with which it connects exists.
+// For other roles it does nothing.
 func (k *Keys) addAdmitting(id ID) error {
 	if _, err := os.Stat(k.Path(id)); id.Role != TokenService || err == nil {
 		return nil
 	}
 	for suffix, create := range map[string]func() (nkeys.KeyPair, error){issuerSuffix: nkeys.CreateAccount, xkeySuffix: nkeys.CreateCurveKeys} {
-		pair, err := create()
-		if err != nil {
+		if err := writeSeed(k.admitPath(suffix), create); err != nil {
 			return fmt.Errorf("make a key for %s: %w", id, err)
-		}
-		seed, err := pair.Seed()
-		if err == nil {
-			err = WriteNew(k.admitPath(suffix), append(seed, '\n'))
-		}
-		pair.Wipe() // clears seed too
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("write the key of %s: %w", id, err)
 		}
 	}
 	return nil

@@ -118,9 +118,10 @@ func writeUser(b *strings.Builder, u User, inProcess bool) {
 	}
 	fmt.Fprintf(b, ", allowed_connection_types: [%s]", strings.Join(types, ", "))
 	if p := u.Permissions(); !p.All {
+		rights := p.JWT()
 		b.WriteString(", permissions: {\n")
-		writeSubjects(b, "publish", p.Publish, p.DenyPublish)
-		writeSubjects(b, "subscribe", p.Subscribe, nil)
+		writeSubjects(b, "publish", rights.Pub)
+		writeSubjects(b, "subscribe", rights.Sub)
 		if p.Responses {
 			b.WriteString("        allow_responses: true\n")
 		}
@@ -129,13 +130,8 @@ func writeUser(b *strings.Builder, u User, inProcess bool) {
 	b.WriteString("}\n")
 }
 
-// writeSubjects writes an allow and a deny list. For an empty allow list it denies everything,
-// because to the server a missing allow list means "everything".
-func writeSubjects(b *strings.Builder, verb string, allow, deny []string) {
-	if len(allow) == 0 {
-		deny = []string{">"}
-	}
-	fmt.Fprintf(b, "        %s: {allow: %s, deny: %s}\n", verb, quoteAll(allow), quoteAll(deny))
+func writeSubjects(b *strings.Builder, verb string, p jwt.Permission) {
+	fmt.Fprintf(b, "        %s: {allow: %s, deny: %s}\n", verb, quoteAll(p.Allow), quoteAll(p.Deny))
 }
 
 func quoteAll(subjects []string) string {

@@ -7,8 +7,7 @@ import (
 	"github.com/nats-io/jwt/v2"
 )
 
-// JWT returns p as a user's JWT contains it. Like writeSubjects, it denies everything in place of an
-// empty allow list, because to the server a missing list means "everything".
+// JWT returns p as a user's JWT contains it.
 func (p Permissions) JWT() jwt.Permissions {
 	if p.All {
 		p = Permissions{Publish: []string{">"}, Subscribe: []string{">"}}
@@ -20,6 +19,8 @@ func (p Permissions) JWT() jwt.Permissions {
 	return permissions
 }
 
+// permission returns rights to subjects. In place of an empty allow list it denies everything, because to
+// the server a missing allow list means "everything".
 func permission(allow, deny []string) jwt.Permission {
 	if len(allow) == 0 {
 		deny = []string{">"}
@@ -121,7 +122,7 @@ func accountNames() []Account { return []Account{System, Store, Edge, Observe} }
 // never is the time of a revocation: a revoked key stays refused, whenever its JWT was signed.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// claims returns what the JWT of an account says, without the tokens of its imports.
+// claims returns the content of an account's JWT, without the tokens of its imports.
 func (s *operatorState) claims(a Account, revoked []User) *jwt.AccountClaims {
 	c := jwt.NewAccountClaims(s.Accounts[a])
 	c.Name = jwtAccount(a)

@@ -252,6 +252,23 @@ func WriteNew(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// writeSeed makes a key, and writes its seed to a new file. An existing file stays.
+func writeSeed(path string, create func() (nkeys.KeyPair, error)) error {
+	pair, err := create()
+	if err != nil {
+		return err
+	}
+	defer pair.Wipe()
+	seed, err := pair.Seed()
+	if err != nil {
+		return err
+	}
+	if err := WriteNew(path, append(seed, '\n')); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
 // syncDir syncs the names in a directory, so that new files survive a power cut.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {

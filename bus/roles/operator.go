@@ -1,13 +1,13 @@
 package roles
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/gofrs/flock"
 	"github.com/nats-io/jwt/v2"
@@ -31,6 +31,12 @@ type operatorState struct {
 	Operator string             `json:"operator"` // the operator's JWT
 	Accounts map[Account]string `json:"accounts"` // public keys
 	Signers  map[string]string  `json:"signers"`  // public keys
+}
+
+// text returns the content of the file.
+func (s operatorState) text() ([]byte, error) {
+	text, err := json.MarshalIndent(s, "", "  ")
+	return append(text, '\n'), err
 }
 
 // The operator's seeds: its own, which is needed only to replace the other, and the one that signs
@@ -92,7 +98,7 @@ func (o *operator) complete() error {
 	if o.state.Operator == "" && len(issued) > 0 {
 		return fmt.Errorf("%s is missing, but its accounts have users: restore it from a copy", o.path("operator.json"))
 	}
-	before, err := json.Marshal(o.state)
+	before, err := o.state.text()
 	if err != nil {
 		return err
 	}
@@ -115,19 +121,19 @@ func (o *operator) complete() error {
 			return err
 		}
 	}
-	after, err := json.MarshalIndent(o.state, "", "  ")
+	after, err := o.state.text()
 	if err != nil {
 		return err
 	}
-	if compact, err := json.Marshal(o.state); err != nil || string(compact) != string(before) {
-		if err := replace(o.path("operator.json"), append(after, '\n')); err != nil {
+	if !bytes.Equal(after, before) {
+		if err := replace(o.path("operator.json"), after); err != nil {
 			return fmt.Errorf("write the operator's public keys: %w", err)
 		}
 	}
 	return o.ensurePush()
 }
 
-// newAccount returns the public key of a new account, whose seed nobody has.
+// newAccount returns the public key of a new account, whose seed is not kept.
 func newAccount() (string, error) {
 	pair, err := nkeys.CreateAccount()
 	if err != nil {
@@ -139,17 +145,8 @@ func newAccount() (string, error) {
 
 // ensureSeed returns the public key of a seed's file. It makes a missing file.
 func (o *operator) ensureSeed(name string, create func() (nkeys.KeyPair, error)) (public string, err error) {
-	pair, err := create()
-	if err != nil {
+	if err := writeSeed(o.path(name+keySuffix), create); err != nil {
 		return "", fmt.Errorf("make the key %s: %w", name, err)
-	}
-	defer pair.Wipe()
-	seed, err := pair.Seed()
-	if err == nil {
-		err = WriteNew(o.path(name+keySuffix), append(seed, '\n'))
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("write the key %s: %w", name, err)
 	}
 	stored, err := o.seed(name)
 	if err != nil {
@@ -177,7 +174,7 @@ func (o *operator) seed(name string) (nkeys.KeyPair, error) {
 		return nil, fmt.Errorf("read the seed: %w", err)
 	}
 	defer clear(text)
-	pair, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(text))))
+	pair, err := nkeys.FromSeed(bytes.Clone(bytes.TrimSpace(text))) // the pair keeps the seed
 	if err != nil {
 		return nil, fmt.Errorf("the seed %s is damaged: restore it", path) // the library's error may quote the seed
 	}

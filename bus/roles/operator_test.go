@@ -251,12 +251,10 @@ func TestDamagedUsersAreRefused(t *testing.T) {
 // Servers in operator mode know no token service, and a key for one would look as if they did.
 func TestAnOperatorDirectoryHasNoTokenService(t *testing.T) {
 	dir := t.TempDir()
-	keys, err := roles.OpenKeys(dir)
-	require.NoError(t, err)
-	require.NoError(t, keys.ForOperator())
-	_, err = keys.Add(roles.ID{Role: roles.TokenService})
+	keys := openOperator(t, dir)
+	_, err := keys.Add(roles.ID{Role: roles.TokenService})
 	require.ErrorIs(t, err, roles.ErrNoTokens)
-	require.NotContains(t, err.Error(), "\n")
+	requireOneLine(t, err)
 	files, err := filepath.Glob(filepath.Join(keys.Dir(), "token-service*"))
 	require.NoError(t, err)
 	require.Empty(t, files)

@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// share is what passes from one account to another: an export of one and an import of the other.
-// Nothing else passes between accounts. A reply through an import is delivered in the importing
+// share is a subject whose messages pass from one account to another: an export of one and an import
+// of the other. Nothing else passes between accounts. A reply through an import is delivered in the importing
 // account, so no reply subject can direct the server's reply to a subject of STORE.
 type share struct {
 	from, to Account

@@ -220,18 +220,16 @@ func (c *keysRotateCmd) Run(e *env) error {
 	if embed.UsesKey(id) {
 		fmt.Fprintln(e.stderr, "nod's own parts use the earlier key until nod up is started again; it is accepted until then")
 	}
-	inForce := e.keysInForce
-	if c.Overlap == 0 {
-		inForce = func(keys *roles.Keys, follows func() (bool, error)) error {
-			return e.revocationInForce(keys, id, follows)
-		}
-	}
-	return inForce(keys, func() (bool, error) {
+	follows := func() (bool, error) {
 		if id.Role == roles.EngineStore { // nod up may admit it from its own process alone; it uses the new key when it is started again
 			return true, nil
 		}
 		return e.accepts(id, keys.Path(id))
-	})
+	}
+	if c.Overlap == 0 {
+		return e.revocationInForce(keys, id, follows)
+	}
+	return e.keysInForce(keys, follows)
 }
 
 // revocationInForce waits until servers follow a change after which a key is refused.
@@ -328,14 +326,14 @@ func (c *keysConfigCmd) Run(e *env) error {
 	if err := e.checkJobs(keys); err != nil {
 		return err
 	}
-	earlier, err := keys.Earlier(time.Now())
-	if err != nil {
-		return err
-	}
 	if keys.Operator() {
 		return c.operatorConfig(e, keys)
 	}
 	users, err := keys.Users()
+	if err != nil {
+		return err
+	}
+	earlier, err := keys.Earlier(time.Now())
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,15 @@ func (e *env) accountInForce(keys *roles.Keys, id roles.ID, follows func() (bool
 	return e.await(follows, "the servers at "+bus.Address(place.URL))
 }
 
+// pushAll sends all accounts but the servers' own, which is in their configuration.
+func (e *env) pushAll(keys *roles.Keys) error {
+	accounts, err := keys.AccountJWTs(time.Now())
+	if err != nil {
+		return err
+	}
+	return e.push(keys, accounts[1:])
+}
+
 // push sends accounts to the running servers.
 func (e *env) push(keys *roles.Keys, accounts []roles.AccountJWT) error {
 	place, err := e.place.WithDefaults()
@@ -103,11 +112,7 @@ func (e *env) rotateSigner(name string) error {
 		fmt.Fprintln(e.stderr, "your servers do not know this yet: run nod keys push, or let the operator that signs your accounts run the commands of nod keys config --nsc DIR")
 		return nil
 	}
-	accounts, err := keys.AccountJWTs(time.Now())
-	if err != nil {
-		return err
-	}
-	return e.push(keys, accounts[1:])
+	return e.pushAll(keys)
 }
 
 type keysPushCmd struct{}
@@ -123,11 +128,7 @@ func (keysPushCmd) Run(e *env) error {
 	if !keys.Operator() {
 		return fmt.Errorf("%s has plain keys, which are in the servers' configuration: nod keys config", keys.Dir())
 	}
-	accounts, err := keys.AccountJWTs(time.Now())
-	if err != nil {
-		return err
-	}
-	return e.push(keys, accounts[1:]) // without the servers' own account, which never changes
+	return e.pushAll(keys)
 }
 
 // operatorConfig prints the configuration of servers in operator mode, or has another operator sign

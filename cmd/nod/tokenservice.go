@@ -31,6 +31,7 @@ func (c *tokenServiceCmd) Run(e *env) error {
 		return err
 	}
 	id := roles.ID{Role: roles.TokenService}
+	admitKeys := func() (roles.AdmitKeys, error) { return roles.ReadAdmitKeys(place.Creds) }
 	if place.Creds == "" {
 		keys, err := roles.OpenKeys(place.DataDir)
 		if err != nil {
@@ -42,6 +43,7 @@ func (c *tokenServiceCmd) Run(e *env) error {
 		if err := noJobHasAKey(settings, keys); err != nil {
 			return err
 		}
+		admitKeys = keys.AdmitKeys
 		if place.URL != "" {
 			place.Creds = keys.Path(id)
 		}
@@ -54,7 +56,7 @@ func (c *tokenServiceCmd) Run(e *env) error {
 		fmt.Fprintln(e.stdout, "the settings are valid")
 		return nil
 	}
-	admit, err := admitKeys(place)
+	admit, err := admitKeys()
 	if err != nil {
 		return err
 	}
@@ -78,17 +80,6 @@ func (c *tokenServiceCmd) Run(e *env) error {
 	fmt.Fprintf(e.stdout, "the token service is up on %s\n", conn.URL())
 	<-e.ctx.Done()
 	return nil
-}
-
-func admitKeys(place bus.Place) (roles.AdmitKeys, error) {
-	if place.Creds != "" {
-		return roles.ReadAdmitKeys(place.Creds)
-	}
-	keys, err := roles.OpenKeys(place.DataDir)
-	if err != nil {
-		return roles.AdmitKeys{}, err
-	}
-	return keys.AdmitKeys()
 }
 
 func tokenSettings(dataDir string) string { return filepath.Join(dataDir, "tokens.json") }

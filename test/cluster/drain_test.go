@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"context"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -33,10 +31,7 @@ func TestEnginesStopOneAfterAnotherWithoutLosingCalls(t *testing.T) {
 	for i := range engines {
 		engines[i] = c.startEngine()
 	}
-	settings := filepath.Join(c.dir, "s.json")
-	require.NoError(t, os.WriteFile(settings, rig.Apart(rig.Everybody), 0o600))
-	_, err := c.run("owner", "settings", "apply", settings)
-	require.NoError(t, err)
+	c.applies(rig.Everybody)
 
 	asker := bus.NewAsker(c.connect(ctx, c.urls, roles.AgentID("local")), "local")
 	t.Cleanup(asker.Close)

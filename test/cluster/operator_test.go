@@ -73,11 +73,17 @@ func (c *cluster) refuses(file []byte) {
 func (c *cluster) allowed(id string) {
 	c.t.Helper()
 	decided := c.asks(id)
-	require.Eventually(c.t, func() bool { // until the request is pending
+	c.allows(id)
+	require.Equal(c.t, schemas.Allowed, (<-decided).Outcome)
+}
+
+// allows allows a request at the terminal, as soon as it is pending.
+func (c *cluster) allows(id string) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
 		_, err := c.run("terminal", "allow", id)
 		return err == nil
-	}, time.Minute, 200*time.Millisecond)
-	require.Equal(c.t, schemas.Allowed, (<-decided).Outcome)
+	}, time.Minute, 200*time.Millisecond, id)
 }
 
 // On servers in operator mode an agent asks and a person answers; keys are made, replaced and taken

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -44,13 +42,11 @@ func startRolling(t *testing.T, first string) *rolling {
 	for slot := range r.engines {
 		r.runs(slot, first)
 	}
-	settings := filepath.Join(r.dir, "s.json")
-	require.NoError(t, os.WriteFile(settings, rig.Apart(strings.Replace(rig.Everybody, `"ann"`, `"`+rig.Me(t)+`"`, 1)), 0o600))
-	_, err := r.run("owner", "settings", "apply", settings)
-	require.NoError(t, err)
+	r.applies(strings.Replace(rig.Everybody, `"ann"`, `"`+rig.Me(t)+`"`, 1))
 	r.asker = bus.NewAsker(r.connect(ctx, r.urls, roles.AgentID("local")), "local")
 	t.Cleanup(r.asker.Close)
 	r.desk = connector.NewDesk(r.connect(ctx, r.urls, roles.ConnectorID(schemas.ConnectorTerminal)), schemas.ConnectorTerminal)
+	var err error
 	r.store, err = bus.OpenExistingStore(ctx, r.connect(ctx, r.urls, roles.ID{Role: roles.EngineStore}))
 	require.NoError(t, err)
 	return r
@@ -161,10 +157,7 @@ func (r *rolling) commands(id, agent, person string) {
 	r.nod = agent
 	decided := r.asks(id)
 	r.nod = person
-	require.Eventually(r.t, func() bool {
-		_, err := r.run("terminal", "allow", id)
-		return err == nil
-	}, time.Minute, rig.Tick, id)
+	r.allows(id)
 	r.nod = rig.Binary
 	d := <-decided
 	assert.Equal(r.t, schemas.Allowed, d.Outcome, id)

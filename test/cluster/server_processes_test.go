@@ -159,10 +159,13 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 }
 
 // letsMeAnswer applies settings in which the user who runs the tests is an approver.
-func (c *cluster) letsMeAnswer() {
-	settings := filepath.Join(c.dir, "s.json")
-	require.NoError(c.t, os.WriteFile(settings, rig.Apart("{}"), 0o600))
-	_, err := c.run("owner", "settings", "apply", settings)
+func (c *cluster) letsMeAnswer() { c.applies("{}") }
+
+// applies makes settings the settings of the cluster.
+func (c *cluster) applies(settings string) {
+	file := filepath.Join(c.dir, "s.json")
+	require.NoError(c.t, os.WriteFile(file, rig.Apart(settings), 0o600))
+	_, err := c.run("owner", "settings", "apply", file)
 	require.NoError(c.t, err)
 }
 
@@ -186,9 +189,10 @@ func (c *cluster) pending() (ids []string) {
 // the test fails and the channel is closed.
 func (c *cluster) asks(id string) <-chan schemas.Decision {
 	decided := make(chan schemas.Decision, 1)
+	p := c.command("agent-local", "ask", "--session", "cluster", "--tool", "Frobnicate", "--id", id, "--json")
 	go func() {
 		defer close(decided)
-		out, err := c.run("agent-local", "ask", "--session", "cluster", "--tool", "Frobnicate", "--id", id, "--json")
+		out, err := output(p)
 		var d schemas.Decision
 		if assert.NoError(c.t, err, id) && assert.NoError(c.t, json.Unmarshal([]byte(out), &d)) {
 			decided <- d
@@ -198,7 +202,11 @@ func (c *cluster) asks(id string) <-chan schemas.Decision {
 }
 
 func (c *cluster) run(key string, args ...string) (string, error) {
-	p := c.command(key, args...)
+	return output(c.command(key, args...))
+}
+
+// output runs a command. An error has its stderr.
+func output(p *exec.Cmd) (string, error) {
 	var errs bytes.Buffer
 	p.Stderr = &errs
 	out, err := p.Output()

@@ -38,10 +38,7 @@ func TestOwnServersAdmitJobsByTheirTokens(t *testing.T) {
 	c.servers = append(c.servers, server)
 	_, up := c.engine(1)
 	require.Contains(t, <-up, "an engine is up")
-	settings := filepath.Join(c.dir, "s.json")
-	require.NoError(t, os.WriteFile(settings, rig.Apart(rig.Everybody), 0o600))
-	_, err := c.run("owner", "settings", "apply", settings)
-	require.NoError(t, err)
+	c.applies(rig.Everybody)
 	jobs := fmt.Sprintf(`{"jobs": [{"issuer": %q, "audience": "nod", "match": {"repository_id": "7"}, "agent": "ci-web"}]}`, issuer.URL)
 	require.NoError(t, os.WriteFile(filepath.Join(c.dir, "tokens.json"), []byte(jobs), 0o600))
 	lookup := []string{"ask", "--session", "ci", "--tool", "Lookup", "--json"}

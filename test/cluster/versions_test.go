@@ -108,8 +108,17 @@ func unpack(archive []byte, into string) error {
 var newFields = []struct{ file, old, new string }{
 	{"schemas/record.go", "\tDecision   *Decision `json:\"decision\"`\n", "\tDecision   *Decision `json:\"decision\"`\n\tOnlyOn string `json:\"only_on,omitempty\"`\n"},
 	{"schemas/grant.go", "\tScope     Scope  `json:\"scope\"`\n", "\tScope     Scope  `json:\"scope\"`\n\tOnlyOn string `json:\"only_on,omitempty\"`\n"},
-	{"actors/engine/create.go", "\trec.OnDisk = s.plan.onDisk\n", "\trec.OnDisk = s.plan.onDisk\n\trec.OnlyOn = \"tuesdays\"\n"},
+	{"actors/engine/create.go", "\trec.OnDisk, rec.Trace = s.plan.onDisk, s.trace.keep()\n", "\trec.OnDisk, rec.Trace = s.plan.onDisk, s.trace.keep()\n\trec.OnlyOn = \"tuesdays\"\n"},
 	{"actors/engine/grants.go", "\tif a.ForSeconds > 0 {\n", "\tg.OnlyOn = \"tuesdays\"\n\tif a.ForSeconds > 0 {\n"},
+}
+
+// The test of mixed versions runs only with -long, and would fail long after a change of these lines.
+func TestNewFieldsFitToTheSource(t *testing.T) {
+	for _, f := range newFields {
+		source, err := os.ReadFile(filepath.Join("../..", f.file))
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(source), f.old), f.file)
+	}
 }
 
 // onlyOn is the new field as it is stored.

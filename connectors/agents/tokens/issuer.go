@@ -120,8 +120,7 @@ func (i *issuer) ask() (any, error) {
 	return v, nil
 }
 
-// limited sends requests at a limited rate, only where nobody on the way can change the reply, and
-// reads short replies only.
+// limited sends requests at a limited rate, only to safe URLs, and reads short replies only.
 type limited struct {
 	next http.RoundTripper
 	rate *rate.Limiter

@@ -1,5 +1,5 @@
 // Package tokens checks the OIDC tokens that CI systems and Kubernetes give to their jobs, and names
-// the agent that a job is. It refuses every token about which its settings do not say so exactly.
+// the agent that a job is. It refuses every token that does not match its settings exactly.
 package tokens
 
 import (
@@ -123,7 +123,8 @@ func checkIssuer(text string) error {
 	return nil
 }
 
-// safeURL reports whether nobody between this machine and the server of a URL can change the reply.
+// safeURL reports whether a URL is reached over TLS or on this machine: nobody on the way can change the
+// reply.
 func safeURL(at *url.URL) bool {
 	ip, err := netip.ParseAddr(at.Hostname())
 	return at.Scheme == "https" || at.Scheme == "http" && (at.Hostname() == "localhost" || err == nil && ip.IsLoopback())
@@ -152,7 +153,8 @@ func (j *Job) namesOwner() error {
 	return fmt.Errorf("match does not name your own repositories, and %s gives tokens to everyone's: add repository_owner_id or repository (GitHub), namespace_id or project_path (GitLab)", j.Issuer)
 }
 
-// beside returns an error if both jobs could give one name to different bearers without saying so.
+// beside returns an error if both jobs could give one name to different bearers, unless both have the
+// name written out.
 func (j *Job) beside(other *Job) error {
 	if j.Issuer == other.Issuer && j.CAFile != other.CAFile {
 		return fmt.Errorf("the issuer %s has two values of ca_file: give it one", j.Issuer)

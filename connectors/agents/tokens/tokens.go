@@ -82,8 +82,8 @@ func (s *Service) Check(ctx context.Context, agent, token string) (until time.Ti
 	return t.Expiry, nil
 }
 
-// find returns the first job that the token is of and whose agent has the name. The error says what is
-// missing for each job of the token's issuer.
+// find returns the first job that admits the token as this agent. The error says what is missing for
+// each job of the token's issuer.
 func (s *Service) find(agent string, t *oidc.IDToken, claims map[string]any) (job int, err error) {
 	var reasons []string
 	for i, j := range s.settings.Jobs {
