@@ -39,7 +39,7 @@ type OIDC struct {
 	ClientSecretFile string `json:"client_secret_file,omitempty"`
 	ClientSecretEnv  string `json:"client_secret_env,omitempty"`
 	// Scopes are requested beside openid; nil means DefaultScopes.
-	Scopes []string `json:"scopes,omitempty"`
+	Scopes []string `json:"scopes,omitzero"`
 	// UserClaim is the claim that identifies a person; empty means sub. No other claim is
 	// certain to stay with its person. An e-mail address counts only if the issuer has verified
 	// it.

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -17,5 +18,18 @@ func TestTheNameOfALoginControlsNoTerminal(t *testing.T) {
 		if got := (&Login{Name: name, Subject: "s"}).approverName(); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
+	}
+}
+
+// An empty list of scopes asks for no scope beside openid, and is not the same as no list.
+func TestAnEmptyListOfScopesStays(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{`{"scopes":[]}`: {}, `{}`: nil, `{"scopes":["a"]}`: {"a"}} {
+		var o, again OIDC
+		require.NoError(t, json.Unmarshal([]byte(text), &o))
+		data, err := Encode(&o)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(data, &again))
+		require.Equal(t, want, again.Scopes, text)
 	}
 }

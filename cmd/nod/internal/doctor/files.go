@@ -11,7 +11,7 @@ import (
 
 // private lists glob patterns for the files in the data directory that other users must not read or
 // write.
-var private = []string{".", "keys", "keys/*", "nats", "settings.json", "tokens.json", "logs", "hooks", "web", "web/*", "http", "http/*", "mcp-token", "acp-token", "tls", "tls/*", "backups", "waiting"}
+var private = []string{".", "keys", "keys/*", "nats", "settings.json", "tokens.json", "logs", "hooks", "replies", "web", "web/*", "http", "http/*", "mcp-token", "acp-token", "tls", "tls/*", "backups", "waiting"}
 
 func files(dataDir string) []Finding {
 	const check = "files"
