@@ -278,6 +278,14 @@ func (n *Nod) Metrics() string {
 	return n.metrics.Addr()
 }
 
+// Traces returns the address of the collector that gets spans, or an empty text.
+func (n *Nod) Traces() string {
+	if n.opts.Traces == nil {
+		return ""
+	}
+	return n.opts.Traces.Endpoint()
+}
+
 // URL returns the address at which other processes reach the bus.
 func (n *Nod) URL() string {
 	if n.server != nil {
