@@ -14,6 +14,7 @@
 package nod
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +111,7 @@ func Connect(ctx context.Context, options ...Options) (*Client, error) {
 // request and returns the error of ctx. Failures of nod itself are *schemas.Error. Ask fills in
 // an empty session, host, project, user and agent's name from this process.
 func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
-	d, err := c.asker.Ask(ctx, complete(r))
+	d, err := c.asker.Ask(ctx, c.complete(r))
 	if err == nil {
 		err = Err(d)
 	}
@@ -120,13 +121,13 @@ func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, 
 // Submit sends a request and returns once an engine has stored or decided it. The caller must
 // call Await or Drop on the result, and may act only if Err of the decision is nil.
 func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.OpenRequest, error) {
-	return c.asker.Submit(ctx, complete(r))
+	return c.asker.Submit(ctx, c.complete(r))
 }
 
 // SubmitAs is Submit for a request with a PendingID, which must be new unless r.Rejoin is set. If it
 // fails, an engine may have stored the request nevertheless: Withdraw then ends it.
 func (c *Client) SubmitAs(ctx context.Context, r schemas.Request) (*bus.OpenRequest, error) {
-	return c.asker.SubmitAs(ctx, complete(r))
+	return c.asker.SubmitAs(ctx, c.complete(r))
 }
 
 // Withdraw withdraws a pending request and returns its decision: withdrawn, or the decision
@@ -247,13 +248,22 @@ func Permission(reason string, tags ...string) schemas.Request {
 	}
 }
 
+// OwnSession returns the name of a session that is this agent's alone: a session belongs to the first
+// agent that uses its name, so agents must not share a name that none of them has chosen. For the agent
+// "local" it is name itself, for any other agent it ends with the agent's name.
+func (c *Client) OwnSession(name string) string {
+	if c.agent == "local" {
+		return name
+	}
+	own := name + "-" + c.agent
+	return own[:min(len(own), 128)]
+}
+
 // complete fills in an empty session, host, project, user and agent's name from this process. A
 // request that names a host gets no project, because this process's directory may not exist on
 // that host.
-func complete(r schemas.Request) schemas.Request {
-	if r.SessionID == "" {
-		r.SessionID = "default"
-	}
+func (c *Client) complete(r schemas.Request) schemas.Request {
+	r.SessionID = cmp.Or(r.SessionID, c.OwnSession("default"))
 	if r.Host == "" {
 		r.Host, _ = os.Hostname() // if the host name is unknown, allow rules for named hosts do not apply
 		if cwd, err := os.Getwd(); err == nil && r.Project == "" {

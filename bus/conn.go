@@ -115,7 +115,11 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 		nats.DrainTimeout(10 * time.Second),
 		nats.Timeout(3 * time.Second),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			c.log.Warn("bus", "connection", o.Name, "error", err)
+			if o.TokenFile != "" && errors.Is(err, nats.ErrAuthExpired) {
+				c.log.Info("bus: the token of the connection has ended; connecting again by the one in its file", "connection", o.Name)
+				return
+			}
+			c.log.Warn("bus: an error of the connection", "connection", o.Name, "error", err)
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {

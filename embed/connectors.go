@@ -73,8 +73,8 @@ func ChannelNames() []string {
 
 // Work starts a worker of one of the Channels with the settings in force. conn must use the
 // connector's key. If the settings do not name the channel or lack a value, the error is one
-// line with the fix. The caller must Stop the worker. The first of spans, if there is one, gets the
-// spans of traced requests.
+// line with the fix. The caller must Stop the worker. The first of spans gets the spans of
+// traced requests; if it is missing or nil, nothing is traced.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, log *slog.Logger, spans ...traces.Writer) (*connector.Worker, error) {
 	state, err := connector.NewDesk(conn, name).Settings(ctx)
 	if err != nil {
@@ -150,7 +150,7 @@ func (n *Nod) startWorker(ctx context.Context, name string, carrier people.Carri
 	if err != nil {
 		return err
 	}
-	w, err := connector.Work(ctx, n.system, conn, name, carrier, n.opts.Log, spans(n.opts.Traces)...)
+	w, err := connector.Work(ctx, n.system, conn, name, carrier, n.opts.Log, n.tracer())
 	if err != nil {
 		conn.Close()
 		return err

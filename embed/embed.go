@@ -176,20 +176,13 @@ func (n *Nod) serveMetrics() (count func(*schemas.LogEntry), err error) {
 	return m.Logged, err
 }
 
-// tracer returns the engine's tracer, or nil.
+// tracer returns the tracer of the engine and the workers. It is nil if nothing is traced, and not an
+// interface with a nil Exporter.
 func (n *Nod) tracer() traces.Tracer {
 	if n.opts.Traces == nil {
 		return nil
 	}
 	return n.opts.Traces
-}
-
-// spans returns the workers' option for spans.
-func spans(exporter *otlp.Exporter) []traces.Writer {
-	if exporter == nil {
-		return nil
-	}
-	return []traces.Writer{exporter}
 }
 
 // ownFiles returns the absolute path of the data directory and, if it differs, that path
@@ -283,6 +276,14 @@ func (n *Nod) Metrics() string {
 		return ""
 	}
 	return n.metrics.Addr()
+}
+
+// Traces returns the address of the collector that gets spans, or an empty text.
+func (n *Nod) Traces() string {
+	if n.opts.Traces == nil {
+		return ""
+	}
+	return n.opts.Traces.Endpoint()
 }
 
 // URL returns the address at which other processes reach the bus.

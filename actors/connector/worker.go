@@ -51,7 +51,8 @@ type Worker struct {
 }
 
 // Work starts a worker. It returns once the worker is registered and receives prompts. After an
-// error, no worker runs. The first of spans, if there is one, gets the spans of traced requests.
+// error, no worker runs. The first of spans gets the spans of traced requests; if it is missing or nil,
+// nothing is traced.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, carrier people.Carrier, log *slog.Logger, spans ...traces.Writer) (*Worker, error) {
 	w := &Worker{
 		desk: NewDesk(conn, connector), carrier: carrier, log: log.With("connector", connector), id: bus.NewID(),

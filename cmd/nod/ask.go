@@ -24,7 +24,7 @@ const takeBackTimeout = 5 * time.Second
 
 type askCmd struct {
 	Command        []string `arg:"" optional:"" passthrough:"" help:"The command to ask about, after --, as one line or as words. nod does not run it."`
-	Session        string   `placeholder:"S" help:"The session of the request; for a command it is \"shell\" if none is named."`
+	Session        string   `placeholder:"S" help:"The session of the request; for a command without one it is \"shell\", and \"shell-AGENT\" of an agent that is not \"local\"."`
 	Tool           string   `placeholder:"T" xor:"what" help:"Ask to use this tool, such as Bash."`
 	Input          string   `placeholder:"JSON" help:"The tool's input, a JSON object; @FILE reads a file, - standard input."`
 	Permission     []string `sep:"none" placeholder:"TAG" xor:"what" help:"Ask for this permission: @read:PATH, @write:PATH, @network, or @network:HOST:PORT for one host; repeatable."`
@@ -65,6 +65,7 @@ func (c *askCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
+	request.SessionID = cmp.Or(request.SessionID, client.OwnSession("shell"))
 	return c.send(ctx, e, client, &request)
 }
 
@@ -127,7 +128,7 @@ func (c *askCmd) readCommand() error {
 		line = schemas.ShellLine(words)
 	}
 	input, err := schemas.Encode(map[string]string{"command": line})
-	c.Session, c.Tool, c.Input = cmp.Or(c.Session, "shell"), "Bash", string(input)
+	c.Tool, c.Input = "Bash", string(input)
 	return err
 }
 

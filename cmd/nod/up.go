@@ -158,6 +158,9 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	if addr := n.Metrics(); addr != "" {
 		out("  metrics   http://%s/metrics", addr)
 	}
+	if collector := n.Traces(); collector != "" {
+		out("  traces    %s", collector)
+	}
 	out("  try       nod ask --session demo --tool Bash --input '{\"command\":\"make clean\"}'")
 	out("  answer    nod pending · nod show ID · nod allow ID · nod deny ID -m WHY")
 	out("  agents    nod install claude-code")

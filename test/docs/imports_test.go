@@ -62,7 +62,7 @@ var mayImport = []struct {
 }{
 	{"schemas/...", nil},
 	{"traces", nil},
-	{"traces/otlp", []string{"traces"}},
+	{"traces/otlp", []string{"internal/callerlimit", "traces"}},
 	{"internal/bench", []string{"actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"internal/...", nil},
 	{"bus/roles", []string{"schemas"}},
@@ -91,7 +91,7 @@ var mayImport = []struct {
 	{"connectors/people/telegram/telegramtest", []string{"connectors/people/internal/ratelimit"}},
 	{"connectors/people/whatsapp/whatsapptest", []string{"connectors/people/internal/ratelimit"}},
 	{"connectors/people/peopletest", []string{"schemas", "connectors/people", "internal/testlog"}},
-	{"connectors/people/web", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/web/issuer", "connectors/httpserve"}},
+	{"connectors/people/web", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/web/issuer", "connectors/httpserve", "internal/callerlimit"}},
 	{"connectors/people/web/issuer", []string{"schemas"}},
 	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/people/webapi", "connectors/httpserve"}},
 	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve", "traces"}},
@@ -144,7 +144,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/prometheus/":                {"embed/metrics"},
 		"go.opentelemetry.io/otel":              {"traces/...", "bus", "actors/engine", "actors/connector", "connectors/agents/httpapi", "connectors/agents/mcp", "test/..."}, // httpapi and mcp import this module only in tests
 		"google.golang.org/protobuf":            {"traces/otlp", "internal/testcollector"},
-		"go.opentelemetry.io/proto":             {"traces/otlp", "internal/testcollector", "test/..."}, // only tests import this module
+		"go.opentelemetry.io/proto":             {"traces/otlp", "internal/testcollector", "test/..."}, // test/... imports this module only in tests
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/people/voice", "connectors/people/slack/...", "connectors/people/discord/...", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests

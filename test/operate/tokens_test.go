@@ -131,6 +131,10 @@ func TestAJobAsksByItsToken(t *testing.T) {
 	does(s.Machine, "allow", "by-token", "--yes")
 	require.NoError(t, ask.Wait())
 	require.Contains(t, ask.out.String(), `"outcome": "allowed"`)
+	for _, m := range []*rig.Machine{s.Machine, j.Machine} { // neither names a session, and no agent asks in the session of another
+		_, stderr, code := m.Run("ask", "--", "ls")
+		require.Zero(t, code, stderr)
+	}
 
 	j.write(s.issuer.Token(map[string]any{"repository": "evil/web"}))
 	j.refused("refused these credentials", "token-service", "ci-web")

@@ -163,23 +163,27 @@ func (env environment) certificates(c *Config) error {
 
 func (env environment) sizes(c *Config) error {
 	timeoutName, _ := env.ofTraces("TIMEOUT")
-	timeout, err1 := env.number(timeoutName, int(defaultTimeout/time.Millisecond), 600_000)
-	delay, err2 := env.number("OTEL_BSP_SCHEDULE_DELAY", int(defaultDelay/time.Millisecond), 600_000)
-	var err3, err4 error
-	c.Queue, err3 = env.number("OTEL_BSP_MAX_QUEUE_SIZE", defaultQueue, maxQueue)
-	c.Batch, err4 = env.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", min(defaultBatch, c.Queue), maxQueue)
-	c.Timeout, c.Delay = time.Duration(timeout)*time.Millisecond, time.Duration(delay)*time.Millisecond
+	var err1, err2, err3, err4 error
+	c.Timeout, err1 = env.duration(timeoutName, defaultTimeout)
+	c.Delay, err2 = env.duration("OTEL_BSP_SCHEDULE_DELAY", defaultDelay)
+	c.Queue, err3 = env.number("OTEL_BSP_MAX_QUEUE_SIZE", "spans", defaultQueue, maxQueue)
+	c.Batch, err4 = env.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "spans", min(defaultBatch, c.Queue), maxQueue)
 	return cmp.Or(err1, err2, err3, err4)
 }
 
-func (env environment) number(variable string, otherwise, most int) (int, error) {
+func (env environment) duration(variable string, otherwise time.Duration) (time.Duration, error) {
+	ms, err := env.number(variable, "milliseconds", int(otherwise.Milliseconds()), 600_000)
+	return time.Duration(ms) * time.Millisecond, err
+}
+
+func (env environment) number(variable, unit string, otherwise, most int) (int, error) {
 	value := env(variable)
 	if value == "" {
 		return otherwise, nil
 	}
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 || n > most {
-		return 0, fmt.Errorf("%s is %q: use a number from 1 to %d", variable, value, most)
+		return 0, fmt.Errorf("%s is %q: use a number of %s from 1 to %d", variable, value, unit, most)
 	}
 	return n, nil
 }

@@ -96,6 +96,9 @@ func (e *Exporter) Stats() Stats {
 	return Stats{e.exported.Load(), e.dropped.Load(), e.failed.Load(), e.limited.Load()}
 }
 
+// Endpoint returns the URL to which spans are posted, without a password or a query.
+func (e *Exporter) Endpoint() string { return e.config.shown() }
+
 // Close sends the spans that are still queued. Once ctx ends, it gives them up.
 func (e *Exporter) Close(ctx context.Context) {
 	e.closing.Lock()

@@ -8,8 +8,8 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/time/rate"
 
+	"github.com/nodbus/nod/internal/callerlimit"
 	"github.com/nodbus/nod/traces"
 )
 
@@ -17,7 +17,7 @@ const (
 	// perSecond and burst bound the traced requests of each agent. An agent chooses its trace's id
 	// and its sampled flag, so the sampler alone would let it fill the queue of all.
 	perSecond, burst = 20, 200
-	// maxAgents bounds the agents with a bound of their own; all further ones share one.
+	// maxAgents is the largest number of agents with a bound of their own.
 	maxAgents = 1000
 	// maxOwned bounds the traces whose agents are remembered.
 	maxOwned = 4096
@@ -28,9 +28,9 @@ type chooser struct {
 	sampler sdktrace.Sampler
 	secret  [16]byte
 
+	agents *callerlimit.Limits
+
 	mu     sync.Mutex
-	agents map[string]*rate.Limiter
-	others *rate.Limiter
 	owners map[trace.TraceID]string // the agent of each trace
 	oldest []trace.TraceID          // the keys of owners, as a ring
 	next   int
@@ -38,7 +38,7 @@ type chooser struct {
 
 func newChooser(sampler sdktrace.Sampler) *chooser {
 	c := &chooser{
-		sampler: sampler, agents: map[string]*rate.Limiter{}, others: rate.NewLimiter(perSecond, burst),
+		sampler: sampler, agents: callerlimit.New(perSecond, burst, maxAgents),
 		owners: map[trace.TraceID]string{}, oldest: make([]trace.TraceID, maxOwned),
 	}
 	_, _ = rand.Read(c.secret[:]) // it never fails
@@ -64,7 +64,7 @@ func (c *chooser) begin(agent string, parent trace.SpanContext) (root traces.Roo
 	if result.Decision != sdktrace.RecordAndSample {
 		return root, false, false
 	}
-	if !c.limit(agent).Allow() {
+	if !c.agents.Allow(agent) {
 		return root, false, true
 	}
 	c.own(id, agent)
@@ -81,20 +81,6 @@ func (c *chooser) drawOf(id trace.TraceID) (draw trace.TraceID) {
 	sum := sha256.Sum256(append(c.secret[:], id[:]...))
 	copy(draw[:], sum[:])
 	return draw
-}
-
-// limit returns the bound of an agent's traced requests.
-func (c *chooser) limit(agent string) *rate.Limiter {
-	l := c.agents[agent]
-	switch {
-	case l != nil:
-		return l
-	case len(c.agents) >= maxAgents:
-		return c.others
-	}
-	l = rate.NewLimiter(perSecond, burst)
-	c.agents[agent] = l
-	return l
 }
 
 // own remembers that a trace is an agent's, and forgets the oldest one.

@@ -116,7 +116,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	for n := range 3 * maxOwned {
 		c.begin(fmt.Sprint("agent-", n), given(n, true))
 	}
-	require.LessOrEqual(t, len(c.agents), maxAgents)
+	require.LessOrEqual(t, c.agents.Len(), maxAgents)
 	require.LessOrEqual(t, len(c.owners), maxOwned)
 }
 

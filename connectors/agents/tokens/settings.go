@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"net/url"
 	"os"
@@ -44,6 +45,9 @@ type Job struct {
 // Read reads and checks a file of settings. The error is one line.
 func Read(file string) (*Settings, error) {
 	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no file %s with the settings of the token service: write it, or name another with --settings: docs/ci.md", file)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the settings of the token service: %w", err)
 	}
@@ -60,7 +64,7 @@ func Parse(text []byte) (*Settings, error) {
 	dec.DisallowUnknownFields()
 	var s Settings
 	if err := dec.Decode(&s); err != nil {
-		return nil, fmt.Errorf("not the settings of a token service: %w", err)
+		return nil, fmt.Errorf("not the settings of a token service: %w", inJSONWords(err))
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, errors.New("there is more after the settings: remove it")
@@ -79,6 +83,20 @@ func Parse(text []byte) (*Settings, error) {
 		}
 	}
 	return &s, nil
+}
+
+// inJSONWords returns the decoder's error without Go's words.
+func inJSONWords(err error) error {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("the file is empty")
+	case !errors.As(err, &wrong):
+		return err
+	case wrong.Field == "":
+		return fmt.Errorf("they are no object but a JSON %s", wrong.Value)
+	}
+	return fmt.Errorf("%s has a value of the wrong type, a JSON %s", wrong.Field, wrong.Value)
 }
 
 // prepare checks j, and compiles its patterns.

@@ -206,7 +206,11 @@ func TestSettingsThatAdmitTooManyAreRefused(t *testing.T) {
 		require.Equal(t, could, ok, name)
 	}
 	_, err = tokens.Read(t.TempDir() + "/none.json")
-	require.Error(t, err)
+	require.ErrorContains(t, err, "docs/ci.md")
+	for text, word := range map[string]string{"": "is empty", "[]": "a JSON array", `{"jobs": [{"match": {"a": 1}}]}`: "jobs.match has a value of the wrong type, a JSON number"} {
+		_, err := tokens.Parse([]byte(text))
+		require.ErrorContains(t, err, word)
+	}
 }
 
 func TestAnIssuerChangesItsKeys(t *testing.T) {

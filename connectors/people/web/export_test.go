@@ -1,5 +1,7 @@
 package web
 
+import "github.com/nodbus/nod/internal/callerlimit"
+
 // Port returns the port on which the inbox listens. It may differ from the port in the inbox's public
 // address.
 func (s *Server) Port() int { return s.addr.Port }
@@ -7,11 +9,8 @@ func (s *Server) Port() int { return s.addr.Port }
 // Pace limits each caller to burst requests. A further request is allowed only after a time that is
 // longer than any test.
 func (s *Server) Pace(burst int) {
-	for _, l := range []*limits{s.sessionLimits, s.addressLimits, s.loginLimits} {
-		l.mu.Lock()
-		l.perSecond, l.burst = 1e-6, burst
-		clear(l.callers)
-		l.mu.Unlock()
+	for _, l := range []*callerlimit.Limits{s.sessionLimits, s.addressLimits, s.loginLimits} {
+		l.Reset(1e-6, burst)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	now := time.Now()
 	p, ok := s.signer.verify(forLogin, body.Token, now)
-	if !ok && !s.loginLimits.allow(s.callerAddress(r)) {
+	if !ok && !s.loginLimits.Allow(s.callerAddress(r)) {
 		refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many logins: try again in a minute"))
 		return
 	}

@@ -66,7 +66,7 @@ func noIssuer() *schemas.Error {
 
 // beginLogin begins a login at the issuer, and replies with the address to which the browser goes.
 func (s *Server) beginLogin(w http.ResponseWriter, r *http.Request) {
-	if !s.loginLimits.allow(s.callerAddress(r)) {
+	if !s.loginLimits.Allow(s.callerAddress(r)) {
 		refuse(w, http.StatusTooManyRequests, schemas.Errorf(schemas.CodeUnavailable, "too many logins: try again in a minute"))
 		return
 	}
@@ -113,7 +113,7 @@ func (s *Server) issuer(ctx context.Context) (*issuer.Client, *schemas.Settings,
 // one whose id the browser has brought along.
 func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, s.flowCookie("", -time.Second))
-	if !s.loginLimits.allow(s.callerAddress(r)) {
+	if !s.loginLimits.Allow(s.callerAddress(r)) {
 		s.loginFailed(w, http.StatusTooManyRequests, "There were too many logins. Try again in a minute.")
 		return
 	}

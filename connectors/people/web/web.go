@@ -21,6 +21,7 @@ import (
 
 	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/internal/callerlimit"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -108,8 +109,8 @@ type Server struct {
 	taken  string // the requested address, if it was in use and the inbox listens on another port
 	signer tokenSigner
 
-	proxied                                   bool    // a proxy in front of the inbox terminates TLS
-	sessionLimits, addressLimits, loginLimits *limits // rate limits of HTTP requests; see allowRequest and login
+	proxied                                   bool                // a proxy in front of the inbox terminates TLS
+	sessionLimits, addressLimits, loginLimits *callerlimit.Limits // rate limits of HTTP requests; see allowRequest and login
 
 	hub    *hub
 	pushes *pusher
@@ -155,8 +156,8 @@ func Open(o Options) (*Server, error) {
 		opts: o, addr: addr, taken: taken, signer: signer, hub: newHub(), pushes: pushes,
 		done:          make(chan struct{}),
 		proxied:       o.BehindProxy || addr.Secure && o.TLSCert == "",
-		sessionLimits: newLimits(requestsPerSecond, requestsAtOnce), addressLimits: newLimits(requestsPerSecond, requestsAtOnce),
-		loginLimits: newLimits(loginsPerSecond, loginsAtOnce),
+		sessionLimits: callerlimit.New(requestsPerSecond, requestsAtOnce, maxCallers), addressLimits: callerlimit.New(requestsPerSecond, requestsAtOnce, maxCallers),
+		loginLimits: callerlimit.New(loginsPerSecond, loginsAtOnce, maxCallers),
 	}
 	s.http = &http.Server{
 		Handler: s.handler(), ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
