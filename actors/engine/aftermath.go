@@ -81,7 +81,7 @@ func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *sche
 		overtaken = append(overtaken, entry)
 	}
 	if len(overtaken) == 0 || slices.ContainsFunc(overtaken, func(o bus.Entry) bool { return questionOf(&o) != questionOf(&overtaken[0]) }) {
-		return nil, nil // either no request matches, or several do
+		return nil, nil // either no request matches, or several match
 	}
 	if other, err := e.allowedBeside(ctx, overtaken[0], agent, p, same); err != nil || other {
 		return nil, err
@@ -97,8 +97,8 @@ func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *sche
 	return []string{id}, err
 }
 
-// allowedBeside reports whether nod has allowed an identical call under another id since this
-// request was created. In that case the host may have run the other call.
+// allowedBeside reports whether, since a request was created, nod has allowed an identical call under
+// another id. If so, the host may have run the allowed call.
 func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, createdAt(&entry.Record))
 	if err != nil {
@@ -116,8 +116,8 @@ func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent 
 	return false, nil
 }
 
-// isSameCall reports whether a record is about the call that a host's report names. The
-// argument same is the digest of the reported call without its working directory.
+// isSameCall reports whether a record is about the call in a host's report. The argument same is the
+// digest of the reported call without its working directory.
 func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	if rec.Agent != agent {
 		return false, nil

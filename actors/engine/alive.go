@@ -60,8 +60,8 @@ func (e *base) announceStop(ctx context.Context) {
 	}
 }
 
-// laggards waits at most the time within until all running engines report a number in their
-// statistics, or a greater one. It returns the ids of the engines that have not reported it.
+// laggards waits for at most the duration within until the statistics of every running engine have
+// reached a revision. It returns the ids of the engines whose statistics have not.
 func (e *base) laggards(ctx context.Context, name string, revision uint64, within time.Duration) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
