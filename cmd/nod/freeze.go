@@ -108,7 +108,7 @@ func (c *thawCmd) Run(e *env) error {
 			return err
 		}
 	}
-	ctx, cancel := e.soon() // a new time limit, because the user may have taken long to type
+	ctx, cancel := e.soon() // the user may have taken long to type, so the thaw gets a new time limit
 	defer cancel()
 	frozen, err := d.Thaw(ctx, b)
 	if errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {

@@ -62,8 +62,8 @@ type backCmd struct {
 	JSON    bool   `name:"json" help:"Print a JSON array."`
 }
 
-// Run ends this person's leaves and prints their calls, also those of leaves that ended by themselves in
-// the last 24 hours.
+// Run ends this person's leaves and prints their calls. It also prints the calls of leaves that ended
+// by themselves in the last 24 hours.
 func (c *backCmd) Run(e *env) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *backCmd) Run(e *env) error {
 			return err
 		}
 	}
-	ended, err := d.Grants(ctx, c.Session) // with the calls that a leave allowed until its end
+	ended, err := d.Grants(ctx, c.Session) // read again, with the calls that each leave allowed until its end
 	if err != nil {
 		return err
 	}

@@ -9,10 +9,11 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// other is an agent program for which nod has no hook. by is the way in which it can ask nod all the same.
+// other is an agent program for which nod has no hook. by is another way in which the program can ask
+// nod.
 type other struct{ program, agent, by string }
 
-// gate is the way in for an agent program whose MCP servers nod can gate, but none of its own tools.
+// gate is the way in for an agent program whose MCP servers nod can gate, but not its own tools.
 const gate = "put nod mcp gate before its MCP servers; nod is not asked about its own tools"
 
 var others = []other{
@@ -25,9 +26,9 @@ var others = []other{
 	{"amp", "Amp", gate},
 }
 
-// ungated returns findings about agent programs in PATH for which nod has no hook, and about Cursor if it
-// may load nod's hook from Claude Code's settings. nod cannot see whether an editor starts such a program
-// through nod.
+// ungated returns findings about agent programs in PATH for which nod has no hook. It also returns one
+// about Cursor if Cursor may load nod's hook from Claude Code's settings. nod cannot see whether an
+// editor starts a program through nod.
 func ungated() (found []Finding) {
 	for _, o := range others {
 		if _, err := exec.LookPath(o.program); err == nil {
