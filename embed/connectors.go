@@ -41,12 +41,12 @@ func ChannelSettings() []schemas.ChannelSettings {
 	return all
 }
 
-// DecodeSettings is schemas.DecodeSettings with the settings of all Channels.
+// DecodeSettings calls schemas.DecodeSettings with the settings of all Channels.
 func DecodeSettings(data []byte) (schemas.Settings, error) {
 	return schemas.DecodeSettings(data, ChannelSettings()...)
 }
 
-// SettingsSchema is schemas.SettingsSchema with the settings of all Channels.
+// SettingsSchema calls schemas.SettingsSchema with the settings of all Channels.
 func SettingsSchema() ([]byte, error) { return schemas.SettingsSchema(ChannelSettings()...) }
 
 // open makes the carrier of a channel. It returns nil and no error if the settings do not name
@@ -98,9 +98,8 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, 
 
 type checker interface{ Check(context.Context) error }
 
-// Reach tries, from this process, to reach each of the Channels that the settings name. The
-// result has an entry for each of them: the error, or nil if the channel can be reached or
-// offers no test.
+// Reach tries, from this process, to reach each of the Channels that the settings name. The result has
+// an entry for each: the error, or nil if the channel can be reached or offers no test.
 func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[string]error {
 	reached := map[string]error{}
 	for _, ch := range channels {
