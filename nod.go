@@ -35,8 +35,8 @@ var (
 	ErrWithdrawn = errors.New("the permission request was withdrawn")
 	ErrCancelled = errors.New("the permission request was dismissed")
 	ErrDenied    = errors.New("permission was denied")
-	// ErrEdited means that the approver changed the input before allowing it. The agent may run
-	// the decision's UpdatedInput, and nothing else.
+	// ErrEdited means that the approver changed the input before allowing it. The agent may run the
+	// decision's UpdatedInput, and nothing else.
 	ErrEdited = errors.New("the approver changed the input before allowing it")
 )
 
@@ -118,13 +118,14 @@ func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, 
 }
 
 // Submit sends a request and returns once an engine has stored or decided it. The caller must call
-// Await or Drop on the result. It may act only if Err returns nil for the decision.
+// Await or Drop on the result, and may act only if Err returns nil for the decision.
 func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.OpenRequest, error) {
 	return c.asker.Submit(ctx, c.complete(r))
 }
 
 // SubmitAs works like Submit, for a request with a PendingID, which must be new unless r.Rejoin is set.
-// After an error, an engine may have stored the request nevertheless; Withdraw then ends the request.
+// After an error, the caller should call Withdraw, because an engine may have stored the request
+// nevertheless.
 func (c *Client) SubmitAs(ctx context.Context, r schemas.Request) (*bus.OpenRequest, error) {
 	return c.asker.SubmitAs(ctx, c.complete(r))
 }
@@ -173,8 +174,8 @@ func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, er
 	return reply.Missing, nil
 }
 
-// Run asks whether the command of an allowed call may start contained. If the reply names its
-// container, the command may start once. After an error the command must not start.
+// Run asks whether the command of an allowed call may start contained. The reply names the container,
+// and allows the command to start once. After an error the command must not start.
 func (c *Client) Run(ctx context.Context, r schemas.Run) (schemas.Running, error) {
 	r.Type = schemas.TypeRun
 	var reply schemas.Running
@@ -247,9 +248,9 @@ func Permission(reason string, tags ...string) schemas.Request {
 	}
 }
 
-// OwnSession returns a session name that is used by this agent alone: name for the agent "local", and
-// otherwise name with the agent's name at its end. Agents must not share a default name, because a
-// session belongs to the first agent that uses its name.
+// OwnSession returns a session name that only this agent uses. For the agent "local" it is name itself,
+// and for any other agent it ends with the agent's name. Agents must not share a default name, because
+// a session belongs to the first agent that uses its name.
 func (c *Client) OwnSession(name string) string {
 	if c.agent == "local" {
 		return name

@@ -20,8 +20,8 @@ type Job interface {
 // different keys run in parallel.
 //
 // Each key with queued or running jobs has a child actor. A child without jobs is kept for another key,
-// or stopped if maxIdle children are already idle. The parent stops the child; a child that stopped
-// itself would lose the jobs that are sent before the parent notices.
+// or stopped if maxIdle children are already idle. The parent stops the child, because a child that
+// stopped itself would lose the jobs that are sent before the parent notices.
 type Lanes struct {
 	sys    *System
 	pid    *actor.PID
@@ -145,7 +145,7 @@ func (w *worker) Receive(c actor.Context) {
 		return
 	}
 	defer func() {
-		// A job that has panicked counts as finished, too.
+		// Even a job that has panicked counts as finished.
 		c.Send(w.parent, finished{m.key})
 		if reason := recover(); reason != nil {
 			m.job.Failed(reason)

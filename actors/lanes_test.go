@@ -68,7 +68,7 @@ func TestLanesLoseNothing(t *testing.T) {
 	total := 0
 	for k := range states {
 		total += len(states[k].seen)
-		last := map[int]int{} // the number of the last job of each sender
+		last := map[int]int{} // the number of each sender's last job
 		for _, n := range states[k].seen {
 			s := n % senders
 			if prev, ok := last[s]; ok {

@@ -71,10 +71,10 @@ func ChannelNames() []string {
 	return names
 }
 
-// Work starts a worker of one of the Channels with the settings in force. conn must use the
-// connector's key. If the settings do not name the channel or lack a value, the error is one
-// line with the fix. The caller must Stop the worker. The first of spans gets the spans of
-// traced requests; if it is missing or nil, nothing is traced.
+// Work starts a worker of one of the Channels with the settings in force. conn must use the connector's
+// key. If the settings do not name the channel or lack a value, the error is one line with the fix. The
+// caller must Stop the worker. The first element of spans gets the spans of traced requests; without
+// it, nothing is traced.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, log *slog.Logger, spans ...traces.Writer) (*connector.Worker, error) {
 	state, err := connector.NewDesk(conn, name).Settings(ctx)
 	if err != nil {

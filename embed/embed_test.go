@@ -94,7 +94,7 @@ func TestAFailingStartHasOneLine(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run.json")
 	log := onLog(func(text string) {
-		if strings.Contains(text, "Initiating Shutdown") { // this directory keeps nod from removing the run file
+		if strings.Contains(text, "Initiating Shutdown") { // a directory replaces the run file, so that nod fails to remove it
 			require.NoError(t, os.Remove(run))
 			require.NoError(t, os.MkdirAll(filepath.Join(run, "x"), 0o700))
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// keysEvery is the interval at which a running nod looks for changed keys. A revoked key is accepted
-// for at most this time, and the time for changing the server's users.
+// keysEvery is the interval at which a running nod looks for changed keys. It is also the longest time
+// until the server begins to refuse a revoked key.
 const keysEvery = 200 * time.Millisecond
 
 // users returns the users that the server accepts: all keys of the data directory, replaced keys whose

@@ -125,8 +125,8 @@ func (r *restoring) fill(ctx context.Context, dir string) error {
 	return errors.Join(os.RemoveAll(filepath.Join(dir, "lock")), syncDir(dir))
 }
 
-// serving calls f with a connection to a server that runs on dir, and that only the owner of the stores
-// may use.
+// serving calls f with a connection to a server that runs on dir. Only the owner of the stores may use
+// this server.
 func (r *restoring) serving(ctx context.Context, dir string, f func(*bus.Conn) error) error {
 	id := roles.ID{Role: roles.OwnerStore}
 	keys, err := roles.OpenKeys(dir)
@@ -153,8 +153,8 @@ func (r *restoring) serving(ctx context.Context, dir string, f func(*bus.Conn) e
 }
 
 // RestoreStores restores the stores of a backup to NATS servers without stores of nod. The connection
-// needs all rights on the stores (owner-store). Engines that start meanwhile wait. If RestoreStores is
-// stopped, they wait until it is called again and completes. The restored stores are frozen as by
+// needs all rights on the stores (owner-store). Engines that start during the restore wait until it is
+// complete, even if RestoreStores is stopped and called again. The restored stores are frozen as by
 // RestoreInto.
 func RestoreStores(ctx context.Context, conn *bus.Conn, o RestoreOptions) (Manifest, error) {
 	r, err := o.begin()

@@ -26,8 +26,8 @@ type Span struct {
 	Error string
 }
 
-// Child returns a span with a new id below parent. If end is before start, the span has no length; this
-// happens because two engines' estimates of the broker's clock differ by milliseconds.
+// Child returns a span with a new id below parent. If end is before start, the span gets no length.
+// This happens because two engines' estimates of the broker's clock differ by milliseconds.
 func Child(parent trace.SpanContext, name string, start, end time.Time, attributes ...attribute.KeyValue) Span {
 	if end.Before(start) {
 		end = start

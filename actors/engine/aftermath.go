@@ -39,8 +39,8 @@ func hasAftermath(rec *schemas.Record, a schemas.Aftermath) bool {
 	return slices.ContainsFunc(rec.Aftermath, func(b schemas.Aftermath) bool { return b.PendingID == a.PendingID && b.Kind == a.Kind })
 }
 
-// aftermathConflict returns CONFLICT for an answer to a request that has an aftermath, else
-// nil. The decision alone would tell the person something untrue about the call.
+// aftermathConflict returns CONFLICT for an answer to a request that has an aftermath, else nil,
+// because the decision alone would mislead the person about the call.
 func aftermathConflict(rec *schemas.Record) error {
 	if len(rec.Aftermath) == 0 || rec.Decision == nil {
 		return nil
@@ -60,8 +60,8 @@ func (e *recordLife) ranAftermath(id string) schemas.Aftermath {
 }
 
 // recordRanAnyway records that the host ran a call whose request was denied, timed out or was
-// withdrawn, because the user allowed the call at the terminal. It records this only if exactly
-// one question about an identical call was pending when the call began.
+// withdrawn. The host ran the call because its user allowed it at the terminal. recordRanAnyway needs
+// exactly one question about an identical call that was pending when the call began.
 func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)

@@ -26,9 +26,9 @@ type listing struct {
 	decided bool
 }
 
-// scanCache keeps the records that a scan found beyond its page. Pages from the cache miss no
-// record: a record that changes later gets a higher revision, and the next scan finds it. A
-// cached record may have changed, so it is read again before it is listed.
+// scanCache keeps the records that a scan found beyond its page. Pages from the cache miss no record,
+// because a record that changes later gets a higher revision, and the next scan finds it. A cached
+// record is read again before it is listed, because it may have changed.
 type scanCache struct {
 	mu sync.Mutex
 	by map[listing]aheadScan

@@ -17,8 +17,8 @@ func foundAt(revisions ...uint64) (found []bus.ScannedRecord) {
 	return found
 }
 
-// For the time aheadFor, the cached records of a scan fill the next pages of the same listing. After
-// the last cached record, more is false although the store may have further records.
+// For the time aheadFor, the cached records of a scan fill the next pages of the same listing. Beyond
+// the last cached record, the cache reports no more records, although the store may have some.
 func TestPagesAreFilledFromACachedScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a scanCache

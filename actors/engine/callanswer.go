@@ -250,9 +250,9 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 }
 
 // use counts one use of an approval for a request, and reports whether the approval allows the request.
-// It reports false if an approval for another container has replaced g. A request that has used the
-// approval before is allowed again without another use; without a record, it is allowed again only
-// within usedFor, and only until the approval is revoked.
+// It reports false if an approval for another container has replaced the given approval g. A request
+// that has used the approval before is allowed again without another use. If that request has no
+// record, it is allowed again only within usedFor, and only until the approval is revoked.
 func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
 	if !g.ExpiresAt.IsZero() {
 		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // reads the broker's clock if the expiry is near

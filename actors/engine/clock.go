@@ -11,8 +11,7 @@ import (
 const (
 	// clockEvery is how often the broker's clock is read in the background.
 	clockEvery = 5 * time.Second
-	// clockOld is the age at which a reading of the broker's clock may no longer decide about a
-	// deadline.
+	// clockOld is the age from which on a reading of the broker's clock cannot decide about a deadline.
 	clockOld = 3 * clockEvery
 	// clockMargin is the time before a deadline from which on the broker's clock must be read again.
 	clockMargin = time.Second

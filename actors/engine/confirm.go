@@ -60,8 +60,8 @@ type conditions struct {
 	risk     schemas.Risk
 	rules    []confirmRule // the rules that cover the request
 	// votes is the number of people who must allow the request, at least 1. forTeams means that a rule
-	// has a condition about people. newer means that engines without votes do not know one of the
-	// rules.
+	// has a condition about people. newer means that engines of versions without votes do not know one
+	// of the rules.
 	votes           int
 	forTeams, newer bool
 }

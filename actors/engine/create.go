@@ -101,10 +101,10 @@ func (s *askState) pendingRecord() schemas.Record {
 	return rec
 }
 
-// takeTurn sets the question's first event. If an approver is at the session, this is the time at which
-// phones and chats show the question. If phones and chats already show as many questions of the session
-// as the settings allow, it is the next check of the question's turn. In all other cases it is the next
-// step of the escalation or the deadline.
+// takeTurn sets the question's first event. If an approver is at the session, the event is the time at
+// which phones and chats show the question. If phones and chats already show as many questions of the
+// session as the settings allow, the event is the next check of the question's turn. In all other cases
+// the event is the next step of the escalation or the deadline.
 func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
@@ -152,9 +152,9 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 }
 
 // firstEvent returns the first event of a request. If an approver holds the input lock (present) and
-// the request is routed to a phone or chat, this is the time notify, at which phones and chats show the
-// request. Otherwise, and if the deadline is earlier than notify, it is the next step of the escalation
-// or the deadline.
+// the request is routed to a phone or chat, the event is the time notify, at which phones and chats
+// show the request. In all other cases, and if the deadline is before notify, the event is the next
+// step of the escalation or the deadline.
 func firstEvent(rec *schemas.Record, present bool, notify time.Time) schemas.Event {
 	present = present && (rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice)
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
@@ -277,7 +277,7 @@ func (e *intake) timeLimit(s *askState) timeLimit {
 	switch {
 	case session.TimeoutSeconds > 0:
 		return timeLimit{schemas.TierSession, time.Duration(session.TimeoutSeconds) * time.Second}
-	case e.conditions(s).forTeams: // an approver at the session does not decide alone
+	case e.conditions(s).forTeams: // an approver at the session does not decide alone, so the long timeout applies
 		return timeLimit{schemas.TierDisconnected, settings.DisconnectedTimeout()}
 	case s.approverPresent() && lock.Kind != schemas.ClientVoice:
 		return timeLimit{schemas.TierConnected, settings.ConnectedTimeout()}

@@ -15,8 +15,8 @@ const (
 	// denyWithin is how long the reply to a freeze waits for the denials of pending requests. It is
 	// shorter than the caller's timeout. A goroutine then denies the remaining requests.
 	denyWithin = 4 * time.Second
-	// denyAllWithin bounds the denials in that goroutine. The next sweep denies the requests that
-	// remain.
+	// denyAllWithin bounds the denials that go on after the reply to a freeze. The next sweep denies
+	// the requests that remain.
 	denyAllWithin = 10 * time.Minute
 )
 

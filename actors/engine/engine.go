@@ -105,9 +105,9 @@ type base struct {
 	store   *bus.Store
 	prompts *bus.Prompts
 
-	records  *actors.Lanes // one lane per record: requests, answers, withdrawals, fired timers
-	sessions *actors.Lanes // one lane per call: all calls that do not name a request
-	outbox   *actors.Lanes // one lane per record: the effects of its newest version
+	records  *actors.Lanes // requests, answers, withdrawals and fired timers; one lane per record
+	sessions *actors.Lanes // all calls that do not name a request; one lane per call
+	outbox   *actors.Lanes // the effects of the newest version of a record; one lane per record
 
 	settings     settings
 	freezes      freezeState

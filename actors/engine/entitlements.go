@@ -108,7 +108,8 @@ func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 }
 
 // beginEntitlements starts to read the entitlements of a request's session, the session's input lock
-// and the number of its pending questions. The caller must call wait once, which returns them.
+// and the number of its pending questions. The caller must call the returned function wait once, which
+// returns the results.
 func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
 	var held entitlements
 	var at attendance

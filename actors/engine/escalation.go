@@ -139,8 +139,8 @@ func isAsked(rec *schemas.Record, r *schemas.Route) bool {
 	return false
 }
 
-// nextEvent returns the next event of a question that carriers show. It is the first time after at when
-// further routes are asked, or the deadline if no route is left.
+// nextEvent returns the next event, after the time at, of a question that carriers show. At this event
+// further routes are asked. If no route is left, the event is the deadline.
 func nextEvent(rec *schemas.Record, at time.Time) schemas.Event {
 	next := schemas.Event{Kind: schemas.EventNext}
 	for i := range rec.Routes {

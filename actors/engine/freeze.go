@@ -83,7 +83,8 @@ func (e *base) readFrozen(ctx context.Context) error {
 const obeyWithin = 2 * time.Second
 
 // freeze stores a freeze for an approver and denies the pending requests that the freeze covers. The
-// reply comes when every running engine denies new requests, or names the engines that do not yet.
+// reply comes when every running engine denies new requests, or names the engines that do not deny them
+// yet.
 func (e *admin) freeze(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, false)
 }
@@ -136,7 +137,7 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 		return schemas.FreezeState{}, err
 	}
 	if !thaw {
-		e.endLeaves(ctx, z.By.Name+"'s freeze") // the revision of the freezes has already ended the leaves; lists must show that they have ended
+		e.endLeaves(ctx, z.By.Name+"'s freeze") // the freeze has already ended the leaves; endLeaves makes lists show that
 		e.enforceFreeze(ctx, &stored)
 	}
 	return stored, nil

@@ -95,8 +95,8 @@ func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, err
 }
 
 // spend marks as used a login code that the web inbox has signed itself, or the id of a message. If
-// several tries use the same code, exactly one try gets a reply without Spent, and gets the same reply
-// if it is repeated.
+// several tries use the same code, exactly one try gets a reply without Spent. A repetition of that try
+// gets the same reply.
 func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {
@@ -151,7 +151,7 @@ func (e *admin) storeLogin(ctx context.Context, p *schemas.LoginCode) (schemas.L
 		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a login is stored until the end of its session, for at most %s", schemas.FormatDuration(maxSpent))
 	default:
 		revision := p.Revision
-		if revision == 0 { // the key of a removed login has a revision of its own
+		if revision == 0 { // the write must name the revision of the removed login's key
 			var old schemas.LoginCode
 			at, err := e.store.Settings.Get(ctx, key, &old)
 			if !errors.Is(err, bus.ErrNotFound) {

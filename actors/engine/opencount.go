@@ -42,7 +42,7 @@ type openCounts struct {
 // to date.
 type openCount struct {
 	n    int
-	used bool // a request has used the count since it was last read from the server
+	used bool // whether a request has used the count since the last reading from the server
 }
 
 func (o *openCounts) of(ctx context.Context, session string) (int, error) {

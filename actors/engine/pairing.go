@@ -39,7 +39,7 @@ func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (
 	return p, err
 }
 
-// openPairing opens a pairing on a connector, in place of an older one.
+// openPairing opens a pairing on a connector. It replaces an older pairing.
 func (e *admin) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pairing, error) {
 	open, _, err := bus.Change(ctx, e.store.Settings, pairingKey(p.Connector), func(stored *schemas.Pairing, _ bool) (bus.Edit, error) {
 		*stored = schemas.Pairing{

@@ -38,7 +38,7 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	return all
 }
 
-// resolver returns the policy.Resolver for the machine of a request, which follows symbolic links. The
+// resolver returns a policy.Resolver that follows symbolic links on the machine of a request. The
 // Resolver for another machine fails, because this engine cannot read links there.
 func (e *intake) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
@@ -183,7 +183,7 @@ func (e *intake) offerReaches(_ context.Context, s *askState) (result, error) {
 	s.plan.reaches = nil
 	s.plan.run, _ = s.planRun(s.rules.verdict.Containment)
 	if e.conditions(s).forTeams && s.request.Kind == schemas.KindToolCall {
-		return result{}, nil // no answer about a call like this lasts
+		return result{}, nil // an answer about this call covers no later call
 	}
 	switch {
 	case len(s.permissions.missing) > 0:
@@ -217,7 +217,7 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 		return result{}, err
 	}
 	s.permissions.holder = id
-	if !r.Rejoin { // the text of a request that is sent again is not checked again, because the request may be pending or decided already
+	if !r.Rejoin { // the text of a repeated request is not checked again, because the request may be pending or decided already
 		if _, err := e.chooseForeground(ctx, s); err != nil {
 			return result{}, err
 		}

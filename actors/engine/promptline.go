@@ -107,9 +107,9 @@ func (l *promptLine) begin(key string, held bool) bool {
 	return begins
 }
 
-// end reports whether the caller is done with the line. It returns false if more questions have left
-// the line, which the caller must process, unless failed is true. After true, the line is marked as not
-// being processed.
+// end reports whether the caller is done with the line, and then marks the line as free. If more
+// questions have left the line, end returns false, and the caller must process them. After a failure
+// (failed is true), end always returns true.
 func (l *promptLine) end(failed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -74,7 +74,7 @@ func waiterOf(entry *bus.Entry) schemas.Waiter {
 }
 
 // place stores a pending request as a question, or as a waiter of an identical call's question. The
-// question's timer is the lock: of identical calls that arrive at the same time, on any engines, one
+// question's timer is the lock. If identical calls arrive at the same time, on any engines, one call
 // gets the lock, and the others join its question. The error is ErrMoved if the record is not at the
 // entry's revision.
 func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) {

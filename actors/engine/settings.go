@@ -28,7 +28,7 @@ type settingsSnapshot struct {
 	read        time.Time                // the time at which the last successful reading from the store began
 }
 
-// stale reports whether the settings are too old to allow anything by them.
+// stale reports whether the settings are so old that they allow nothing.
 func (s settingsSnapshot) stale() bool { return time.Since(s.read) >= staleAfter }
 
 // settings holds the newest settings that this engine has read. These settings are in force on

@@ -265,8 +265,8 @@ func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	return nil
 }
 
-// gate replies to a scheduled task with the permissions that its session lacks. The session
-// gets a notice about them. No person is asked, and the task runs in any case.
+// gate replies to a scheduled task with the permissions that its session lacks. The session gets a
+// notice about these permissions. No person is asked, and the task runs in any case.
 func (e *holdings) gate(ctx context.Context, c *caller, g *schemas.Gate) (schemas.GateReply, error) {
 	agent := c.name
 	if _, err := e.requireSession(ctx, agent, g.SessionID, ""); err != nil {

@@ -144,9 +144,9 @@ func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 	return !s.Settled && s.Revision == 0 && (s.Claim == nil || !now.Before(s.Claim.Until))
 }
 
-// listUnsettled lists, in pages, the decided requests that a carrier may still show as pending:
-// the queue lost the outcome, a worker gave up on it, or a worker stopped after it had sent the
-// prompt.
+// listUnsettled lists, in pages, the decided requests that a carrier may still show as pending. Causes
+// are that the queue lost the outcome, that a worker gave up on the outcome, or that a worker stopped
+// after it had sent the prompt.
 func (e *connectors) listUnsettled(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	keys, err := e.store.Shown.ListKeys(ctx, c.name+".>")
 	if err != nil {

@@ -62,7 +62,7 @@ type ownerAnswers struct {
 	now    *answers          // nil before the first reading from the store
 	stale  map[string]uint64 // ids of answers to read again, with the revision that the broker has reported
 	newest uint64            // the newest revision of the owner's answers in the cache
-	until  time.Time         // from this time on, the answers are compared with the store before each use
+	until  time.Time         // the time from which on the answers are compared with the store before each use
 }
 
 // changed handles the broker's report of a written key. The answer under this key is read again, unless

@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// mayThaw returns FORBIDDEN unless a person may decide every request. If another device could thaw, it
-// also returns FORBIDDEN for a thaw from the agents' machine. If not, a thaw from the agents' machine
-// needs the code word of the settings, if there is one.
+// mayThaw returns FORBIDDEN unless a person may decide every request. If another device could thaw, a
+// thaw from the agents' machine is FORBIDDEN, too. If no other device could thaw, a thaw from the
+// agents' machine needs the code word of the settings, if there is one.
 func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
@@ -27,8 +27,8 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	return checkCodeWord(now, word)
 }
 
-// checkCodeWord returns FORBIDDEN unless said is the code word that permissions.confirm sets
-// for the highest risk. Without such a code word, said must be empty.
+// checkCodeWord returns FORBIDDEN unless the argument said is the code word that permissions.confirm
+// sets for the highest risk. Without such a code word, said must be empty.
 func checkCodeWord(s *schemas.Settings, said string) error {
 	c := s.CodeWordFor(schemas.RiskHigh)
 	if c == nil && said != "" {

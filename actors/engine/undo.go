@@ -22,8 +22,8 @@ func (e *holdings) undoFilter(ctx context.Context, connector string, from schema
 }
 
 // mayUndo reports whether an approver may undo a standing answer. Approvers may undo their own answers,
-// and answers that cover only calls that the settings let them decide. An approver with limits by risk
-// or host may undo only own answers, because an answer does not tell the risk and host of its calls.
+// and answers that cover only calls that the settings let them decide. Approvers with limits by risk or
+// host may undo only their own answers, because an answer does not tell the risk and host of its calls.
 func mayUndo(who *schemas.Approver, g *schemas.StandingAnswer) bool {
 	if g.By.Kind == schemas.ByHuman && g.By.Name == who.Name {
 		return true

@@ -20,8 +20,8 @@ const knowWithin = 4 * time.Second
 const maxVotes = 16
 
 // answerConditions returns the conditions for allowing a record's request, and the approver who has the
-// answer's identity. If a condition about people may apply, both come from confirmed settings. The
-// error is FORBIDDEN if the identity belongs to no approver.
+// identity in the answer. If a condition about people may apply, both results come from confirmed
+// settings. The error is FORBIDDEN if the identity belongs to no approver.
 func (e *connectors) answerConditions(ctx context.Context, rec *schemas.Record, r *schemas.Request, who schemas.Approver, connector string, from schemas.From) (*conditions, schemas.Approver, error) {
 	c := e.conditionsOf(e.settings.now(), rec.Agent, r, rec.Risk)
 	if rec.Terminal() || !c.newer && rec.Type != schemas.TeamRecord {
@@ -38,8 +38,8 @@ func (e *connectors) answerConditions(ctx context.Context, rec *schemas.Record, 
 	return e.conditionsOf(now, rec.Agent, r, rec.Risk), who, nil
 }
 
-// checkVote returns VALIDATION_ERROR for an allow that several people cannot vote for, because each
-// vote is for the same call, once. An allow with another input, or an allow that lasts, is refused.
+// checkVote returns VALIDATION_ERROR for an allow that several people cannot vote for. Each vote must
+// be for the same call, once, so an allow that changes the input or that lasts is refused.
 func (c *conditions) checkVote(a *schemas.Answer, option schemas.Option) error {
 	lasts := a.Scope != "" && a.Scope != schemas.ScopeOnce
 	permission := c.request.Kind == schemas.KindPermission // an allowed permission always lasts for its session
@@ -154,8 +154,8 @@ func ofAll(d *schemas.Decision, votes []schemas.Vote) *schemas.Decision {
 }
 
 // withoutMessages returns votes without their messages, which are in the decision. The votes keep their
-// logins, because they are counted again before a later call or a container uses them, and the vote of
-// a person who logged in at an issuer counts only with the login.
+// logins, because the vote of a person who logged in at an issuer counts only with the login. Votes are
+// counted again before a later call or a container uses them.
 func withoutMessages(votes []schemas.Vote) []schemas.Vote {
 	all := slices.Clone(votes)
 	for i := range all {
@@ -244,8 +244,8 @@ func (e *effects) logVotes(ctx context.Context, entry bus.Entry, prompt schemas.
 }
 
 // checkEngines refuses settings about several people while a running engine does not know such
-// settings. That engine would keep its earlier settings, and decide by the answer of a single or of
-// another person.
+// settings. That engine would keep its earlier settings, and let one person decide alone or let the
+// wrong person decide.
 func (e *admin) checkEngines(ctx context.Context, s *schemas.Settings) error {
 	version := s.TeamsVersion()
 	if version == 0 {

@@ -25,10 +25,11 @@ func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.Place < max(places, 1) && now.Before(w.Deadline) }
 }
 
-// decide ends a question with the decision d for each open waiter that the function about accepts;
-// every other open waiter becomes a question of its own. Of several concurrent decisions only one is
-// stored, with its effects, and every caller gets that decision. decide writes nothing if about accepts
-// no open waiter, or rejects the open request that opened the question.
+// decide ends a question with the decision d for each open waiter that the function about accepts.
+// Every other open waiter becomes a question of its own. If several decisions come at the same time,
+// only one is stored, with its effects, and every caller gets that decision. decide writes nothing if
+// about accepts no open waiter, or if it rejects the request that opened the question while that
+// request is open.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	observed, end := e.traceDecide(ctx, &entry.Record, d)
 	entry, stored, err := e.change(observed, entry, func(next *bus.Entry) (write, error) {
@@ -134,9 +135,8 @@ func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) 
 	return ended, e.rearm(ctx, ended)
 }
 
-// endOverdue ends those waiters of a pending question whose deadlines have passed; now is the
-// broker's time. If the question ends too, endOverdue publishes the decision. It returns the
-// newest record.
+// endOverdue ends those waiters of a pending question whose deadlines have passed; now is the broker's
+// time. If this ends the question, endOverdue publishes the decision. It returns the newest record.
 func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {

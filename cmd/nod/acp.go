@@ -101,7 +101,7 @@ func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 		stream.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx) // the end of the process ends the HTTP calls that are still open
+		_ = server.Shutdown(ctx) // HTTP calls that are still open end with this process
 	}, nil
 }
 

@@ -69,7 +69,7 @@ func (e *env) planPolicy(path, preset string, suggestions []policy.Suggestion, i
 }
 
 // mayAllow returns an error if this user may not allow, at the terminal and from now on, calls of a
-// risk in a project; an empty project means every project. A rule in the settings allows the calls of
+// risk in a project. An empty project means every project. A rule in the settings allows the calls of
 // all agents and hosts, so an approver for only some agents or hosts may not add the rule.
 func mayAllow(s *schemas.Settings, risk schemas.Risk, project string) error {
 	u, err := user.Current()

@@ -9,8 +9,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// asksNow returns a line about an agent program: the calls about which it asks nod now, or the reason
-// why it does not ask yet. The line claims only facts that this command has checked.
+// asksNow returns a line about an agent program. It names the calls about which the program asks nod
+// now, or the reason why the program does not ask yet. The line claims only facts that this command has
+// checked.
 func (c *installCmd) asksNow(e *env, path string) string {
 	host, err := hostNamed(c.Agent)
 	if err != nil {

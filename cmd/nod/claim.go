@@ -20,7 +20,7 @@ const (
 	claimRetry = 200 * time.Millisecond
 )
 
-// The content of a claim's file. An unlocked file with the content claimed means that its writer was
+// The content of a claim's file. If the content is claimed and the file is unlocked, its writer was
 // killed while it sent the reply.
 const (
 	claimed = "claimed"

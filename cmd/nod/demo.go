@@ -32,7 +32,7 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 	go func() {
 		defer close(done)
 		r := schemas.Request{
-			SessionID: id, PendingID: bus.NewID(), // identifies the request to which the decision belongs
+			SessionID: id, PendingID: bus.NewID(), // this id identifies the request to which the decision belongs
 			Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 			ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build","cwd":"/workspace"}`),
 			Reason: "clean rebuild", AgentName: "Demo agent", SessionLabel: "demo",

@@ -99,7 +99,8 @@ func (d *desktop) flush() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), desktopTimeout)
 	defer cancel()
-	// The text is the summary, which desktops show as plain text; a body could contain markup.
+	// The text is the summary of the notification, which desktops show as plain text. In a body they
+	// would interpret markup.
 	if err := exec.CommandContext(ctx, d.program, "--app-name=nod", "--", people.RingText(all...)).Run(); err != nil {
 		d.log.Debug("notify-send showed no notification", "error", err)
 	}

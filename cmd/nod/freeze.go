@@ -59,7 +59,7 @@ func (c *freezeTarget) request(user string) schemas.FreezeRequest {
 }
 
 // known reports whether the target exists. A session exists if nod knows it, and an agent exists if nod
-// has stored requests of it. If nod does not reply, known returns true.
+// has stored its requests. If nod does not reply, known returns true.
 func (c *freezeTarget) known(ctx context.Context, d *desk) bool {
 	switch {
 	case c.Session != "":

@@ -96,8 +96,8 @@ func (c *historyCmd) readLog(e *env, d *desk, search people.Search, most int) (p
 }
 
 // listedRows remembers the requests that were read from the log, because the log may have a request
-// twice. An agent may use an id and a time again, so a request with another content or another decision
-// is another row.
+// twice. An agent may use an id and a time again, so a row is identified by its content and its
+// decision, too.
 type listedRows map[string]bool
 
 // add reports whether a request is a new row. After a row with the same question, a question without a

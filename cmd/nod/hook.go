@@ -99,8 +99,8 @@ func (c *hookCmd) Run(e *env) error {
 	return nil
 }
 
-// sweepBefore is the age up to which a hook also looks for hooks that died. After that time, the search
-// is left to the next hook and to nod up.
+// sweepBefore is the running time after which a hook no longer looks for hooks that died. The next hook
+// or nod up then looks for them.
 const sweepBefore = time.Second
 
 // unsettled implements hook.Unsettled with files in a data directory.
@@ -219,8 +219,8 @@ func checkedProgram(p string, running os.FileInfo, project string) (string, erro
 	return real, nil
 }
 
-// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached. By this
-// code a hook may let the host ask its own user. Any other error, such as refused keys, stays
+// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached. This code
+// lets a hook leave the call to the host's own user. Any other error, such as refused keys, stays
 // unchanged, and makes a hook deny.
 func unavailable(err error) error {
 	if errors.Is(err, bus.ErrNotRunning) || errors.Is(err, bus.ErrNoServer) {
@@ -262,8 +262,7 @@ func (a asker) Abandon(ctx context.Context, sessionID, pendingID, reason string)
 	return a.HostResolved(ctx, schemas.HostResolved{SessionID: sessionID, PendingID: pendingID, Reason: reason})
 }
 
-// HostResolved withdraws the requests that the host resolved without nod's
-// decision.
+// HostResolved withdraws the requests that the host resolved without a decision of nod.
 func (a asker) HostResolved(ctx context.Context, p schemas.HostResolved) error {
 	_, err := a.Client.HostResolved(ctx, p)
 	return err

@@ -81,7 +81,7 @@ func isStrict(host hook.Host, path string) bool {
 // host would allow by itself.
 func (c *installCmd) seesAll() bool {
 	switch c.Agent {
-	case hook.Gemini().Name, hook.Copilot().Name, hook.Qwen().Name, hook.Cursor().Name, hook.Pi().Name, hook.OpenClaw().Name: // the hosts listed here have only one kind of hook, and call it for every tool call
+	case hook.Gemini().Name, hook.Copilot().Name, hook.Qwen().Name, hook.Cursor().Name, hook.Pi().Name, hook.OpenClaw().Name: // each of these hosts has only one kind of hook, and calls it for every tool call
 		return true
 	case hook.ClaudeCode().Name, hook.Codex().Name:
 		return c.Strict

@@ -82,7 +82,7 @@ type keysAddCmd struct {
 	operatorFlag
 }
 
-// Run creates a key. A running nod of this data directory accepts it before Run returns.
+// Run creates a key. If a nod runs on this data directory, it accepts the key before Run returns.
 func (c *keysAddCmd) Run(e *env) error {
 	id, err := roles.ParseID(c.Name)
 	if err != nil {

@@ -20,7 +20,7 @@ type leaveCmd struct {
 	JSON    bool         `name:"json" help:"Print the standing answer as JSON."`
 }
 
-// Run shows the limits of the leave, asks, and stores it.
+// Run shows the limits of the leave, asks the user, and stores the leave.
 func (c *leaveCmd) Run(e *env) error {
 	if d := time.Duration(c.For); d < time.Second || d > schemas.MaxLeave {
 		return fmt.Errorf("--for: a leave lasts from 1s to %s", schemas.FormatDuration(schemas.MaxLeave))
@@ -95,7 +95,7 @@ func (c *backCmd) Run(e *env) error {
 			return err
 		}
 	}
-	ended, err := d.Grants(ctx, c.Session) // read again, with the calls that each leave allowed until its end
+	ended, err := d.Grants(ctx, c.Session) // the leaves are read again, to get the calls that they allowed until their end
 	if err != nil {
 		return err
 	}

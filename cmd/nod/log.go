@@ -29,8 +29,8 @@ type logCmd struct {
 }
 
 // readLog calls f with each entry of the running nod's log. It has no time limit, but returns an error
-// if the server sends nothing for callTimeout. If the user stops the command, the entries are
-// incomplete, so readLog returns an error, unless it follows the log.
+// if the server sends nothing for callTimeout. It also returns an error if the user stops the command,
+// because the entries are incomplete, except when it follows the log.
 func (e *env) readLog(from bus.LogStart, f func(sequence uint64, entry []byte) error) error {
 	_, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
 	if err != nil {

@@ -56,9 +56,8 @@ func (r readBack) show(text string) {
 	}
 }
 
-// findLogged returns the newest request in the log with exactly this id or, if there is none, the only
-// request whose id begins with it. Without any match it returns nil. Several matching beginnings are an
-// error.
+// findLogged returns the newest request in the log with exactly this id. If there is none, it returns
+// the only request whose id begins with the given id, or nil. Several such requests are an error.
 func (e *env) findLogged(d *desk, session, id string) (*schemas.LoggedRequest, error) {
 	var exact *schemas.LoggedRequest
 	var longer []*schemas.LoggedRequest

@@ -34,7 +34,7 @@ type setupChange struct {
 	parts    []string // further lines about the change
 	apply    func() error
 	fault    error           // the reason why the change cannot be made
-	item     *checklist.Item // nil if the change follows from other items
+	item     *checklist.Item // the change's entry in a list; nil if the change follows from other items
 }
 
 // listed gives the change its item in a list. An item that can be chosen is chosen from the start,
@@ -173,7 +173,7 @@ func (s *setupChanges) chosen(all bool) (made []*setupChange) {
 	return made
 }
 
-// isOpen reports whether the user decides about a change, because it is possible and still to be made.
+// isOpen reports whether a change is possible and not made yet, so that the user can choose it.
 func isOpen(s *setupChange) bool { return s.fault == nil && s.diff != "" }
 
 // lists returns the lists from which the user chooses.

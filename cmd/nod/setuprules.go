@@ -21,13 +21,13 @@ import (
 // settingsOffer is what setup can change in settings.json.
 type settingsOffer struct {
 	presets []*checklist.Item
-	past    string                   // the number of past sessions on which the presets were tried, as a sentence; may be empty
+	past    string                   // a sentence with the number of past sessions on which the presets were tried; may be empty
 	rules   func() []*checklist.Item // the rules that are still worth offering under the chosen preset
 	change  func() *setupChange      // the change by the chosen items; nil without a change
 }
 
-// settingsChoice returns the presets and rules to choose from. The rules are for this project's
-// runners, from past questions that they would have spared, and from the agent programs' own rules.
+// settingsChoice returns the presets and rules to choose from. The rules are rules for this project's
+// runners, rules that would have spared past questions, and the agent programs' own rules.
 func (c *setupCmd) settingsChoice(e *env, past []policy.SessionCall) settingsOffer {
 	s, err := e.settingsNow()
 	var o *ruleOffers
@@ -159,7 +159,8 @@ func (o *ruleOffers) left() []*ruleOffer {
 	return slices.Concat(o.byPreset[preset], o.imports)
 }
 
-// add adds those suggested rules to the list that are not in it and that this user may add.
+// add adds suggested rules to the list. It leaves out rules that are in the list already, and rules
+// that this user may not add.
 func (o *ruleOffers) add(list []*ruleOffer, group string, suggestions []policy.Suggestion) []*ruleOffer {
 	for _, suggestion := range suggestions {
 		rule := suggestion.Rule.String()
@@ -299,7 +300,7 @@ func changesInputHere() bool {
 }
 
 // runnerRules returns rules for the usual builds and tests of the project in the current directory. It
-// leaves out those about which nod does not ask.
+// leaves out builds and tests that run without a question.
 func runnerRules(p *policy.Policy) (all []policy.Suggestion) {
 	call := here()
 	if home, err := os.UserHomeDir(); err != nil || call.Project == "" || sameDir(call.Project, home) {

@@ -85,7 +85,7 @@ func (c *tokenServiceCmd) Run(e *env) error {
 func tokenSettings(dataDir string) string { return filepath.Join(dataDir, "tokens.json") }
 
 // noJobHasAKey returns an error if a token could give its bearer the name of an agent that has a key
-// here. Names that the settings state literally are exempt.
+// here. A name that the settings state literally is allowed, because it is given on purpose.
 func noJobHasAKey(s *tokens.Settings, keys *roles.Keys) error {
 	users, err := keys.Users()
 	if err != nil {

@@ -224,7 +224,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 			if p.Tier != schemas.TierConnected {
 				return 0
 			}
-			after, err := desk.NotifyAfter(e.ctx) // at this tier, an approver is at the session
+			after, err := desk.NotifyAfter(e.ctx) // in this tier, an approver is at the session
 			if err != nil {
 				return schemas.DefaultNotifyAfter
 			}

@@ -78,7 +78,7 @@ func (m *Metrics) Logged(e *schemas.LogEntry) {
 
 func (m *Metrics) decision(e *schemas.LogEntry) {
 	agent, by, channel := e.Agent, e.Actor, ""
-	if e.Decision != nil { // an entry with a decision is about a request that was decided at once, and its actor is the agent
+	if e.Decision != nil { // an entry with a decision is about a request that was decided at once, so its actor is the agent
 		agent, by = e.Actor, string(e.Decision.By.Kind)
 	}
 	if _, at, found := strings.Cut(by, "@"); found {

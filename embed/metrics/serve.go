@@ -156,7 +156,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}
 	if n, err := c.countPending(engine); err == nil {
 		to <- prometheus.MustNewConstMetric(pendingDesc, prometheus.GaugeValue, n)
-	} else { // no value is returned, because it is better than an old value
+	} else { // no value is better than an old value
 		c.log.Info("metrics: pending questions were not counted", "error", err)
 	}
 }

@@ -29,7 +29,7 @@ type Bare struct {
 	agent  *nats.Conn
 	conns  []*nats.Conn
 	ids    atomic.Int64
-	first  string // differs in each Bare, so that no id repeats one on the same stores
+	first  string // differs in each Bare, so that no id is used twice on the same stores
 	closed atomic.Bool
 	fail   func(error)
 }
@@ -101,7 +101,7 @@ func (b *Bare) decideAutomatically(m *nats.Msg, id string) error {
 	return m.Respond(payload)
 }
 
-// accept stores a request. It shows the request to the approver, unless the payload is waiting.
+// accept stores a request. It shows the approver every request except those of Submit.
 func (b *Bare) accept(m *nats.Msg, id string) error {
 	if _, err := b.store(id); err != nil {
 		return err

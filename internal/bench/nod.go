@@ -31,7 +31,7 @@ type Nod struct {
 	system          *actors.System
 	viewer          *connector.Viewer
 	calls           atomic.Int64
-	first           string // differs in each Nod, so that no input repeats one on the same stores
+	first           string // differs in each Nod, so that no input is used twice on the same stores
 	closed          atomic.Bool
 	fail            func(error)
 }
@@ -94,8 +94,8 @@ func Request(session, tool, details string, action schemas.ActionType) schemas.R
 	}
 }
 
-// forPerson returns a request that no rule decides. Each request has another input, because nod decides
-// identical calls together.
+// forPerson returns a request that no rule decides. Each request has a different input, because nod
+// decides identical calls together.
 func (n *Nod) forPerson(session string) schemas.Request {
 	details := fmt.Sprintf(`{"command":"rm -rf build%s%06d","cwd":"/workspace"}`, n.first, n.calls.Add(1))
 	return Request(session, "Frobnicate", details, schemas.ActionOther)

@@ -116,7 +116,7 @@ func (m *Row) quantity(n float64) string {
 	case "B":
 		return fmt.Sprintf("%.1f MB", n/1e6)
 	}
-	if n >= 10_000 { // the values in this column are in µs
+	if n >= 10_000 { // the unit is µs
 		return fmt.Sprintf("%.0f ms", n/1e3)
 	}
 	return fmt.Sprintf("%.0f %s", n, m.Unit)

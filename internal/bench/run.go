@@ -195,8 +195,8 @@ const submitters = 64
 // perSession is the number of pending requests of a session. It is below nod's limit of 4,096.
 const perSession = 1000
 
-// pending submits as many requests as more says, so that n are pending, and then measures a person's
-// decision.
+// pending submits further requests, as many as more says, until n are pending. It then measures a
+// person's decision.
 func (r *run) pending(ctx context.Context, n, more int) error {
 	r.Progress(fmt.Sprintf("%s pending requests are submitted", thousands(n)))
 	session := func(_, i int) string { return strconv.Itoa((n - more + i) / perSession) }

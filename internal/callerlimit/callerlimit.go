@@ -33,7 +33,7 @@ func (l *Limits) Allow(caller string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, known := l.callers[caller]
-	if !known && len(l.callers) >= l.most { // drops callers that have not called lately, because new callers have the same allowance
+	if !known && len(l.callers) >= l.most { // drops idle callers; they lose nothing, because a new caller has the same allowance
 		maps.DeleteFunc(l.callers, func(_ string, r *rate.Limiter) bool { return r.Tokens() >= float64(l.burst) })
 	}
 	switch {

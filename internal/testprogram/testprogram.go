@@ -45,7 +45,7 @@ func Write(t testing.TB, path, script string) {
 }
 
 // Copy copies a program to path, and creates its directory if it is missing. It runs cp, so that this
-// process never opens the new file: every fork would have to wait during the long write.
+// process never opens the new file; otherwise every fork would have to wait during the long write.
 func Copy(t testing.TB, program, path string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))

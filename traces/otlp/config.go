@@ -42,7 +42,7 @@ const (
 	maxQueue = 1 << 16 // in spans; a larger queue would take more memory than nod itself
 )
 
-// environment returns the value of an environment variable.
+// environment returns the value of a named environment variable.
 type environment func(name string) string
 
 // FromEnvironment reads the variables OTEL_… by the function get, which is os.Getenv except in tests.
@@ -222,7 +222,7 @@ func (env environment) resource(c *Config) error {
 	if name := env("OTEL_SERVICE_NAME"); name != "" {
 		attributes = append(attributes, attribute.String("service.name", name))
 	}
-	set := attribute.NewSet(attributes...) // the last value of each name counts
+	set := attribute.NewSet(attributes...) // if a name occurs several times, its last value counts
 	c.Resource = set.ToSlice()
 	return err
 }

@@ -46,8 +46,8 @@ func newChooser(sampler sdktrace.Sampler) *chooser {
 	return c
 }
 
-// begin implements traces.Tracer.Begin. limited means that the request is not traced only because of
-// the agent's bound.
+// begin implements traces.Tracer.Begin. limited means that the request would be traced without the
+// agent's bound.
 func (c *chooser) begin(agent string, parent trace.SpanContext) (root traces.Root, ok, limited bool) {
 	c.mu.Lock() // locked from the search for a trace's owner until a new owner is stored, so that only one agent gets the trace
 	defer c.mu.Unlock()

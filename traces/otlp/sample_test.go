@@ -121,9 +121,10 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	require.LessOrEqual(t, len(c.owners), maxOwned)
 }
 
-// Without parentbased_, an agent cannot change the ratio by the ids and flags that it chooses.
+// With a ratio sampler, an agent cannot change the ratio by the ids and flags that it chooses. Only the
+// samplers parentbased_… follow the flags.
 func TestAnAgentCannotChooseAnIDThatIsSampled(t *testing.T) {
-	low := given(0, true) // TraceIDRatioBased itself samples an id with small last bytes at each ratio above 0
+	low := given(0, true) // for an id whose last bytes are small, TraceIDRatioBased alone decides to sample at each ratio above 0
 	sampled := 0
 	const engines = 1000
 	for range engines {

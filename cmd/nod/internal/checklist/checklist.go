@@ -21,7 +21,7 @@ type Item struct {
 	Notes  []string // further lines below the text
 	Detail string   // the item's change or rule in full, shown on demand
 	Mark   string   // the sign in place of the box, for an item that cannot be chosen
-	On     bool     // whether the item is chosen
+	On     bool     // the item is chosen
 }
 
 func (i *Item) open() bool { return i.Mark == "" }
@@ -38,7 +38,7 @@ type Page struct {
 // A Summary shows what the choice would change. Its items cannot be chosen.
 type Summary struct {
 	Items   []*Item
-	Changes bool // whether there is a change to confirm
+	Changes bool // there are changes to confirm
 }
 
 // Lists are pages and the summary that follows them. Pages without an item that can be chosen are left

@@ -111,7 +111,7 @@ func (o *Options) roles() []roles.ID {
 }
 
 // approvers returns a fault if no approver may answer. Otherwise it returns a finding for each
-// approver, which is a note if the approver has no identity on a channel that takes answers.
+// approver. The finding is a note if the approver has no identity on a channel that takes answers.
 func approvers(s *schemas.Settings) []Finding {
 	const check = "approvers"
 	if len(s.Identities()) == 0 && !s.ByLogin() {

@@ -1,5 +1,6 @@
-// Package doctor checks an installation: whether a request can reach a person, and the answer the
-// agent. Each finding names the state and, if needed, the remedy. The checks change nothing.
+// Package doctor checks an installation: whether a request can reach a person, and whether the answer
+// can reach the agent. Each finding names the state and, if needed, the remedy. The checks change
+// nothing.
 package doctor
 
 import (

@@ -18,7 +18,8 @@ import (
 	"github.com/nodbus/nod/internal/testprogram"
 )
 
-// home is a temporary home directory with a directory in PATH, in which a test creates agent programs.
+// home is a temporary home directory. One of its directories is in PATH, and tests create agent
+// programs there.
 type home struct {
 	*testing.T
 	dir, bin, data string

@@ -48,7 +48,7 @@ func cursor() []Finding {
 		return nil
 	}
 	at, err := hook.Inspect(hook.ClaudeCode(), hook.InstallOptions{})
-	if err != nil || len(at.Hooks) == 0 { // the check of Claude Code's hook reports an error
+	if err != nil || len(at.Hooks) == 0 { // the check of Claude Code's hook reports this error
 		return nil
 	}
 	return []Finding{note("agents", "Cursor can load the hooks in "+at.Path+", and then also runs nod's hook for Claude Code", "use nod install cursor, and turn Cursor's setting for hooks of other programs off; nod would be asked twice")}

@@ -24,7 +24,7 @@ type Wait struct {
 	Resumable bool
 }
 
-// resumable ends the note of a resumable Wait.
+// resumable is the last part of the note of a Wait that may be resumed.
 const resumable = ".resumable"
 
 // Hold records that this process waits for a request. The wait ends when over is called

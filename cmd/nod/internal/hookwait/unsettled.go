@@ -63,7 +63,7 @@ func IsUnsettled(dataDir, sessionID, tool string) bool {
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	defer func() { _ = f.Close() }() // opened only for reading
+	defer func() { _ = f.Close() }() // the file was only read, so an error of Close loses nothing
 	if tool == "" {
 		return true
 	}
