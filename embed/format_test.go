@@ -166,7 +166,7 @@ func TestAFailedMigrationStepChangesNothing(t *testing.T) {
 }
 
 // A nod that dies during a step leaves the backup's path in format.json. The next nod first restores
-// the backup, even if it does not have the step.
+// the backup, even if that nod does not have the step.
 func TestAnInterruptedMigrationIsUndoneFirst(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string][]step{

@@ -39,8 +39,8 @@ func hasAftermath(rec *schemas.Record, a schemas.Aftermath) bool {
 	return slices.ContainsFunc(rec.Aftermath, func(b schemas.Aftermath) bool { return b.PendingID == a.PendingID && b.Kind == a.Kind })
 }
 
-// aftermathConflict returns CONFLICT for an answer to a request that has an aftermath, else nil,
-// because the decision alone would mislead the person about the call.
+// aftermathConflict returns CONFLICT for an answer to a request that has an aftermath, because the
+// decision alone would mislead the person about the call. Otherwise it returns nil.
 func aftermathConflict(rec *schemas.Record) error {
 	if len(rec.Aftermath) == 0 || rec.Decision == nil {
 		return nil
@@ -116,8 +116,8 @@ func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent 
 	return false, nil
 }
 
-// isSameCall reports whether a record is about the call in a host's report. The argument same is the
-// digest of the reported call without its working directory.
+// isSameCall reports whether a record is about the call in a host's report, by the digest (same) of the
+// reported call without its working directory.
 func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	if rec.Agent != agent {
 		return false, nil

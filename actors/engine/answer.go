@@ -108,9 +108,8 @@ func (e *connectors) answerEntry(ctx context.Context, entry bus.Entry, a *schema
 	return e.replyStored(entry, d, a.Waiters)
 }
 
-// replyStored replies to an answer with the stored decision about the record. The argument said is the
-// decision that the answer asked for, and places is the number of calls that the answered prompt
-// showed.
+// replyStored replies with the stored decision about the record to an answer that asked for the
+// decision said. The answered prompt showed as many calls as places says.
 func (e *connectors) replyStored(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	if stored := entry.Record.Decision; stored != nil && stored.DecisionID == said.DecisionID {
 		e.life.publish(entry)
@@ -120,7 +119,7 @@ func (e *connectors) replyStored(entry bus.Entry, said *schemas.Decision, places
 	return replyToAnswer(entry, said, places)
 }
 
-// nowFor returns the broker's time for a decision about the calls that the answered prompt showed;
+// nowFor returns the broker's time for a decision about the calls that an answered prompt showed;
 // places is their number. It reads the broker's clock again if the deadline of one of these calls is
 // near.
 func (e *recordLife) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
@@ -236,8 +235,8 @@ func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schema
 	return d, nil
 }
 
-// timeoutAt returns the time limit, in seconds, of the first open call whose deadline has
-// passed; at is the broker's time.
+// timeoutAt returns the time limit, in seconds, of the first open call whose deadline has passed at the
+// given time of the broker.
 func timeoutAt(rec *schemas.Record, at time.Time) int {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && !w.Deadline.After(at) {

@@ -20,8 +20,8 @@ import (
 // request's id.
 const usedFor = 30 * time.Minute
 
-// callID returns the id of the standing answer about one call of a session. A newer answer
-// about the same call replaces the older one. The argument same is the call's CallDigest.
+// callID returns the id of the standing answer about one call of a session, from the call's CallDigest.
+// A newer answer about the same call replaces the older one.
 func callID(same string) string { return "call-" + same[:32] }
 
 // aboutCall returns the standing answer that a person's decision makes about one call.

@@ -51,7 +51,8 @@ func (c *clock) now() time.Time {
 	return last.Broker.Add(time.Since(last.At)).UTC()
 }
 
-// at returns the broker's time at the time t of this machine. t must have a monotonic reading.
+// at returns the broker's time that corresponds to the time t of this machine, which must have a
+// monotonic reading.
 func (c *clock) at(t time.Time) time.Time {
 	last := c.last.Load()
 	return last.Broker.Add(t.Sub(last.At)).UTC()

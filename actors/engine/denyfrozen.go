@@ -20,9 +20,9 @@ const (
 	denyAllWithin = 10 * time.Minute
 )
 
-// enforceFreeze denies the pending requests that a freeze covers, waits until every engine obeys the
-// freeze, and then denies the requests that engines have stored meanwhile. After denyWithin it returns
-// with its progress in f, and a goroutine does the rest.
+// enforceFreeze denies the pending requests that a freeze covers, and waits until every engine obeys
+// the freeze. Then it denies the requests that engines have stored in the meantime. After denyWithin it
+// returns with its progress in f, and a goroutine does the rest.
 func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	var denied atomic.Int64
 	done := make(chan error, 1)

@@ -20,11 +20,11 @@ type exposure struct {
 	mu    sync.Mutex // held during the walk, so that calls with the same search share one walk
 	at    time.Time
 	files []string
-	whole bool // false if the search names too much to find all files
+	whole bool // false if the search names too many files to find all of them
 }
 
-// exposureAge is how long the result of a walk is reused. Files that were made meanwhile are found by
-// the next walk.
+// exposureAge is how long the result of a walk is reused. Files that are made in this time are found
+// only by the next walk.
 const exposureAge = 5 * time.Second
 
 // look returns the facts about this machine's disk that the verdict on a call depends on.

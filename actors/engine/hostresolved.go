@@ -60,8 +60,8 @@ func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schema
 }
 
 // timedKeys returns the keys of a session's questions whose timer is set or has fired. It reads the
-// fired timers last, so that it does not miss a timer that fires meanwhile. Some of these questions may
-// be decided.
+// fired timers last, because a timer that fires during the reading must not be missed. Some of these
+// questions may be decided.
 func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, error) {
 	armed, err := e.store.Records.Pending(ctx, session)
 	if err != nil {

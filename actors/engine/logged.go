@@ -21,7 +21,7 @@ const (
 )
 
 // listLogged replies with a page of the logged requests whose records are no longer kept. Carriers may
-// not read the log, because it does not say to whom a request was routed.
+// not read the log, because the log does not say to whom a request was routed.
 func (e *connectors) listLogged(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	if !seesAll(c.name) {
 		return schemas.Page{}, schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into the log")

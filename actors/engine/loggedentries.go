@@ -133,8 +133,8 @@ func addLater(found []*loggedRequest, entry *bus.PastEntry) {
 	}
 }
 
-// matching returns the requests that an entry is about. It compares the digests too, because an agent
-// chooses the id and the time of a question, and may use both again.
+// matching returns the requests that an entry is about. It also compares the digests, because an agent
+// chooses the id and the time of a question, and may use the same id and time twice.
 func matching(found []*loggedRequest, entry *bus.PastEntry, asked time.Time) (those []*loggedRequest) {
 	for _, r := range found {
 		if sameKey(r, entry) && r.Digest == entry.Digest && (asked.IsZero() || r.AskedAt.Equal(asked)) {

@@ -101,8 +101,8 @@ func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt 
 	return nil
 }
 
-// logVersion logs a new request, or the decision once the request has ended. told is the time at which
-// the outbox told the agent.
+// logVersion logs a new request, or the decision once the request has ended. The outbox told the agent
+// at the time told.
 func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt, told time.Time) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
@@ -296,7 +296,7 @@ func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Eve
 		return err
 	}
 	_, err := e.store.Records.Update(ctx, entry)
-	return err // after ErrMoved, the queue delivers the timer again
+	return err // after ErrMoved, the queue delivers the fired timer again
 }
 
 // errRearmed makes the queue deliver a fired timer again.

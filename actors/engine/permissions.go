@@ -266,8 +266,8 @@ func (e *intake) holder(ctx context.Context, s *askState) (id string, holds enti
 	return details.AgentID, other, err
 }
 
-// markRouteFailed stores that a prompt could not be shown on one route. last is true if the
-// request is pending and this was its last route on which a person can answer.
+// markRouteFailed stores that a prompt could not be shown on one route. The result last is true if the
+// request is pending and has no other route on which a person can answer.
 func (e *effects) markRouteFailed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
 	left := false
 	entry, err = e.life.update(ctx, entry, func(rec *schemas.Record) bool {

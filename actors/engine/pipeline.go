@@ -200,7 +200,7 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 		return s.identify()
 	}
 	entitlements := e.holdings.beginEntitlements(ctx, s)
-	if err := s.identify(); err != nil { // computing the digest takes time; meanwhile the store is read
+	if err := s.identify(); err != nil { // the store is read while the digest is computed, which takes time
 		return err
 	}
 	if _, err := s.sameness(); err != nil { // most of the next stages need the CallDigest

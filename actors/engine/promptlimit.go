@@ -53,9 +53,8 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// unreachedEvent returns the next event of a request if phones and chats show the request only
-// after that event, else nil. If such a request is decided before the event, phones and chats
-// get no outcome.
+// unreachedEvent returns the next event of a request if phones and chats show the request only after
+// that event, else nil. If the request is decided before the event, phones and chats get no outcome.
 func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
 		return next
@@ -90,7 +89,7 @@ func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 }
 
 // freePlace shows the next question of a session after the question under key has ended or lost its
-// routes. held means that phones and chats had not shown that question.
+// routes. If held is true, phones and chats had not shown that question.
 func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 {
@@ -125,8 +124,8 @@ const (
 	isReleased                      // phones and chats show the question from now on
 )
 
-// release shows a question on phones and chats. If the record changes meanwhile, release tries again,
-// because no timer would: the timer is already set to a later event.
+// release shows a question on phones and chats. It tries again if the record changes during the call,
+// because the timer is already set to a later event and causes no other try.
 func (e *effects) release(ctx context.Context, key string) (releaseResult, error) {
 	for {
 		entry, err := e.store.Records.Get(ctx, key)

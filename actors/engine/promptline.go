@@ -46,7 +46,7 @@ type promptLine struct {
 
 	mu    sync.Mutex
 	left  map[string]bool // keys of questions that have left the line and wait for drop; the value is true if phones and chats did not show the question
-	busy  bool            // a goroutine processes the line, and the questions that leave the line meanwhile
+	busy  bool            // a goroutine processes the line, with all questions that leave the line in that time
 	front sync.Mutex
 
 	places   []linePlace
@@ -61,8 +61,8 @@ type linePlace struct {
 }
 
 // leave removes a question from the line, and shows the next questions, up to limit at a time. If
-// another goroutine is processing the line, that goroutine does both. After an error, the waiting
-// questions are shown when their timers fire.
+// another goroutine is processing the line, leave only records the question, and that goroutine does
+// the work. After an error, the waiting questions are shown when their timers fire.
 func (l *promptLine) leave(ctx context.Context, e *effects, key string, held bool, limit int) error {
 	if !l.begin(key, held) {
 		return nil

@@ -329,9 +329,9 @@ func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.
 				return question, d, err
 			}
 			if !question.Record.Terminal() {
-				// A server that slept and lost its leadership may return an old version, from before
-				// the request joined. Writing the record unchanged detects this, because such a server
-				// cannot store anything.
+				// A server that slept and lost its leadership may return an old version, in which the
+				// request has not joined yet. Writing the record unchanged detects this, because this
+				// server cannot store anything.
 				_, err = e.store.Records.Update(ctx, question)
 				if errors.Is(err, bus.ErrMoved) {
 					continue

@@ -219,8 +219,8 @@ func (e *base) approver(ctx context.Context, connector string, from *schemas.Fro
 // engine's.
 const clockSlack = 5 * time.Second
 
-// checkAge returns UNAUTHORIZED for a login that was last checked too long ago. The connector must
-// refuse such a login too, but the engine does not rely on that.
+// checkAge returns UNAUTHORIZED for a login that was last checked too long ago. Connectors must refuse
+// old logins themselves, but the engine does not rely on that.
 func (e *base) checkAge(l *schemas.Login) error {
 	if l == nil {
 		return nil
@@ -236,8 +236,8 @@ func (e *base) checkAge(l *schemas.Login) error {
 }
 
 // logVouched logs the login of a person who acts, before the action counts. It logs nothing for a
-// person who has not logged in at an issuer. The id act identifies the action, so that a repeated
-// action is logged once.
+// person who has not logged in at an issuer. A repeated action has the same id (act), and is logged
+// once.
 func (e *base) logVouched(ctx context.Context, who *schemas.Approver, connector string, from *schemas.From, session, pending, act string) error {
 	if from.Login == nil {
 		return nil

@@ -103,8 +103,8 @@ func (s *standingCache) doubt(owner string) {
 	}
 }
 
-// replace caches a new snapshot of an owner's answers, unless the cached answers have changed
-// meanwhile.
+// replace caches a new snapshot of an owner's answers, unless the cached answers have changed since the
+// snapshot was made.
 func (s *standingCache) replace(owner string, a *answers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

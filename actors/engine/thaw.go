@@ -27,8 +27,8 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	return checkCodeWord(now, word)
 }
 
-// checkCodeWord returns FORBIDDEN unless the argument said is the code word that permissions.confirm
-// sets for the highest risk. Without such a code word, said must be empty.
+// checkCodeWord returns FORBIDDEN if a person has not sent the code word that permissions.confirm sets
+// for the highest risk. If there is no such code word, the person must send none.
 func checkCodeWord(s *schemas.Settings, said string) error {
 	c := s.CodeWordFor(schemas.RiskHigh)
 	if c == nil && said != "" {

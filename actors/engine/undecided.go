@@ -14,7 +14,7 @@ const decideAtOnce = 128
 
 // eachUndecided calls f with the key of every undecided record of a session, or of all sessions if
 // session is empty. It makes up to decideAtOnce calls at a time, and goes on after errors. f may get
-// the key of a record that has just been decided, or a key twice if the record changes meanwhile.
+// the key of a record that has just been decided. If a record changes, f may get its key twice.
 func (e *base) eachUndecided(ctx context.Context, session string, f func(key string) error) error {
 	keys := make(chan string)
 	var work sync.WaitGroup

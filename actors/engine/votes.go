@@ -59,8 +59,8 @@ func (c *conditions) checkVote(a *schemas.Answer, option schemas.Option) error {
 }
 
 // counting returns the votes that count by these conditions. The identity of a vote must still belong
-// to the person who voted, that person must still be allowed to decide there, and each person counts
-// once.
+// to the person who voted, and the settings must still let that person allow the request on that
+// connector. Each person counts once.
 func (c *conditions) counting(votes []schemas.Vote) (all []schemas.Vote) {
 	for _, v := range votes {
 		who, ok := c.settings.Approver(v.Connector, schemas.From{UserID: v.UserID, Login: v.Login})
@@ -78,8 +78,8 @@ func (c *conditions) enough(votes []schemas.Vote) bool {
 }
 
 // withVote adds the vote v to the votes of a record that count. A person's earlier vote stays if it is
-// for the same option and at least as many calls; otherwise v replaces it. same means that the record
-// already has exactly these votes.
+// for the same option and at least as many calls. Otherwise v replaces the earlier vote. The result
+// same means that the record already has exactly these votes.
 func (c *conditions) withVote(rec *schemas.Record, v schemas.Vote) (votes []schemas.Vote, same bool) {
 	votes = c.counting(rec.Votes)
 	same = len(votes) == len(rec.Votes)
@@ -96,8 +96,8 @@ func (c *conditions) withVote(rec *schemas.Record, v schemas.Vote) (votes []sche
 
 // vote adds a person's allow to a pending question, or decides the question if enough people have
 // allowed the same option. One compare-and-set stores votes and decision, so only one of several
-// concurrent answers decides. The decision d covers the calls that every vote counted. vote writes
-// nothing if the deadlines of all calls that v counts have passed.
+// concurrent answers decides. The decision covers the calls that every vote counted. If the deadlines
+// of all calls that the new vote counts have passed, vote writes nothing.
 func (e *recordLife) vote(ctx context.Context, entry bus.Entry, d *schemas.Decision, v schemas.Vote, c *conditions) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -183,8 +183,8 @@ func messagesOf(votes []schemas.Vote) string {
 	return strings.Join(lines, "\n")
 }
 
-// answerByVote submits an allow as a vote. It returns the decision if enough people have
-// allowed the request, and VOTED if more must do so.
+// answerByVote submits an allow as a vote. It returns the decision if enough people have allowed the
+// request, and the error VOTED if more people must allow it.
 func (e *connectors) answerByVote(ctx context.Context, entry bus.Entry, d *schemas.Decision, a *schemas.Answer, c *conditions) (*schemas.Decision, error) {
 	v := schemas.Vote{
 		Name: d.By.Name, Connector: d.By.Connector, UserID: a.From.UserID, Login: a.From.Login, OptionID: a.OptionID,

@@ -117,7 +117,7 @@ func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.De
 	return entry, nil
 }
 
-// expire ends those waiters of a question whose deadlines have passed; at is the broker's time.
+// expire ends those waiters of a question whose deadlines have passed at the given time of the broker.
 // If other waiters stay, expire sets the timer for the next event.
 func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
 	d, err := e.timeoutDecision(&entry.Record, at)
@@ -135,8 +135,9 @@ func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) 
 	return ended, e.rearm(ctx, ended)
 }
 
-// endOverdue ends those waiters of a pending question whose deadlines have passed; now is the broker's
-// time. If this ends the question, endOverdue publishes the decision. It returns the newest record.
+// endOverdue ends those waiters of a pending question whose deadlines have passed at the given time of
+// the broker. If this ends the question, endOverdue publishes the decision. It returns the newest
+// record.
 func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
@@ -167,9 +168,9 @@ func (e *recordLife) setDetached(ctx context.Context, question bus.Entry, pendin
 	})
 }
 
-// detachLate handles a report that an agent stopped waiting for a call, if the call has been approved
-// meanwhile. The approval then counts for the agent's next identical call, because the reported call
-// did not run.
+// detachLate handles a report that an agent stopped waiting for a call, if the call is already
+// approved. The approval then counts for the agent's next identical call, because the reported call did
+// not run.
 func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	question, changed, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
 		rec := &next.Record

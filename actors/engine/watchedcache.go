@@ -19,7 +19,7 @@ const (
 // store before they allow a request. Old values are kept, so that settings and freezes stay in force if
 // the store cannot be read.
 type watchedCache[T any] struct {
-	// read reads a key from the store. The argument last is the cached reading, or nil.
+	// read reads a key from the store. It gets the cached reading, or nil.
 	read func(ctx context.Context, key string, last *reading[T]) (T, uint64, error)
 
 	mu     sync.Mutex
@@ -28,7 +28,7 @@ type watchedCache[T any] struct {
 	unsure time.Time // the broker's reports of changes may be lost until this time
 }
 
-// reading is a value from the store. began is the time at which the engine began to read it.
+// reading is a value from the store, which the engine began to read at the time began.
 type reading[T any] struct {
 	value    T
 	revision uint64

@@ -15,8 +15,8 @@ func cacheReading[T any](c *watchedCache[T], key string, r reading[T]) {
 	c.keep(s, &r, changes)
 }
 
-// storeOf returns a cache whose reads of the store return the given readings, one after another. If a
-// reading has a function meanwhile, it is called during the read.
+// storeOf returns a cache whose reads of the store return the given readings, one after another. The
+// function in a reading, if any, is called during the read.
 func storeOf(readings ...storedReading) *watchedCache[string] {
 	c := &watchedCache[string]{}
 	c.read = func(context.Context, string, *reading[string]) (string, uint64, error) {

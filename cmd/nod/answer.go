@@ -214,7 +214,7 @@ func (c *denyCmd) Run(e *env) error {
 type answerStyle struct {
 	json    bool
 	sure    bool                       // the user need not confirm the rule of a lasting allow
-	only    func(*schemas.Prompt) bool // selects the requests that the command considers if the user names no request
+	only    func(*schemas.Prompt) bool // a filter for the requests that the command considers if the user names no request
 	confirm string                     // the question to the user before the command answers a request that the user did not name
 }
 

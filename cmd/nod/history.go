@@ -53,8 +53,8 @@ func (c *historyCmd) Run(e *env) error {
 	return nil
 }
 
-// sayEnd prints that no request was found, if nothing is true. If the whole log was read, it also
-// prints the time at which the log begins.
+// sayEnd prints where the log begins, if the whole log was read. If the command has found nothing, it
+// also prints that.
 func (c *historyCmd) sayEnd(e *env, past *pastRequests, nothing bool) {
 	if past.begins.IsZero() {
 		if nothing {
@@ -96,8 +96,8 @@ func (c *historyCmd) readLog(e *env, d *desk, search people.Search, most int) (p
 }
 
 // listedRows remembers the requests that were read from the log, because the log may have a request
-// twice. An agent may use an id and a time again, so a row is identified by its content and its
-// decision, too.
+// twice. The content and the decision of a request also identify its row, because an agent may use an
+// id and a time again.
 type listedRows map[string]bool
 
 // add reports whether a request is a new row. After a row with the same question, a question without a

@@ -135,8 +135,7 @@ func (l *lateNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	return asker{client}.Ask(ctx, r)
 }
 
-// Withdraw withdraws a request. Without a connection it does nothing, because no request can have been
-// sent.
+// Withdraw withdraws a request. Without a connection it does nothing, because no request was sent.
 func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	if err := l.lock(ctx); err != nil {
 		return err
@@ -150,8 +149,7 @@ func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	return err
 }
 
-// Detach leaves a request pending. Without a connection it does nothing, because no request can have
-// been sent.
+// Detach leaves a request pending. Without a connection it does nothing, because no request was sent.
 func (l *lateNod) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
 	if err := l.lock(ctx); err != nil {
 		return err

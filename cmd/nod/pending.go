@@ -73,7 +73,7 @@ func (c *pendingCmd) Run(e *env) error {
 	if c.JSON {
 		return c.printJSON(e, d, q)
 	}
-	listed := map[string]bool{} // keys of the listed requests, because a request that changes meanwhile may be on two pages
+	listed := map[string]bool{} // keys of the listed requests, because a request that changes during the listing may be on two pages
 	pages := 0
 	err = d.EachPending(e.ctx, q, func(page []schemas.Prompt) error {
 		if pages++; pages == 1 {

@@ -13,8 +13,8 @@ import (
 )
 
 // find returns the request with this id. A unique prefix of the id of a pending request is enough. If
-// id is empty, find returns the only pending request, or lets the user pick one. It considers only the
-// pending requests for which the function only returns true; nil means all.
+// id is empty, find returns the only pending request, or lets the user pick one. It considers the
+// pending requests that the filter (only) selects; a nil filter selects all.
 func (e *env) find(ctx context.Context, d *desk, session, id string, only func(*schemas.Prompt) bool) (p schemas.Prompt, page schemas.Page, err error) {
 	if len(id) < schemas.MinPrefix {
 		waiting, err := d.Pending(ctx, schemas.Query{SessionID: session})
@@ -41,7 +41,7 @@ func (e *env) find(ctx context.Context, d *desk, session, id string, only func(*
 }
 
 // withPrefix returns the prompts whose ids begin with prefix. If prefix is empty, it returns the
-// prompts for which the function only returns true.
+// prompts that the filter (only) selects.
 func withPrefix(all []schemas.Prompt, prefix string, only func(*schemas.Prompt) bool) (found []schemas.Prompt) {
 	for i := range all {
 		if strings.HasPrefix(all[i].PendingID, prefix) && (prefix != "" || only == nil || only(&all[i])) {

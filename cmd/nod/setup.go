@@ -32,7 +32,7 @@ func (setupCmd) Help() string {
 }
 
 // Run sets nod up on this machine. It ends when a person has answered a test question. If a change
-// fails, Run still makes the others, and returns the errors at its end.
+// fails, Run still makes all other changes, and returns the errors at its end.
 func (c *setupCmd) Run(e *env) error {
 	if _, err := launcher.Self(); err != nil {
 		return err

@@ -6,7 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // because their agent had sent too many.
 type Spans struct{ Exported, Dropped, Failed, Limited uint64 }
 
-// Traces adds the counts of spans, which the function read returns, to the metrics.
+// Traces adds the counts of spans to the metrics. The function read returns these counts.
 func (m *Metrics) Traces(read func() Spans) { m.registry.MustRegister(spanCollector(read)) }
 
 type spanCollector func() Spans

@@ -13,7 +13,7 @@ import (
 )
 
 // A test can run a script or a copy as soon as Write or Copy returns, even if other goroutines forked
-// meanwhile.
+// at the same time.
 func TestProgramsCanBeRunWhileOthersFork(t *testing.T) {
 	dir := t.TempDir()
 	program, err := exec.LookPath("true")

@@ -125,7 +125,7 @@ func (m *model) listRows() (rows []string, spans []span) {
 	return rows, spans
 }
 
-// indented breaks a text into rows. The first row begins with sign, and the other rows with as many
+// indented breaks a text into rows. The first row begins with a sign, and each further row with as many
 // blanks.
 func indented(sign, text string, width int) []string {
 	rows := people.Wrap(text, width-people.Cells(sign))

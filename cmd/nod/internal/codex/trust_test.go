@@ -110,8 +110,8 @@ func TestDistrustLeavesComments(t *testing.T) {
 	assert.Equal(t, rest, string(written(t, c, err).After))
 }
 
-// Trust does not write a file that it cannot change safely, or that another process has changed
-// meanwhile.
+// Trust does not write a file that it cannot change safely, or that another process has changed since
+// Trust read it.
 func TestTrustKeepsAFileThatItCannotChange(t *testing.T) {
 	config := home(t, "")
 	at := installs(t, "/opt/nod")

@@ -27,8 +27,8 @@ type Wait struct {
 // resumable is the last part of the note of a Wait that may be resumed.
 const resumable = ".resumable"
 
-// Hold records that this process waits for a request. The wait ends when over is called
-// or the process ends.
+// Hold records that this process waits for a request. The wait ends when the returned function is
+// called or when the process ends.
 func Hold(dataDir string, w Wait) (over func(), err error) {
 	note := schemas.Key(w.SessionID, w.PendingID)
 	if w.Resumable {

@@ -95,7 +95,7 @@ func Remember(dataDir string, in Install, changed bool) error {
 	return write(dataDir, all)
 }
 
-// merge returns the servers of both lists. For a server in both lists, newer counts.
+// merge returns the servers of both lists. If a server is in both lists, its entry in newer counts.
 func merge(older, newer []hook.GatedServer) []hook.GatedServer {
 	merged := slices.Clone(newer)
 	for _, s := range older {

@@ -61,9 +61,9 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// Ensure makes the launcher lead to this nod, and returns the launcher's path. A launcher that already
-// leads to this nod is changed only to a path from PATH, because that path stays valid after an
-// upgrade. After an error the launcher is unchanged.
+// Ensure makes the launcher lead to this nod, and returns the launcher's path. If the launcher already
+// leads to this nod, Ensure changes it only if PATH has a path that stays valid after an upgrade. After
+// an error the launcher is unchanged.
 func Ensure(dataDir string) (string, error) {
 	program, err := Self()
 	if err != nil {
