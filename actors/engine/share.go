@@ -238,8 +238,8 @@ func (e *holdings) sessionOf(ctx context.Context, agent, session string) (entitl
 	return h, nil
 }
 
-// endDerived ends the grants that were directly or indirectly shared from a grant. It looks even below
-// grants that have ended, because an earlier call may have stopped halfway.
+// endDerived ends the grants that were directly or indirectly shared from a grant. It also ends those
+// shared from a grant that has already ended, because an earlier call may have stopped halfway.
 func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	ended := map[string]bool{from: true}
 	for more := true; more; {

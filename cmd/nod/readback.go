@@ -57,7 +57,8 @@ func (r readBack) show(text string) {
 }
 
 // findLogged returns the newest request in the log with exactly this id. If there is none, it returns
-// the only request whose id begins with the given id, or nil. Several such requests are an error.
+// the only request whose id begins with the given id, nil if there is no such request, and an error if
+// there are several.
 func (e *env) findLogged(d *desk, session, id string) (*schemas.LoggedRequest, error) {
 	var exact *schemas.LoggedRequest
 	var longer []*schemas.LoggedRequest
